@@ -24,7 +24,7 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 SIZES = ("quick", "standard", "long")
-FOLDERS = {"spark": "standard", "benchmarks": "standard"}
+FOLDERS = {"spark": "standard", "benchmarks": "standard", "sharing": "standard"}
 ELSEWHERE = "quick"
 TOGETHER = ("spark",)  # one session of Spark for all of its files: starting one takes seconds
 MOST_WORKERS = 4  # tests that kill processes and wait for them win nothing by more

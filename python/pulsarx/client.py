@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from pulsarx.admin import Admin
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.read_only_broker import ReadOnlyBroker
+    from pulsarx.broker.runtime import BrokerSettings
     from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
     from pulsarx.broker.topics.read_only_partitions import ReadOnlyPartitions
@@ -74,6 +75,9 @@ if TYPE_CHECKING:
     T = TypeVar("T", default=bytes)  # what values are when no schema is given
 
 _BYTES = BytesSchema()
+# In a forked child what clients had in its parent, which must not be given back there.
+parents_own: list[object] = []
+_coming_back = threading.RLock()
 _loaded: ModuleType | None = None
 
 
@@ -96,6 +100,8 @@ def _load_member_options() -> None:
 class Client:
     """A connection to the topics of one folder. Any thread may use it; clients of one folder share
     one broker."""
+
+    _may_own = True  # at once, where its folder has lost its owner
 
     def __new__(cls, service_url: Any = None, *_: Any, **__: Any) -> Client:
         """A ClusterClient for the URL of a cluster that no route leads from."""
@@ -127,13 +133,15 @@ class Client:
         *,
         clock: Any = None,
         randomness: Any = None,
-        durability: str = "sync",
-        flush_interval_ms: int = 100,
+        durability: str | None = None,
+        flush_interval_ms: int | None = None,
         broker_options: Any = None,
         read_only: bool = False,
         memory_limit_bytes: int = 0,
+        exclusive: bool = False,
     ) -> None:
-        """Open a folder; it is made when it does not exist.
+        """Open a folder; it is made when it does not exist. The first process that has it open owns
+        it, and others use it through that one; when it leaves, or is killed, another one owns it.
 
         service_url: a path, `file:...`, `memory:` (one broker a process, gone with its last client)
             or `memory:name`; or what names one of them. The URL of a cluster (`pulsar://...`,
@@ -142,22 +150,28 @@ class Client:
             package pulsar-client.
         durability: `sync` (a send completes when it is on the device), `interval` (flushed every
             flush_interval_ms;
-            a power cut may lose that much), `os` (left to the operating system). None loses
-            anything when the process is killed. In memory without effect.
-        read_only: beside an owner in another process: readers and statistics only. durability and
-            flush_interval_ms have no effect then, as it writes nothing.
-        clock, randomness, broker_options: clients of one process that have a folder or memory open
-            share them: one that gives none takes over what the others have. One that asks for
-            others, or for any read_only beside another process, raises InvalidConfiguration.
+            a power cut may lose that much), `os` (left to the operating system). None of them loses
+            anything when the process is killed. In memory without effect. None: what the folder is
+            open with, else sync, and 100 ms.
+        read_only: beside an owner in another process: readers and statistics only, it never owns
+            the folder. durability and flush_interval_ms have no effect then, as it writes nothing.
+        clock, randomness, broker_options: clients that have a folder or memory open share them, and
+            durability: one that gives none takes over what the others have. One that asks for
+            others, or for any read_only beside another process, raises InvalidConfiguration. A
+            folder with a ManualClock, or a Randomness of one's own, is for one process.
+        exclusive: share the folder with no other process, but for read_only clients.
+        operation_timeout_seconds: how long the process that owns the folder, where that is another
+            one, may take to answer before Timeout is raised.
         memory_limit_bytes: of contents that the producers of this client have on their way, 0 for
             no limit. Beyond it a send waits with block_if_queue_full, and else raises
             MemoryBufferIsFull; one message may go over it. send_arrow and send_columns do not
             count: their rows are the caller's.
         The options in between are the official client's; those about networks are checked and have
         no effect.
-        Raises FolderOwnedError (another process has it; names its pid), FolderError,
-        NewerFormatError,
-        InvalidConfiguration (a client of this process has it open with other options), InvalidUrl.
+        Raises FolderOwnedError (another process has it, and one of the two shares it with nobody,
+        or it cannot be reached; names its pid), FolderError, NewerFormatError, Timeout (the process
+        that owns it does not answer), InvalidConfiguration (it is open with other options),
+        InvalidUrl.
         """
         self._discovery: Discovery | None = None
         if not isinstance(service_url, (str, os.PathLike)):
@@ -194,6 +208,7 @@ class Client:
             broker_options=broker_options,
             read_only=read_only,
             memory_limit_bytes=memory_limit_bytes,
+            exclusive=exclusive,
         )
         self._url = options.service_url
         self.read_only = options.read_only
@@ -238,9 +253,11 @@ class Client:
             options.flush_interval_ms,
             options.broker_options,
         )
+        self._options = options
+        self._is_exclusive = options.exclusive
         if not options.read_only:
-            self._broker = registry.acquire(self._key, folder, settings)
-            clock = self._broker.runtime.clock
+            self._broker = self._acquire(folder, settings, options)
+            clock = self._owned().runtime.clock
         else:
             existing = registry.lend(self._key, settings)
             if existing is not None:
@@ -261,10 +278,33 @@ class Client:
                     f"{self._url.text}: no client of this process has it open"
                 )
         self._state = self._broker.state
-        leave = Leave(self._key, self._broker, self._pool)
+        leave = Leave(self._key, self._broker, self._pool, self._is_exclusive)
         self._owner.opened(self._broker, WhenForgotten(self._broker.post, leave))
         if isinstance(clock, ManualClock):
             clock.settles(self._pool)
+
+    def _acquire(self, folder: str | None, settings: BrokerSettings, options: ClientOptions) -> Any:
+        """The broker of this process, or the one by which it uses another's."""
+        from pulsarx.broker import registry
+
+        try:
+            found = registry.acquire(self._key, folder, settings)
+        except errors.FolderOwnedError:
+            if options.exclusive or folder is None:
+                raise
+            # By its name: it stands on the broker and the protocol, which need no client.
+            control_plane.load("pulsarx.remote.guests")
+            seconds = options.operation_timeout_seconds
+            found = sys.modules["pulsarx.remote.guests"].join(
+                self._key, folder, settings, seconds if seconds > 0 else 30, self._may_own
+            )
+        if options.exclusive and folder is not None:
+            try:
+                found.exclude_others()
+            except BaseException:
+                registry.release(self._key, found)
+                raise
+        return found
 
     def _make_namespaces(self, names: tuple[str, ...]) -> None:
         """Make those that are not there yet, and their tenants."""
@@ -759,7 +799,10 @@ class Client:
         return member
 
     def _require_open(self) -> None:
-        """AlreadyClosed, or ForkedError in a forked child, unless it is open."""
+        """AlreadyClosed unless it is open. In a forked child it is opened there by the first call;
+        ForkedError: it cannot be, as its folder is for one process."""
+        if self._state.is_forked and not self._closing.begun:
+            control_plane.perform(self._come_back)
         self._state.require_open()
         if self._closing.begun:
             raise errors.AlreadyClosed("client")
@@ -777,6 +820,26 @@ class Client:
     def _owned(self) -> Broker:
         return self._broker  # type: ignore[return-value]
 
+    def _come_back(self) -> None:
+        """In a forked child: use the folder as another process does. A call of the control
+        plane."""
+        with _coming_back:
+            options = self._options
+            if not self._state.is_forked:
+                return  # another thread did it
+            own = options.clock is not None or options.randomness is not None
+            if self._url.folder is None or options.exclusive or own:
+                self._state.require_open()  # says that it is the parent's
+            parents_own.append((self._broker, self._pool, self._memory))
+            self._pool = WorkPool(options.message_listener_threads)
+            self._memory = None
+            self._closing = Closing()
+            self._owner.begin_again(self._closing)
+            self._open(options)
+            for member in self._owner.members():
+                producer: Any = member
+                self._limit_memory(producer._options)
+
     # Closing --------------------------------------------------------------------------------------
 
     def close(self) -> None:
@@ -785,7 +848,10 @@ class Client:
 
         The last client of a folder seals its ledgers and gives the folder back.
         """
-        if self._closing.told or self._state.is_forked:
+        if self._state.is_forked:
+            self._leave_to_parent()
+            return
+        if self._closing.told:
             self._require_open()  # says why not
         self._closing.close(self._take_leave, self._owner)
         self._end_discovery()
@@ -793,11 +859,19 @@ class Client:
     def shutdown(self) -> None:
         """As close, without an error when it is closed already; close passes after it, too."""
         if self._state.is_forked:
-            self._require_open()
+            self._leave_to_parent()
+            return
         if not self._closing.told:
             self._closing.close(self._take_leave, self._owner)
             self._closing.told = False
             self._end_discovery()
+
+    def _leave_to_parent(self) -> None:
+        """In a forked child that has not used it, so that there is nothing to do."""
+        if self._closing.told:
+            raise errors.AlreadyClosed("client")
+        self._closing = Closing()
+        self._closing.begun = self._closing.told = True
 
     def _end_discovery(self) -> None:
         if self._discovery is not None:
@@ -808,7 +882,8 @@ class Client:
         failure = self._close_members()
         if self._broker is not None:
             self._owner.forgotten.cancel()
-            failure = attempt(Leave(self._key, self._broker, self._pool)) or failure
+            leave = Leave(self._key, self._broker, self._pool, self._is_exclusive)
+            failure = attempt(leave) or failure
         if failure is not None:
             raise failure
 
@@ -838,12 +913,45 @@ class Client:
         return f"Client({self._url.text!r}, closed={self._closing.begun})"
 
 
+def _reset_in_child() -> None:
+    """Another thread of the parent may have had the lock."""
+    global _coming_back
+    _coming_back = threading.RLock()
+
+
+# What a child needs that uses a client it inherited.
+_NEEDED_BY_CHILDREN = (
+    "json",
+    "select",
+    "pulsarx.remote.guests",
+    "pulsarx.producing.topic_producer",
+    "pulsarx.producing.producer_creation",
+    "pulsarx.producing.producer_schema",
+    "pulsarx.options.members",
+)
+
+
+def _load_for_child() -> None:
+    """Where a folder is open: the child could not load what another thread is just loading here,
+    as that would never end there."""
+    registry = sys.modules.get("pulsarx.broker.registry")
+    if "pulsarx.remote.guests" in sys.modules or (registry is not None and registry.has_folders()):
+        for name in _NEEDED_BY_CHILDREN:
+            control_plane.load(name)
+
+
+os.register_at_fork(before=_load_for_child, after_in_child=_reset_in_child)
+
+
 class Leave:
     """Give back what a client has. A job; it does not refer to the client."""
 
-    __slots__ = ("_broker", "_key", "_pool")
+    __slots__ = ("_broker", "_is_exclusive", "_key", "_pool")
 
-    def __init__(self, key: str, broker: Broker | ReadOnlyBroker, pool: WorkPool) -> None:
+    def __init__(
+        self, key: str, broker: Broker | ReadOnlyBroker, pool: WorkPool, is_exclusive: bool
+    ) -> None:
+        self._is_exclusive = is_exclusive
         self._key = key
         self._broker = broker
         self._pool = pool
@@ -856,7 +964,11 @@ class Leave:
         try:
             if self._broker.read_only:
                 self._broker.close()
+            elif hasattr(self._broker, "timeout_seconds"):  # of another process's folder
+                sys.modules["pulsarx.remote.guests"].release(self._broker)
             else:
+                if self._is_exclusive:
+                    self._broker.share_again()  # type: ignore[union-attr]
                 registry.release(self._key, self._broker)  # type: ignore[arg-type]
         finally:
             self._pool.close()
@@ -876,6 +988,27 @@ class ClientOwner:
         self._broker: Broker | ReadOnlyBroker | None = None
         self._members = WeakList()  # what the client made
         self.lock = threading.Lock()  # of the members
+
+    def begin_again(self, closing: Closing) -> None:
+        """In a forked child: consumers and readers are left to the parent, producers come back when
+        they are used. The caller opens the folder."""
+        from pulsarx.producing.inherited_producer import InheritedProducer
+
+        self.forgotten.cancel()
+        self.lock = threading.Lock()  # another thread of the parent may have had it
+        self._closing = closing
+        members, self._members = self._members, WeakList()
+        for member in members.members():
+            if isinstance(member, InheritedProducer):
+                self._members.add(member)
+
+    def come_back(self) -> Broker:
+        """See MemberOwner."""
+        client = self._client()
+        if client is None:
+            raise errors.forked_error(errors.parent_pid())
+        client._require_open()
+        return self._owned()
 
     def opened(self, broker: Broker | ReadOnlyBroker, forgotten: WhenForgotten) -> None:
         """forgotten: gives back what the client has when nobody uses it any more."""
@@ -971,7 +1104,6 @@ def producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
 
 
 def _bare_producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
-    from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
     from pulsarx.broker.topics.topic_gone import TopicGone
     from pulsarx.producing.producer_creation import wait_for_turn
     from pulsarx.producing.topic_producer import TopicProducer
@@ -981,9 +1113,10 @@ def _bare_producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
         raise errors.NotAllowedError(f"{wanted} is non-persistent: chunking_enabled must be False")
     while True:
         found = broker.lookup(wanted)
-        if isinstance(found, PartitionedTopic):
+        if hasattr(found, "partition_count"):
+            partitions: Any = found
             try:
-                return (yield from _partitioned_producer_steps(broker, options, found))
+                return (yield from _partitioned_producer_steps(broker, options, partitions))
             except TopicGone:
                 continue  # it was found just before it went; look for it again
         topic = found

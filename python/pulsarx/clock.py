@@ -19,6 +19,7 @@ from pulsarx._pycore.ground.clock_core import (
     SystemClockCore,
     Timer,
     monotonic_ms,
+    monotonic_us,
     wall_ms,
 )
 from pulsarx._pycore.ground.control_plane import control_plane
@@ -33,6 +34,7 @@ __all__ = [
     "SystemClock",
     "Timer",
     "monotonic_ms",
+    "monotonic_us",
     "system_clock",
     "wall_ms",
 ]

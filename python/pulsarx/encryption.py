@@ -12,6 +12,7 @@ Needs the package cryptography, which is loaded with the first key reader that i
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.enumerations import ConsumerCryptoFailureAction
@@ -111,12 +112,17 @@ class PayloadDecryption:
         self._key_reader = key_reader
         self._ciphers: dict[bytes, Any] = {}  # of data keys, by what these are encrypted to
         self._private: _PrivateKey | None = None  # that was read last
+        # What reading it for a data key gave, by what that was encrypted to.
+        self._fetched: dict[bytes, _PrivateKey | CryptoError] = {}
         if key_reader is not None:
             self._aes, self._keys, self._invalid_tag = _load()
 
-    def decrypt(self, metadata: bytes, payload: bytes) -> bytes:
+    def decrypt(self, metadata: bytes, payload: bytes, defers: bool = False) -> bytes:
         """What was encrypted; metadata: of its entry, encoded. CryptoError says why it cannot
-        be."""
+        be.
+
+        defers: a mutex is held. KeyWanted: call `fetch` of it without one, and this once more.
+        """
         if self._key_reader is None:
             raise CryptoError("this consumer has no crypto_key_reader")
         from pulsarx._pycore.message.encryption_context import encryption_fields
@@ -136,7 +142,7 @@ class PayloadDecryption:
                     return cipher.decrypt(iv, payload, None)  # type: ignore[no-any-return]
                 except self._invalid_tag:
                     continue
-        cipher = self._decrypt_data_key(keys)
+        cipher = self._decrypt_data_key(keys, defers)
         try:
             return cipher.decrypt(iv, payload, None)  # type: ignore[no-any-return]
         except self._invalid_tag:
@@ -144,9 +150,26 @@ class PayloadDecryption:
                 "the payload, or its tag, is not what was encrypted with its data key"
             ) from None
 
-    def _decrypt_data_key(self, keys: list[EncryptionKey]) -> Any:
+    def prepare(self, metadata: bytes) -> None:
+        """KeyWanted: decrypting an entry of such metadata would raise it."""
+        from pulsarx._pycore.message.encryption_context import encryption_fields
+
+        try:
+            keys, _, _ = encryption_fields(metadata)
+        except CorruptDataError:
+            return  # told when it is decrypted
+        if self._key_reader is None or not keys or keys[0].value in self._fetched:
+            return
+        if not any(each.value in self._ciphers for each in keys):
+            from pulsarx._pycore.message.entry_view import KeyWanted
+
+            raise KeyWanted(partial(self._fetch, keys[0].value))
+
+    def _decrypt_data_key(self, keys: list[EncryptionKey], defers: bool) -> Any:
         failure = "its metadata name no key"
-        private = self._read_private_key() if keys else None
+        private = None
+        if keys:
+            private = self._take_fetched(keys[0].value) if defers else self._read_private_key()
         for each in keys:
             assert private is not None
             # An entry after the other has the data key of its producer.
@@ -165,6 +188,24 @@ class PayloadDecryption:
             _keep(self._ciphers, each.value, cipher)
             return cipher
         raise CryptoError(failure)
+
+    def _take_fetched(self, encrypted: bytes) -> _PrivateKey:
+        found = self._fetched.pop(encrypted, None)
+        if found is None:
+            from pulsarx._pycore.message.entry_view import KeyWanted
+
+            raise KeyWanted(partial(self._fetch, encrypted))
+        if isinstance(found, CryptoError):
+            raise found
+        return found
+
+    def _fetch(self, encrypted: bytes) -> None:
+        """Read the private key for a data key."""
+        try:
+            found: _PrivateKey | CryptoError = self._read_private_key()
+        except CryptoError as error:
+            found = error
+        _keep(self._fetched, encrypted, found)
 
     def _read_private_key(self) -> _PrivateKey:
         """It is checked when it is loaded, which takes much longer than to read it."""

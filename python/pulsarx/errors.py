@@ -490,7 +490,8 @@ def forked_error(owner_pid: int) -> ForkedError:
     relation = "the parent" if owner_pid == _parent_pid else "an ancestor"
     return ForkedError(
         f"the client was opened by {relation} of this process (process {owner_pid}), which owns "
-        "it; open one here, with read_only=True for a folder that the owner has open",
+        "it, and what it made there; consumers, readers and all that is in memory do not come "
+        "along in a fork: make them here",
         owner_pid=owner_pid,
     )
 

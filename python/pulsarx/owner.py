@@ -19,6 +19,10 @@ if TYPE_CHECKING:
         def runs_callbacks_here(self) -> bool:
             """Whether the calling thread is the one that callbacks of its producers run in."""
 
+        def come_back(self) -> Any:
+            """In a forked child: the broker by which the client uses its folder there. ForkedError:
+            it cannot be used there."""
+
         def let_go(self, member: Any) -> None:
             """A member was closed: it lives as long as its user wants."""
 

@@ -944,6 +944,18 @@ def serve_a_folder(w: World) -> Steps:
     serve(w.client, port=port).close()
 
 
+def serve_a_folder_over_http(w: World) -> Steps:
+    from pulsarx.rest import serve_http
+
+    outcome = yield lambda: serve_http(w.client, port=0)
+    service = outcome.value or serve_http(w.client, port=0)
+    port = service.port
+    outcome = yield service.close
+    if outcome.interrupted:
+        service.close()
+    serve_http(w.client, port=port).close()
+
+
 def run_a_function(w: World) -> Steps:
     """A runner that is left is no consumer of its inputs, and has no state open."""
     from pulsarx.functions import FunctionRunner
@@ -1091,6 +1103,7 @@ CALLS: dict[str, Callable[[World], Steps]] = {
     "administer_without_a_client": administer_without_a_client,
     "back_up": back_up,
     "serve_a_folder": serve_a_folder,
+    "serve_a_folder_over_http": serve_a_folder_over_http,
     "run_a_function": run_a_function,
     "advance_a_clock": advance_a_clock,
 }

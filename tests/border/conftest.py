@@ -7,10 +7,15 @@ import importlib.util
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+import border_list
+import guest_list
 import pytest
-from border_list import LEFT_OUT
 
 HERE = Path(__file__).resolve().parent
+LISTS = {
+    "test_api_over_the_border.py": border_list.LEFT_OUT,
+    "test_consumers_beside_the_owner.py": guest_list.LEFT_OUT,
+}
 FIXTURES = ("folder", "manual_clock", "open_client", "memory_client", "clocked_client")
 
 
@@ -29,16 +34,17 @@ _load_fixtures()
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A test that is left out is not run. A row that leaves nothing out is an error."""
-    mine = [each for each in items if each.path.name == "test_api_over_the_border.py"]
-    asked = [HERE / "test_api_over_the_border.py", *HERE.parents, HERE]
-    whole = bool(mine) and all(Path(each).resolve() in asked for each in config.args)
-    for reason, patterns in LEFT_OUT.items():
-        for pattern in patterns:
-            found = [each for each in mine if is_meant(each.name, pattern)]
-            for item in found:
-                item.add_marker(pytest.mark.skip(reason=reason))
-            if whole and not found:
-                raise pytest.UsageError(f"the border leaves out {pattern}, which there is not")
+    for file, left_out in LISTS.items():
+        mine = [each for each in items if each.path.name == file]
+        asked = [HERE / file, *HERE.parents, HERE]
+        whole = bool(mine) and all(Path(each).resolve() in asked for each in config.args)
+        for reason, patterns in left_out.items():
+            for pattern in patterns:
+                found = [each for each in mine if is_meant(each.name, pattern)]
+                for item in found:
+                    item.add_marker(pytest.mark.skip(reason=reason))
+                if whole and not found:
+                    raise pytest.UsageError(f"{file} leaves out {pattern}, which there is not")
 
 
 def is_meant(name: str, pattern: str) -> bool:

@@ -18,10 +18,10 @@ class Pipe:
     """Between a Connection and a session of the server. As a socket would be: bytes come in pieces
     that have nothing to do with frames, and each end is called by one thread."""
 
-    def __init__(self, server: Server, timeout_seconds: float) -> None:
-        self.connection = Connection(self._to_session, self._hang_up, timeout_seconds)
+    def __init__(self, server: Server, timeout_seconds: float, is_guest: bool = False) -> None:
+        self.connection = Connection(self.to_session, self._hang_up, timeout_seconds)
         self._server = server
-        self._session = server.open_session(self._to_client, self._wake)
+        self._session = server.open_session(self._to_client, self._wake, is_guest=is_guest)
         self._changed = threading.Condition(threading.Lock())
         self._up: deque[bytes] = deque()
         self._down: deque[bytes] = deque()
@@ -34,7 +34,7 @@ class Pipe:
 
     # Either end -----------------------------------------------------------------------------------
 
-    def _to_session(self, data: bytes) -> None:
+    def to_session(self, data: bytes) -> None:
         self._up.append(data)
         self._wake()
 

@@ -255,3 +255,34 @@ def test_schemas_are_uploaded_shown_and_deleted(folder: Path, tmp_path: Path):
     assert invoke(folder, "schemas", "upload", "orders", "-f", "-", stdin="[]").exit_code == 2
     rows(invoke(folder, "schemas", "delete", "orders"))
     assert invoke(folder, "schemas", "get", "orders").exit_code == 1
+
+
+def test_permissions_are_granted_shown_and_taken_back(folder: Path):
+    for group, target in (("namespaces", "public/default"), ("topics", "orders")):
+        rows(
+            invoke(folder, group, "grant-permission", target, "-r", group, "-a", "produce, consume")
+        )
+    rows(
+        invoke(
+            folder,
+            "namespaces",
+            "grant-permission",
+            "public/default",
+            "--role=x",
+            "--actions=produce",
+        )
+    )
+    found = rows(invoke(folder, "topics", "permissions", "orders"))
+    assert {each["role"]: each["actions"] for each in found} == {
+        "namespaces": ["consume", "produce"],
+        "topics": ["consume", "produce"],
+        "x": ["produce"],
+    }
+    rows(invoke(folder, "namespaces", "revoke-permission", "public/default", "-r", "namespaces"))
+    rows(invoke(folder, "topics", "revoke-permission", "orders", "-r", "topics"))
+    found = rows(invoke(folder, "namespaces", "permissions", "public/default"))
+    assert found == [{"role": "x", "actions": ["produce"]}]
+    assert (
+        invoke(folder, "topics", "grant-permission", "orders", "-r", "x", "-a", "fly").exit_code
+        != 0
+    )

@@ -48,4 +48,9 @@ def test_damage_is_told_and_may_be_allowed(folder: Path, tmp_path: Path) -> None
     refused = invoke(tmp_path / "copy", "restore", str(tmp_path / "restored"))
     assert refused.exit_code == 1 and "Nothing was restored" in refused.stderr
     arguments = ("restore", str(tmp_path / "restored"), "--allow-damage")
-    assert rows(invoke(tmp_path / "copy", *arguments))[0]["damage"]
+    (found,) = rows(invoke(tmp_path / "copy", *arguments))
+    assert found["missing_messages"] == 6
+    assert {each["what"] for each in found["damage"]} == {"ledger"}
+    arguments = ("restore", str(tmp_path / "again"), "--allow-damage", "--format", "table")
+    shown = invoke(tmp_path / "copy", *arguments).stdout
+    assert "is missing" in " ".join(shown.split()) and "{" not in shown

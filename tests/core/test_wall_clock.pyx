@@ -116,3 +116,66 @@ def test_an_open_batch_goes_out_after_its_delay():
         producer.send_async(b"x", lambda *_: told.set())
         run.clock.set_back_ms = HOUR_MS
         assert told.wait(PATIENCE_SECONDS)
+
+
+KINDS = (pulsarx.ConsumerType.Exclusive, pulsarx.ConsumerType.Shared,
+         pulsarx.ConsumerType.KeyShared)
+
+
+def test_a_negative_acknowledgement_waits_for_its_delay():
+    """It used to wait until the time of day was there again."""
+    for kind in KINDS:
+        with Run() as run:
+            consumer = run.client.subscribe(
+                "t", "s", kind, negative_ack_redelivery_delay_ms=200)
+            run.client.create_producer("t").send(b"x")
+            consumer.negative_acknowledge(consumer.receive(PATIENCE_SECONDS * 1000))
+            run.clock.set_back_ms = HOUR_MS
+            again = consumer.receive(PATIENCE_SECONDS * 1000)
+            assert again.redelivery_count() == 1
+
+
+def is_empty(consumer):
+    try:
+        consumer.receive(0)
+    except errors.Timeout:
+        return True
+    return False
+
+
+def set_forward(run, consumer, producer):
+    """Set the time of day forward, and have the subscription look at its deadlines."""
+    run.clock.set_back_ms = -HOUR_MS
+    producer.send(b"y")
+    found = consumer.receive(PATIENCE_SECONDS * 1000)
+    assert found.data() == b"y"
+    consumer.negative_acknowledge(found)
+
+
+def test_a_time_of_day_that_is_set_forward_ends_no_acknowledgement_timeout():
+    """The message used to come again at once, though its consumer was still at work."""
+    for kind in KINDS:
+        with Run() as run:
+            consumer = run.client.subscribe(
+                "t", "s", kind, unacked_messages_timeout_ms=600_000,
+                negative_ack_redelivery_delay_ms=100)
+            producer = run.client.create_producer("t")
+            producer.send(b"x")
+            consumer.receive(PATIENCE_SECONDS * 1000)
+            set_forward(run, consumer, producer)
+            again = consumer.receive(PATIENCE_SECONDS * 1000)
+            assert (again.data(), again.redelivery_count()) == (b"y", 1)
+            assert is_empty(consumer)
+
+
+def test_a_delayed_message_comes_at_its_time_of_day():
+    """What a producer names is a time of day, which may be set."""
+    with Run() as run:
+        consumer = run.client.subscribe(
+            "t", "s", pulsarx.ConsumerType.Shared, negative_ack_redelivery_delay_ms=100)
+        producer = run.client.create_producer("t")
+        producer.send(b"x", deliver_at=run.clock.now_ms() + HOUR_MS // 2)
+        assert is_empty(consumer)
+        set_forward(run, consumer, producer)
+        found = {consumer.receive(PATIENCE_SECONDS * 1000).data() for _ in range(2)}
+        assert found == {b"x", b"y"}

@@ -70,6 +70,11 @@ CAMPAIGNS = (
         "tests/api/client/test_fork.py", "tests/api/client/test_clock.py",
         "tests/pycore/ledger/test_ledger_processes.py", "-k", "fork or child", rounds=60, scale=15,
     ),
+    # Several processes --------------------------------------------------------------------------
+    campaign(
+        "takeovers", "processes that share a folder, killed at random while all publish",
+        "tests/sharing/test_takeover.py", "-m", "standard or long", rounds=40, scale=10,
+    ),
     # Crash images and damage --------------------------------------------------------------------
     campaign(
         "catalogue-crashes", "a power cut at every call, with random parts of what was not flushed",

@@ -12,10 +12,17 @@ from pulsarx.server import BrokerService, serve
 class Served:
     """A folder in memory that is served, by the clock of the test where there is one."""
 
-    def __init__(self, clock: ManualClock | None, **options: Any) -> None:
+    def __init__(
+        self,
+        clock: ManualClock | None,
+        *,
+        service: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        """service: options of serve."""
         self.clock = clock
         self.client = pulsarx.Client("memory:", durability="os", clock=clock, **options)
-        self.service: BrokerService = serve(self.client, port=0)
+        self.service: BrokerService = serve(self.client, **{"port": 0, **(service or {})})
         self.network = self.service._network
 
     def cut(self) -> None:

@@ -5,15 +5,21 @@ from __future__ import annotations
 import os
 import re
 import signal
+import ssl
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from certificates import Authority
+from signing import SECRET_TEXT, token
 
 import pulsarx
+from pulsarx.admin import Admin
 
 pytestmark = pytest.mark.standard
 PATIENCE_SECONDS = 60.0
@@ -36,8 +42,16 @@ class Command:
         """What it says when it listens."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        found = re.fullmatch(r".+ is served at (pulsar://127\.0\.0\.1:\d+)\n", line)
+        found = re.fullmatch(r".+ is served at (pulsar(?:\+ssl)?://[a-z0-9.]+:\d+)\n", line)
         assert found, line + self.ended()[1]
+        return found[1]
+
+    def http_url(self) -> str:
+        """What it says next, if it serves HTTP."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        found = re.fullmatch(r".+ is administered at (https?://127\.0\.0\.1:\d+)\n", line)
+        assert found, line
         return found[1]
 
     def ended(self) -> tuple[int, str]:
@@ -108,6 +122,78 @@ def test_what_was_confirmed_outlives_a_kill(tmp_path: Path, run: Any) -> None:
     client.close()
 
 
+def test_the_folder_is_administered_over_http(tmp_path: Path, run: Any) -> None:
+    pulsar: Any = pytest.importorskip("pulsar")
+    command = run(str(tmp_path), "--port=0")
+    command.url()
+    url = command.http_url()
+    client = pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    client.create_producer("t").send(b"x")
+    client.close()
+    assert Admin.at(url).topics.get_list() == ["persistent://public/default/t"]
+    command.process.send_signal(signal.SIGTERM)
+    assert command.ended() == (0, "")
+
+
+def test_http_can_be_switched_off(tmp_path: Path, run: Any) -> None:
+    command = run(str(tmp_path), "--port=0", "--no-http")
+    command.url()
+    command.process.send_signal(signal.SIGTERM)
+    told, said = command.process.communicate(timeout=PATIENCE_SECONDS)
+    assert (told, said) == ("", "")
+
+
+def test_clients_are_asked_who_they_are(tmp_path: Path, run: Any) -> None:
+    """With TLS, a token and a certificate; on both protocols."""
+    pulsar: Any = pytest.importorskip("pulsar")
+    authority = Authority(tmp_path)
+    certificate, key = authority.sign("server", "localhost", "127.0.0.1")
+    own_certificate, own_key = authority.sign("admin")
+    command = run(
+        str(tmp_path / "folder"),
+        "--port=0",
+        "--advertised-address=localhost",
+        f"--tls-certificate={certificate}",
+        f"--tls-key={key}",
+        f"--tls-trust-certs={authority.file}",
+        "--tls-authentication",
+        f"--token-secret-key={SECRET_TEXT}",
+        "--token-auth-claim=name",
+        "--token-audience=here",
+        "--superuser=admin",
+        "--superuser",
+        "root",
+    )
+    assert command.url().startswith("pulsar://localhost:")
+    url = command.url()
+    assert url.startswith("pulsar+ssl://localhost:")
+    http_url = command.http_url()
+    assert http_url.startswith("https://")
+    for proof in (
+        pulsar.AuthenticationToken(token(None, name="root", aud="here")),
+        pulsar.AuthenticationTLS(own_certificate, own_key),
+    ):
+        client = pulsar.Client(
+            url,
+            proof,
+            tls_trust_certs_file_path=authority.file,
+            tls_validate_hostname=True,
+            logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+        )
+        client.create_producer("t").send(b"x")
+        client.close()
+    request = urllib.request.Request(f"{http_url}/admin/v2/tenants")
+    context = ssl.create_default_context(cafile=authority.file)
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(request, timeout=PATIENCE_SECONDS, context=context)
+    request.add_header("Authorization", f"Bearer {token(None, name='root', aud='here')}")
+    with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS, context=context) as answer:
+        assert answer.status == 200
+    command.process.send_signal(signal.SIGTERM)
+    status, said = command.ended()
+    assert status == 0, said
+
+
 def test_it_owns_the_folder(tmp_path: Path, run: Any) -> None:
     command = run(str(tmp_path), "--port", "0")
     command.url()
@@ -124,7 +210,19 @@ def test_it_owns_the_folder(tmp_path: Path, run: Any) -> None:
         (("a", "--port"), "needs a value"),
         (("a", "--port=x"), "0 to 65535"),
         (("a", "--port=70000"), "0 to 65535"),
+        (("a", "--http-port=x"), "0 to 65535"),
+        (("a", "--http-port=1", "--no-http"), "either --http-port or --no-http"),
         (("a", "--tls"), "no option --tls"),
+        (("a", "--tls-port=1"), "needs --tls-certificate"),
+        (("a", "--tls-authentication"), "needs --tls-certificate"),
+        (("a", "--tls-only"), "needs --tls-certificate"),
+        (("a", "--tls-certificate=c"), "needs --tls-key"),
+        (("a", "--tls-certificate=c", "--tls-key=k", "--tls-only", "--port=1"), "either --port"),
+        (("memory:", "--port=0", "--tls-certificate=c", "--tls-key=k"), "the certificate c"),
+        (("memory:", "--port=0", "--superuser=admin"), "nobody can prove"),
+        (("memory:", "--port=0", "--token-secret-key=AAAA"), "at least 32"),
+        (("a", "--token-audience-claim=x"), "needs --token-audience"),
+        (("memory:", "--port=0", "--advertised-address=a:1"), "without a port"),
         (("memory:", "--host=0.0.0.0", "--port=0"), "anonymous"),
     ],
 )

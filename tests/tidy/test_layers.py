@@ -73,19 +73,35 @@ LAYERS = [
     Layer(
         "spark", "spark spark.*", "ground values broker api spark", "stdlib pyspark pyarrow numpy"
     ),
-    # Pulsar's protocol, and its two ends; client and server do not know each other.
+    # Who clients are and what they may do; of both servers.
+    Layer(
+        "access",
+        "access access.*",
+        "ground values broker access",
+        "stdlib jwt bcrypt cryptography",
+    ),
+    # Pulsar's protocol, and its two ends; client and server do not know each other. A client's end
+    # reads the folder itself, where that is on its machine.
     Layer("wire", "wire wire.*", "ground values pycore.wire wire", "stdlib"),
     Layer(
         "server",
         "server server.*",
-        f"{ALL_PYCORE} ground values broker api wire server",
+        f"{ALL_PYCORE} ground values broker api wire access server",
         "stdlib uvloop",
     ),
-    Layer("remote", "remote remote.*", f"{ALL_PYCORE} ground values api wire remote", "stdlib"),
+    Layer(
+        "rest",
+        "rest rest.*",
+        f"{ALL_PYCORE} ground values broker api wire access rest",
+        "stdlib starlette uvicorn",
+    ),
+    Layer(
+        "remote", "remote remote.*", f"{ALL_PYCORE} ground values broker api wire remote", "stdlib"
+    ),
     Layer(
         "outside",
         "__main__ cli cli.* console.*",
-        "ground values broker api server outside",
+        "ground values broker api access server rest outside",
         "stdlib click rich",
     ),
     Layer(
@@ -320,7 +336,7 @@ KNOWN |= {
         ("pulsarx.client", ".py", "import pyspark.sql"),
         ("pulsarx.client", ".py", "from pulsarx._core import status"),
         ("pulsarx.client", ".py", "def f():\n    from pulsarx.wire import commands"),
-        ("pulsarx.remote.connection", ".py", "from pulsarx.broker.topics.topic import Topic"),
+        ("pulsarx.broker.broker", ".py", "from pulsarx.remote.connection import Connection"),
         ("pulsarx.server.session", ".py", "from pulsarx.remote import connection"),
     ],
 )

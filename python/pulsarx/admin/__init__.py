@@ -1,6 +1,7 @@
 """Administration, in the groups and verbs of pulsar-admin: what `Client.admin` returns.
 
-`Admin.at(folder)` asks the owner of a folder from any process, without a client.
+`Admin.at(folder)` asks the owner of a folder from any process, without a client; `Admin.at(url)`
+Pulsar's admin REST API.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import os
 
     from pulsarx.admin.channel import Channel
+    from pulsarx.options.authentication import Authentication
 
 __all__ = ["Admin", "Brokers", "Namespaces", "Schemas", "Tenants", "Topics"]
 
@@ -32,9 +34,31 @@ class Admin:
         self.topics = Topics(channel)
 
     @classmethod
-    def at(cls, folder: str | os.PathLike[str]) -> Admin:
+    def at(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        authentication: Authentication | None = None,
+        tls_trust_certs_file_path: str | None = None,
+    ) -> Admin:
         """Administer a folder that another process may own: its owner is asked. Without an owner
-        the folder is read, or owned for the moment of a call that changes something."""
+        the folder is read, or owned for the moment of a call that changes something.
+
+        Or, at an http:// or https:// URL, what is served there by Pulsar's admin REST API: a folder
+        by `pulsarx serve`, or any Pulsar.
+
+        authentication: at such a URL AuthenticationToken, AuthenticationBasic or AuthenticationTLS.
+        tls_trust_certs_file_path: the authorities of https:// servers; else those of the system.
+        InvalidConfiguration: they are given with a folder, which asks nobody.
+        """
+        if isinstance(folder, str) and folder.lower().startswith(("http://", "https://")):
+            from pulsarx.admin.http_channel import HttpChannel
+
+            return cls(HttpChannel(folder, authentication, tls_trust_certs_file_path))
+        if authentication is not None or tls_trust_certs_file_path is not None:
+            from pulsarx.errors import InvalidConfiguration
+
+            raise InvalidConfiguration(f"{folder}: a folder asks nobody who he is, and has no TLS")
         from pulsarx.admin.channel import OwnerChannel
 
         return cls(OwnerChannel(folder))

@@ -10,6 +10,7 @@ from pulsarx.admin.schema_policies import SchemaPolicies
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from pulsarx.admin.channel import Channel
@@ -75,6 +76,27 @@ class Namespaces(
     def remove_auto_topic_creation(self, namespace: str) -> None:
         """The broker's options hold again."""
         self._set_creation_policy(namespace, "auto_topic_creation", None)
+
+    def grant_permission_on_namespace(
+        self, namespace: str, role: str, actions: Iterable[str]
+    ) -> None:
+        """Let a role use all topics of a namespace through a service that asks clients who they
+        are: actions are `produce` and `consume`, and replace what it had there. Durable on
+        return."""
+        arguments = {"namespace": namespace, "role": role, "actions": list(actions)}
+        self._channel.perform("namespaces.grant_permission", arguments)
+
+    def revoke_permissions_on_namespace(self, namespace: str, role: str) -> None:
+        """Take back what a role was granted on a namespace; what it was granted on single topics
+        stays. Its producers and consumers are closed. Durable on return."""
+        arguments = {"namespace": namespace, "role": role}
+        self._channel.perform("namespaces.revoke_permissions", arguments)
+
+    def get_permissions(self, namespace: str) -> dict[str, list[str]]:
+        """Roles, and what they were granted on the namespace."""
+        arguments = {"namespace": namespace}
+        found: dict[str, list[str]] = self._channel.perform("namespaces.get_permissions", arguments)
+        return found
 
     def set_deduplication(self, namespace: str, enabled: bool) -> None:
         """Whether the topics of a namespace tell messages that are sent again, by their sequence

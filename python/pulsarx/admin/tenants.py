@@ -21,7 +21,8 @@ class Tenants:
     ) -> None:
         """Create a tenant, of letters, digits and - = : . _
 
-        admin_roles, allowed_clusters: kept for `get_tenant_info`; nobody is refused by them.
+        admin_roles: may use and change what is in the tenant, where a service asks clients who they
+        are. allowed_clusters: kept for `get_tenant_info`; nobody is refused by them.
         NotAllowedError: it exists, or is `pulsar`, which is reserved.
         """
         self._channel.perform("tenants.create_tenant", _info(tenant, admin_roles, allowed_clusters))
@@ -29,7 +30,8 @@ class Tenants:
     def update_tenant(
         self, tenant: str, admin_roles: Iterable[str] = (), allowed_clusters: Iterable[str] = ()
     ) -> None:
-        """Replace what `get_tenant_info` tells."""
+        """Replace what `get_tenant_info` tells. A role that is no administrator any more has its
+        producers and consumers closed."""
         self._channel.perform("tenants.update_tenant", _info(tenant, admin_roles, allowed_clusters))
 
     def delete_tenant(self, tenant: str, force: bool = False) -> None:

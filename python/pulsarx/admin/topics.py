@@ -12,6 +12,7 @@ from pulsarx.message_id import MessageId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from pulsarx.admin.channel import Channel
@@ -100,6 +101,26 @@ class Topics(
         return found
 
     # Policies -------------------------------------------------------------------------------------
+    def grant_permission(self, topic: str, role: str, actions: Iterable[str]) -> None:
+        """Let a role use a topic, which need not be there yet, through a service that asks clients
+        who they are: actions are `produce` and `consume`, and replace what it had on the topic. On
+        a partitioned topic it is granted for its partitions too. It goes with the topic. Durable on
+        return."""
+        arguments = {"topic": topic, "role": role, "actions": list(actions)}
+        self._channel.perform("topics.grant_permission", arguments)
+
+    def revoke_permissions(self, topic: str, role: str) -> None:
+        """Take back what a role was granted on the topic itself; its producers and consumers are
+        closed, unless it was granted the same on the namespace. NotAllowedError: it was granted
+        nothing. Durable on return."""
+        self._channel.perform("topics.revoke_permissions", {"topic": topic, "role": role})
+
+    def get_permissions(self, topic: str) -> dict[str, list[str]]:
+        """Roles, and what they were granted on the topic or its namespace."""
+        arguments = {"topic": topic}
+        found: dict[str, list[str]] = self._channel.perform("topics.get_permissions", arguments)
+        return found
+
     def set_deduplication(self, topic: str, enabled: bool) -> None:
         """Whether a topic, or all its partitions, tells messages that are sent again, by their
         sequence ids, and does not store them again. Open producers heed it at once. Durable on

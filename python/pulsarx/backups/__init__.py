@@ -1,5 +1,5 @@
 """Backups of a folder: `backup` copies one while it is used, `restore` makes a folder of a copy and
-proves it. Not in the official client; of folders of this machine alone.
+proves it; `check` proves a folder. Not in the official client; of folders of this machine alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from pulsarx.backups.contents import Contents
 
-__all__ = ["backup", "restore"]
+__all__ = ["backup", "check", "restore"]
 
 
 def backup(
@@ -60,3 +60,20 @@ def restore(
     from pulsarx.backups import copying
 
     return copying.restore(backup, target, progress, allow_damage)
+
+
+def check(folder: str | os.PathLike[str], *, progress: Any = False) -> Contents:
+    """Read every entry of every ledger, every cursor and all of the catalogue, compare them with
+    their checksums and with each other, and answer what the folder holds: `damage` of it says what
+    is not as it was written, where that is, and how many messages are missing by it. Nothing is
+    changed.
+
+    Beside an owner, in this process or another, what is published is read as far as it is when it
+    is come to, and what goes meanwhile is passed over. What a kill left behind the last confirmed
+    message is no damage. progress: as of `backup`. FolderError: no data directory.
+    NewerFormatError. StorageError: this user may not read it.
+    """
+    control_plane.load("pulsarx.backups.proof")
+    from pulsarx.backups import proof
+
+    return proof.check(folder, progress)

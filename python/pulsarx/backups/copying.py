@@ -22,9 +22,9 @@ import uuid
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.file_system import FileSystem
-from pulsarx.backups.contents import Contents
+from pulsarx.backups.contents import Contents, Damage
 from pulsarx.backups.folder_view import FolderView, Snapshot
-from pulsarx.backups.proof import prove
+from pulsarx.backups.proof import check
 from pulsarx.backups.workplace import copy_file, workplace
 from pulsarx.broker.folder.data_directory import SUBDIRECTORIES
 from pulsarx.clock import monotonic_ms
@@ -67,8 +67,8 @@ def restore(backup: Any, target: Any, progress: Any, allow_damage: bool) -> Cont
             control_plane.perform(view.require_unowned)
         finally:
             control_plane.perform(view.close)
-        contents: Contents = control_plane.perform(prove, (work,))
-        damage = contents.damage
+        contents = check(work, False)
+        damage = [str(each) for each in contents.damage]
         if damage and not allow_damage:
             more = f"; and {len(damage) - 5} more" if len(damage) > 5 else ""
             raise errors.CorruptDataError(
@@ -177,7 +177,7 @@ class _Copying:
             if not is_there:
                 if not control_plane.perform(self._view.is_lost, (ledger,)):
                     return False
-                snapshot.lost.append(ledger.text)
+                snapshot.lost.append(ledger)
             elif is_final:
                 self._finished.add(ledger.path)
         for name, data in control_plane.perform(self._view.catalogue_files, (snapshot,)):
@@ -207,8 +207,19 @@ class _Copying:
 
     def _contents(self, snapshot: Snapshot) -> Contents:
         found = Contents(len(snapshot.topics()), len(snapshot.cursors()), len(snapshot.ledgers))
-        found.damage = list(snapshot.lost)
         found.messages = sum(each.messages for each in snapshot.ledgers)
+        for each in snapshot.lost:
+            found.missing_messages += each.messages
+            found.damage.append(
+                Damage(
+                    "ledger",
+                    each.path,
+                    f"{each.path}, ledger {each.ledger_id} of {each.topic}, is missing",
+                    topic=each.topic,
+                    ledger_id=each.ledger_id,
+                    messages=each.messages,
+                )
+            )
         for folder, _, names in os.walk(self._work):
             found.bytes += sum(os.path.getsize(f"{folder}/{name}") for name in names)
         return found

@@ -31,7 +31,7 @@ HEADER_SIZE = 4096  # of a ledger file: what one without entries holds
 class LedgerCopy:
     """A ledger that is to be copied. A value."""
 
-    __slots__ = ("ledger_id", "messages", "path", "sealed", "size", "text", "topic")
+    __slots__ = ("ledger_id", "messages", "path", "sealed", "size", "topic")
 
     def __init__(self, topic: str, path: str, ledger_id: int, sealed: bool) -> None:
         self.topic = topic
@@ -40,7 +40,6 @@ class LedgerCopy:
         self.sealed = sealed
         self.size = 0  # of its file, about
         self.messages = 0
-        self.text = f"{path}, ledger {ledger_id} of {topic}, is missing"
 
 
 class Snapshot:
@@ -49,7 +48,7 @@ class Snapshot:
     def __init__(self, state: CatalogueState, ledgers: list[LedgerCopy]) -> None:
         self.state = state
         self.ledgers = ledgers
-        self.lost: list[str] = []  # what the folder has not any more
+        self.lost: list[LedgerCopy] = []  # what the folder has not any more
 
     def topics(self) -> list[TopicRecord]:
         """Those that messages are in."""

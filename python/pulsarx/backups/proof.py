@@ -1,126 +1,428 @@
-"""Proves that a folder is whole: reads every entry and opens every cursor. Changes nothing. Calls
-of the control plane.
+"""Reads everything in a folder, and says what is damaged: every file of the catalogue, every entry
+of every ledger, every cursor, what deduplication knows. Changes nothing.
+
+Runs in the caller's thread, so that a signal ends it, in steps that are calls of the control plane.
+Beside an owner it sees what is published when it comes to it, and passes over what goes meanwhile.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+from functools import partial
 
 from pulsarx import errors
-from pulsarx.backups.contents import Contents
+from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.file_system import FileSystem
+from pulsarx.backups.contents import Contents, Damage
 from pulsarx.backups.folder_view import HEADER_SIZE
-from pulsarx.broker.catalogue.file import SEQUENCES, catalogue_file_decode
-from pulsarx.broker.ledgers.ledger_list import open_compacted_file, open_ledger
+from pulsarx.broker.catalogue.file import (
+    CHECKPOINT,
+    COMMIT,
+    SEQUENCES,
+    catalogue_file_decode,
+    catalogue_file_number,
+)
+from pulsarx.broker.folder.data_directory import DataDirectory
+from pulsarx.broker.folder.storage_errors import storage_error
+from pulsarx.broker.ledgers.ledger_list import LedgerTrimmed, open_compacted_file
 from pulsarx.broker.ledgers.read_only_ledger import ReadOnlyLedger
 from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.subscriptions.cursor_view import opened_cursor
 from pulsarx.broker.topics.deduplication import snapshot_name
+from pulsarx.closing import attempt
+from pulsarx.tables.progress import progress_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+    from typing import Any
+
     from pulsarx._pycore.ledger.ledger_file import LedgerFile
-    from pulsarx.broker.catalogue.state import CompactionRecord, LedgerRecord, TopicRecord
+    from pulsarx.broker.catalogue.state import (
+        CompactionRecord,
+        LedgerRecord,
+        SubscriptionRecord,
+        TopicRecord,
+    )
+
+    Steps = Generator[int, None, None]  # bytes that were read
+
+BLOCK = 16 << 20  # bytes between two steps
+_TRIES = 20  # to open a ledger that its owner is just sealing
 
 
-def prove(folder: str) -> Contents:
-    """What a folder without an owner holds, with everything in it that cannot be read."""
-    broker = ReadOnlyBroker(folder)
+def check(folder: Any, progress: Any) -> Contents:
+    """See pulsarx.backups.check."""
+    show = progress_of(progress, "bytes")
+    proof = Proof(os.path.realpath(os.fspath(folder)))
+    steps = proof.steps()
+    done = 0
     try:
-        return _Proof(broker).contents()
+        while (read := control_plane.perform(next, (steps, None))) is not None:
+            done += read
+            show(done, max(proof.size, done + 1))
     finally:
-        broker.close()
+        # One that is still at work was interrupted: it ends with what it has in hand.
+        attempt(partial(control_plane.perform, steps.close))
+    show(done, done)
+    return proof.found
 
 
-class _Proof:
-    def __init__(self, broker: ReadOnlyBroker) -> None:
-        self._broker = broker
-        self._directory = broker.directory
-        self._found = Contents()
+class Proof:
+    """One look at a folder. Its steps are calls of the control plane."""
 
-    def contents(self) -> Contents:
-        found = self._found
-        for topic in self._broker.catalogue.state.topics.values():
-            if not topic.partition_count:
-                found.topics += 1
-                self._prove_topic(topic)
-        for folder, _, names in os.walk(self._directory.path):
-            found.bytes += sum(os.path.getsize(f"{folder}/{name}") for name in names)
-        return found
+    def __init__(self, folder: str) -> None:
+        self._path = folder
+        self._broker: Any = None
+        self.found = Contents()
+        self.size = 0  # of the ledgers, about
 
-    def _prove_topic(self, topic: TopicRecord) -> None:
-        found = self._found
-        for ledger in topic.ledgers:
-            found.ledgers += 1
-            path = self._directory.ledger_path(ledger.ledger_id)
-            try:
-                found.messages += self._prove_ledger(topic.name, path, ledger)
-            except errors.StorageError as error:
-                found.damage.append(f"{topic.name}: {errors.detail_of(error)}")
-        compaction = topic.compaction
-        if compaction is not None and compaction.ledger_id:
-            found.ledgers += 1
-            try:
-                self._prove_compacted(topic.name, compaction)
-            except errors.StorageError as error:
-                found.damage.append(f"{topic.name}: {errors.detail_of(error)}")
-        if topic.subscriptions:
-            self._prove_cursors(topic)
+    def steps(self) -> Steps:
+        """FolderError: no data directory."""
+        directory = DataDirectory.open(self._path, files=FileSystem(), read_only=True)
+        try:
+            self._prove_catalogue(directory)
+        finally:
+            directory.close()
+        yield 0
+        try:
+            self._broker = ReadOnlyBroker(self._path)
+        except (errors.CatalogueError, errors.StorageError) as error:
+            _require_permission(error)
+            self._tell("catalogue", "catalogue", errors.detail_of(error))
+            return
+        try:
+            yield from self._topics()
+        finally:
+            self._broker.close()
+
+    def _topics(self) -> Steps:
+        broker, found = self._broker, self.found
+        topics = [
+            each
+            for each in self._broker.catalogue.state.topics.values()
+            if not each.partition_count
+        ]
+        self.size = sum(self._size_of(each.ledger_id) for one in topics for each in one.ledgers)
+        for topic in topics:
+            found.topics += 1
+            yield from self._topic(topic)
+        for folder, _, names in os.walk(broker.directory.path):
+            for name in names:
+                try:
+                    found.bytes += os.path.getsize(f"{folder}/{name}")
+                except FileNotFoundError:
+                    pass
+
+    def _topic(self, topic: TopicRecord) -> Steps:
+        ledgers = ReadOnlyLedger(self._broker, topic)
+        for each in ledgers.ledgers():
+            self.found.ledgers += 1
+            yield from self._ledger(ledgers, each)
+        if topic.compaction is not None and topic.compaction.ledger_id:
+            self.found.ledgers += 1
+            yield from self._compacted(ledgers, topic.compaction)
+        for subscription in topic.subscriptions.values():
+            self.found.subscriptions += 1
+            self._prove_cursor(ledgers, subscription)
         self._prove_sequences(topic)
+        yield 0
 
-    def _prove_ledger(self, topic: str, path: str, ledger: LedgerRecord) -> int:
-        """How many messages it holds. StorageError: it is not what the catalogue says."""
-        file = open_ledger(path, ledger, self._directory.folder_id)
-        if ledger.state != "sealed":
-            recovery = file.recover()
-            for _, count, offset, _ in recovery.damage:
-                self._found.damage.append(f"{topic}: {path}: {count} entries at offset {offset}")
-            return int(recovery.message_count)
-        summary = file.summary()
+    # Ledgers --------------------------------------------------------------------------------------
+
+    def _ledger(self, ledgers: ReadOnlyLedger, ledger: LedgerRecord) -> Steps:
+        found = self._opened(ledgers, ledger)
+        if found is None:
+            return
+        file, end, entries, messages = found
+        self.found.messages += messages
+        if file.headless or file.header_damaged:
+            self._tell_ledger(ledgers, ledger, "its header is damaged; its entries are read")
+        if ledger.state == "sealed":
+            self._compare(ledgers, ledger, file)
+        yield from self._entries(ledgers, ledger, file, end, entries, messages)
+
+    def _opened(
+        self, ledgers: ReadOnlyLedger, ledger: LedgerRecord
+    ) -> tuple[LedgerFile, int, int, int] | None:
+        """File, end, entries and messages; None: it cannot be read, or has gone."""
+        for _ in range(_TRIES):
+            try:
+                # First: what is counted lies below the end that is asked for behind it.
+                entries, messages = ledgers.published_counts(ledger)
+                span = ledgers.span(ledger)
+                end = span.end
+            except LedgerTrimmed:
+                return None
+            except errors.StorageError as error:
+                _require_permission(error)
+                if self._is_named(ledgers, ledger.ledger_id):
+                    self.found.messages += ledger.message_count
+                    self._tell_ledger(
+                        ledgers, ledger, errors.detail_of(error), ledger.message_count
+                    )
+                return None
+            if end or not span.is_growing:
+                return span.file, end, entries, messages
+            # Its owner has sealed it, and its slot is another ledger's.
+            self._broker.refresh()
+            known = [each for each in ledgers.ledgers() if each.ledger_id == ledger.ledger_id]
+            if not known:
+                return None
+            ledger = known[0]
+        raise errors.StorageError(
+            f"check ledger {ledger.ledger_id} of {ledgers.name}: it changed {_TRIES} times; try "
+            "again"
+        )
+
+    def _compare(self, ledgers: ReadOnlyLedger, ledger: LedgerRecord, file: LedgerFile) -> None:
+        try:
+            summary = file.summary()
+        except errors.CorruptDataError as error:
+            self._tell_ledger(ledgers, ledger, errors.detail_of(error))
+            return
         counts = (summary.size, summary.entry_count, summary.message_count)
         known = (ledger.size, ledger.entry_count, ledger.message_count)
         if counts != known:
-            raise errors.CorruptDataError(
-                f"{path} holds {counts[1]} entries and {counts[2]} messages in {counts[0]} bytes; "
-                f"the catalogue has {known[1]}, {known[2]} and {known[0]}"
+            self._tell_ledger(
+                ledgers,
+                ledger,
+                f"it says that it holds {counts[1]} entries and {counts[2]} messages in "
+                f"{counts[0]} bytes; the catalogue has {known[1]}, {known[2]} and {known[0]}",
             )
-        at = HEADER_SIZE
-        for _, count, offset, next_offset in file.damage():
-            self._found.damage.append(f"{topic}: {path}: {count} entries at offset {offset}")
-            file.check_entries(at, offset)
-            at = next_offset
-        file.check_entries(at, summary.size)
-        return int(ledger.message_count)
 
-    def _prove_compacted(self, topic: str, record: CompactionRecord) -> None:
-        path = self._directory.ledger_path(record.ledger_id)
-        file: LedgerFile = open_compacted_file(topic, path, record, self._directory.folder_id)
-        end = file.summary().size
-        at: int | None = HEADER_SIZE
-        while at is not None and at < end:
-            entry = file.entry(at, end)
-            at = None if entry is None else entry[2]
+    def _compacted(self, ledgers: ReadOnlyLedger, record: CompactionRecord) -> Steps:
+        path = self._broker.directory.ledger_path(record.ledger_id)
+        try:
+            file = open_compacted_file(ledgers.name, path, record, self._broker.directory.folder_id)
+            end = file.summary().size
+        except errors.StorageError as error:
+            _require_permission(error)
+            if self._is_named(ledgers, record.ledger_id):
+                self._tell_ledger(
+                    ledgers,
+                    record,
+                    errors.detail_of(error),
+                    record.message_count,
+                    "compacted ledger",
+                )
+            return
+        yield from self._entries(
+            ledgers, record, file, end, record.entry_count, record.message_count, True
+        )
 
-    def _prove_cursors(self, topic: TopicRecord) -> None:
-        ledgers = ReadOnlyLedger(self._broker, topic)
-        for each in topic.subscriptions.values():
-            self._found.subscriptions += 1
-            what = f"subscription {each.name} of {topic.name}"
-            try:
-                with opened_cursor(self._broker, ledgers, each) as tracker:
-                    self._found.damage += [f"{what}: {text}" for text in tracker.damage]
-                    if topic.ledgers and not tracker.is_kept:
-                        self._found.damage.append(f"{what}: its cursor is missing")
-            except errors.StorageError as error:
-                self._found.damage.append(f"{what}: {errors.detail_of(error)}")
+    def _entries(
+        self,
+        ledgers: ReadOnlyLedger,
+        ledger: LedgerRecord | CompactionRecord,
+        file: LedgerFile,
+        end: int,
+        entries: int,
+        messages: int,
+        compacted: bool = False,
+    ) -> Steps:
+        """Read the entries up to the end, of which there should be so many."""
+        tell = partial(self._tell_entries, ledgers, ledger, compacted)
+        at, entry, message = HEADER_SIZE, 0, 0
+        room = bytearray(min(BLOCK, max(end - at, 0)))
+        descriptor, size = _open(file.path)
+        try:
+            there = min(end, (file.mapped_size if descriptor is None else size) & ~7)
+            while at < there:
+                begin = at
+                try:
+                    if descriptor is not None:
+                        # A device that fails would end the process where it is read as memory.
+                        os.preadv(descriptor, [room], at)
+                except OSError as error:
+                    tell(at, end, entry, entries, message, messages, str(error.strerror))
+                    return
+                at, entry, message, behind = file.scan(
+                    at, there, BLOCK, entry, message, compacted=compacted
+                )
+                if behind is not None:
+                    next_at, next_entry, next_message = behind
+                    if next_entry < 0:
+                        next_at, next_entry, next_message = end, entries, messages
+                    tell(at, next_at, entry, next_entry, message, next_message)
+                    at, entry, message = next_at, next_entry, next_message
+                yield at - begin
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+        if entry < entries or message < messages:
+            tell(max(at, HEADER_SIZE), end, entry, entries, message, messages)
+
+    def _tell_entries(
+        self,
+        ledgers: ReadOnlyLedger,
+        ledger: LedgerRecord | CompactionRecord,
+        compacted: bool,
+        at: int,
+        next_at: int,
+        entry: int,
+        next_entry: int,
+        message: int,
+        next_message: int,
+        why: str = "not what was written",
+    ) -> None:
+        entries, messages = max(next_entry - entry, 0), max(next_message - message, 0)
+        file = self._ledger_file(ledger.ledger_id)
+        kind = "compacted ledger" if compacted else "ledger"
+        places = f"entry {entry}" if entries == 1 else f"{entries} entries from entry {entry} on"
+        if not entries:
+            places = f"entry {next_entry} stands where entry {entry} should"
+        self._tell(
+            "compacted entries" if compacted else "entries",
+            file,
+            f"{places} of {kind} {ledger.ledger_id} of {ledgers.name}, {messages} messages: "
+            f"{max(next_at - at, 0)} bytes at offset {at} of {file}: {why}",
+            topic=ledgers.name,
+            ledger_id=ledger.ledger_id,
+            entry_id=entry,
+            entries=entries,
+            offset=at,
+            size=max(next_at - at, 0),
+            messages=messages,
+        )
+
+    def _tell_ledger(
+        self,
+        ledgers: ReadOnlyLedger,
+        ledger: LedgerRecord | CompactionRecord,
+        text: str,
+        messages: int = 0,
+        what: str = "ledger",
+    ) -> None:
+        self._tell(
+            what,
+            self._ledger_file(ledger.ledger_id),
+            f"{what} {ledger.ledger_id} of {ledgers.name}: {text}",
+            topic=ledgers.name,
+            ledger_id=ledger.ledger_id,
+            messages=messages,
+        )
+
+    def _is_named(self, ledgers: ReadOnlyLedger, ledger_id: int) -> bool:
+        """Whether the catalogue still has a ledger."""
+        self._broker.refresh()
+        compaction = ledgers.compaction()
+        return ledgers.has_ledger(ledger_id) or (
+            compaction is not None and compaction.ledger_id == ledger_id
+        )
+
+    def _ledger_file(self, ledger_id: int) -> str:
+        return os.path.relpath(self._broker.directory.ledger_path(ledger_id), self._path)
+
+    def _size_of(self, ledger_id: int) -> int:
+        try:
+            return os.stat(self._broker.directory.ledger_path(ledger_id)).st_size
+        except OSError:
+            return 0  # told when it is read
+
+    # The rest -------------------------------------------------------------------------------------
+
+    def _prove_cursor(self, ledgers: ReadOnlyLedger, subscription: SubscriptionRecord) -> None:
+        # Twice: its owner may replace one generation of its file by the next at any time.
+        if not self._cursor_damage(ledgers, subscription):
+            return
+        self._broker.refresh()
+        record = ledgers.record()
+        now = None if record is None else record.subscriptions.get(subscription.name)
+        if now is None or now.cursor_id != subscription.cursor_id:
+            return
+        for text in self._cursor_damage(ledgers, subscription):
+            self._tell(
+                "cursor",
+                f"cursors/{subscription.cursor_id}",
+                f"subscription {subscription.name} of {ledgers.name}: {text}",
+                topic=ledgers.name,
+                subscription=subscription.name,
+            )
+
+    def _cursor_damage(
+        self, ledgers: ReadOnlyLedger, subscription: SubscriptionRecord
+    ) -> list[str]:
+        try:
+            with opened_cursor(self._broker, ledgers, subscription) as tracker:
+                found = list(tracker.damage)
+                if not found and ledgers.ledgers() and not tracker.is_kept:
+                    found.append("its cursor is missing")
+                return found
+        except (OSError, errors.StorageError) as error:
+            _require_permission(error)
+            return [errors.detail_of(error)]
 
     def _prove_sequences(self, topic: TopicRecord) -> None:
-        path = f"{self._directory.path}/{snapshot_name(topic.topic_id)}"
+        file = snapshot_name(topic.topic_id)
+        path = f"{self._path}/{file}"
         try:
-            with open(path, "rb") as file:
-                data = file.read()
+            data = self._broker.files.read(path)
+            catalogue_file_decode(SEQUENCES, self._broker.directory.folder_id, path, data)
         except FileNotFoundError:
-            return
+            pass
+        except (OSError, errors.CatalogueError) as error:
+            _require_permission(error)
+            self._tell("sequences", file, errors.detail_of(error), topic=topic.name)
+
+    def _prove_catalogue(self, directory: DataDirectory) -> None:
+        before: tuple[int, int] | None = None
         try:
-            catalogue_file_decode(SEQUENCES, self._directory.folder_id, path, data)
-        except errors.CatalogueError as error:
-            self._found.damage.append(f"{topic.name}: {errors.detail_of(error)}")
+            names = directory.files.list(directory.catalogue_path)
+        except OSError as error:
+            _require_permission(error)
+            return  # told when it is opened
+        for name in sorted(names):
+            kind = name.rpartition(".")[2]
+            number = catalogue_file_number(kind, name)
+            if number < 0 or kind not in (COMMIT, CHECKPOINT):
+                continue
+            path = f"{directory.catalogue_path}/{name}"
+            try:
+                data = directory.files.read(path)
+                found, checksum = catalogue_file_decode(kind, directory.folder_id, path, data)
+                if found.get("number") != number:
+                    raise errors.CatalogueError(
+                        f"{path} is {kind} {found.get('number')} under another name"
+                    )
+                if kind == COMMIT:
+                    known, before = before, (number, checksum)
+                    if (
+                        known is not None
+                        and known[0] == number - 1
+                        and (found.get("previous") != known[1])
+                    ):
+                        raise errors.CatalogueError(
+                            f"{path} does not follow the commit before it, of checksum "
+                            f"{known[1]:08x}"
+                        )
+            except FileNotFoundError:
+                pass  # its owner has folded it
+            except (OSError, errors.CatalogueError) as error:
+                _require_permission(error)
+                self._tell(kind, f"catalogue/{name}", errors.detail_of(error))
+
+    def _tell(self, what: str, file: str, text: str, **more: Any) -> None:
+        made = Damage(what, file, text, **more)
+        self.found.damage.append(made)
+        if what in ("entries", "ledger"):  # else they are there, or come again
+            self.found.missing_messages += made.messages
+
+
+def _require_permission(error: Exception) -> None:
+    """What this user may not read is no damage: raise StorageError."""
+    if getattr(error, "errno", None) not in (errno.EACCES, errno.EPERM):
+        return
+    if isinstance(error, OSError):
+        raise storage_error(f"read {error.filename}", error) from error
+    raise error
+
+
+def _open(path: str) -> tuple[int | None, int]:
+    """A file and its size; None: its owner has just removed it, and its map can be read still."""
+    try:
+        found = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None, 0
+    return found, os.fstat(found).st_size

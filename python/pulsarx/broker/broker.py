@@ -9,17 +9,19 @@ FORKED   a child's copy: every call raises             -
 
 from __future__ import annotations
 
+import os
 import threading
 from functools import partial
 
 from pulsarx.broker import life_log
 from pulsarx.broker.attempt import attempt
 from pulsarx.broker.runtime import BrokerRuntime
-from pulsarx.errors import AlreadyClosed
+from pulsarx.errors import AlreadyClosed, FolderOwnedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pulsarx._pycore.ground.open_state import OpenState
     from pulsarx.broker.catalogue.log import CatalogueLog
@@ -71,6 +73,7 @@ class Broker:
             self.directory.close()
             raise
         self.name = location or "memory:"
+        self._is_brief = brief
         self.settings = settings
         self.catalogue = self.runtime.catalogue
         self.runtime.tell_policy_changes = self._tell_changes
@@ -82,6 +85,10 @@ class Broker:
         self._lock = threading.Lock()
         self._topics: TopicDirectory | None = None
         self.on_close: list[Callable[[], object]] = []  # steps before the topics close
+        # What is called when roles may do more or less than before.
+        self.on_permissions: list[Callable[[], object]] = []
+        self.guest_service: Any = None  # serves other processes; made with the first one
+        self.exclusive_count = 0  # clients that share the folder with no other process
         self._tell_opened(brief)
         self._change_events: ChangeEvents | None = None  # made with the first
         if self.catalogue.state.deletions:
@@ -90,6 +97,11 @@ class Broker:
             self.post(partial(self._finish_deletions, left))
         if self.catalogue.state.change_events and not brief:
             self.post(self._tell_left_changes)
+
+    def permissions_have_changed(self) -> None:
+        """Roles may do more or less than before. Durable already."""
+        for tell in list(self.on_permissions):
+            tell()
 
     def _tell_changes(self) -> None:
         if not self.catalogue.state.change_events:
@@ -169,6 +181,23 @@ class Broker:
         """See BrokerRuntime."""
         return self.runtime.runs_callbacks_here()
 
+    def exclude_others(self) -> None:
+        """Share the folder with no other process, until share_again. FolderOwnedError: it is
+        shared by now."""
+        self.exclusive_count += 1  # first: who comes from now on is refused
+        if self.guest_service is not None and self.guest_service.has_guests():
+            self.exclusive_count -= 1
+            raise FolderOwnedError(
+                f"open {self.name} with exclusive=True: other processes use it through this one, "
+                "which owns it. Close it there first",
+                folder=self.name,
+                pid=os.getpid(),
+            )
+
+    def share_again(self) -> None:
+        """A client that was opened exclusive is closed."""
+        self.exclusive_count -= 1
+
     # Life -----------------------------------------------------------------------------------------
 
     def close(self) -> None:
@@ -176,6 +205,7 @@ class Broker:
         if not self.state.close():
             return
         runtime = self.runtime
+        guests = self.guest_service is not None and self.guest_service.has_guests()
         topics: list[AnyTopic] = []
         if self._topics is not None:
             self._topics.close_checks()
@@ -184,6 +214,8 @@ class Broker:
         for step in list(self.on_close):
             # The control socket finishes what it is doing, with the topics still open.
             failure = attempt(step) or failure
+        if self.guest_service is not None:  # which the control socket may have made at the last
+            failure = attempt(self.guest_service.close) or failure
         for producer in [each for topic in topics for each in topic.producers.open_producers()]:
             error = attempt(producer.shut)
             # A forgotten producer may be closed in the background at the same time.
@@ -196,6 +228,8 @@ class Broker:
             failure = attempt(step) or failure
         for topic in topics:
             failure = attempt(topic.close) or failure
+        if not (guests or self._is_brief or runtime.clock.now_ms() < runtime.trims_from_ms):
+            failure = attempt(lambda: self.directory.share(False)) or failure
         for step in (self.catalogue.close, self.directory.close):
             failure = attempt(step) or failure
         runtime.ends.close_file()

@@ -85,6 +85,7 @@ if TYPE_CHECKING:
         @property
         def publish_rate_limited_times(self) -> int | None: ...
         def publisher_statistics(self) -> list[dict[str, Any]] | None: ...
+        def published_since_opened(self) -> tuple[int | None, int | None]: ...
         def subscription_statistics(self) -> dict[str, dict[str, Any]]: ...
         def abandon(self) -> None: ...
 
@@ -104,6 +105,9 @@ if TYPE_CHECKING:
 
         def refresh_if_changed(self) -> int:
             """refresh where there is something; the number of the last commit."""
+
+        def cursor_names(self, cursor_id: int) -> tuple[list[str], bool]:
+            """The names of a cursor's files, and whether there are certainly no others."""
 
         def published(self, ledger: LedgerRecord) -> tuple[int, int, int]:
             """Bytes, entries and messages of an open ledger that are published; zeros when it is

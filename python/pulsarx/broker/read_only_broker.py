@@ -23,20 +23,24 @@ from pulsarx.broker.topics.partitioned_topic import check_is_whole
 from pulsarx.broker.topics.read_only_partitions import ReadOnlyPartitions
 from pulsarx.broker.topics.read_only_topic import ReadOnlyTopic
 from pulsarx.broker_options import BrokerOptions
+from pulsarx.clock import wall_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from pulsarx.broker.catalogue.state import LedgerRecord
+    from pulsarx.broker.catalogue.state import LedgerRecord, TopicRecord
     from pulsarx.broker.schemas.registry import SchemaRegistry
     from pulsarx.topic_name import TopicName
+
+_CERTAIN_MS = 1000  # more than the clock of any file system is wide
 
 
 class ReadOnlyBroker:
     """Any thread may call. Each read-only client has its own."""
 
     read_only = True
+    _opened_how = ", which is opened read_only"
 
     def __init__(self, folder: str) -> None:
         self.files = FileSystem()
@@ -51,6 +55,9 @@ class ReadOnlyBroker:
         self._topics: dict[str, ReadOnlyTopic] = {}
         self._lock = threading.RLock()
         self._change_seen = -1
+        self._cursors_change = -1
+        self._cursors_certain = False
+        self._cursor_names: dict[str, list[str]] = {}  # by cursor
         self._find_ends()
         _opened.add(self)
 
@@ -73,6 +80,20 @@ class ReadOnlyBroker:
         except errors.PulsarException:
             return (0, 0, 0)  # there is no such file, or it has no such slot
 
+    def cursor_names(self, cursor_id: int) -> tuple[list[str], bool]:
+        """The names of a cursor's files; and whether there are certainly no others, for their
+        folder may have changed once more in the moment of its last change."""
+        path = f"{self.directory.path}/cursors"
+        with self._lock:
+            change = os.stat(path).st_mtime_ns
+            if change != self._cursors_change:
+                self._cursors_certain = wall_ms() - change // 1_000_000 > _CERTAIN_MS
+                names: dict[str, list[str]] = {}
+                for name in self.files.list(path):
+                    names.setdefault(name.partition(".")[0], []).append(name)
+                self._cursor_names, self._cursors_change = names, change
+            return self._cursor_names.get(str(cursor_id), []), self._cursors_certain
+
     def refresh(self) -> bool:
         """Read what the owner committed since; whether there was anything."""
         return control_plane.perform(self._refresh)
@@ -80,11 +101,27 @@ class ReadOnlyBroker:
     def _refresh(self) -> bool:
         with self._lock:
             before = self.catalogue.state.number
-            self.catalogue.refresh()
+            self._catch_up()
             # Behind it: without an owner now, a ledger that the catalogue has as open is a dead
             # owner's. The other way round it may be of one that came between the two.
             self._find_ends()
             return bool(self.catalogue.state.number != before)
+
+    def _catch_up(self) -> bool:
+        """Read the catalogue, if its folder changed since; whether it did."""
+        path = self.directory.catalogue_path
+        try:
+            change = os.stat(path).st_mtime_ns
+        except OSError as error:
+            raise errors.FolderError(f"look at {path}: {error.strerror}") from error
+        following = catalogue_file_name(COMMIT, self.catalogue.state.number + 1)
+        # The time of a folder may miss a second change within a few milliseconds: the next
+        # commit's name does not.
+        if change == self._change_seen and not os.path.exists(f"{path}/{following}"):
+            return False
+        self.catalogue.refresh()
+        self._change_seen = change
+        return True
 
     def refresh_if_changed(self) -> int:
         """The number of the last commit; reads the catalogue only if its folder changed since."""
@@ -92,17 +129,8 @@ class ReadOnlyBroker:
 
     def _refresh_if_changed(self) -> int:
         with self._lock:
-            path = self.directory.catalogue_path
-            try:
-                change = os.stat(path).st_mtime_ns
-            except OSError as error:
-                raise errors.FolderError(f"look at {path}: {error.strerror}") from error
-            following = catalogue_file_name(COMMIT, self.catalogue.state.number + 1)
-            # The time of a folder may miss a second change within a few milliseconds: the next
-            # commit's name does not.
-            if change != self._change_seen or os.path.exists(f"{path}/{following}"):
-                self.refresh()
-                self._change_seen = change
+            if self._catch_up():
+                self._find_ends()
             return int(self.catalogue.state.number)
 
     def lookup(
@@ -119,7 +147,7 @@ class ReadOnlyBroker:
                 self.refresh()
             record = self.catalogue.state.topics.get(str(name))
             if record is not None and record.partition_count:
-                return ReadOnlyPartitions(self, record, self.topic)
+                return self._new_partitions(record)
             return self._topic(name)
 
     def topic(self, name: TopicName, *, create: bool = False) -> ReadOnlyTopic:
@@ -143,12 +171,16 @@ class ReadOnlyBroker:
                 self.refresh()
                 record = self.catalogue.state.topics.get(full)
                 if record is None:
-                    raise errors.TopicNotFound(
-                        f"{full} in {self.directory.path}, which is opened read_only"
-                    )
+                    raise errors.TopicNotFound(f"{full} in {self.directory.path}{self._opened_how}")
                 check_is_whole(self.catalogue.state, name)
-                found = self._topics[full] = ReadOnlyTopic(self, record)
+                found = self._topics[full] = self._new_topic(record)
             return found
+
+    def _new_topic(self, record: TopicRecord) -> ReadOnlyTopic:
+        return ReadOnlyTopic(self, record)
+
+    def _new_partitions(self, record: TopicRecord) -> ReadOnlyPartitions:
+        return ReadOnlyPartitions(self, record, self.topic)
 
     def runs_callbacks_here(self) -> bool:
         """It has no producers."""

@@ -18,6 +18,7 @@ from pulsarx.broker.broker import Broker
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pulsarx.broker.control.control_socket import ControlSocket
     from pulsarx.broker.runtime import BrokerSettings
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _registry: dict[str, Broker] = {}
 _sockets: dict[Broker, ControlSocket] = {}
 _lock = threading.RLock()
+_EXIT_WAIT_SECONDS = 30.0
 
 
 def acquire(key: str, location: str | None, settings: BrokerSettings) -> Broker:
@@ -39,12 +41,12 @@ def acquire(key: str, location: str | None, settings: BrokerSettings) -> Broker:
         if found is None:
             found = _registry[key] = _opened(location, settings)
         else:
-            _check_agrees(key, settings, found, is_durable=location is not None)
+            check_agrees(key, settings, found, is_durable=location is not None)
         found.reference_count += 1
         return found
 
 
-def _check_agrees(key: str, settings: BrokerSettings, found: Broker, is_durable: bool) -> None:
+def check_agrees(key: str, settings: BrokerSettings, found: Any, is_durable: bool) -> None:
     """InvalidConfiguration: the settings ask for others than a broker has. is_durable: how durable
     it is, is asked for, too."""
     conflicts = settings.differences(found.settings, in_memory=not is_durable)
@@ -118,7 +120,7 @@ def lend(key: str, settings: BrokerSettings | None = None) -> Broker | None:
         if found is None or not found.state.is_open:
             return None
         if settings is not None:
-            _check_agrees(key, settings, found, is_durable=False)
+            check_agrees(key, settings, found, is_durable=False)
         found.reference_count += 1
         return found
 
@@ -152,16 +154,30 @@ def own_briefly(
         return True
 
 
+def has_folders() -> bool:
+    """Whether a folder is open in this process that other processes may use."""
+    return bool(_sockets)
+
+
 def find(key: str) -> Broker | None:
     """The broker of this process for a key, if it is open."""
     return _registry.get(key)
 
 
 def _close_all() -> None:
+    _let_others_finish()
+    # Not under the lock: closing waits for jobs, and one that gives a reference back wants it.
     for key, broker in list(_registry.items()):
         error = attempt(partial(_close, key, broker))
         if error is not None:
             _report_closing(key, error)
+    _let_others_finish()  # such a job may have been the one that closed
+
+
+def _let_others_finish() -> None:
+    """Wait for a thread that opens or closes a broker; one that hangs does not hold up the end."""
+    if _lock.acquire(timeout=_EXIT_WAIT_SECONDS):
+        _lock.release()
 
 
 def _close_all_at_exit() -> None:

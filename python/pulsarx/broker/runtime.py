@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from pulsarx.clock import Clock
 
 DURABILITIES = {"sync": 1, "interval": 2, "os": 3}  # Durability of entry_publisher
+# Nothing is trimmed so long after other processes have lost the owner of the folder. What they sent
+# and is not confirmed has timed out then, unless they want otherwise.
+SPARED_MS = 30_000
 DURABLE = ("durability", "flush_interval_ms")  # settings
 
 
@@ -121,6 +124,9 @@ class BrokerRuntime:
         self._schemas: SchemaRegistry | None = None
         self._lock = threading.Lock()
         self._producer_count = 0
+        # Other processes look, when they have a new owner, what the last one stored of theirs.
+        is_shared = getattr(directory, "is_shared", False)
+        self.trims_from_ms = self.clock.now_ms() + SPARED_MS if is_shared else 0
         self.attach_lock = threading.Lock()  # one attach at a time
         self.parts_lock = threading.Lock()  # a part of a topic is made that most do without
         # Behind the locks of topics: subscriptions are made on topics that have no ledger yet, or

@@ -10,8 +10,7 @@ from pulsarx.cli.command import command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from pulsarx.backups.contents import Contents
     from pulsarx.cli.folder import Folder
 
 
@@ -24,9 +23,9 @@ def backup(folder: Folder, target: str) -> None:
     """
     from pulsarx.backups import backup as copied
 
-    with folder.output.progress("Copying", None) as advance:
-        found = copied(folder.path, target, progress=_steps(advance))
-    folder.output.record(asdict(found))
+    with folder.output.bar("Copying") as told:
+        found = copied(folder.path, target, progress=told)
+    _show(folder, found)
 
 
 @command("pulsarx restore events-restored")
@@ -40,18 +39,13 @@ def restore(folder: Folder, target: str, allow_damage: bool) -> None:
     """
     from pulsarx.backups import restore as restored
 
-    with folder.output.progress("Restoring", None) as advance:
-        found = restored(folder.path, target, progress=_steps(advance), allow_damage=allow_damage)
-    folder.output.record(asdict(found))
+    with folder.output.bar("Restoring") as told:
+        found = restored(folder.path, target, progress=told, allow_damage=allow_damage)
+    _show(folder, found)
 
 
-def _steps(advance: Callable[[int], None]) -> Callable[[int, int | None], None]:
-    """Tells what came since the call before."""
-    before = 0
-
-    def told(done: int, _: int | None) -> None:
-        nonlocal before
-        advance(done - before)
-        before = done
-
-    return told
+def _show(folder: Folder, found: Contents) -> None:
+    fields = asdict(found)
+    if folder.output.is_table:
+        fields["damage"] = [str(each) for each in found.damage]
+    folder.output.record(fields)

@@ -46,8 +46,8 @@ def _shared() -> list[click.Parameter]:
             ["--url"],
             expose_value=False,
             callback=_take_url,
-            metavar="FOLDER",
-            help="The folder; else PULSARX_URL, else the current one.",
+            metavar="FOLDER|URL",
+            help="The folder, or http://host:port; else PULSARX_URL, else the current folder.",
         ),
         click.Option(
             ["--format"],
@@ -81,7 +81,17 @@ def _folder(context: click.Context) -> Folder:
 
 pass_folder = click.make_pass_decorator(Folder)
 
+
+def _take_folder(context: click.Context, _: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        _folder(context).url = value
+
+
 topic_argument = click.argument("topic")
+# Of commands about a folder as a whole, which need not be named with --url.
+folder_argument = click.argument(
+    "path", required=False, metavar="[FOLDER]", expose_value=False, callback=_take_folder
+)
 subscription_option = click.option(
     "-s", "--subscription", required=True, metavar="NAME", help="Name of the subscription."
 )

@@ -1,4 +1,4 @@
-"""`pulsarx consume` and `pulsarx replay-dlq`: they acknowledge, as the owner of the folder."""
+"""`pulsarx consume` and `pulsarx replay-dlq`: they receive and acknowledge."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def consume(
 ) -> None:
     """Receive messages and acknowledge them when they are printed.
 
-    As pulsar-client consume. It owns the folder while it receives, and gives it back while it waits
-    for messages, so that others can publish them.
+    As pulsar-client consume. Where nobody owns the folder, it does while it receives, and gives it
+    back while it waits for messages, so that others can publish them.
     """
     from pulsarx.enumerations import ConsumerType, InitialPosition
 
@@ -80,6 +80,9 @@ def consume(
         "initial_position": getattr(InitialPosition, position),
     }
     output, damage = folder.output, Damage(folder.output)
+    if folder.is_cluster:
+        _consume_of_cluster(folder, topic, subscription, chosen, count)
+        return
     done, begun, told = 0, False, False
     with output.progress("Receiving", count or None) as advance:
         while True:
@@ -105,10 +108,29 @@ def consume(
             _wait_for_messages(folder, topic, subscription)
 
 
-def _received(output: Output, damage: Damage, consumer: Consumer, count: int) -> int:
-    """How many messages were there, printed and then acknowledged; at most count, unless that is
-    0."""
-    found = damage.take(consumer.receive, min(count, _AT_ONCE) if count else _AT_ONCE, 0)
+def _consume_of_cluster(
+    folder: Folder, topic: str, subscription: str, chosen: dict[str, Any], count: int
+) -> None:
+    output, done = folder.output, 0
+    damage = Damage(output)
+    with (
+        output.progress("Receiving", count or None) as advance,
+        folder.connected("consume") as client,
+    ):
+        consumer = client.subscribe(topic, subscription, **chosen)
+        while not count or done < count:
+            left = count - done if count else 0
+            found = _received(output, damage, consumer, left, _LOOK_MS)
+            done += found
+            advance(found)
+        damage.check()
+
+
+def _received(
+    output: Output, damage: Damage, consumer: Consumer, count: int, wait_ms: int = 0
+) -> int:
+    """How many messages came, printed and then acknowledged; at most count, unless that is 0."""
+    found = damage.take(consumer.receive, min(count, _AT_ONCE) if count else _AT_ONCE, wait_ms)
     for message in found:
         output.message(message)
     output.flush()

@@ -3,6 +3,7 @@
 0    done; also where the reader of its output left (a broken pipe)
 1    failed: the error is on standard error
 2    the command line cannot be understood, or one of its values
+3    `check` has found damage
 130  interrupted by Ctrl-C
 """
 
@@ -11,4 +12,5 @@ from __future__ import annotations
 DONE = 0
 FAILED = 1
 USAGE = 2
+DAMAGED = 3
 INTERRUPTED = 130

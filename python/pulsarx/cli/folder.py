@@ -12,8 +12,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.admin import Admin
     from pulsarx.client import Client
+    from pulsarx.options.authentication import Authentication
 
 VARIABLE = "PULSARX_URL"
+_TOKEN_VARIABLE = "PULSARX_TOKEN"  # not an option: others see the command line
+_AUTHORITIES_VARIABLE = "SSL_CERT_FILE"  # of OpenSSL, which the admin REST API heeds by itself
+
+
+def _authentication() -> Authentication | None:
+    """At a URL."""
+    token = os.environ.get(_TOKEN_VARIABLE)
+    if not token:
+        return None
+    from pulsarx.options.authentication import AuthenticationToken
+
+    return AuthenticationToken(token)
 
 
 class Folder:
@@ -25,12 +38,24 @@ class Folder:
         self.output = Output()
 
     @property
+    def place(self) -> str:
+        """As it was given, or the current one."""
+        return self.url or os.environ.get(VARIABLE) or "."
+
+    @property
+    def is_http(self) -> bool:
+        """Whether it is the URL of an admin REST API."""
+        return self.place.partition("://")[0].lower() in ("http", "https")
+
+    @property
     def path(self) -> str:
         """InvalidUrl: it can be no folder."""
-        url = self.url or os.environ.get(VARIABLE) or "."
+        url = self.place
         if url.partition(":")[0].lower() in CLUSTER_SCHEMES:
             raise errors.InvalidUrl(
-                f"{url!r}: the command line works on folders, not on URLs yet; give --url FOLDER"
+                f"{url!r}: this command works on a folder; give --url FOLDER. On pulsar:// and "
+                "http:// URLs work produce and consume, and on http:// ones ls, stats, peek, seek, "
+                "skip, clear, topics, subscriptions, namespaces, tenants and schemas"
             )
         path = parse_service_url(url).folder
         if path is None:
@@ -40,11 +65,34 @@ class Folder:
             )
         return path
 
+    @property
+    def is_cluster(self) -> bool:
+        """Whether it is the URL of a cluster, which messages go to through the official client."""
+        return self.place.partition("://")[0].lower() in CLUSTER_SCHEMES
+
+    def connected(self, action: str) -> Client:
+        """To a cluster, where it is the URL of one; else as owned."""
+        if not self.is_cluster:
+            return self.owned(action)
+        from pulsarx.client import Client
+        from pulsarx.enumerations import LoggerLevel
+        from pulsarx.options.loggers import FileLogger
+
+        # Without one the official client writes all it does to the standard output.
+        return Client(
+            self.place,
+            authentication=_authentication(),
+            tls_trust_certs_file_path=os.environ.get(_AUTHORITIES_VARIABLE) or None,
+            logger=FileLogger(LoggerLevel.Warn, "/dev/stderr"),
+        )
+
     def admin(self) -> Admin:
-        """Asks the owner; what only reads is read here where there is none."""
+        """Asks the owner; what only reads is read here where there is none. Or the REST API."""
         from pulsarx.admin import Admin
 
-        return Admin.at(self.path)
+        if not self.is_http:
+            return Admin.at(self.path)
+        return Admin.at(self.place, authentication=_authentication())
 
     def read_only(self) -> Client:
         """Beside the owner."""
@@ -53,19 +101,26 @@ class Folder:
         return Client(self.path, read_only=True)
 
     def owned(self, action: str) -> Client:
-        """As the owner, for as long as it is open. FolderOwnedError: another process is it."""
+        """Through its owner or, while it has none, as that. FolderOwnedError: another process is
+        the owner, and shares it with nobody."""
         from pulsarx.client import Client
+
+        class Visitor(Client):
+            """Others come first, where the folder loses its owner meanwhile."""
+
+            _may_own = False
 
         path = self.path
         self.read_only().close()  # refuses what is no data directory, which would become one
         try:
-            return Client(path)
+            return Visitor(path)
         except errors.FolderOwnedError as error:
             who = "another process" if error.pid is None else f"process {error.pid}"
             raise errors.FolderOwnedError(
-                f"{path} is owned by {who}, and `pulsarx {action}` has to own it. Do it in {who}, "
-                "or stop that and try again; ls, stats, tail, read, peek, seek, skip, clear and "
-                "the groups work beside it",
+                f"{path} is owned by {who}, which cannot share it with `pulsarx {action}`: "
+                f"{errors.detail_of(error)} Do it in {who}, or stop that and try again; ls, stats, "
+                "top, check, tail, read, peek, seek, skip, clear, backup and the groups work "
+                "beside it",
                 folder=path,
                 pid=error.pid,
             ) from None

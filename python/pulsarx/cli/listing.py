@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import click
 
 from pulsarx import errors
@@ -72,11 +74,12 @@ def stats(folder: Folder, topic: str | None) -> None:
         return
     topics = list(listed(admin, all_namespaces(admin, False), False))
     rows = []
-    with folder.output.progress("Reading", len(topics)) as advance, folder.read_only() as client:
+    with folder.output.progress("Reading", len(topics)) as advance, ExitStack() as stack:
+        kept = admin if folder.is_http else stack.enter_context(folder.read_only()).admin
         for each in topics:
             # The owner alone knows those whose messages are not kept.
-            kept = each["topic"].startswith("persistent:")
-            rows.append({**each, **_figures(client.admin if kept else admin, **each)})
+            is_kept = each["topic"].startswith("persistent:")
+            rows.append({**each, **_figures(kept if is_kept else admin, **each)})
             advance(1)
     folder.output.rows(("topic", "partitions", *_FIGURES, "subscriptions"), rows)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from pulsarx.cli.command import Group, command
+from pulsarx.cli.permissions import add_permissions
 from pulsarx.cli.policies import add_policies
 
 TYPE_CHECKING = False
@@ -65,4 +66,5 @@ for _name, _command in {
     "delete": delete,
 }.items():
     namespaces.add_command(_command, _name)
+add_permissions(namespaces)
 add_policies(namespaces, "namespaces", "namespace")

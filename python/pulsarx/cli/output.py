@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
+from functools import partial
 
 import click
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rich.console import Console
+    from rich.table import Table
 
 FORMATS = ("table", "json")
 _VALUE_MAX = 1000  # characters of a value on a terminal
@@ -43,6 +45,28 @@ class Output:
             return
         for each in rows:
             self._line(each)
+
+    @contextmanager
+    def live(self, columns: Mapping[str, str]) -> Iterator[Callable[[list[Any]], object]]:
+        """Yields what is told all rows, again and again: on a terminal those that have room stand
+        in place of those before, elsewhere they follow them. columns: heads, by field."""
+        if not (self.is_table and sys.stdout.isatty()):
+            yield partial(self._follow, columns)
+            return
+        from rich.live import Live
+
+        console = _console()
+        with Live(console=console, screen=True, auto_refresh=False) as shown:
+
+            def show(rows: list[Any]) -> None:
+                fitting = _renamed(columns, rows[: max(console.height - 2, 1)])
+                shown.update(_table(list(columns.values()), fitting), refresh=True)
+
+            yield show
+
+    def _follow(self, columns: Mapping[str, str], rows: list[Any]) -> None:
+        self.rows(columns.values(), _renamed(columns, rows) if self.is_table else rows)
+        self.flush()
 
     def record(self, fields: Mapping[str, Any]) -> None:
         """One thing: a table of names and values, or one line."""
@@ -97,8 +121,22 @@ class Output:
             task = bar.add_task(action, total=total)
             yield lambda count: bar.advance(task, count)
 
+    @contextmanager
+    def bar(self, action: str) -> Iterator[Callable[[int, int | None], object]]:
+        """As progress, of work that prints nothing while it lasts; what it yields is told how much
+        is done, and of how much."""
+        if not sys.stderr.isatty():
+            yield _ignore
+            return
+        from rich.console import Console
+        from rich.progress import Progress
 
-def _ignore(_: int) -> None:
+        with Progress(console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
+            task = bar.add_task(action, total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _ignore(*_: int | None) -> None:
     pass
 
 
@@ -179,7 +217,15 @@ def _flat(fields: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any
             yield f"{above}{name}", value
 
 
+def _renamed(columns: Mapping[str, str], rows: list[Any]) -> list[dict[str, Any]]:
+    return [{head: row[name] for name, head in columns.items()} for row in rows]
+
+
 def _draw(columns: list[str], rows: Iterable[Mapping[str, Any]], headed: bool = True) -> None:
+    _console().print(_table(columns, rows, headed))
+
+
+def _table(columns: list[str], rows: Iterable[Mapping[str, Any]], headed: bool = True) -> Table:
     from rich.table import Table
     from rich.text import Text
 
@@ -192,7 +238,7 @@ def _draw(columns: list[str], rows: Iterable[Mapping[str, Any]], headed: bool = 
         table.add_column(head, justify=justify, overflow="fold", no_wrap=numeric)
     for row in cells:
         table.add_row(*(Text(_cell(value)) for value in row))
-    _console().print(table)
+    return table
 
 
 def _console() -> Console:

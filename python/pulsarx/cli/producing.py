@@ -65,7 +65,7 @@ def produce(
     beside = _properties(properties)
     total = None if lines is not None else len(payloads)
     done, last = 0, None
-    with folder.owned("produce") as client:
+    with folder.connected("produce") as client:
         producer = client.create_producer(topic, chunking_enabled=chunking)
         try:
             with folder.output.progress("Publishing", total) as advance:

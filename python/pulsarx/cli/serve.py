@@ -7,15 +7,47 @@ import sys
 
 from pulsarx.errors import InvalidConfiguration, PulsarException, detail_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.access import AccessSettings, TlsSettings
+
 USAGE = """\
-usage: python -m pulsarx serve FOLDER [--host ADDRESS] [--port NUMBER] [--allow-anonymous]
+usage: python -m pulsarx serve FOLDER [OPTION]...
 
-Owns FOLDER, and serves it in Pulsar's binary protocol until SIGTERM or SIGINT comes. Prints
-one line when it listens.
+Owns FOLDER, and serves it in Pulsar's binary protocol and by Pulsar's admin REST API until
+SIGTERM or SIGINT comes. Prints where when it listens, a line each.
 
-  --host ADDRESS     where to listen; 127.0.0.1 unless told
-  --port NUMBER      6650 unless told; 0 takes a free one, which the line says
-  --allow-anonymous  listen on an address that others reach too, who are not asked who they are"""
+  --host ADDRESS      where to listen; 127.0.0.1 unless told
+  --port NUMBER       6650 unless told; 0 takes a free one, which the line says
+  --http-port NUMBER  of the REST API and /metrics; 8080 unless told, with TLS 8443, or a free one
+                      with --port 0
+  --no-http           serve the binary protocol alone
+  --advertised-address NAME
+                      what clients are led to; else the address that they have reached
+  --allow-anonymous   listen on an address that others reach too, who are not asked who they are
+
+TLS, in the files PEM:
+  --tls-certificate FILE   of this server, with what is between it and its authority
+  --tls-key FILE           its private key
+  --tls-port NUMBER        of the binary protocol with TLS; 6651 unless told, or a free one with
+                           --port 0. The REST API then speaks HTTPS alone
+  --tls-only               without TLS nothing is spoken: there is no --port
+  --tls-trust-certs FILE   the authorities that may sign certificates of clients
+  --tls-require-client-certificate
+
+Who clients are; those that cannot prove it are hung up on:
+  --token-secret-key KEY   of tokens with HS256, HS384, HS512: a file, data:;base64,..., base64
+  --token-public-key KEY   the same of RS256, PS256, ES256 and so on, in PEM or DER
+  --token-auth-claim NAME  the claim that is the role; sub unless told
+  --token-audience TEXT    what the claim aud must have
+  --token-audience-claim NAME
+                           that claim, where it is another one
+  --basic-auth-conf FILE   names and passwords, of htpasswd -B
+  --tls-authentication     the common name of the client's certificate
+  --superuser ROLE         may do everything; others what they were granted (pulsarx namespaces
+                           grant-permission). May be given more than once"""
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 # Python's own is 5 ms, which a message would wait for whenever it goes from thread to thread.
@@ -32,7 +64,7 @@ def main(arguments: list[str]) -> int:
         print(USAGE)
         return 0
     try:
-        folder, options = _parse(arguments)
+        folder, options, superusers = _parse(arguments)
     except _Usage as error:
         print(f"{error}\n\n{USAGE}", file=sys.stderr)
         return 2
@@ -40,7 +72,11 @@ def main(arguments: list[str]) -> int:
     # They wait until it is served, so that neither opening nor closing is cut in half.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
-        return _serve(folder, options)
+        return _serve(folder, options, superusers)
+    except ImportError as error:
+        alone = "" if "--no-http" in options else "; or serve with --no-http"
+        print(f"{error}{alone}", file=sys.stderr)
+        return 1
     except PulsarException as error:
         print(detail_of(error), file=sys.stderr)
         return 2 if isinstance(error, InvalidConfiguration) else 1
@@ -48,44 +84,141 @@ def main(arguments: list[str]) -> int:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _serve(folder: str, options: dict[str, str]) -> int:
-    from pulsarx.client import Client
-    from pulsarx.server.broker_service import DEFAULT_PORT, serve
+def _serve(folder: str, options: dict[str, str], superusers: list[str]) -> int:
+    from contextlib import ExitStack
 
-    with (
-        Client(folder) as client,
-        serve(
-            client,
-            host=options.get("--host", "127.0.0.1"),
-            port=int(options.get("--port", DEFAULT_PORT)),
-            allow_anonymous="--allow-anonymous" in options,
-        ) as service,
-    ):
-        print(f"{folder} is served at {service.service_url}", flush=True)
+    from pulsarx.access.service_settings import DEFAULT_PORT
+    from pulsarx.client import Client
+    from pulsarx.server.broker_service import serve
+
+    host = options.get("--host", "127.0.0.1")
+    free = options.get("--port") == "0"
+    access, tls = _access(options, superusers), _tls(options)
+    tls_port = options.get("--tls-port", "0" if free and tls is not None else None)
+    shared: dict[str, Any] = {
+        "host": host,
+        "allow_anonymous": "--allow-anonymous" in options,
+        "access": access,
+        "tls": tls,
+        "advertised_address": options.get("--advertised-address"),
+    }
+    with ExitStack() as stack:
+        client = stack.enter_context(Client(folder))
+        service = stack.enter_context(
+            serve(
+                client,
+                port=None if "--tls-only" in options else int(options.get("--port", DEFAULT_PORT)),
+                tls_port=None if tls_port is None else int(tls_port),
+                **shared,
+            )
+        )
+        told = [f"{folder} is served at {service.service_url}"]
+        if service.service_url_tls not in (None, service.service_url):
+            told.append(f"{folder} is served at {service.service_url_tls}")
+        if "--no-http" not in options:
+            from pulsarx.rest import http_service
+
+            usual = http_service.DEFAULT_PORT if tls is None else http_service.DEFAULT_PORT_TLS
+            http = http_service.serve_http(
+                client,
+                port=int(options.get("--http-port", 0 if free else usual)),
+                broker_port=None if "--tls-only" in options else service.port,
+                broker_tls_port=service.tls_port,
+                **shared,
+            )
+            stack.enter_context(http)
+            told.append(f"{folder} is administered at {http.url}")
+        print("\n".join(told), flush=True)
         signal.sigwait(_SIGNALS)
     return 0
 
 
-def _parse(arguments: list[str]) -> tuple[str, dict[str, str]]:
-    """The folder, and the options that are given."""
+def _access(options: dict[str, str], superusers: list[str]) -> AccessSettings | None:
+    from pulsarx.access import AccessSettings
+
+    named = ("token-secret-key", "token-public-key", "token-audience", "basic-auth-conf")
+    with_default = ("token-auth-claim", "token-audience-claim")
+    given: dict[str, Any] = {
+        name.replace("-", "_"): options[f"--{name}"]
+        for name in (*named, *with_default)
+        if f"--{name}" in options
+    }
+    by_certificate = "--tls-authentication" in options
+    if not given and not by_certificate and not superusers:
+        return None
+    return AccessSettings(tls_authentication=by_certificate, superuser_roles=superusers, **given)
+
+
+def _tls(options: dict[str, str]) -> TlsSettings | None:
+    from pulsarx.access import TlsSettings
+
+    if "--tls-certificate" not in options:
+        return None
+    return TlsSettings(
+        options["--tls-certificate"],
+        options["--tls-key"],
+        trust_certs_file=options.get("--tls-trust-certs"),
+        require_client_certificate="--tls-require-client-certificate" in options,
+    )
+
+
+_FLAGS = (
+    "--allow-anonymous", "--no-http", "--tls-only", "--tls-require-client-certificate",
+    "--tls-authentication",
+)  # fmt: skip
+_PORTS = ("--port", "--http-port", "--tls-port")
+_VALUES = (
+    "--host", *_PORTS, "--advertised-address", "--tls-certificate", "--tls-key",
+    "--tls-trust-certs", "--token-secret-key", "--token-public-key", "--token-auth-claim",
+    "--token-audience", "--token-audience-claim", "--basic-auth-conf", "--superuser",
+)  # fmt: skip
+_TLS = (
+    "--tls-key", "--tls-port", "--tls-only", "--tls-trust-certs",
+    "--tls-require-client-certificate", "--tls-authentication",
+)  # fmt: skip
+
+
+def _parse(arguments: list[str]) -> tuple[str, dict[str, str], list[str]]:
+    """The folder, the options that are given, and the superusers."""
     folders: list[str] = []
     found: dict[str, str] = {}
+    superusers: list[str] = []
     rest = list(arguments)
     while rest:
         name, equals, value = rest.pop(0).partition("=")
-        if name == "--allow-anonymous" and not equals:
+        if name in _FLAGS and not equals:
             found[name] = ""
-        elif name in ("--host", "--port"):
+        elif name in _VALUES:
             if not equals and not rest:
                 raise _Usage(f"{name} needs a value")
-            found[name] = value if equals else rest.pop(0)
+            given = value if equals else rest.pop(0)
+            if name == "--superuser":
+                superusers.append(given)
+            else:
+                found[name] = given
         elif name.startswith("-"):
             raise _Usage(f"there is no option {name}")
         else:
             folders.append(name + equals + value)
     if len(folders) != 1:
         raise _Usage("which folder? Give one")
-    port = found.get("--port", "0")
-    if not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise _Usage(f"--port {port}: give a number from 0 to 65535")
-    return folders[0], found
+    _check(found)
+    return folders[0], found, superusers
+
+
+def _check(found: dict[str, str]) -> None:
+    for name in _PORTS:
+        port = found.get(name, "0")
+        if not port.isascii() or not port.isdigit() or int(port) > 65535:
+            raise _Usage(f"{name} {port}: give a number from 0 to 65535")
+    if "--no-http" in found and "--http-port" in found:
+        raise _Usage("give either --http-port or --no-http")
+    if "--tls-only" in found and "--port" in found:
+        raise _Usage("give either --port or --tls-only")
+    if "--tls-certificate" in found and "--tls-key" not in found:
+        raise _Usage("--tls-certificate needs --tls-key")
+    for name in _TLS:
+        if name in found and "--tls-certificate" not in found:
+            raise _Usage(f"{name} needs --tls-certificate")
+    if "--token-audience-claim" in found and "--token-audience" not in found:
+        raise _Usage("--token-audience-claim needs --token-audience")

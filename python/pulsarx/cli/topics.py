@@ -10,6 +10,7 @@ from pulsarx import errors
 from pulsarx.cli import subscriptions
 from pulsarx.cli.command import Group, command, force_option, message_id_of, topic_argument
 from pulsarx.cli.listing import show_stats
+from pulsarx.cli.permissions import add_permissions
 from pulsarx.cli.policies import add_policies
 
 TYPE_CHECKING = False
@@ -128,6 +129,9 @@ def compact(folder: Folder, topic: str) -> None:
     The owner of the folder is asked and goes on alone, see compaction-status; where there is none
     the command compacts, and waits for it.
     """
+    if folder.is_http:
+        folder.admin().topics.trigger_compaction(topic)
+        return
     try:
         with folder.owned("topics compact") as client:
             client.admin.topics.trigger_compaction(topic)
@@ -215,4 +219,5 @@ for _name, _command in {
     "expire-messages": subscriptions.expire,
 }.items():
     topics.add_command(_command, _name)
+add_permissions(topics)
 add_policies(topics, "topics", "topic")

@@ -49,10 +49,11 @@ class ClusterClient(Client):
             {
                 "clock": options.clock is not None,
                 "randomness": options.randomness is not None,
-                "durability": options.durability != "sync",
-                "flush_interval_ms": options.flush_interval_ms != 100,
+                "durability": options.durability not in (None, "sync"),
+                "flush_interval_ms": options.flush_interval_ms not in (None, 100),
                 "broker_options": options.broker_options is not None,
                 "read_only": options.read_only,
+                "exclusive": options.exclusive,
             },
             "it is of a folder; a cluster has brokers of its own",
         )

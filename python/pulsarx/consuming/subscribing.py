@@ -14,7 +14,6 @@ from pulsarx.broker.subscriptions.subscribe_request import (
     SubscribeRequest,
     type_name,
 )
-from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
 from pulsarx.broker.topics.topic import create_subscriptions
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.closing import attempt
@@ -32,10 +31,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from typing_extensions import TypeIs
+
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.ledgers.ledger_list import Position
     from pulsarx.broker.subscriptions.subscription import Subscription
     from pulsarx.broker.topics.any_topic import AnyTopic
+    from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
     from pulsarx.broker.topics.topic import Topic
     from pulsarx.consumer import Consumer
     from pulsarx.letters.letters import Letters
@@ -107,7 +109,7 @@ def _subscribe_whole(
     """The consumer of a topic without partitions; None: it has some."""
     while True:
         topic = broker.lookup(TopicName.of(wanted))
-        if isinstance(topic, PartitionedTopic):
+        if _has_partitions(topic):
             return None
         try:
             return _attach(topic, options, name, pool)
@@ -208,7 +210,12 @@ def _partitions_of(topic: PartitionedTopic) -> list[AnyTopic]:
 
 
 def _partition_count(topic: AnyTopic | PartitionedTopic) -> int:
-    return topic.partition_count if isinstance(topic, PartitionedTopic) else 1
+    return topic.partition_count if _has_partitions(topic) else 1
+
+
+def _has_partitions(topic: object) -> TypeIs[PartitionedTopic]:
+    """Whether it is a partitioned topic, be it another process's."""
+    return hasattr(topic, "partition_count")
 
 
 def _consumer_of_several(
@@ -418,7 +425,7 @@ class _Several:
     def _attach_topic(
         self, whole: MultiTopicsConsumer, topic: AnyTopic | PartitionedTopic, part: ConsumerOptions
     ) -> None:
-        if isinstance(topic, PartitionedTopic):
+        if _has_partitions(topic):
             attach = partial(self._attach_partition, part)
             follower = PartitionFollower(topic, self._broker.runtime, attach)
             whole.followers.append(follower)
@@ -452,12 +459,14 @@ class _Several:
     ) -> None:
         """Make the subscription on all topics that have it not, which one commit is enough for;
         those that went meanwhile are passed over."""
+        if hasattr(self._broker, "perform"):
+            return  # another process makes them, one by one
         whole_topics: list[Topic] = []
         for topic in topics:
             if not TopicName.of(topic.name).persistent:
                 continue  # its subscription is not kept
             parts: list[AnyTopic] = []
-            if isinstance(topic, PartitionedTopic):
+            if _has_partitions(topic):
                 parts += _partitions_of(topic)
             else:
                 parts.append(topic)

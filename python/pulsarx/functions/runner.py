@@ -18,7 +18,7 @@ from pulsarx.functions.function_instance import FunctionInstance
 from pulsarx.functions.function_state import FunctionState
 from pulsarx.functions.log_topic import LogTopicHandler
 from pulsarx.functions.pending_sends import PendingSends, sentence_of
-from pulsarx.functions.user_code import name_of
+from pulsarx.functions.user_code import check_found, name_of
 from pulsarx.options.service_url import refuse_cluster
 from pulsarx.topic_name import TopicName
 
@@ -102,6 +102,7 @@ class FunctionRunner:
         given = self._given
         url = given._url.text if isinstance(given, Client) else given
         refuse_cluster(url, "a function")
+        check_found(self.function)  # before there is a folder
         self._client = given if isinstance(given, Client) else Client(given)
         self._prepare_output()
         self._prepare_log()
@@ -160,10 +161,12 @@ class FunctionRunner:
     def fail(self, error: BaseException) -> None:
         """It cannot go on; `stop` raises the error."""
         with self._lock:
-            if self._error is None:
+            is_first = self._error is None
+            if is_first:
                 self._error = error
-                name = self._config.full_name
-                self.logger.error("function %s ends: %s", name, sentence_of(error))
+        if is_first:
+            # Handlers of logs are code of users, and may ask for the state.
+            self.logger.error("function %s ends: %s", self._config.full_name, sentence_of(error))
         self.ask_to_stop()
 
     def ask_to_stop(self) -> None:

@@ -42,6 +42,12 @@ def find(name: str) -> Any:
     return getattr(importlib.import_module(module), attribute)
 
 
+def check_found(function: Any) -> None:
+    """Raise what its module raises, or that there is none, if it is the name of a function."""
+    if isinstance(function, str):
+        find(function)
+
+
 def serializer(named: Any) -> SerDe:
     """By class, instance or class name; None: IdentitySerDe."""
     if named is None:

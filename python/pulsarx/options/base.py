@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pulsarx.broker_options import BrokerOptions
 from pulsarx.clock import Clock
-from pulsarx.errors import shown
+from pulsarx.errors import InvalidConfiguration, shown
 from pulsarx.options.argument_check import (
     INT32_MAX,
     INT64_MAX,
@@ -105,7 +105,7 @@ class ClientOptions(Options):
         "connection_timeout_ms", "listener_name", "tls_private_key_file_path",
         "tls_certificate_file_path",
         "clock", "randomness", "durability", "flush_interval_ms", "broker_options", "read_only",
-        "memory_limit_bytes",
+        "memory_limit_bytes", "exclusive",
     )
     CALL = "Client"
     # Only the first four, logger and the second group have an effect in process.
@@ -129,11 +129,12 @@ class ClientOptions(Options):
         ("tls_certificate_file_path", str, None, True),
         ("clock", Clock, None, True),
         ("randomness", Randomness, None, True),
-        ("durability", str, "sync", False),
-        ("flush_interval_ms", int, 100, False),
+        ("durability", str, None, True),
+        ("flush_interval_ms", int, None, True),
         ("broker_options", BrokerOptions, None, True),
         ("read_only", bool, False, False),
         ("memory_limit_bytes", int, 0, False),
+        ("exclusive", bool, False, False),
     )
     service_url: ServiceUrl
     authentication: Authentication | None
@@ -143,11 +144,12 @@ class ClientOptions(Options):
     logger: Logger | ConsoleLogger | FileLogger | None
     clock: Clock | None
     randomness: Randomness | None
-    durability: str
-    flush_interval_ms: int
+    durability: str | None
+    flush_interval_ms: int | None
     broker_options: BrokerOptions | None
     read_only: bool
     memory_limit_bytes: int
+    exclusive: bool
 
     def _check(self) -> None:
         self._native(-INT32_MAX - 1, INT32_MAX, "operation_timeout_seconds", "io_threads",
@@ -159,13 +161,15 @@ class ClientOptions(Options):
             from pulsarx.options.loggers import check_logger
 
             check_logger(self.logger)
-        if self.durability not in DURABILITIES:
+        if self.durability is not None and self.durability not in DURABILITIES:
             raise ValueError(
                 f"durability must be 'sync', 'interval' or 'os', not {shown(self.durability)}"
             )
-        if not 1 <= self.flush_interval_ms <= INT32_MAX:
+        if self.flush_interval_ms is not None and not 1 <= self.flush_interval_ms <= INT32_MAX:
             raise ValueError(f"flush_interval_ms must be 1 or more, not "
                              f"{shown(self.flush_interval_ms)}")
+        if self.exclusive and self.read_only:
+            raise InvalidConfiguration("a client is read_only or exclusive, and not both")
         # Last: a wrong argument is named before a folder is.
         self.service_url = parse_service_url(self.service_url)  # type: ignore[arg-type]
 # fmt: on

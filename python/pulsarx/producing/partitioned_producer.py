@@ -3,12 +3,14 @@ producer a partition and chooses among them."""
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import suppress
 
 import pulsarx._pycore.publish.send_routed  # noqa: F401  # gives PartitionRouter its send_async
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.publish.partition_hash import partition_hash
 from pulsarx._pycore.publish.partition_router import PartitionRouter
 from pulsarx._pycore.publish.producer_arrow import send_arrow_routed
@@ -17,11 +19,17 @@ from pulsarx.closing import Closing, attempt
 from pulsarx.enumerations import PartitionsRoutingMode, ProducerAccessMode
 from pulsarx.owner import client_is_closing
 from pulsarx.producer import Producer
+from pulsarx.producing.inherited_producer import (
+    become_inherited,
+    refuse_waiting,
+    reset_in_child,
+)
 from pulsarx.producing.producer_creation import come
-from pulsarx.producing.producer_schema import use_schema
-from pulsarx.producing.topic_producer import TopicProducer
+from pulsarx.producing.producer_schema import give_schema, use_schema
+from pulsarx.producing.topic_producer import TopicProducer, parents_own
 from pulsarx.producing.user_router import UserRouter
 from pulsarx.schema.schema import T
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,7 +87,31 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
         super().__init__(topic, options, stays, self._router, turn)
         self.is_open = True
         self._turn = turn
+        _opened.add(self)
         self._reserved_from = count  # partitions from there on are kept for this producer
+
+    def abandon(self) -> None:
+        """In a forked child: the first call makes it one of the child's own."""
+        become_inherited(self)
+
+    def begin_again(self, broker: Any) -> None:
+        """See InheritedProducer."""
+        options = self._options
+        topic = broker.lookup(TopicName.of(self._topic.name))
+        if not hasattr(topic, "partition_count"):
+            raise errors.TopicNotFound(f"{self._topic.name}: it has no partitions any more")
+        parents_own.append((self._topic, self._runtime, list(self.producers)))
+        name = options.producer_name or broker.runtime.next_producer_name()
+        encoding = self._encoding
+        self.become_itself()  # type: ignore[attr-defined]  # it is an InheritedProducer
+        type(self).__init__(self, broker.runtime, topic, options, name)
+        for _ in self.open():
+            self.close_with_client()
+            raise refuse_waiting(name, topic.name)
+        if options.schema_info is not None:
+            give_schema(broker, topic.name, self, options.schema, options.schema_info)
+        elif encoding is not None:
+            self.encode_by(*encoding)
 
     def open(self) -> Steps:
         """Make the producers of the partitions: all of them or, where they are made lazily and
@@ -412,6 +444,18 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
             f"PartitionedProducer(topic={self._topic.name!r}, name={self._name!r}, "
             f"partitions={self._topic.partition_count}, open={self.is_connected()})"
         )
+
+
+_opened = WeakList()
+
+
+def _abandon_all() -> None:
+    reset_in_child()
+    for producer in _opened.members():
+        producer.abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_all)
 
 
 def _taken(column: Sequence[Element] | None, numbers: list[int]) -> list[Element] | None:

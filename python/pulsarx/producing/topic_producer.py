@@ -10,7 +10,9 @@ from pulsarx.closing import Closing
 from pulsarx.compression import compress
 from pulsarx.owner import client_is_closing
 from pulsarx.producer import Producer
+from pulsarx.producing.inherited_producer import become_inherited, refuse_waiting
 from pulsarx.schema.schema import T
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
     from pulsarx.message_id import MessageId
     from pulsarx.options.members import ProducerOptions
     from pulsarx.schema.schema import Schema
+
+
+# What producers had in the parent of a forked child, which must not be given back there.
+parents_own: list[object] = []
 
 
 class TopicProducer(ProducerCore, Producer[T]):
@@ -32,7 +38,7 @@ class TopicProducer(ProducerCore, Producer[T]):
     def __init__(self, topic: AnyTopic, options: ProducerOptions, name: str) -> None:
         runtime = topic.runtime
         super().__init__(
-            topic.publisher(options.send_timeout_millis),
+            topic.publisher(options.send_timeout_millis, name),
             options,
             name,
             topic.name,
@@ -42,6 +48,7 @@ class TopicProducer(ProducerCore, Producer[T]):
             runtime.background,
         )
         self._topic = topic
+        self._options = options
         self._name = name
         if options.chunking_enabled:
             self.say_before_chunks(topic.hold_chunks)
@@ -99,6 +106,37 @@ class TopicProducer(ProducerCore, Producer[T]):
     def close_forgotten(self) -> None:
         """As close, in the background."""
         self._closing.finish(self._take_leave, self.owner)
+
+    def abandon(self) -> None:
+        """In a forked child: the first call makes it one of the child's own."""
+        super().abandon()
+        become_inherited(self)
+
+    def begin_again(self, broker: Any) -> None:
+        """See InheritedProducer."""
+        from pulsarx.broker.topics.waiting_producer import WaitingProducer
+        from pulsarx.producing.producer_schema import give_schema
+
+        options, kind = self._options, type(self)
+        parents_own.append((self.publisher, self._topic))  # nothing of it is to be given back
+        topic = broker.topic(TopicName.of(self.topic_name))
+
+        def make(name: str) -> TopicProducer[T]:
+            self.become_itself()  # type: ignore[attr-defined]  # it is an InheritedProducer
+            type(self).__init__(self, topic, options, name)
+            return self
+
+        added = topic.producers.add(options.producer_name, make, int(options.access_mode))
+        if isinstance(added, WaitingProducer):
+            topic.producers.withdraw(added)
+            raise refuse_waiting(self._name, self.topic_name)
+        if options.schema_info is not None:
+            try:
+                give_schema(broker, self.topic_name, self, options.schema, options.schema_info)
+            except BaseException:
+                self.close_with_client()
+                self.__class__ = kind
+                raise
 
     def fence(self, reason: str, kind: type[Exception] = errors.ProducerFenced) -> None:
         """As the core's. It has its topic no longer."""

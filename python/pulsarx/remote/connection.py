@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import weakref
 from collections import deque
 from functools import partial
@@ -13,6 +14,7 @@ from pulsarx._pycore.ground.job_queue import JobQueue
 from pulsarx._pycore.ground.latch import Latch
 from pulsarx._pycore.ground.when_forgotten import PostLater
 from pulsarx._pycore.publish.completion_queue import CompletionQueue
+from pulsarx.clock import Deadline
 from pulsarx.enumerations import Result, result_of
 from pulsarx.wire import commands
 from pulsarx.wire.frames import FrameReader, frame_encode
@@ -23,6 +25,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol
+
+    from pulsarx._pycore.ground.owner_link import OwnerLink
 
     Values = dict[str, Any]
 
@@ -36,6 +40,8 @@ if TYPE_CHECKING:
 
 CLIENT_VERSION = "PulsarX"
 MESSAGE_SIZE_MAX = 5 << 20  # Pulsar's default, until the broker has said
+_LOOK_SECONDS = 0.01
+_LEAVING_MS = 1000  # an owner that closes hangs up when it has answered
 _ANSWERS = frozenset(
     {
         "SUCCESS",
@@ -50,7 +56,7 @@ _ANSWERS = frozenset(
     }
 )
 _OF_PRODUCERS = frozenset({"SEND_RECEIPT", "SEND_ERROR", "CLOSE_PRODUCER"})
-_OF_CONSUMERS = frozenset({"MESSAGE", "CLOSE_CONSUMER"})
+_OF_CONSUMERS = frozenset({"MESSAGE", "CLOSE_CONSUMER", "LINK"})
 
 
 class Answer:
@@ -83,18 +89,24 @@ class Answer:
 class Connection:
     """Any thread may call; one thread reads the connection and calls received and lost."""
 
+    link: OwnerLink  # of one to the owner of a folder on this machine
+
     def __init__(
         self,
         write: Callable[[bytes], object],
         hang_up: Callable[[], object],
         timeout_seconds: float,
+        completions: CompletionQueue | None = None,
+        background: JobQueue | None = None,
     ) -> None:
         """write: sends bytes, in the order of the calls, without waiting. hang_up: ends the
-        connection. timeout_seconds: how long a request waits for its answer."""
+        connection. timeout_seconds: how long a request waits for its answer. completions,
+        background: of others, who close them; None: it has its own."""
         self.message_size_max = MESSAGE_SIZE_MAX
         self.timeout_seconds = timeout_seconds
-        self.completions = CompletionQueue(Result.Ok, result_of)
-        self.background = JobQueue("pulsarx-background")
+        self.completions = completions or CompletionQueue(Result.Ok, result_of)
+        self.background = background or JobQueue("pulsarx-background")
+        self._own_queues = completions is None
         self._write = write
         self._hang_up = hang_up
         self._reader = FrameReader(MESSAGE_SIZE_MAX)
@@ -112,6 +124,28 @@ class Connection:
     @property
     def is_forked(self) -> bool:
         return os.getpid() != self._process
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it has ended."""
+        return self._failure is not None
+
+    def has_left(self) -> bool:
+        """Whether the other end has gone, or goes: what it refuses now is for the next owner."""
+        deadline = Deadline(_LEAVING_MS)
+        while not self.is_lost and not deadline.expired():
+            time.sleep(_LOOK_SECONDS)
+        return self.is_lost
+
+    def consumers(self) -> list[Any]:
+        """The members that were added as consumers, and not forgotten."""
+        with self._lock:
+            return self.consumers_now()
+
+    def consumers_now(self) -> list[Any]:
+        """As consumers, without a lock: in a forked child."""
+        found = [reference() for reference in list(self._consumers.values())]
+        return [each for each in found if each is not None]
 
     # Towards the broker ---------------------------------------------------------------------------
 
@@ -266,8 +300,9 @@ class Connection:
         """No member is left, and nothing more is sent."""
         self.lost(errors.AlreadyClosed("connection"))
         self._hang_up()
-        self.completions.close()
-        self.background.close()
+        if self._own_queues:
+            self.completions.close()
+            self.background.close()
 
     # Members --------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.when_forgotten import WhenForgotten
+from pulsarx.access.service_settings import DEFAULT_PORT, ServiceSettings
 from pulsarx.broker.broker import Broker
 from pulsarx.server.network_service import NetworkService
 
@@ -12,47 +13,62 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from pulsarx.access.access_settings import AccessSettings
+    from pulsarx.access.tls_settings import TlsSettings
     from pulsarx.client import Client
-
-DEFAULT_PORT = 6650
 
 
 def serve(
     client: Client,
     *,
     host: str = "127.0.0.1",
-    port: int = DEFAULT_PORT,
+    port: int | None = DEFAULT_PORT,
     allow_anonymous: bool = False,
+    access: AccessSettings | None = None,
+    tls: TlsSettings | None = None,
+    tls_port: int | None = None,
+    advertised_address: str | None = None,
 ) -> BrokerService:
     """Let programs with any client of Pulsar use the folder of a client, until the service or the
     last client of the folder in this process is closed.
 
-    host, port: where to listen; port 0 takes a free one. allow_anonymous: listen on another address
-    than loopback, where nobody is asked who he is.
-    InvalidConfiguration: such an address without it. ConnectError: it cannot be listened to there.
+    host, port: where to listen; port 0 takes a free one, and with None only TLS is spoken. access:
+    how clients prove who they are, who then may do what they were granted. allow_anonymous: listen
+    on another address than loopback, where nobody is asked who he is. tls, tls_port: listen there
+    too, 6651 unless told, with TLS. advertised_address: the name of this host that clients are led
+    to; else the address that they have reached.
+    InvalidConfiguration: another address than loopback without access or allow_anonymous; settings
+    that do not fit together; files that cannot be used. ConnectError: it cannot be listened to
+    there. ImportError: a package is missing; the text says which.
     """
-    return BrokerService(client, host, port, allow_anonymous=allow_anonymous)
+    settings = ServiceSettings(
+        host,
+        port,
+        allow_anonymous=allow_anonymous,
+        access=access,
+        tls=tls,
+        tls_port=tls_port,
+        advertised_address=advertised_address,
+    )
+    return BrokerService(client, settings)
 
 
 class BrokerService:
     """Listens from when it is made until it is closed, or forgotten. Any thread may call."""
 
-    def __init__(
-        self,
-        client: Client,
-        host: str = "127.0.0.1",
-        port: int = DEFAULT_PORT,
-        *,
-        allow_anonymous: bool = False,
-    ) -> None:
+    def __init__(self, client: Client, settings: ServiceSettings) -> None:
         """See serve."""
         client._require_writable("serve")
         broker: Any = client._broker
         if not isinstance(broker, Broker):
-            raise errors.OperationNotSupported("serve: the client has no folder of its own")
+            raise errors.FolderOwnedError(
+                f"serve {broker.name}: process {broker.connection.owner_pid} owns the folder, and "
+                "only its owner serves it",
+                folder=broker.name,
+                pid=broker.connection.owner_pid,
+            )
         self._client = client  # which is closed when it is forgotten
-        arguments = (broker, host, port, allow_anonymous)
-        control_plane.perform(self._open, arguments, lambda network: network.close())
+        control_plane.perform(self._open, (broker, settings), lambda network: network.close())
 
     def _open(self, *arguments: Any) -> NetworkService:
         self._network = NetworkService(*arguments)
@@ -66,13 +82,29 @@ class BrokerService:
 
     @property
     def port(self) -> int:
-        return self._network.port
+        """The one without TLS, where there is one."""
+        found = self._network.port or self._network.tls_port
+        assert found is not None
+        return found
+
+    @property
+    def tls_port(self) -> int | None:
+        """None: TLS is not spoken."""
+        return self._network.tls_port
 
     @property
     def service_url(self) -> str:
-        """What a client of Pulsar opens, where the address is not one for all of a host's."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"pulsar://{host}:{self.port}"
+        """What a client of Pulsar opens, where the address is not one for all of a host's; with TLS
+        where nothing else is spoken."""
+        plain, secure = self._network.urls(self.host)
+        found = plain or secure
+        assert found is not None
+        return found
+
+    @property
+    def service_url_tls(self) -> str | None:
+        """What a client opens to speak TLS; None: it is not spoken."""
+        return self._network.urls(self.host)[1]
 
     def close(self) -> None:
         """Do what clients have asked for up to now, answer, and hang up. The folder stays open.

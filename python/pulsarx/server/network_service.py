@@ -13,6 +13,8 @@ from weakref import WeakSet
 
 from pulsarx import errors
 from pulsarx._pycore.ground.work_pool import WorkPool
+from pulsarx.access.access import Access
+from pulsarx.access.tls_transport import TlsTransport
 from pulsarx.server.served_connection import READ_SIZE, ServedConnection
 from pulsarx.server.server import Server
 
@@ -20,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from pulsarx.access.service_settings import ServiceSettings
     from pulsarx.broker.broker import Broker
     from pulsarx.clock import Timer
 
@@ -35,17 +38,32 @@ class NetworkService:
     """Listens from when it is made until it is closed, or its broker. Made and closed by calls of
     the control plane."""
 
-    def __init__(self, broker: Broker, host: str, port: int, allow_anonymous: bool) -> None:
+    def __init__(self, broker: Broker, settings: ServiceSettings) -> None:
         """See serve."""
         self.process = os.getpid()
         self._broker = broker
-        self._listener = _listener(host, port, allow_anonymous)
-        address = self._listener.getsockname()
+        self._advertised = settings.advertised_address
+        access = None
+        if settings.access is not None:
+            access = Access(settings.access, broker.catalogue, broker.runtime.clock)
+        self._context = None if settings.tls is None else settings.tls.context()
+        # None: there is no such port.
+        self._plain: socket.socket | None = None
+        self._secure: socket.socket | None = None  # with TLS
+        try:
+            if settings.port is not None:
+                self._plain = _listener(settings, settings.port)
+            if settings.tls_port is not None:
+                self._secure = _listener(settings, settings.tls_port)
+        except BaseException:
+            self._close_listeners()
+            raise
+        address = self._listeners()[0].getsockname()
         self.host: str = address[0]
-        self.port: int = address[1]
+        self.port, self.tls_port = _port_of(self._plain), _port_of(self._secure)
         self.read_buffer = memoryview(bytearray(READ_SIZE))
         self.pool = WorkPool(THREADS_MAX, "pulsarx-connection")
-        self.loop = _new_loop()
+        self.loop = new_loop()
         self._ending = asyncio.Event()
         self._gone = asyncio.Event()  # all connections have
         self.connections: set[ServedConnection] = set()  # of the loop's thread
@@ -54,10 +72,10 @@ class NetworkService:
         self._timer: Timer | None = None
         try:
             broker.state.require_open()
-            self.server = Server(broker, verbs=False)
+            self.server = Server(broker, verbs=False, access=access)
             threading.Thread(target=self._run, name="pulsarx-network", daemon=True).start()
         except BaseException:
-            self._listener.close()
+            self._close_listeners()
             self.loop.close()
             raise
         broker.on_close.append(self.close)
@@ -67,7 +85,7 @@ class NetworkService:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
-        self.loop.set_exception_handler(_tell_exception)
+        self.loop.set_exception_handler(tell_exception)
         try:
             self.loop.run_until_complete(self._serve())
         finally:
@@ -75,12 +93,15 @@ class NetworkService:
             self._ended.set()
 
     async def _serve(self) -> None:
-        listening = await self.loop.create_server(
-            lambda: ServedConnection(self), sock=self._listener, backlog=_BACKLOG
-        )
+        listening = [
+            await self.loop.create_server(make, sock=listener, backlog=_BACKLOG)
+            for listener, make in ((self._plain, self._open), (self._secure, self._open_tls))
+            if listener is not None
+        ]
         self._look_later()
         await self._ending.wait()
-        listening.close()
+        for server in listening:
+            server.close()
         if self._timer is not None:
             self._timer.cancel()
         for each in list(self.connections):
@@ -93,6 +114,23 @@ class NetworkService:
             for each in list(self.connections):
                 each.abort()
             await self._gone.wait()
+
+    def _open(self) -> ServedConnection:
+        return ServedConnection(self)
+
+    def _open_tls(self) -> TlsTransport:
+        assert self._context is not None
+        return TlsTransport(ServedConnection(self), self._context, self.read_buffer)
+
+    def urls(self, host: str) -> tuple[str | None, str | None]:
+        """Under which clients reach this service: without TLS, and with it. host: the address of
+        this end of a connection."""
+        name = self._advertised or host
+        name = f"[{name}]" if ":" in name else name
+        return (
+            None if self.port is None else f"pulsar://{name}:{self.port}",
+            None if self.tls_port is None else f"pulsar+ssl://{name}:{self.tls_port}",
+        )
 
     def opened(self, connection: ServedConnection) -> None:
         """A client has connected. By the loop."""
@@ -117,8 +155,9 @@ class NetworkService:
     def _look(self) -> None:
         if self._ending.is_set():
             return
+        now_ms = self._broker.runtime.clock.now_ms()
         for each in list(self.connections):
-            each.look()
+            each.look(now_ms)
         self._look_later()
 
     def _call(self, callback: Any) -> None:
@@ -138,20 +177,28 @@ class NetworkService:
         with self._closing:
             self._call(self._ending.set)
             self._ended.wait()
-            self._listener.close()
+            self._close_listeners()
             self.pool.close()
             self.server.close()
             if self.close in self._broker.on_close:
                 self._broker.on_close.remove(self.close)
 
+    def _listeners(self) -> list[socket.socket]:
+        return [each for each in (self._plain, self._secure) if each is not None]
+
+    def _close_listeners(self) -> None:
+        for each in self._listeners():
+            each.close()
+
     def abandon(self) -> None:
         """In a forked child: its copies of the connections would keep them open. By number, as
         nobody else may close them there: what waits for them is the parent's."""
         descriptors = [each.descriptor() for each in self.connections]
-        for each in (self._listener.fileno(), *descriptors):
+        for each in (*(listener.fileno() for listener in self._listeners()), *descriptors):
             if each >= 0:
                 os.close(each)
-        self._listener.detach()
+        for listener in self._listeners():
+            listener.detach()
 
 
 def _abandon_services() -> None:
@@ -163,21 +210,28 @@ _services: WeakSet[NetworkService] = WeakSet()  # those that were opened
 os.register_at_fork(after_in_child=_abandon_services)
 
 
-def _listener(host: str, port: int, allow_anonymous: bool) -> socket.socket:
+def _port_of(listener: socket.socket | None) -> int | None:
+    return None if listener is None else int(listener.getsockname()[1])
+
+
+def _listener(settings: ServiceSettings, port: int) -> socket.socket:
+    host = settings.host
+    welcomes_all = settings.allow_anonymous or settings.access is not None
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, address = found[0]
-        if not allow_anonymous and not ipaddress.ip_address(address[0]).is_loopback:
+        if not welcomes_all and not ipaddress.ip_address(address[0]).is_loopback:
             raise errors.InvalidConfiguration(
                 f"listen on {host}: anybody who reaches that address could read and write the "
-                "folder; use a loopback address, or allow anonymous clients"
+                "folder; use a loopback address, have clients prove who they are, or allow "
+                "anonymous clients"
             )
         return socket.create_server(address, family=family, backlog=_BACKLOG)
     except (OSError, OverflowError, UnicodeError) as error:
         raise errors.ConnectError(f"listen on {host}:{port}: {error}") from error
 
 
-def _new_loop() -> asyncio.AbstractEventLoop:
+def new_loop() -> asyncio.AbstractEventLoop:
     try:
         import uvloop
     except ImportError:
@@ -186,5 +240,5 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-def _tell_exception(_: object, context: dict[str, Any]) -> None:
+def tell_exception(_: object, context: dict[str, Any]) -> None:
     _log.error("the network loop: %s", context["message"], exc_info=context.get("exception"))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         server: Server
         read_buffer: memoryview  # of all connections: the loop fills it, and it is emptied at once
 
+        def urls(self, host: str) -> tuple[str | None, str | None]: ...
         def opened(self, connection: ServedConnection) -> None: ...
         def forget(self, connection: ServedConnection) -> None: ...
 
@@ -81,11 +82,16 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._transport = transport
         self._transport.set_write_buffer_limits(UNSENT_MAX)
         self._peer = _shown(transport.get_extra_info("peername"))
+        address = transport.get_extra_info("sockname")
+        service_url, service_url_tls = self._service.urls(address[0] if address else "localhost")
         self.session = self._service.server.open_session(
             self._write,
             self._work.due,
             has_room=self._has_room,
-            service_url=f"pulsar://{_shown(transport.get_extra_info('sockname'))}",
+            service_url=service_url,
+            service_url_tls=service_url_tls,
+            # Of TlsTransport, when the client has proved that it has the certificate.
+            certificate_name=lambda: transport.get_extra_info("certificate_name"),
         )
         self._service.opened(self)
 
@@ -223,8 +229,9 @@ class ServedConnection(asyncio.BufferedProtocol):
 
     # Life -----------------------------------------------------------------------------------------
 
-    def look(self) -> None:
-        """Ask a client that is silent whether it is there, and drop one that is not."""
+    def look(self, now_ms: int) -> None:
+        """Ask a client that is silent whether it is there, and drop one that is not; the same for
+        one whose proof of who it is has expired."""
         self._age += 1
         unsent = 0 if self._is_lost else self._transport.get_write_buffer_size()
         if self._was_heard or not (self._reads or self._is_blocked) or unsent < self._taken_size:
@@ -240,6 +247,7 @@ class ServedConnection(asyncio.BufferedProtocol):
             self._silent_looks >= _SILENT_MAX
             or self._parting_looks >= _PARTING_MAX
             or (self._age >= _GREETING_MAX and not self.session.is_connected)
+            or not self.session.check_proof(now_ms)
         ):
             self.abort()
         elif self._silent_looks == _PING_AFTER and self.session.is_connected:

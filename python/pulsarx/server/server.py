@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pulsarx.access.access import Access
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.ledgers.ledger_list import Position
     from pulsarx.broker.subscriptions.subscription import Subscription
@@ -20,21 +21,29 @@ def _always() -> bool:
     return True
 
 
+def _nobody() -> None:
+    return None
+
+
 class Server:
     """The shared part of the sessions of one broker. Any thread may call but the main one, which
     runs no function of the broker."""
 
-    def __init__(self, broker: Broker, *, verbs: bool = True) -> None:
+    def __init__(self, broker: Broker, *, verbs: bool = True, access: Access | None = None) -> None:
         """broker: open as long as the server is. verbs: whether clients may ask for any verb, as
-        the user of the broker's process may."""
+        the user of the broker's process may. access: who clients are, and what they may do; None:
+        they are not asked, and may do everything else."""
         self.broker = broker
         self.verbs = verbs
+        self.access = access
         # Callbacks are told the error itself: its code and its text go to the client.
         self.completions = CompletionQueue(None, lambda error: error)
         self._lock = threading.Lock()  # of what follows
         self._sessions: set[Session] = set()
         # Where non-durable subscriptions were moved, and the sessions that have not heard of it.
         self._sought: dict[tuple[str, str], tuple[Position, set[Session]]] = {}
+        if access is not None:
+            broker.on_permissions.append(self._permissions_have_changed)
 
     def open_session(
         self,
@@ -43,9 +52,13 @@ class Server:
         *,
         has_room: Callable[[], bool] = _always,
         service_url: str | None = None,
+        service_url_tls: str | None = None,
+        certificate_name: Callable[[], str | None] = _nobody,
+        is_guest: bool = False,
     ) -> Session:
         """The session of a new connection. See Session."""
-        session = Session(self, write, wake, has_room, service_url)
+        session = Session(self, write, wake, has_room, service_url, is_guest)
+        session.service_url_tls, session.certificate_name = service_url_tls, certificate_name
         with self._lock:
             self._sessions.add(session)
         return session
@@ -94,8 +107,16 @@ class Server:
             self._has_heard(session, (topic, subscription))
             return sought[0]
 
+    def _permissions_have_changed(self) -> None:
+        with self._lock:
+            sessions = list(self._sessions)
+        for session in sessions:
+            session.check_permissions()
+
     def close(self) -> None:
         """End all sessions. The broker stays open."""
+        if self._permissions_have_changed in self.broker.on_permissions:
+            self.broker.on_permissions.remove(self._permissions_have_changed)
         with self._lock:
             sessions = list(self._sessions)
         for session in sessions:

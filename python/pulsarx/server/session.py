@@ -1,7 +1,7 @@
 """One connection at the broker's end: commands become calls of the broker, and entries commands.
 
 state    understands            left by
-NEW      CONNECT                CONNECT
+NEW      CONNECT                CONNECT, where it proves who the client is
 OPEN     every other command    close, what breaks the protocol
 CLOSED   nothing                -
 """
@@ -9,13 +9,16 @@ CLOSED   nothing                -
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.dispatch.connection_sink import ConnectionSink
 from pulsarx._pycore.wire.hot_commands import message_encode, receipt_encode
+from pulsarx.access.access import Access
 from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.broker.subscriptions.subscribe_request import ReceiverSettings, SubscribeRequest
 from pulsarx.broker.topics.partitioned_topic import PartitionedTopic, partition_count_of
+from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.topics.waiting_producer import WaitingProducer
 from pulsarx.closing import attempt
 from pulsarx.consuming.consumer_schema import ConsumerSchema
@@ -25,6 +28,8 @@ from pulsarx.message_id import MessageId
 from pulsarx.options.consumer_policies import ConsumerKeySharedPolicy
 from pulsarx.producing.producer_schema import check_producer, version_bytes
 from pulsarx.schema.auto_consume import AutoConsumeSchema
+from pulsarx.server.guest_consumer import GuestConsumer, attach_guest
+from pulsarx.server.guest_watch import GuestWatch
 from pulsarx.server.session_consumer import SessionConsumer, position_of
 from pulsarx.server.session_producer import SessionProducer
 from pulsarx.topic_name import TopicName, check_is_for_users, check_subscription_name
@@ -38,9 +43,10 @@ from pulsarx.wire.server_errors import CHECKSUM, NOT_ALLOWED, code_of, message_o
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Protocol
+    from typing import Any, NoReturn, Protocol
 
     from pulsarx._pycore.publish.completion_queue import CompletionQueue
+    from pulsarx.access.identity import Identity
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.faces import SubscriptionHost
     from pulsarx.broker.ledgers.ledger_list import Position
@@ -57,6 +63,7 @@ if TYPE_CHECKING:
 
         broker: Broker
         verbs: bool
+        access: Access | None
         completions: CompletionQueue
 
         def seek(self, subscription: Subscription, find: Callable[[], Position]) -> None:
@@ -106,14 +113,25 @@ class Session:
         wake: Callable[[], object],
         has_room: Callable[[], bool],
         service_url: str | None,
+        is_guest: bool = False,
     ) -> None:
         """write: sends bytes, in any thread and in the order of the calls, without waiting. wake:
         has deliver called soon; in any thread and with mutexes held, so it may only enqueue.
         has_room: whether more is to be delivered; where it is not, wake is called when there is
-        room. service_url: under which the client reaches this broker."""
+        room. service_url: under which the client reaches this broker. is_guest: it is of this
+        machine, and reads the ledgers of the folder itself."""
         self._server = server
         self._has_room = has_room
         self._service_url = service_url
+        self.service_url_tls: str | None = None  # as service_url, for clients with TLS
+        # The name in the client's certificate, which was verified; asked for by CONNECT.
+        self.certificate_name: Callable[[], str | None] = lambda: None
+        self._access = server.access
+        self._identity: Identity | None = None  # where clients are asked who they are
+        self._method = ""  # by which it has proved who it is
+        self._can_refresh = False  # the client answers an AUTH_CHALLENGE
+        self._is_challenged = False
+        self._permissions_changed = False
         self._broker = server.broker
         self._write = write
         self._wake = wake
@@ -122,7 +140,8 @@ class Session:
         self._reader.frame_size_max = GREETING_SIZE_MAX
         self._producers: dict[int, SessionProducer] = {}
         self._waiting: dict[int, Waiting] = {}
-        self._consumers: dict[int, SessionConsumer] = {}
+        self._consumers: dict[int, SessionConsumer | GuestConsumer] = {}
+        self._watches: dict[int, GuestWatch] = {}  # of topics that a guest reads itself
         self._failed: dict[int, Exception] = {}  # why a consumer was closed, until it hears of it
         # Producers that the broker shut, and why they cannot come again, until they hear of it.
         self._shut: dict[int, Exception | None] = {}
@@ -151,11 +170,25 @@ class Session:
             "GET_SCHEMA": self._get_schema,
             "GET_OR_CREATE_SCHEMA": self._get_or_create_schema,
             "VERB": self._verb,
+            "AUTH_RESPONSE": self._auth_response,
             "PING": self._ping,
             "PONG": self._pong,
             "WATCH_TOPIC_LIST": self._refuse_watching,
             "WATCH_TOPIC_LIST_CLOSE": self._refuse_watching,
         }
+        if is_guest:
+            self._handlers["LINK"] = self._link
+            self._guest_verbs: dict[str, Callable[[Values], Any]] = {
+                "guest.subscribe": self._subscribe_guest,
+                "guest.seek": self._seek_guest,
+                "guest.require_last": self._require_last_guest,
+                "guest.unsubscribe": self._unsubscribe_guest,
+                "guest.leave": self._leave_guest,
+                "guest.take_back": self._take_back_guest,
+                "guest.watch": self._watch_for_guest,
+            }
+        else:
+            self._guest_verbs = {}
 
     # Bytes ----------------------------------------------------------------------------------------
 
@@ -208,6 +241,9 @@ class Session:
     def deliver(self) -> None:
         """Send what consumers have room for, to producers that it is their turn, and say which
         consumers and producers the broker closed."""
+        if self._permissions_changed:
+            self._permissions_changed = False
+            self._close_forbidden()
         if self._waiting:
             self._tell_turns()
         if self._some_are_shut:
@@ -215,14 +251,25 @@ class Session:
             self._tell_shut()
         for producer in list(self._producers.values()):
             producer.go_on()
+        for number, watch in list(self._watches.items()):
+            if watch.is_due and self._has_room():
+                self._write(watch.news())
+                if watch.is_over:
+                    self._watches.pop(number).close()
         for consumer_id, consumer in self._each_consumer():
             if consumer.to_close or not consumer.is_open:
                 self._close_there(consumer_id, consumer)
             elif consumer.is_due:
                 self._deliver_to(consumer_id, consumer)
+            if isinstance(consumer, GuestConsumer) and (receipt := consumer.receipt()):
+                self._write(receipt)
 
-    def _deliver_to(self, consumer_id: int, consumer: SessionConsumer) -> None:
+    def _deliver_to(self, consumer_id: int, consumer: SessionConsumer | GuestConsumer) -> None:
         try:
+            if isinstance(consumer, GuestConsumer):
+                for frames in consumer.deliveries(self._has_room):
+                    self._write(frames)
+                return
             for ledger_id, entry_id, entry, count, ack_set in consumer.deliveries(self._has_room):
                 if ack_set is None:
                     ids = ledger_id, entry_id, consumer.partition
@@ -248,6 +295,14 @@ class Session:
     # The connection -------------------------------------------------------------------------------
 
     def _connect(self, values: Values) -> None:
+        if self._access is not None:
+            if values["original_principal"]:
+                error = errors.AuthenticationError("a proxy that speaks for others is not trusted")
+                self._end_unproved(error)
+            self._identity = self._proved(values["auth_method_name"], values["auth_data"])
+            self._method = values["auth_method_name"]
+            features = values["feature_flags"] or {}
+            self._can_refresh = features.get("supports_auth_refresh", False)
         self.is_connected = True
         self._client_version = values["client_version"]
         self._reader.frame_size_max = frame_size_max(self._message_size_max)
@@ -258,6 +313,83 @@ class Session:
             max_message_size=self._message_size_max,
             feature_flags={"supports_partitions_without_auto_creation": True},
         )
+
+    # Who the client is, and what it may do --------------------------------------------------------
+
+    def _proved(self, method: str | None, data: bytes | None) -> Identity:
+        assert self._access is not None
+        try:
+            return self._access.authenticate(method or "", data or b"", self.certificate_name())
+        except errors.AuthenticationError as error:
+            self._end_unproved(error)
+
+    def _end_unproved(self, error: errors.PulsarException) -> NoReturn:
+        """Tell the client, and nothing of why; that is in the log."""
+        self._tell(
+            "ERROR",
+            request_id=commands.FROM_BROKER,
+            error=code_of(error),
+            message="Failed to authenticate",
+        )
+        raise WireError(f"it was not authenticated: {errors.detail_of(error)}")
+
+    def check_proof(self, now_ms: int) -> bool:
+        """Whether the connection may go on: a client whose proof has expired is asked for another,
+        and may go on until the next check. In any thread."""
+        identity = self._identity
+        if identity is None or identity.expires_ms is None or now_ms < identity.expires_ms:
+            return True
+        if not self._can_refresh or self._is_challenged:
+            return False
+        self._is_challenged = True
+        self._tell(
+            "AUTH_CHALLENGE",
+            server_version=SERVER_VERSION,
+            challenge={"method": self._method, "data": b"PulsarAuthRefresh"},
+            protocol_version=commands.PROTOCOL_VERSION,
+        )
+        return True
+
+    def _auth_response(self, values: Values) -> None:
+        if self._access is None or not self._is_challenged:
+            raise WireError("an AUTH_RESPONSE that was not asked for")
+        response = values["response"] or {}
+        found = self._proved(response.get("method"), response.get("data"))
+        if self._identity is not None and found.role != self._identity.role:
+            self._end_unproved(errors.AuthenticationError("the client has become another role"))
+        self._identity = found
+        self._is_challenged = False
+
+    def _require(self, check: Callable[[Access, str, str], None], name: str) -> None:
+        """AuthorizationError: the client may not do it with a topic, or in a namespace."""
+        if self._access is not None and self._identity is not None:
+            check(self._access, self._identity.role, name)
+
+    def check_permissions(self) -> None:
+        """Roles may do more or less than before: what the client may not have any more is closed.
+        In any thread."""
+        self._permissions_changed = True
+        self._wake()
+
+    def _close_forbidden(self) -> None:
+        """They are refused when they come again, if they may not then."""
+        for producer_id, producer in list(self._producers.items()):
+            name = producer.topic.name
+            error = attempt(partial(self._require, Access.require_produce, name))
+            if isinstance(error, errors.AuthorizationError):
+                self._shut_there(producer_id, producer, None)
+        for producer_id, (values, topic, waiting, _) in list(self._waiting.items()):
+            error = attempt(partial(self._require, Access.require_produce, topic.name))
+            if isinstance(error, errors.AuthorizationError):
+                del self._waiting[producer_id]
+                topic.producers.withdraw(waiting)
+                self._refuse(values, error)
+        for consumer_id, consumer in self._each_consumer():
+            error = attempt(
+                partial(self._require, Access.require_consume, consumer.subscription.topic.name)
+            )
+            if isinstance(error, errors.AuthorizationError):
+                self._close_there(consumer_id, consumer)
 
     def _ping(self, _: Values) -> None:
         # Before the answer, so that it says: nothing else is there now.
@@ -306,7 +438,11 @@ class Session:
         self._waiting.clear()
         producers, self._producers = list(self._producers.values()), {}
         self._shut.clear()
-        for step in (*(each.close for each in producers), *(each.leave for each in consumers)):
+        watches, self._watches = list(self._watches.values()), {}
+        leaving: list[Callable[[], object]] = [each.close for each in producers]
+        leaving += [each.close for each in watches]
+        leaving += [each.leave for each in consumers]
+        for step in leaving:
             error = attempt(step)
             if error is not None:
                 import logging
@@ -329,10 +465,11 @@ class Session:
                 raise errors.ServiceUnitNotReady(
                     f"the broker do not have {values['listener']} listener"
                 )
-            if self._service_url is None:
+            if self._service_url is None and self.service_url_tls is None:
                 raise errors.OperationNotSupported("this connection has no address to tell")
-            _served(values["topic"])
+            self._require(Access.require_lookup, str(_served(values["topic"])))
             answer["service_url"] = self._service_url
+            answer["service_url_tls"] = self.service_url_tls
         except Exception as error:
             answer = {"response": commands.LOOKUP_FAILED}
             answer |= {"error": code_of(error), "message": message_of(error)}
@@ -342,6 +479,7 @@ class Session:
         from pulsarx.broker.verbs.topics import get_list
 
         try:
+            self._require(Access.require_in_namespace, values["namespace"])
             found = get_list(self._broker, values["namespace"], False, _DOMAINS[values["mode"]])
         except KeyError:
             error = errors.OperationNotSupported(f"topics of mode {values['mode']}")
@@ -361,6 +499,7 @@ class Session:
             if values["topic"].startswith(_COORDINATORS):
                 raise _no_transactions()
             name = _served(values["topic"])
+            self._require(Access.require_lookup, str(name))
             state = self._broker.catalogue.state
             count = partition_count_of(state, name)
             if str(name) not in state.topics:
@@ -386,7 +525,11 @@ class Session:
         try:
             if not self._server.verbs:
                 raise errors.OperationNotSupported("verbs over this connection")
-            result = perform(self._broker, values["verb"], json.loads(values["arguments"]))
+            verb, arguments = values["verb"], json.loads(values["arguments"])
+            if verb in self._guest_verbs:
+                result = self._guest_verbs[verb](arguments)
+            else:
+                result = perform(self._broker, verb, arguments)
             answer: Values = {"result": json.dumps(result, separators=(",", ":"))}
         except (ValueError, TypeError, RecursionError) as error:
             answer = {"error": "ValueError", "message": str(error)}
@@ -414,6 +557,7 @@ class Session:
     def _get_schema(self, values: Values) -> None:
         request_id, version = values["request_id"], values["schema_version"]
         try:
+            self._require(Access.require_lookup, values["topic"])
             topic, schemas = values["topic"], self._broker.schemas
             if version:
                 found = schemas.find(topic, int.from_bytes(version, "big"))
@@ -432,6 +576,7 @@ class Session:
     def _get_or_create_schema(self, values: Values) -> None:
         try:
             check_is_for_users(_served(values["topic"]))
+            self._require(Access.require_produce, values["topic"])
             info = _declared(values)
             check_producer(self._broker, values["topic"], info)
             answer: Values = {"schema_version": b""}
@@ -453,6 +598,9 @@ class Session:
                 raise failure
             if values["transactional"]:
                 raise _no_transactions()
+            self._require(Access.require_produce, values["topic"])
+            if values["initial_subscription"]:
+                self._require(Access.require_consume, values["topic"])
             self._replace_producer(producer_id, values)
             check_is_for_users(TopicName.of(values["topic"]))
             mode = values["access_mode"]
@@ -579,13 +727,18 @@ class Session:
     def _tell_shut(self) -> None:
         """Say which producers the broker shut: what they send is not answered any more."""
         for producer_id, producer in list(self._producers.items()):
-            if producer.is_open:
-                continue
-            del self._producers[producer_id]
-            attempt(producer.close)
-            self._land(producer)
-            self._shut[producer_id] = _gone(producer.topic)
-            self._tell("CLOSE_PRODUCER", producer_id=producer_id, request_id=commands.FROM_BROKER)
+            if not producer.is_open:
+                self._shut_there(producer_id, producer, _gone(producer.topic))
+
+    def _shut_there(
+        self, producer_id: int, producer: SessionProducer, why: Exception | None
+    ) -> None:
+        """Close a producer, and have its client make it again, which is refused with `why`."""
+        del self._producers[producer_id]
+        attempt(producer.close)
+        self._land(producer)
+        self._shut[producer_id] = why
+        self._tell("CLOSE_PRODUCER", producer_id=producer_id, request_id=commands.FROM_BROKER)
 
     def _send(self, values: Values, entry: bytes) -> None:
         producer_id, sequence_id = values["producer_id"], values["sequence_id"]
@@ -642,7 +795,7 @@ class Session:
 
     # Consumers ------------------------------------------------------------------------------------
 
-    def _each_consumer(self) -> list[tuple[int, SessionConsumer]]:
+    def _each_consumer(self) -> list[tuple[int, SessionConsumer | GuestConsumer]]:
         with self._lock:
             return list(self._consumers.items())
 
@@ -667,6 +820,7 @@ class Session:
         consumer_id = values["consumer_id"]
         if consumer_id in self._consumers:
             return None
+        self._require(Access.require_consume, values["topic"])
         check_is_for_users(TopicName.of(values["topic"]))
         info = schema_of(values["schema"])
         reads_any = info is not None and info.schema_type() == SchemaType.AUTO_CONSUME
@@ -725,13 +879,13 @@ class Session:
 
     def _consumer(self, values: Values) -> SessionConsumer:
         found = self._consumers.get(values["consumer_id"])
-        if found is None:
+        if not isinstance(found, SessionConsumer):
             raise errors.AlreadyClosed(f"consumer {values['consumer_id']} of this connection")
         return found
 
     def _flow(self, values: Values) -> None:
         consumer = self._consumers.get(values["consumer_id"])
-        if consumer is not None and consumer.is_open:
+        if isinstance(consumer, SessionConsumer) and consumer.is_open:
             # Shut by the broker meanwhile: the next deliver says so.
             attempt(lambda: consumer.flow(values["permits"]))
             consumer.due()
@@ -755,7 +909,7 @@ class Session:
 
     def _redeliver(self, values: Values) -> None:
         consumer = self._consumers.get(values["consumer_id"])
-        if consumer is not None and consumer.is_open:
+        if isinstance(consumer, SessionConsumer) and consumer.is_open:
             error = attempt(
                 lambda: consumer.redeliver(values["message_ids"], values["consumer_epoch"])
             )
@@ -785,17 +939,21 @@ class Session:
         self._answer(values, seek)
 
     def has_consumers_of(self, subscription: Subscription) -> bool:
-        """Tell whether this connection has consumers of a subscription."""
-        return any(each.subscription is subscription for _, each in self._each_consumer())
+        """Tell whether this connection has consumers of a subscription that begin anew when it is
+        moved. Guests go on."""
+        return any(
+            each.subscription is subscription and isinstance(each, SessionConsumer)
+            for _, each in self._each_consumer()
+        )
 
     def close_consumers_of(self, subscription: Subscription) -> None:
         """The subscription was moved: its consumers begin anew."""
         for _, consumer in self._each_consumer():
-            if consumer.subscription is subscription:
+            if consumer.subscription is subscription and isinstance(consumer, SessionConsumer):
                 consumer.to_close = True
         self._wake()
 
-    def _close_there(self, consumer_id: int, consumer: SessionConsumer) -> None:
+    def _close_there(self, consumer_id: int, consumer: SessionConsumer | GuestConsumer) -> None:
         """Have the client subscribe again: the broker closed the consumer. A topic that was deleted
         is not made anew by that: it is refused, once."""
         with self._lock:
@@ -808,12 +966,18 @@ class Session:
             import logging
 
             logging.getLogger("pulsarx").error("a consumer was closed: %s", errors.detail_of(error))
+        if isinstance(consumer, GuestConsumer):
+            # Where the whole broker closes, its guests see the connection end, and go on elsewhere.
+            if self._broker.state.is_open:
+                self._write(consumer.farewell())
+            return
         self._tell(
             "CLOSE_CONSUMER",
             consumer_id=consumer_id,
             request_id=commands.FROM_BROKER,
             # Spares the client a pause, and a LOOKUP.
             service_url=self._service_url if consumer.to_close else None,
+            service_url_tls=self.service_url_tls if consumer.to_close else None,
         )
 
     def _get_last_message_id(self, values: Values) -> None:
@@ -855,6 +1019,60 @@ class Session:
             consumer = self._consumers.pop(consumer_id, None)
         if consumer is not None:
             consumer.leave()
+
+    # Consumers of guests --------------------------------------------------------------------------
+
+    def _guest(self, arguments: Values) -> GuestConsumer:
+        found = self._consumers.get(arguments["consumer_id"])
+        if not isinstance(found, GuestConsumer) or not found.is_open:
+            raise errors.AlreadyClosed("the consumer was closed")
+        return found
+
+    def _link(self, values: Values) -> None:
+        consumer = self._consumers.get(values["consumer_id"])
+        if isinstance(consumer, GuestConsumer) and consumer.is_open:
+            consumer.told(values["kind"], values["numbers"])
+
+    def _subscribe_guest(self, arguments: Values) -> Any:
+        consumer_id = arguments["consumer_id"]
+        topic = self._topic(arguments["topic"], create=False)
+        try:
+            consumer, made_subscription = attach_guest(topic, arguments)
+        except TopicGone:
+            return {"is_gone": True}
+        with self._lock:
+            self._consumers[consumer_id] = consumer
+        consumer.open_to(consumer_id, self._wake)
+        return {"made_subscription": made_subscription}
+
+    def _seek_guest(self, arguments: Values) -> None:
+        ledger_id, ordinal = arguments["position"]
+        self._server.seek(self._guest(arguments).subscription, lambda: (ledger_id, ordinal))
+        self.deliver()  # what it is told of it goes before the answer
+
+    def _require_last_guest(self, arguments: Values) -> None:
+        consumer = self._guest(arguments)
+        consumer.subscription.require_last(consumer.receiver)
+
+    def _unsubscribe_guest(self, arguments: Values) -> None:
+        consumer = self._guest(arguments)
+        consumer.subscription.unsubscribe(consumer.receiver)
+        self._drop_consumer(arguments["consumer_id"])
+
+    def _leave_guest(self, arguments: Values) -> None:
+        self._drop_consumer(arguments["consumer_id"])
+
+    def _watch_for_guest(self, arguments: Values) -> None:
+        topic = self._topic(arguments["topic"], create=False)
+        number = arguments["number"]
+        self._watches[number] = GuestWatch(topic, number, self._wake)
+        self._wake()
+
+    def _take_back_guest(self, arguments: Values) -> None:
+        topic = self._topic(arguments["topic"], create=False)
+        subscription = topic.subscriptions.get(arguments["subscription"])
+        if subscription is not None:
+            topic.take_back(subscription)
 
 
 def _policy_of(meta: Values | None) -> KeySharedPolicy | None:

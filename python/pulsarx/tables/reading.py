@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 ROWS = 1 << 16  # of a block
 AHEAD = 2  # blocks that are parsed at once
+DEPTH_MAX = 100  # of columns whose types are found in the messages
 METADATA = ("message_id", "key", "publish_time", "event_time", "properties")
 _MESSAGE_ID = pa.struct(
     [
@@ -379,6 +380,7 @@ class JsonValues:
             count = sum([piece[1] for piece in pieces])
             longest = max([piece[2] for piece in pieces], default=0)
             whole = _parsed(lines, count, longest, None)
+            _check_depth(whole.schema.types, blocks)
             columns = pa.schema([each.with_type(without_times(each.type)) for each in whole.schema])
             if columns != whole.schema:  # texts that look like times are texts
                 whole = _parsed(lines, count, longest, columns)
@@ -495,6 +497,7 @@ def _columns_found(blocks: list[Block]) -> pa.Schema:
     failure = fails(len(values))
     if failure is None:
         kind = pa.array(values, None).type
+        _check_depth([kind], blocks)
         return pa.schema(list(kind) if pa.types.is_struct(kind) else [])
     good, bad = 0, len(values)
     while bad - good > 1:
@@ -505,6 +508,37 @@ def _columns_found(blocks: list[Block]) -> pa.Schema:
             bad = middle
     block, row, _ = rows[bad - 1]
     raise ValueError(f"{block.name(row)} does not go with those before: {fails(bad)}; give schema=")
+
+
+def _check_depth(kinds: list[pa.DataType], blocks: list[Block]) -> None:
+    """ValueError names a message whose lists and objects lie too deep in each other."""
+    if not _is_deeper(kinds, DEPTH_MAX, lambda kind: [each.type for each in _fields(kind)]):
+        return
+    for block in blocks:
+        for row, value in _objects(block):
+            if _is_deeper([value], DEPTH_MAX, _values_in):
+                raise ValueError(
+                    f"{block.name(row)}: lists and objects are nested deeper than {DEPTH_MAX}"
+                )
+
+
+def _is_deeper(roots: list[Any], depth: int, below: Callable[[Any], Iterable[Any]]) -> bool:
+    level = roots
+    for _ in range(depth):
+        level = [each for one in level for each in below(one)]
+        if not level:
+            return False
+    return True
+
+
+def _fields(kind: pa.DataType) -> list[pa.Field]:
+    return [kind.field(number) for number in range(kind.num_fields)]
+
+
+def _values_in(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _fitting(check: Any, value: Any, block: Block, row: int) -> Any:

@@ -378,9 +378,11 @@ def _of_row(values: dict[str, Any], name: str) -> Any:
 
 
 def _key_of(values: dict[str, Any], name: str) -> str | None:
-    found = _of_row(values, name)
+    found: str | None = _of_row(values, name)
     if found is not None and not isinstance(found, str):
         raise TypeError(f"the key {name} must be a str, not {found!r:.80}")
+    if found is not None and not found.isascii():
+        found.encode()  # raises what is no Unicode
     return found
 
 
@@ -404,4 +406,7 @@ def _properties_of(values: dict[str, Any], name: str) -> dict[str, str] | None:
     found = _of_row(values, name)
     if found is not None and not isinstance(found, dict):
         raise TypeError(f"the properties {name} must be a dict, not {found!r:.80}")
+    for text in () if found is None else (*found, *found.values()):
+        if isinstance(text, str) and not text.isascii():
+            text.encode()  # as a key
     return found

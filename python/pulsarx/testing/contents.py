@@ -70,4 +70,5 @@ def dead_letters(
 
 def _looking(client: Client) -> Client:
     """A client of the same broker that makes nothing."""
+    client._require_open()
     return Client(client._url.folder or client._url.text, read_only=True)

@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+LINK_NEWS = 32  # kind of a link frame: there may be messages; 1: the topic is not used any more
 PROTOCOL_VERSION = 20  # batch index acknowledgements, ids of several entries, epochs
 FROM_BROKER = (1 << 64) - 1  # the request id of a command that answers no request
 
@@ -63,7 +64,12 @@ SCHEMA = Schema(
     type=_must(4, _I32),
     properties=_many(5, KEY_VALUE),
 )
-FEATURES = Schema("FeatureFlags", supports_partitions_without_auto_creation=_may(5, _BOOL, False))
+FEATURES = Schema(
+    "FeatureFlags",
+    supports_auth_refresh=_may(1, _BOOL, False),
+    supports_partitions_without_auto_creation=_may(5, _BOOL, False),
+)
+AUTH_DATA = Schema("AuthData", method=_may(1, _TEXT), data=_may(2, _BYTES))
 _REQUEST = _must(1, _U64)
 _TRANSACTION = {"least": _may(2, _U64), "most": _may(3, _U64)}
 _FAILURE = {"error": _may(4, _I32), "message": _may(5, _TEXT)}
@@ -78,6 +84,8 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
                 "auth_data": _may(3, _BYTES),
                 "protocol_version": _may(4, _I32, 0),
                 "auth_method_name": _may(5, _TEXT),
+                "original_principal": _may(7, _TEXT),
+                "feature_flags": _may(10, FEATURES),
             },
         ),
         "CONNECTED": (
@@ -188,6 +196,7 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
                 "consumer_id": _must(1, _U64),
                 "request_id": _must(2, _U64),
                 "service_url": _may(3, _TEXT),
+                "service_url_tls": _may(4, _TEXT),
             },
         ),
         "PRODUCER_SUCCESS": (
@@ -199,6 +208,22 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
                 "schema_version": _may(4, _BYTES),
                 "topic_epoch": _may(5, _U64),
                 "producer_ready": _may(6, _BOOL, True),
+            },
+        ),
+        "AUTH_CHALLENGE": (
+            36,
+            {
+                "server_version": _may(1, _TEXT),
+                "challenge": _may(2, AUTH_DATA),
+                "protocol_version": _may(3, _I32, 0),
+            },
+        ),
+        "AUTH_RESPONSE": (
+            37,
+            {
+                "client_version": _may(1, _TEXT),
+                "response": _may(2, AUTH_DATA),
+                "protocol_version": _may(3, _I32, 0),
             },
         ),
         "PING": (18, {}),
@@ -237,6 +262,7 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
             24,
             {
                 "service_url": _may(1, _TEXT),
+                "service_url_tls": _may(2, _TEXT),
                 "response": _may(3, _I32),
                 "request_id": _must(4, _U64),
                 "authoritative": _may(5, _BOOL, False),

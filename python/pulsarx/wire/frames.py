@@ -3,6 +3,7 @@
 simple   u32 total size | u32 command size | command
 payload  u32 total size | u32 command size | command | entry
 entry    0x0e01 | u32 crc32c | u32 metadata size | metadata | payload
+link     u32 48 | u32 0 | u32 kind | u64 consumer id | 4 u64; between processes of one folder alone
 
 The total size counts everything behind itself. SEND and MESSAGE bear an entry, with the bytes it
 has in a ledger; who opens it verifies its checksum. In a MESSAGE of other brokers a block 0x0e02 |
@@ -11,7 +12,7 @@ u32 size | BrokerEntryMetadata may stand before it, which is passed over.
 
 from __future__ import annotations
 
-from pulsarx._pycore.wire.hot_commands import ack_decode, send_decode
+from pulsarx._pycore.wire.hot_commands import ack_decode, link_decode, send_decode
 from pulsarx.wire.commands import INDIVIDUAL, WITH_ENTRY, command_decode, command_encode
 from pulsarx.wire.protobuf import WireError
 
@@ -55,7 +56,8 @@ class FrameReader:
 
     def feed(self, data: bytes) -> Iterator[tuple[str, dict[str, Any], bytes]]:
         """(name, fields, entry) of each command that is whole by now; the entry is empty where
-        there is none. WireError: the rest of the connection is not to be read."""
+        there is none. The name of a link frame is LINK. WireError: the rest of the connection is
+        not to be read."""
         self._data += data
         while len(self._data) >= 4:
             total = int.from_bytes(self._data[:4], "big")
@@ -86,6 +88,11 @@ def _frame_decode(frame: bytes) -> tuple[str, dict[str, Any], bytes]:
         consumer_id, places = acknowledged
         return "ACK", {**_PLAIN_ACK, "consumer_id": consumer_id, "places": places}, b""
     size = int.from_bytes(frame[:4], "big")
+    if size == 0:
+        linked = link_decode(frame)
+        if linked is not None:
+            kind, consumer_id, numbers = linked
+            return "LINK", {"kind": kind, "consumer_id": consumer_id, "numbers": numbers}, b""
     if size > len(frame) - 4:
         raise WireError(f"a command of {size} bytes in a frame of {len(frame)}")
     name, values = command_decode(frame[4 : 4 + size])

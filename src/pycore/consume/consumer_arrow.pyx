@@ -13,7 +13,9 @@ from pulsarx._pycore.arrow.arrow_block cimport (
 )
 from pulsarx._pycore.arrow.arrow_export cimport ArrowMessages, arrow_messages_new
 from pulsarx._pycore.consume.consumer_core cimport CONSUMER_OPEN, ConsumerCore
-from pulsarx._pycore.message.entry_view cimport ENTRY_UNREADABLE, EntryView
+from pulsarx._pycore.message.entry_view cimport (
+    ENTRY_UNREADABLE, EntryView, entry_view_key_wanted,
+)
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink
@@ -60,6 +62,9 @@ def receive_arrow_of(ConsumerCore consumer not None, max_messages, timeout_milli
                 consumer.tell(damage, block.row_count != 0)
             if block.row_count:
                 break
+            if consumer.receiver.key_wanted is not None:
+                consumer.fetch_key()
+                continue
             if deadline is None:
                 deadline = deadline_of(timeout_millis)
             if not consumer.wait(deadline):
@@ -87,7 +92,12 @@ cdef class Collector:
                 if not receiver.fill():
                     return 0
             if receiver.view.chunked is not None:
+                receiver.key_wanted = entry_view_key_wanted(receiver.view)
+                if receiver.key_wanted is not None:
+                    return 0
                 self.dispatcher.join_chunks(receiver, receiver.view)
+                if receiver.key_wanted is not None:
+                    return 0
                 if receiver.view is None:
                     continue             # it was lost, and that was told before
             if receiver.view.encryption == ENTRY_UNREADABLE:

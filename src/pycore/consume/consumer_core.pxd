@@ -28,6 +28,9 @@ cdef class ConsumerCore:
     cdef object __weakref__
 
     cdef bint wait(self, Deadline deadline) except -1
+    cdef int fetch_key(self) except -1
+    """With no mutex held: read what the receiver's entry needs to be decrypted."""
+
     cdef bint look(self, bint later=*) except -1
     cdef int stop_asking(self) except -1
     cdef bint settle(self, int status, uint64_t ledger_id, uint64_t message) except -1
@@ -39,6 +42,7 @@ cdef class ConsumerCore:
     cdef int check_open(self) except -1
     cdef int check_open_or_closed(self) except -1
     cdef int record(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1
+    cdef int record_through(self, uint64_t ledger_id, uint64_t end) except -1
     cdef bint keep_chunks(self, uint64_t ledger_id, uint64_t end) except -1
     cdef int find(self, object message, uint64_t* ledger_id, uint64_t* first,
                   uint64_t* count) except -1

@@ -93,6 +93,11 @@ cdef class ConsumerCore:
         """Sleep until something may have come; False when the deadline has passed."""
         return self.wait(deadline)
 
+    def ask_there(self) -> bool:
+        """Where the subscription is in another process, return when what that has for this consumer
+        has come; False: it is in this one."""
+        return self.dispatcher.ask_there()
+
     def watch(self, object notify not None) -> None:
         """Call notify() whenever a message may have come, until unwatch or the consumer is shut.
 
@@ -139,6 +144,13 @@ cdef class ConsumerCore:
                     self.after()
                 if damage is not None:
                     self.tell(damage, bool(found))
+                elif self.receiver.key_wanted is not None:
+                    try:
+                        self.fetch_key()
+                    except BaseException:
+                        self.give_back(found)
+                        raise
+                    continue
                 if found:
                     break
                 if deadline is None:
@@ -166,9 +178,17 @@ cdef class ConsumerCore:
         """Tell whether receive would return at once; of a reader, also where it waits for the
         dispatch rate alone."""
         cdef bint found = self.look(True)
+        if not found and self.dispatcher.ask_there():
+            found = self.look(True)
         if not found:
             self.stop_asking()
         return found
+
+    cdef int fetch_key(self) except -1:
+        wanted, self.receiver.key_wanted = self.receiver.key_wanted, None
+        if wanted is not None:
+            wanted()
+        return 0
 
     cdef bint look(self, bint later=False) except -1:
         """Whether there is a message; a receiver without a queue asks for one by this. later: see
@@ -176,14 +196,17 @@ cdef class ConsumerCore:
         cdef bint found
         if self.state != CONSUMER_OPEN:
             self.check_open()
-        mutex_lock(&self.core.mutex)
-        try:
-            found = (self.dispatcher.has_next(self.receiver) if later
-                     else self.dispatcher.is_ready(self.receiver))
-        finally:
-            mutex_unlock(&self.core.mutex)
-            self.after()
-        return found
+        while True:
+            mutex_lock(&self.core.mutex)
+            try:
+                found = (self.dispatcher.has_next(self.receiver) if later
+                         else self.dispatcher.is_ready(self.receiver))
+            finally:
+                mutex_unlock(&self.core.mutex)
+                self.after()
+            if found or self.receiver.key_wanted is None:
+                return found
+            self.fetch_key()
 
     cdef int tell(self, object damage, bint passed) except -1:
         """Raise what was found damaged, or say it in the log when there are messages to return."""
@@ -198,8 +221,11 @@ cdef class ConsumerCore:
     cdef int stop_asking(self) except -1:
         if self.zero_queue:
             mutex_lock(&self.core.mutex)
-            self.receiver.stop_asking()
-            mutex_unlock(&self.core.mutex)
+            try:
+                self.receiver.stop_asking()
+                self.dispatcher.stopped_asking()
+            finally:
+                mutex_unlock(&self.core.mutex)
         return 0
 
     cdef bint wait(self, Deadline deadline) except -1:
@@ -207,7 +233,7 @@ cdef class ConsumerCore:
         held."""
         cdef int64_t left_ns = deadline.remaining_ns()
         if left_ns == 0:
-            return False
+            return self.dispatcher.ask_there() and self.look()
         # A look for messages may find that the topic now grows elsewhere, and switch the event.
         cdef LedgerTail tail = self.dispatcher.tail
         cdef object owner = tail.event_owner
@@ -253,9 +279,6 @@ cdef class ConsumerCore:
         cdef uint64_t ledger_id = 0
         cdef uint64_t first = 0
         cdef uint64_t count = 0
-        # how far whole ledgers are acknowledged, then by how much that grew
-        cdef uint64_t below
-        cdef int status
         if self.state != CONSUMER_OPEN:
             self.check_open()
         if self.dispatcher.has_several:
@@ -263,30 +286,38 @@ cdef class ConsumerCore:
                 f"acknowledge cumulatively on {self.dispatcher.topic_name}: several consumers "
                 f"share the subscription; acknowledge messages one by one, or a list of them")
         self.find(message, &ledger_id, &first, &count)
-        if not count:
-            return
+        if count:
+            self.record_through(ledger_id, first + count)
+
+    cdef int record_through(self, uint64_t ledger_id, uint64_t end) except -1:
+        """Acknowledge everything before a message, in memory and in the cursor's tail."""
+        # how far whole ledgers are acknowledged, then by how much that grew
+        cdef uint64_t below
+        cdef int status
+        if self.core.tracker is None:
+            return self.dispatcher.acknowledge_through_there(ledger_id, end)
         while True:
             mutex_lock(&self.core.mutex)
             try:
                 below = self.core.tracker.c_state.acknowledged_below
-                self.dispatcher.look_for_chunks(ledger_id, first + count)
-                if self.core.chunks is not None and self.keep_chunks(ledger_id, first + count):
+                self.dispatcher.look_for_chunks(ledger_id, end)
+                if self.core.chunks is not None and self.keep_chunks(ledger_id, end):
                     status = STATUS_OK
                 else:
-                    status = self.core.tracker.acknowledge_through(ledger_id, first + count)
+                    status = self.core.tracker.acknowledge_through(ledger_id, end)
                     if (status == STATUS_OK or status == STATUS_DUPLICATE) and (
                             self.core.chunks is not None):
-                        self.core.chunks.acknowledged_through(ledger_id, first + count)
+                        self.core.chunks.acknowledged_through(ledger_id, end)
                     if status == STATUS_OK:
-                        self.dispatcher.acknowledged_through(ledger_id, first + count)
+                        self.dispatcher.acknowledged_through(ledger_id, end)
                 below = self.core.tracker.c_state.acknowledged_below - below
             finally:
                 mutex_unlock(&self.core.mutex)
                 self.after()
-            if not self.settle(status, ledger_id, first + count):
+            if not self.settle(status, ledger_id, end):
                 if below:
                     self.host.ledger_acknowledged()
-                return
+                return 0
 
     cdef bint keep_chunks(self, uint64_t ledger_id, uint64_t end) except -1:
         """Acknowledge everything before a message, but not the chunks of one that ends behind it.
@@ -449,6 +480,8 @@ cdef class ConsumerCore:
         """Acknowledge a run of messages in memory and in the cursor's tail."""
         cdef uint64_t newly
         cdef int status
+        if self.core.tracker is None:
+            return self.dispatcher.acknowledge_there(ledger_id, first, count)
         while True:
             mutex_lock(&self.core.mutex)
             try:
@@ -533,16 +566,19 @@ cdef inline Message take_settled(ConsumerCore self):
     """The next message, None when there is none; what that left to be done without the mutex is
     done. A receiver without a queue asks again when it waits."""
     cdef Message message = None
-    mutex_lock(&self.core.mutex)
-    try:
-        message = self.receiver.take()
-    finally:
-        if message is None:              # or it raised: nothing is to be kept for this consumer
-            self.receiver.stop_asking()
-        mutex_unlock(&self.core.mutex)
-        if self.dispatcher.wakes or self.dispatcher.dead is not None:
-            self.dispatcher.settle()
-    return message
+    while True:
+        mutex_lock(&self.core.mutex)
+        try:
+            message = self.receiver.take()
+        finally:
+            if message is None:          # or it raised: nothing is to be kept for this consumer
+                self.receiver.stop_asking()
+            mutex_unlock(&self.core.mutex)
+            if self.dispatcher.wakes or self.dispatcher.dead is not None:
+                self.dispatcher.settle()
+        if message is not None or self.receiver.key_wanted is None:
+            return message
+        self.fetch_key()
 
 
 cdef inline bint has_crossed(AckTracker tracker) noexcept:

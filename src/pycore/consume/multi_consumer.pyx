@@ -329,7 +329,9 @@ cdef class MultiConsumerCore:
         cdef int64_t left_ns = deadline.remaining_ns()
         self.check_members()
         if left_ns == 0:
-            return False
+            # All of them are of one process, which answers for all.
+            return bool(self.sources) and (<Source>self.sources[0]).consumer.ask_there() and (
+                self.chime.first is not None)
         left_ns = signals_sleep_ns(left_ns)
         if self.find_more is not None:
             self.sleep_beside(left_ns)

@@ -106,6 +106,9 @@ cdef class EntrySink:
     cdef uint64_t unacknowledged         # queued, held, or waiting for redelivery in its name
     cdef bint blocked                    # too much is unacknowledged
     cdef bint by_flow                    # permits come when asked for, not by taking
+    # for statistics: what it was given, redeliveries included
+    cdef uint64_t given_messages
+    cdef uint64_t given_size             # bytes of entries, of a part its share
     # the queue behind the current slice
     cdef Slice* slices                   # owned ring
     cdef uint32_t slice_head
@@ -121,6 +124,7 @@ cdef class EntrySink:
     cdef uint32_t item_at
     cdef uint32_t tag
     cdef bint view_filtered              # each message must be claimed
+    cdef object key_wanted               # to be called unlocked before the next take; or None
 
     cdef Message take(self)
     """The next message, decoded; None when there is none. Of a Receiver alone."""
@@ -162,6 +166,16 @@ cdef class EntrySink:
     cdef int push_first(self, const Slice* slice) except -1
     """As push, in front of what is queued."""
 
+    cdef inline void count_given(self, EntryView view, uint64_t messages) noexcept:
+        """It is given so many messages of an entry."""
+        cdef uint64_t size = view.entry_size
+        if messages < view.message_count:
+            size = size * messages // view.message_count
+        self.given_messages += messages
+        self.given_size += size
+        self.dispatcher.core.given_messages += messages
+        self.dispatcher.core.given_size += size
+
     cdef int make_room(self) except -1
     cdef uint32_t slice_messages(self) noexcept
     """How many messages the current slice and those behind it hold."""
@@ -187,6 +201,9 @@ cdef class EntrySink:
     cdef void drop_view(self) noexcept
     cdef void clear(self) noexcept
     """Throw away what is queued; permits and counts are the dispatcher's business."""
+
+    cdef bint has_let_go(self) noexcept
+    """Whether nothing is handed out any more of what it got before the last rewind or move."""
 
     cdef inline void stop_asking(self) noexcept
     """Nobody asks for a message any more: without a queue it is not to be sent one."""
@@ -324,6 +341,26 @@ cdef class Dispatcher:
     """Messages were acknowledged: whatever was known of them goes."""
 
     cdef int acknowledged_through(self, uint64_t ledger_id, uint64_t end) except -1
+    cdef int acknowledge_there(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1
+    """Acknowledge messages where the cursor is, which is in another process. Takes the mutex."""
+
+    cdef int acknowledge_through_there(self, uint64_t ledger_id, uint64_t end) except -1
+    cdef bint ask_there(self) except -1
+    """Return when what the process with the cursor has for the receivers has come. False: the
+    cursor is here. No mutex held."""
+
+    cdef int stopped_asking(self) except -1
+    """A receiver without a queue has stopped asking."""
+
+    cdef int take_back(self, EntrySink receiver, uint64_t ledger_id, uint64_t first,
+                       uint64_t count) except -1
+    """The receiver showed nobody these messages: they are delivered again, uncounted."""
+
+    cdef int rewind(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
+                    uint64_t unseen_ledger, uint64_t unseen) except -1
+    """Deliver a message again, and all behind it that are not acknowledged; ledger id 0: all of
+    them. Those from `unseen` on the receiver showed nobody: they are not counted."""
+
     cdef int nack(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
                   int64_t delay_ms) except -1
     """Deliver a message again after delay_ms. Nothing when nobody was given it, or it is
@@ -347,7 +384,7 @@ cdef class Dispatcher:
     cdef int pop_due(self) except -1
     cdef int try_due(self, uint64_t ledger_id, uint64_t message, int64_t backoff_ms) except -1
     cdef int ask_backoffs(self) except -1
-    cdef int due_again(self, uint64_t ledger_id, uint64_t message, int64_t due_ms) except -1
+    cdef int due_again(self, uint64_t ledger_id, uint64_t message) except -1
 
     cdef int redeliver(self, EntrySink receiver) except -1
     """Everything the receiver has goes out again."""

@@ -9,6 +9,7 @@ from cpython.ref cimport Py_DECREF
 from libc.stdint cimport INT32_MAX, INT64_MAX, UINT64_MAX, int64_t, uint32_t, uint64_t
 
 from pulsarx import errors
+from pulsarx._pycore.message.entry_view import KeyWanted
 from pulsarx._core.ack_bits cimport ack_bits_count_below
 from pulsarx._core.cursor_record cimport CURSOR_RUN_MAX
 from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
@@ -112,6 +113,8 @@ cdef class EntrySink:
     cdef int push(self, const Slice* slice) except -1:
         if self.slice_count == self.slice_capacity:
             self.make_room()
+        self.count_given(<EntryView>slice.view, slice.item_count if slice.items != NULL
+                         else slice.end - slice.first)
         self.slices[(self.slice_head + self.slice_count) & (self.slice_capacity - 1)] = slice[0]
         self.slice_count += 1
         return 0
@@ -201,6 +204,9 @@ cdef class EntrySink:
             PyMem_Free(slice.items)
             Py_DECREF(<object>slice.view)
 
+    cdef bint has_let_go(self) noexcept:
+        return True
+
     cdef inline void stop_asking(self) noexcept:
         if self.queue_size == 0:
             self.permits = 0
@@ -248,6 +254,8 @@ cdef class EntrySink:
             "receiver_queue_messages": self.queued,
             "blocked_consumer_on_unacked_msgs": bool(self.blocked),
             "metadata": dict(self.properties or {}),
+            "msg_out_counter": self.given_messages,
+            "bytes_out_counter": self.given_size,
         }
 
     def set_dead_letters(self, uint32_t max_redeliver_count, DeadLetterSink sink) -> None:
@@ -316,7 +324,7 @@ cdef class Dispatcher:
     cdef int read_chunk(self, LedgerReader reader) except -1:
         cdef ChunkAssembler chunks
         cdef EntryParts parts
-        cdef int64_t now_ms = self.core.now_ms() if self.core.clock is not None else 0
+        cdef int64_t now_ms = self.core.later_ms(0) if self.core.clock is not None else 0
         cdef int64_t due_ms
         cdef int status = entry_decode(reader.c_entry, reader.c_frame.entry_size, False, &parts)
         if status != STATUS_OK or parts.metadata.chunk_count <= 1 or (
@@ -338,15 +346,20 @@ cdef class Dispatcher:
             due_ms = chunks.next_due_ms()
             if due_ms:
                 chunks.armed_ms = due_ms
-                self.core.arm(due_ms, 0, 0)
+                self.core.arm_wait(due_ms, 0, 0)
         return CHUNK_WAITS if self.whole is None else CHUNK_WHOLE
 
     cdef int whole_later(self, ChunkedMessage chunked) except -1:
         raise NotImplementedError
 
     cdef int join_chunks(self, EntrySink receiver, EntryView view) except -1:
+        view.defers_keys = True
         try:
             entry_view_join(view, self.decompressed_size_max)
+        except KeyWanted as wanted:
+            self.unclaim(receiver, view, 0)
+            receiver.key_wanted = wanted.fetch
+            return 0
         except errors.UnreadableEntryError as error:
             text = f"{errors.detail_of(error)}; it stays unacknowledged; reading goes on behind"
             self.report_loss(text)
@@ -553,6 +566,15 @@ cdef class Dispatcher:
         return self.expire(view.ledger_id, view.first_message,
                            view.first_message + view.message_count)
 
+    def unacknowledged_messages(self) -> int:
+        """How many messages were handed out, or queued for a consumer, and not acknowledged. Takes
+        the mutex and dispatches nothing."""
+        raise NotImplementedError
+
+    def given(self) -> list:
+        """(name, messages, bytes) of each consumer: what it was given up to now."""
+        raise NotImplementedError
+
     def set_delayed_delivery(self, bint delayed_delivery, int64_t early_ms) -> None:
         """Of Shared and Key_Shared; others deliver in order."""
 
@@ -623,6 +645,27 @@ cdef class Dispatcher:
     cdef int acknowledged_through(self, uint64_t ledger_id, uint64_t end) except -1:
         raise NotImplementedError
 
+    cdef int acknowledge_there(self, uint64_t ledger_id, uint64_t first,
+                               uint64_t count) except -1:
+        raise NotImplementedError
+
+    cdef int acknowledge_through_there(self, uint64_t ledger_id, uint64_t end) except -1:
+        raise NotImplementedError
+
+    cdef bint ask_there(self) except -1:
+        return False
+
+    cdef int stopped_asking(self) except -1:
+        return 0
+
+    cdef int take_back(self, EntrySink receiver, uint64_t ledger_id, uint64_t first,
+                       uint64_t count) except -1:
+        raise NotImplementedError
+
+    cdef int rewind(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
+                    uint64_t unseen_ledger, uint64_t unseen) except -1:
+        raise NotImplementedError
+
     cdef int nack(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
                   int64_t delay_ms) except -1:
         raise NotImplementedError
@@ -657,8 +700,7 @@ cdef class Dispatcher:
             if core.dispatcher is not self:
                 other = core.dispatcher      # the type changed a moment ago
             else:
-                core.timer = None
-                core.armed_ms = UINT64_MAX
+                core.disarm()
                 try:
                     self.pop_due()
                 finally:
@@ -698,11 +740,13 @@ cdef class Dispatcher:
         cdef TimerNode node
         cdef SubscriptionCore core = self.core
         cdef int64_t now_ms = core.now_ms()
+        cdef int64_t waited_ms = core.later_ms(0)
         cdef EntrySink asked
         cdef PendingAck* ack
-        while timer_wheel_pop(&core.wheel, now_ms, &node):
+        while timer_wheel_pop(&core.wheel, now_ms, &node) or (
+                timer_wheel_pop(&core.waits, waited_ms, &node)):
             if node.first == 0:          # no ledger's: chunks that waited
-                self.expire_chunks(now_ms)
+                self.expire_chunks(waited_ms)
                 continue
             ack = pending_acks_find(&core.pending, node.first, node.second)
             if ack != NULL and (ack.state == PENDING_HELD or ack.state == PENDING_NACKED
@@ -743,7 +787,7 @@ cdef class Dispatcher:
                 due_ms = self.core.later_ms(max(chunks.expiry_ms, <int64_t>FAILED_DUE_MS))
         if due_ms:
             chunks.armed_ms = due_ms
-            self.core.arm(due_ms, 0, 0)
+            self.core.arm_wait(due_ms, 0, 0)
         while chunks.ready:
             self.whole_later(<ChunkedMessage>chunks.ready.pop(0))
         self.wakes = True
@@ -753,7 +797,7 @@ cdef class Dispatcher:
         try:
             self.due(ledger_id, message, backoff_ms)
         except BaseException as error:
-            self.due_again(ledger_id, message, self.core.later_ms(FAILED_DUE_MS))
+            self.due_again(ledger_id, message)
             if not isinstance(error, Exception):
                 raise
             import logging
@@ -763,7 +807,7 @@ cdef class Dispatcher:
                 "once more in %d ms", self.topic_name, message, ledger_id, FAILED_DUE_MS)
         return 0
 
-    cdef int due_again(self, uint64_t ledger_id, uint64_t message, int64_t due_ms) except -1:
+    cdef int due_again(self, uint64_t ledger_id, uint64_t message) except -1:
         """What `due` was to do failed: have it called once more."""
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
         cdef uint32_t timer
@@ -771,7 +815,10 @@ cdef class Dispatcher:
                 ack.state != PENDING_HELD and ack.state != PENDING_NACKED
                 and ack.state != PENDING_DELAYED):
             return 0
-        timer = self.core.arm(due_ms, ledger_id, message)
+        if ack.state == PENDING_DELAYED:
+            timer = self.core.arm(self.core.now_ms() + FAILED_DUE_MS, ledger_id, message)
+        else:
+            timer = self.core.arm_wait(self.core.later_ms(FAILED_DUE_MS), ledger_id, message)
         ack = pending_acks_find(&self.core.pending, ledger_id, message)
         ack.tag = timer
         return 0

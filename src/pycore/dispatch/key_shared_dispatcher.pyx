@@ -30,9 +30,8 @@ from pulsarx._pycore.dispatch.hash_range_selector cimport HashRangeSelector
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.dispatch.entry_sink cimport EntrySink, Slice, SliceItem
-from pulsarx._pycore.dispatch.shared_dispatcher cimport (
-    SharedDispatcher, count_queued, is_acknowledged, queue_for,
-)
+from pulsarx._pycore.dispatch.pending_dispatcher cimport count_queued, queue_for
+from pulsarx._pycore.dispatch.shared_dispatcher cimport SharedDispatcher, is_acknowledged
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 
 

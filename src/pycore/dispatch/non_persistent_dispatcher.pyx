@@ -167,6 +167,16 @@ cdef class NonPersistentDispatcher(Dispatcher):
             mutex_unlock(&self.core.mutex)
         return found
 
+    def given(self) -> list:
+        """See Dispatcher."""
+        cdef EntrySink each
+        return [(each.consumer_name, each.given_messages, each.given_size)
+                for each in list(self.receivers) if each is not None]
+
+    def unacknowledged_messages(self) -> int:
+        """See Dispatcher."""
+        return 0
+
     def check(self) -> list:
         """What its counts say wrong, recounted; for tests."""
         cdef EntrySink each

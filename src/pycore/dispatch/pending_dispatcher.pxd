@@ -6,7 +6,9 @@ The states are those of pulsarx._core.pending_acks. With the subscription's mute
 
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 
-from pulsarx._core.pending_acks cimport PendingAck
+from pulsarx._core.pending_acks cimport (
+    PENDING_GIVEN, PENDING_NONE, PENDING_QUEUED, PendingAck, pending_acks_set_state,
+)
 from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.message.message cimport Message
@@ -28,6 +30,8 @@ cdef class PendingDispatcher(Dispatcher):
     cdef EntryView again_view
     cdef uint32_t again_at
     cdef uint32_t again_index
+
+    cdef uint32_t last_tag               # of a slice
 
     cdef str unsaid                      # a loss that the log tells, and a consumer may be told
 
@@ -82,6 +86,14 @@ cdef class PendingDispatcher(Dispatcher):
     cdef Message decrypted_message(self, EntryView view, uint64_t message,
                                    uint32_t redelivery_count)
 
+    cdef int enqueue(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
+                     PendingAck* ack, uint32_t key_hash, uint32_t tag) except -1
+    """The message is in the receiver's queue from now on; the caller pushes its slice."""
+
+    cdef uint32_t push_due(self, EntrySink receiver, uint64_t room) except? 4294967295
+    """Queue the first messages that are due, as far as they are of one entry, which is again_view
+    then: how many. 0: none is due, or the first one is lost, which say_loss says."""
+
     cdef int add_item(self, uint32_t at, uint32_t index) except -1
     cdef int push_items(self, EntrySink receiver, EntryView view, uint32_t tag) except -1
     cdef int push_slice(self, EntrySink receiver, EntryView view, uint32_t tag,
@@ -101,3 +113,30 @@ cdef class PendingDispatcher(Dispatcher):
     cdef int key_recalled(self, uint16_t holder, uint32_t key_hash, uint64_t ledger_id,
                           uint64_t message) except -1
     """Take later messages of the key out of the holder's queue: they go behind this one."""
+
+
+# What is done for each of many messages, without a call.
+
+cdef inline void queue_for(PendingDispatcher self, EntrySink receiver, uint64_t ledger_id,
+                           uint64_t message, PendingAck* ack, uint32_t key_hash,
+                           uint32_t tag) noexcept:
+    """The message is in the receiver's queue from now on; call count_queued for it."""
+    if ack.state == PENDING_NONE:
+        ack.state = PENDING_QUEUED
+    else:
+        pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_QUEUED)
+    ack.tag = tag
+    ack.flags = PENDING_GIVEN
+    ack.consumer = receiver.index
+    ack.key_hash = key_hash
+
+
+cdef inline void count_queued(PendingDispatcher self, EntrySink receiver, uint32_t count) noexcept:
+    receiver.permits -= count
+    receiver.queued += count
+    receiver.unacknowledged += count
+    if self.receiver_max and receiver.unacknowledged >= self.receiver_max:
+        receiver.blocked = True
+    self.unacknowledged += count
+    if self.unacknowledged_max and self.unacknowledged >= self.unacknowledged_max:
+        self.blocked = True

@@ -4,7 +4,7 @@
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from pulsarx import errors
@@ -13,7 +13,7 @@ from pulsarx._core.entry_frame cimport ENTRY_CHUNK
 from pulsarx._core.pending_acks cimport (
     PENDING_DEAD, PENDING_DELAYED, PENDING_DUE, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY,
     PENDING_NONE, PENDING_QUEUED, PendingAck, pending_acks_find, pending_acks_next,
-    pending_acks_remove, pending_acks_set_state,
+    pending_acks_next_due, pending_acks_remove, pending_acks_set_state,
 )
 from pulsarx._core.single_metadata cimport METADATA_BATCH
 from pulsarx._core.status cimport STATUS_OK
@@ -108,7 +108,7 @@ cdef class PendingDispatcher(Dispatcher):
                 return CLAIM_STALE
             if receiver.ack_timeout_ms:
                 # First, for it calls Python: what raises there leaves the message in the queue.
-                timer = self.core.arm(receiver.ack_due_ms(), view.ledger_id, message)
+                timer = self.core.arm_wait(receiver.ack_due_ms(), view.ledger_id, message)
         receiver.queued -= 1
         receiver.taken += 1
         # As Pulsar's clients: permits go back when half of the queue was taken.
@@ -136,6 +136,30 @@ cdef class PendingDispatcher(Dispatcher):
                 if ack != NULL and ack.state == PENDING_HELD and ack.consumer == receiver.index:
                     self.give_back(each.entry.ledger_id, message, ack)
         return 0
+
+    cdef int take_back(self, EntrySink receiver, uint64_t ledger_id, uint64_t first,
+                       uint64_t count) except -1:
+        cdef uint64_t message
+        cdef PendingAck* ack
+        for message in range(first, first + count):
+            ack = pending_acks_find(&self.core.pending, ledger_id, message)
+            if ack != NULL and ack.state == PENDING_HELD and ack.consumer == receiver.index:
+                self.give_back(ledger_id, message, ack)
+        return 0
+
+    cdef int rewind(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
+                    uint64_t unseen_ledger, uint64_t unseen) except -1:
+        cdef PendingAck* ack
+        if unseen_ledger == 0:
+            return 0             # what is to come again was named, and given back
+        ledger_id = message = 0
+        while True:              # what waits for its time comes now
+            ack = pending_acks_next(&self.core.pending, &ledger_id, &message)
+            if ack == NULL:
+                return self.core.rearm()
+            if ack.consumer == receiver.index and ack.state == PENDING_NACKED:
+                self.again_or_dead(ledger_id, message, ack)
+            message += 1
 
     cdef int pass_over(self, EntrySink receiver, EntryView view, uint32_t index) except -1:
         return self.lost(view.ledger_id, view.first_message + index)
@@ -213,7 +237,7 @@ cdef class PendingDispatcher(Dispatcher):
         cdef uint32_t timer
         if delay_ms == 0:
             return self.again_or_dead(ledger_id, message, ack)
-        timer = self.core.arm(self.core.later_ms(delay_ms), ledger_id, message)
+        timer = self.core.arm_wait(self.core.later_ms(delay_ms), ledger_id, message)
         ack = pending_acks_find(&self.core.pending, ledger_id, message)
         self.core.cancel_timer(ack)
         if ack.state == PENDING_QUEUED:
@@ -344,7 +368,7 @@ cdef class PendingDispatcher(Dispatcher):
         ack.consumer = PENDING_NOBODY
         if delay_ms == 0:
             return self.give_back(ledger_id, message, ack)
-        timer = self.core.arm(self.core.later_ms(delay_ms), ledger_id, message)
+        timer = self.core.arm_wait(self.core.later_ms(delay_ms), ledger_id, message)
         self.key_waits(ack.key_hash, ledger_id, message, False)
         ack.state = PENDING_NACKED
         ack.tag = timer
@@ -475,6 +499,41 @@ cdef class PendingDispatcher(Dispatcher):
             self.note_loss(self.count_damage(self.again))
         return step == READ_ENTRY
 
+    cdef int enqueue(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
+                     PendingAck* ack, uint32_t key_hash, uint32_t tag) except -1:
+        queue_for(self, receiver, ledger_id, message, ack, key_hash, tag)
+        count_queued(self, receiver, 1)
+        return 0
+
+    cdef uint32_t push_due(self, EntrySink receiver, uint64_t room) except? 4294967295:
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t message = 0
+        cdef uint64_t end
+        cdef uint64_t of_ledger
+        cdef uint32_t given
+        cdef PendingAck* ack = pending_acks_next_due(&self.core.pending, &ledger_id, &message)
+        if ack == NULL:
+            return 0
+        of_ledger = ledger_id
+        self.unsaid = None
+        if not self.find_again(receiver.context, ledger_id, message):
+            return 0
+        self.last_tag += 1
+        self.item_count = 0
+        end = self.again_view.first_message + self.again_view.message_count
+        while ack != NULL and ledger_id == of_ledger and message < end and self.item_count < room:
+            if not self.find_again(receiver.context, ledger_id, message):
+                break
+            if self.again_view.encryption != ENTRY_PLAIN:
+                room = UINT64_MAX    # as a whole: where its messages are is not known here
+            self.enqueue(receiver, ledger_id, message, ack, ack.key_hash, self.last_tag)
+            self.add_item(self.again_at, self.again_index)
+            message += 1
+            ack = pending_acks_next_due(&self.core.pending, &ledger_id, &message)
+        given = self.item_count
+        self.push_items(receiver, self.again_view, self.last_tag)
+        return given
+
     cdef int add_item(self, uint32_t at, uint32_t index) except -1:
         cdef SliceItem* grown
         cdef uint32_t capacity
@@ -510,6 +569,21 @@ cdef class PendingDispatcher(Dispatcher):
         Py_INCREF(view)
         slice.view = <void*>view
         return receiver.push(&slice)
+
+    def given(self) -> list:
+        """See Dispatcher."""
+        cdef EntrySink each
+        return [(each.consumer_name, each.given_messages, each.given_size)
+                for each in list(self.receivers) if each is not None]
+
+    def unacknowledged_messages(self) -> int:
+        """See Dispatcher."""
+        return self.unacknowledged
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether too much is unacknowledged for new messages to be delivered."""
+        return bool(self.blocked)
 
     def check(self) -> list:
         """What its counts say wrong, recounted; for tests."""

@@ -4,6 +4,7 @@
 from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
 
 from pulsarx import errors
+from pulsarx._pycore.message.entry_view import KeyWanted
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_COMPACTED_OUT
 from pulsarx._core.status cimport STATUS_OK
@@ -12,6 +13,7 @@ from pulsarx._pycore.dispatch.entry_sink cimport (
 )
 from pulsarx._pycore.message.entry_view cimport (
     ENTRY_SEALED, ENTRY_UNREADABLE, EntryContext, EntryView, entry_view_decrypt,
+    entry_view_key_wanted,
 )
 from pulsarx._pycore.message.message cimport REDELIVERY_SHIFT, Message, message_new
 from pulsarx._pycore.message.message_at cimport message_place
@@ -42,6 +44,10 @@ cdef class Receiver(EntrySink):
                     return None
             view = self.view
             count = 0
+            if view.chunked is not None:
+                self.key_wanted = entry_view_key_wanted(view)
+                if self.key_wanted is not None:
+                    return None
             # It is claimed before it is passed: a claim that raises leaves it the next.
             if view.metadata_flags & METADATA_BATCH == 0:
                 if view.encryption == ENTRY_UNREADABLE and view.chunked is None:
@@ -50,6 +56,8 @@ cdef class Receiver(EntrySink):
                     count = self.dispatcher.claim(self, view, 0)
                 if view.chunked is not None and count >= 0:
                     self.dispatcher.join_chunks(self, view)
+                    if self.key_wanted is not None:
+                        return None
                     if self.view is None:
                         continue         # it was lost, and that was told before
                 self.drop_view()
@@ -92,13 +100,19 @@ cdef class Receiver(EntrySink):
                 self.view_generation = self.sealed_generation
                 self.sealed_generation = NO_GENERATION
                 return True
+            if self.key_wanted is not None:
+                return False             # the next take goes on with this view
 
     cdef bint open_view(self) except -1:
         cdef EntryView view = self.view
         cdef uint64_t missing
+        view.defers_keys = True
         try:
             if not entry_view_decrypt(view, self.dispatcher.decompressed_size_max):
                 return self.undecrypted(view)
+        except KeyWanted as wanted:
+            self.key_wanted = wanted.fetch
+            return False
         except errors.UnreadableEntryError as error:
             self.claim_rest(view)
             self.drop_view()

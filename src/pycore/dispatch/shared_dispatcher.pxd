@@ -11,9 +11,7 @@ from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 
 from pulsarx._core.ack_bits cimport ack_bits_has
 from pulsarx._core.cursor_state cimport CursorState, LedgerAcks
-from pulsarx._core.pending_acks cimport (
-    PENDING_GIVEN, PENDING_NONE, PENDING_QUEUED, PendingAck, pending_acks_set_state,
-)
+from pulsarx._core.pending_acks cimport PendingAck
 from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.dispatch.pending_dispatcher cimport PendingDispatcher
@@ -24,7 +22,6 @@ cdef class SharedDispatcher(PendingDispatcher):
     cdef readonly LedgerReader reader
     cdef uint32_t receiver_count
     cdef uint32_t turn                   # who was served last
-    cdef uint32_t last_tag
     # the entry that is being handed out, and its next message; view None: the reader goes on
     cdef EntryView view
     cdef uint32_t view_at
@@ -65,8 +62,6 @@ cdef class SharedDispatcher(PendingDispatcher):
     cdef int key_given(self, uint32_t key_hash, uint32_t count) noexcept
     """Key_Shared: so many messages of one key were queued with its owner."""
 
-    cdef int enqueue(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
-                     PendingAck* ack, uint32_t key_hash, uint32_t tag) except -1
     cdef int restart(self) except -1
     cdef int expire_queued(self, EntrySink receiver) except -1
     """What is too old leaves the receiver's queue."""
@@ -82,28 +77,3 @@ cdef inline bint is_acknowledged(CursorState* state, LedgerAcks* acks, uint64_t 
     """acks: what cursor_state_find says of the ledger."""
     return ledger_id < state.acknowledged_below or (
         acks != NULL and ack_bits_has(&acks.bits, message))
-
-
-cdef inline void queue_for(SharedDispatcher self, EntrySink receiver, uint64_t ledger_id,
-                           uint64_t message, PendingAck* ack, uint32_t key_hash,
-                           uint32_t tag) noexcept:
-    """The message is in the receiver's queue from now on; call count_queued for it."""
-    if ack.state == PENDING_NONE:
-        ack.state = PENDING_QUEUED
-    else:
-        pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_QUEUED)
-    ack.tag = tag
-    ack.flags = PENDING_GIVEN
-    ack.consumer = receiver.index
-    ack.key_hash = key_hash
-
-
-cdef inline void count_queued(SharedDispatcher self, EntrySink receiver, uint32_t count) noexcept:
-    receiver.permits -= count
-    receiver.queued += count
-    receiver.unacknowledged += count
-    if self.receiver_max and receiver.unacknowledged >= self.receiver_max:
-        receiver.blocked = True
-    self.unacknowledged += count
-    if self.unacknowledged_max and self.unacknowledged >= self.unacknowledged_max:
-        self.blocked = True

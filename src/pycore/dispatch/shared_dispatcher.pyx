@@ -13,7 +13,7 @@ from pulsarx._core.key_order cimport KEY_CONSUMERS_MAX
 from pulsarx._core.pending_acks cimport (
     PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_NOBODY, PENDING_NONE,
     PENDING_RESTORED, PendingAck, pending_acks_add, pending_acks_next, pending_acks_next_absent,
-    pending_acks_next_due, pending_acks_set_state,
+    pending_acks_set_state,
 )
 from pulsarx._core.single_metadata cimport METADATA_BATCH
 from pulsarx._core.status cimport STATUS_OK
@@ -25,7 +25,9 @@ from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader, READ_DAMAGE, REA
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.message.message_at cimport message_place
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
-from pulsarx._pycore.dispatch.pending_dispatcher cimport PendingDispatcher
+from pulsarx._pycore.dispatch.pending_dispatcher cimport (
+    PendingDispatcher, count_queued, queue_for,
+)
 from pulsarx._pycore.dispatch.entry_sink cimport CHUNK_WAITS, CHUNK_WHOLE, EntrySink, Slice
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 
@@ -285,7 +287,7 @@ cdef class SharedDispatcher(PendingDispatcher):
         receiver.drop_view()
         if receiver.index == PENDING_NOBODY:
             return False
-        if receiver.queue_size == 0 and receiver.queued == 0:
+        if receiver.queue_size == 0 and receiver.queued == 0 and not receiver.by_flow:
             receiver.permits = 1
         self.dispatch(receiver)
         return receiver.next_slice()
@@ -566,45 +568,16 @@ cdef class SharedDispatcher(PendingDispatcher):
     cdef int key_given(self, uint32_t key_hash, uint32_t count) noexcept:
         return 0
 
-    cdef int enqueue(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
-                     PendingAck* ack, uint32_t key_hash, uint32_t tag) except -1:
-        """The message is in the receiver's queue from now on; the caller pushes its slice."""
-        queue_for(self, receiver, ledger_id, message, ack, key_hash, tag)
-        count_queued(self, receiver, 1)
-        return 0
-
     # Delivering again -----------------------------------------------------------------------------
 
     cdef bint give_due(self, EntrySink receiver) except -1:
         """Give the receiver the first messages that are due, as far as they are of one entry."""
-        cdef uint64_t ledger_id = 0
-        cdef uint64_t message = 0
-        cdef uint64_t room = self.room(receiver)
-        cdef uint64_t end
-        cdef uint64_t of_ledger
-        cdef PendingAck* ack = pending_acks_next_due(&self.core.pending, &ledger_id, &message)
-        if ack == NULL:
+        cdef uint32_t given
+        if not self.core.pending.due_count:
             return False
-        of_ledger = ledger_id
-        self.unsaid = None
-        if not self.find_again(receiver.context, ledger_id, message):
-            self.say_loss()
-            return True
         self.turn = receiver.index
-        self.last_tag += 1
-        self.item_count = 0
-        end = self.again_view.first_message + self.again_view.message_count
-        while ack != NULL and ledger_id == of_ledger and message < end and self.item_count < room:
-            if not self.find_again(receiver.context, ledger_id, message):
-                break
-            if self.again_view.encryption != ENTRY_PLAIN:
-                room = UINT64_MAX
-            self.enqueue(receiver, ledger_id, message, ack, ack.key_hash, self.last_tag)
-            self.add_item(self.again_at, self.again_index)
-            message += 1
-            ack = pending_acks_next_due(&self.core.pending, &ledger_id, &message)
-        if self.core.throttle is not None and self.item_count:
-            self.core.throttle.take(self.again_view, self.item_count, 1)
-        self.push_items(receiver, self.again_view, self.last_tag)
+        given = self.push_due(receiver, self.room(receiver))
+        if self.core.throttle is not None and given:
+            self.core.throttle.take(self.again_view, given, 1)
         self.say_loss()
         return True

@@ -17,6 +17,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef readonly LedgerReader reader     # of a compacted topic another kind
     cdef list receivers                  # in the order they came
     cdef readonly EntrySink active        # None: nobody reads
+    cdef list deposed                    # were active, and may still hand out what they got; or
+    # None. The active one gets nothing before they have let go
     cdef bint exclusive
     cdef int partition_index             # of the topic; -1: it is no partition
     cdef uint64_t skip_ledger_id         # where reading began may be inside an entry:
@@ -50,6 +52,9 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef bint is_wanted(self, EntryView view, uint64_t message) noexcept
     cdef int activate(self) except -1
     cdef int activate_again(self) except -1
+    cdef bint must_wait(self) except -1
+    """Whether a deposed receiver may still hand something out; `deposed` is not None."""
+
     cdef int go(self, uint64_t ledger_id, uint64_t message) except -1
     cdef int keep_late(self) except -1
     cdef int rewind_to_mark_delete(self) except -1

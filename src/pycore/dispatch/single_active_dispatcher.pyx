@@ -79,6 +79,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 receiver.clear()
                 if receiver is self.active:
                     self.ahead = None
+                if self.deposed is not None:
+                    self.wakes = True    # it may be the one that the active one waits for
                 self.activate()
         finally:
             mutex_unlock(&self.core.mutex)
@@ -100,6 +102,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
         self.active = chosen
         if before is not None and before in self.receivers:
             self.tell(before, False)
+            if chosen is not None:
+                self.deposed = [*(self.deposed or ()), before]
         if chosen is not None:
             self.tell(chosen, True)
         self.wakes = True
@@ -107,6 +111,12 @@ cdef class SingleActiveDispatcher(Dispatcher):
         if self.core.tracker is not None:
             self.rewind_to_mark_delete()
         return 1
+
+    cdef bint must_wait(self) except -1:
+        cdef EntrySink each
+        self.deposed = [each for each in self.deposed if each is not self.active
+                        and each in self.receivers and not each.has_let_go()] or None
+        return self.deposed is not None
 
     cdef int activate_again(self) except -1:
         """A newcomer was refused after it had been chosen: the one before reads on."""
@@ -197,6 +207,20 @@ cdef class SingleActiveDispatcher(Dispatcher):
             mutex_unlock(&self.core.mutex)
         return {"consumers": found, "unacked_messages": held, "active_consumer_name": active}
 
+    def given(self) -> list:
+        """See Dispatcher."""
+        cdef EntrySink each
+        return [(each.consumer_name, each.given_messages, each.given_size)
+                for each in list(self.receivers) if each is not None]
+
+    def unacknowledged_messages(self) -> int:
+        """See Dispatcher."""
+        mutex_lock(&self.core.mutex)
+        try:
+            return self.held_count() if self.active is not None else 0
+        finally:
+            mutex_unlock(&self.core.mutex)
+
     cdef uint64_t held_count(self) except? 0:
         """Messages that were handed out and are not acknowledged."""
         cdef uint64_t ledger_id = 0
@@ -231,7 +255,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
 
     cdef bint supply(self, EntrySink receiver) except -1:
         cdef EntryView view
-        if receiver is not self.active:
+        if receiver is not self.active or (self.deposed is not None and self.must_wait()):
             receiver.drop_view()
             return False
         view = (self.next_view(receiver) if self.core.throttle is None
@@ -243,6 +267,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         receiver.view_at = 0
         receiver.view_index = 0
         receiver.view_end = view.message_count
+        receiver.count_given(view, view.message_count)
         receiver.view_filtered = (self.core.pending.count != 0 or receiver.ack_timeout_ms != 0
                                   or self.core.ttl_ms != 0 or not self.is_whole(view))
         return True
@@ -448,7 +473,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 ack.tag = TIMER_NONE
                 pending_acks_set_state(&self.core.pending, view.ledger_id, message, ack,
                                        PENDING_HELD)
-                ack.tag = self.core.arm(receiver.ack_due_ms(), view.ledger_id, message)
+                ack.tag = self.core.arm_wait(receiver.ack_due_ms(), view.ledger_id, message)
         else:
             ack = pending_acks_find(&self.core.pending, view.ledger_id, message)
             if ack == NULL:
@@ -576,7 +601,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         if ack != NULL and ack.state == PENDING_DEAD:
             return 0
         # First: what raises there changes nothing.
-        timer = self.core.arm(self.core.later_ms(delay_ms), ledger_id, message) if (
+        timer = self.core.arm_wait(self.core.later_ms(delay_ms), ledger_id, message) if (
             delay_ms) else <uint32_t>TIMER_NONE
         ack = self.core.add(ledger_id, message)
         self.core.cancel_timer(ack)
@@ -602,7 +627,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         if ack.state != PENDING_NACKED and ack.state != PENDING_HELD:
             return 0
         if ack.state == PENDING_HELD and backoff_ms:
-            ack.tag = self.core.arm(self.core.later_ms(backoff_ms), ledger_id, message)
+            ack.tag = self.core.arm_wait(self.core.later_ms(backoff_ms), ledger_id, message)
             pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_NACKED)
             return 0
         return self.rewind_from(ledger_id, message)
@@ -624,6 +649,22 @@ cdef class SingleActiveDispatcher(Dispatcher):
         if receiver is not self.active:
             return 0
         self.core.tracker.mark_delete_position(&ledger_id, &message)
+        return self.rewind_from(ledger_id, message)
+
+    cdef int rewind(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
+                    uint64_t unseen_ledger, uint64_t unseen) except -1:
+        cdef uint64_t end_ledger = 0
+        cdef uint64_t end = 0
+        if receiver is not self.active:
+            return 0
+        self.delivered_end(&end_ledger, &end)
+        if (unseen_ledger, unseen) < (end_ledger, end):
+            self.keep_late()
+            self.come_in_turn(unseen_ledger, unseen)
+            self.go(unseen_ledger, unseen)
+            self.wakes = True
+        if ledger_id == 0:
+            self.core.tracker.mark_delete_position(&ledger_id, &message)
         return self.rewind_from(ledger_id, message)
 
     cdef int delivered_end(self, uint64_t* ledger_id, uint64_t* message) except -1:

@@ -47,10 +47,10 @@ cdef class SubscriptionCore(SectionsSource):
     cdef OwnedMutex mutex
     cdef readonly AckTracker tracker     # None: a reader, which remembers nothing
     cdef PendingAcks pending
-    cdef TimerWheel wheel
+    cdef TimerWheel wheel                # what is due at a time of day: delayed messages
     cdef public object dispatcher        # the one in force; None: a reader's
     cdef ClockCore clock                 # of the broker; None: a reader, which has no deadline
-    cdef Timer timer                     # for the earliest deadline; None: not armed
+    cdef Timer timer                     # for the earliest of the wheel; None: not armed
     cdef uint64_t armed_ms               # when it is due
     cdef DeadlineCall on_due             # what it calls; None: no deadline is kept
     cdef LossLog losses                  # told what can never be delivered; None: a reader's
@@ -67,19 +67,31 @@ cdef class SubscriptionCore(SectionsSource):
     cdef int64_t fold_failed_ms          # when the cursor could not be written; 0: it could
     cdef int64_t ttl_ms                  # messages that are older are not delivered; 0: all are
     cdef uint64_t expired_count          # messages that expired
+    # that its consumers were given, redeliveries included, and bytes of the entries
+    cdef readonly uint64_t given_messages
+    cdef readonly uint64_t given_size
     cdef object expiries                 # deque of (when, how many) of the last minute; or None
+    cdef TimerWheel waits                # what waits for a while, in monotonic time: all else
+    cdef Timer waits_timer               # as timer, of waits
+    cdef uint64_t waits_armed_ms
 
     cdef ChunkAssembler assembler(self)
     """What puts messages together that are in chunks."""
 
     cdef int64_t now_ms(self) except -1
     cdef int64_t later_ms(self, int64_t delay_ms) except -1
-    """The time after a delay; the latest there is for one that is longer."""
+    """The monotonic time after a delay; the latest there is for one that is longer."""
 
     cdef uint32_t arm(self, int64_t due_ms, uint64_t ledger_id, uint64_t message) except? 4294967295
-    """Let on_due be called when the time has come; answers the handle to cancel it by."""
+    """Let on_due be called at a time of day, for a message that becomes PENDING_DELAYED; answers
+    the handle to cancel it by."""
+
+    cdef uint32_t arm_wait(self, int64_t due_ms, uint64_t ledger_id,
+                           uint64_t message) except? 4294967295
+    """As arm, at a monotonic time, for a message in any other state."""
 
     cdef int rearm(self) except -1
+    cdef int disarm(self) except -1
     cdef bint is_expired(self, int64_t publish_time_ms) except -1
     """Whether a message of that time is older than the subscription delivers. To be asked only
     where ttl_ms is not 0."""

@@ -107,7 +107,8 @@ cdef class SubscriptionCore(SectionsSource):
         mutex_init(&self.mutex)
         pending_acks_init(&self.pending)
         timer_wheel_init(&self.wheel)
-        self.armed_ms = UINT64_MAX
+        timer_wheel_init(&self.waits)
+        self.armed_ms = self.waits_armed_ms = UINT64_MAX
         self.chunked_pending_max = 10        # of a reader, as of a consumer that does not say
         self.chunked_expiry_ms = 60000
 
@@ -123,6 +124,7 @@ cdef class SubscriptionCore(SectionsSource):
     def __dealloc__(self):
         pending_acks_free(&self.pending)
         timer_wheel_free(&self.wheel)
+        timer_wheel_free(&self.waits)
         mutex_destroy(&self.mutex)
 
     def locked(self, object work):
@@ -305,7 +307,7 @@ cdef class SubscriptionCore(SectionsSource):
         return self.clock.now()
 
     cdef int64_t later_ms(self, int64_t delay_ms) except -1:
-        cdef int64_t now_ms = self.now_ms()
+        cdef int64_t now_ms = self.clock.monotonic()
         return now_ms + delay_ms if delay_ms < INT64_MAX - now_ms else INT64_MAX
 
     cdef uint32_t arm(self, int64_t due_ms, uint64_t ledger_id,
@@ -318,20 +320,51 @@ cdef class SubscriptionCore(SectionsSource):
             self.rearm()
         return timer
 
+    cdef uint32_t arm_wait(self, int64_t due_ms, uint64_t ledger_id,
+                           uint64_t message) except? 4294967295:
+        cdef uint32_t timer = TIMER_NONE
+        if timer_wheel_insert(&self.waits, <uint64_t>max(due_ms, 0), ledger_id, message,
+                              &timer) != STATUS_OK:
+            raise MemoryError("arm a timer for a message: out of memory")
+        if <uint64_t>due_ms < self.waits_armed_ms:
+            self.rearm()
+        return timer
+
     cdef int rearm(self) except -1:
-        """Have the clock call at the earliest deadline."""
+        """Have the clock call at the earliest deadlines."""
         cdef uint64_t due_ms = timer_wheel_next_due(&self.wheel)
-        if due_ms == self.armed_ms:
-            return 0
-        cdef Timer timer = self.timer
-        self.timer = None
-        self.armed_ms = UINT64_MAX
+        cdef uint64_t wait_ms = timer_wheel_next_due(&self.waits)
+        cdef Timer timer
+        if due_ms != self.armed_ms:
+            timer, self.timer = self.timer, None
+            self.armed_ms = UINT64_MAX
+            if timer is not None:
+                timer.cancel()
+            if due_ms != UINT64_MAX and self.on_due is not None:
+                self.timer = self.clock.arm(
+                    <int64_t>min(due_ms, <uint64_t>INT64_MAX), self.on_due)
+                self.armed_ms = due_ms
+        if wait_ms != self.waits_armed_ms:
+            timer, self.waits_timer = self.waits_timer, None
+            self.waits_armed_ms = UINT64_MAX
+            if timer is not None:
+                timer.cancel()
+            if wait_ms != UINT64_MAX and self.on_due is not None:
+                self.waits_timer = self.clock.arm_monotonic(
+                    <int64_t>min(wait_ms, <uint64_t>INT64_MAX), self.on_due)
+                self.waits_armed_ms = wait_ms
+        return 0
+
+    cdef int disarm(self) except -1:
+        """Forget the clock's timers; one has fired, or there is nothing to wait for."""
+        cdef Timer timer, other
+        timer, self.timer = self.timer, None
+        other, self.waits_timer = self.waits_timer, None
+        self.armed_ms = self.waits_armed_ms = UINT64_MAX
         if timer is not None:
             timer.cancel()
-        if due_ms != UINT64_MAX and self.on_due is not None:
-            self.timer = self.clock.arm(
-                <int64_t>min(due_ms, <uint64_t>INT64_MAX), self.on_due)
-            self.armed_ms = due_ms
+        if other is not None:
+            other.cancel()
         return 0
 
     cdef PendingAck* add(self, uint64_t ledger_id, uint64_t message) except NULL:
@@ -353,7 +386,8 @@ cdef class SubscriptionCore(SectionsSource):
     cdef int cancel_timer(self, PendingAck* ack) noexcept:
         if (ack.state == PENDING_HELD or ack.state == PENDING_NACKED
                 or ack.state == PENDING_DELAYED) and ack.tag != TIMER_NONE:
-            timer_wheel_cancel(&self.wheel, ack.tag)
+            timer_wheel_cancel(&self.wheel if ack.state == PENDING_DELAYED else &self.waits,
+                               ack.tag)
             ack.tag = TIMER_NONE
         return 0
 
@@ -457,8 +491,5 @@ cdef class SubscriptionCore(SectionsSource):
         self.on_due = None
         self.losses = None
         self.dispatcher = None
-        timer, self.timer = self.timer, None
-        self.armed_ms = UINT64_MAX
+        self.disarm()
         mutex_unlock(&self.mutex)
-        if timer is not None:
-            (<Timer>timer).cancel()

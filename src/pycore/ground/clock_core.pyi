@@ -5,6 +5,9 @@ from typing import final
 def wall_ms() -> int:
     """The time of day, whatever clock a client was given."""
 
+def monotonic_us() -> int:
+    """As monotonic_ms, in microseconds: for measurements."""
+
 def monotonic_ms() -> int:
     """Real time from an arbitrary start; it never goes back."""
 

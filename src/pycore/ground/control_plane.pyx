@@ -17,6 +17,7 @@ from pulsarx._pycore.ground.threads cimport thread_start
 
 cdef enum:
     LEFT_PATIENCE_NS = 2000000000        # how long a call waits for those that were left before it
+    IDLE_MAX = 4                         # threads that wait for a call; those of a burst end
 
 
 cdef class ControlCall:
@@ -270,7 +271,7 @@ cdef class ControlPlane:
             done = call if call.run() else None
             call = None      # what it refers to must not live on while this thread sleeps
             self.free_threads += 1
-            if self.holders == 0 and self.free_threads > 0:
+            if self.free_threads > (IDLE_MAX if self.holders else 0):
                 self.free_threads -= 1
                 if done is not None:
                     wait_event_wake(&done.ended)

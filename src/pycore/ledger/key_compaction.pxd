@@ -39,6 +39,8 @@ cdef class KeyCompaction:
     # by uuid, of messages whose last chunk did not come yet: [position of the first chunk, chunks
     # that came, chunks that belong to it]
     cdef dict open
+    cdef Py_ssize_t open_max
+    cdef bint lost_sight                 # there were more: some are not in it
     cdef dict left_open                  # `open` behind the first pass; None: that goes on
     cdef bint retain_null_key
     cdef object decompress

@@ -55,6 +55,7 @@ cdef enum:
     PADDING = 8                          # behind an entry, for the ledger
     MARKS_OF_A_KEY = 64                  # messages that are marked together: 8 bytes a key
     WRITTEN_BACK_SIZE = 8388608
+    UUID_SIZE_MAX = 64                   # bytes of a uuid that are kept as they are
 
 # payload_size 0, compacted_out 1
 cdef const uint8_t* TAKEN_OUT = b"\x00\x00\x00\x04\x18\x00\x20\x01"
@@ -68,11 +69,14 @@ cdef class KeyCompaction:
         key_positions_init(&self.chunked, 0)
 
     def __init__(self, *, end: tuple[int, int], retain_null_key: bool, seed: int, decompress,
-                 compress, decompressed_size_max: int, marks_least: int) -> None:
+                 compress, decompressed_size_max: int, marks_least: int,
+                 open_max: int = 10_000) -> None:
         """end: the position of the topic that both passes go to. seed: a random number.
         decompress: (kind, data, uncompressed size, limit) -> bytes; compress: (kind, data).
         marks_least: messages whose survivors are marked together, a bit each; more where there are
-        many keys."""
+        many keys. open_max: messages in chunks that are followed at once; where there are more, all
+        survive whose chunks were not followed to their end."""
+        self.open_max = open_max
         self.marks_least = marks_least
         self.end_ledger_id, self.end_message = end
         self.retain_null_key = retain_null_key
@@ -380,12 +384,16 @@ cdef class KeyCompaction:
     cdef list follow(self, const EntryParts* parts, uint64_t first):
         """The message of `open` that a chunk belongs to, by the rules of chunk_assembler; None: it
         belongs to none that can become whole."""
-        cdef bytes uuid = parts.metadata.uuid[:parts.metadata.uuid_size]
+        cdef bytes uuid = uuid_of(parts)
         cdef uint32_t chunk_id = parts.metadata.chunk_id
         cdef list found
         if chunk_id == 0:
             found = [first, 1, parts.metadata.chunk_count]
-            self.open[uuid] = found      # the same uuid may come again
+            self.open.pop(uuid, None)    # the same uuid may come again
+            if len(self.open) >= self.open_max:
+                del self.open[next(iter(self.open))]
+                self.lost_sight = True
+            self.open[uuid] = found
             return found
         found = self.open.get(uuid)
         if found is None or chunk_id < found[1]:
@@ -414,13 +422,14 @@ cdef class KeyCompaction:
         cdef uint64_t end = 0
         cdef uint64_t survivor = 0
         if chunked is None:
-            return False
+            message.survives = self.lost_sight
+            return message.survives
         begin = chunked[0]
         if not key_positions_find(
                 &self.chunked, key_positions_hash(&self.chunked, <uint8_t*>&begin, sizeof(begin)),
                 <uint8_t*>&begin, sizeof(begin), &end):
-            left = self.left_open.get(parts.metadata.uuid[:parts.metadata.uuid_size])
-            message.survives = left is not None and left[0] == begin
+            left = self.left_open.get(uuid_of(parts))
+            message.survives = self.lost_sight or (left is not None and left[0] == begin)
         elif message.key == NULL:
             message.survives = self.retain_null_key
         else:
@@ -559,6 +568,16 @@ cdef class KeyCompaction:
         byte_writer_u32_be(&room, checksum)
         return self.store(reader, writer, survivors, entry, <uint32_t>size,
                           reader.c_frame.flags | ENTRY_REWRITTEN)
+
+
+cdef bytes uuid_of(const EntryParts* parts):
+    """What tells a message in chunks from others; a longer uuid counts by its digest."""
+    cdef bytes uuid = parts.metadata.uuid[:parts.metadata.uuid_size]
+    if parts.metadata.uuid_size <= UUID_SIZE_MAX:
+        return uuid
+    from hashlib import blake2b
+
+    return b"long " + blake2b(uuid).digest()
 
 
 cdef int raise_other_messages(LedgerReader reader, uint64_t found, uint64_t scanned) except -1:

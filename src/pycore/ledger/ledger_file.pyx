@@ -250,6 +250,60 @@ cdef class LedgerFile:
             self.c_raise(status, f"entry at offset {at}")
         return count
 
+    def scan(self, offset: int, end: int, size_max: int, entry_id: int, message: int, *,
+             compacted: bool = False) -> tuple[int, int, int, tuple[int, int, int] | None]:
+        """Look at entries from offset on, about size_max bytes of them, up to end or to a damaged
+        place, as check_entries: (offset, entry id, message) that it came to, and if that place is
+        damaged the same of the next readable frame; -1 for its ids when there is none below end.
+
+        entry_id, message: what belongs to offset. compacted: entries of a compacted ledger, which
+        are not taken apart.
+        """
+        cdef uint64_t at = offset
+        cdef uint64_t stop = end
+        cdef uint64_t pause = min(end, offset + size_max)
+        cdef uint64_t next_entry = entry_id
+        cdef uint64_t next_message = message
+        cdef uint64_t next_offset = 0
+        cdef bint takes_apart = not compacted
+        cdef bint in_order = True
+        cdef const uint8_t* entry = NULL
+        cdef EntryFrame frame
+        cdef EntryParts parts
+        cdef int status = STATUS_OK
+        with nogil:
+            while at < pause:
+                next_offset = 0
+                status = ledger_read_entry(&self.c_read, at, stop, &frame, &entry, &next_offset)
+                in_order = next_offset == 0 or (
+                    frame.entry_id == next_entry and frame.first_message == next_message)
+                if status == STATUS_OK and takes_apart:
+                    status = entry_decode(entry, frame.entry_size, False, &parts)
+                    if status == STATUS_OK:
+                        status = entry_check(&parts, frame.message_count)
+                if status != STATUS_OK or not in_order:
+                    break
+                next_entry = frame.entry_id + 1
+                next_message = frame.first_message + frame.message_count
+                at = next_offset
+        if status == STATUS_OUT_OF_RANGE:
+            self.c_raise(status, f"scan at offset {at}")
+        if not in_order:
+            # Others are missing in front of this entry, which the next call looks at.
+            return at, next_entry, next_message, (at, frame.entry_id, frame.first_message)
+        if status == STATUS_OK:
+            return at, next_entry, next_message, None
+        if next_offset:
+            return at, next_entry, next_message, (
+                next_offset, frame.entry_id + 1, frame.first_message + frame.message_count)
+        with nogil:
+            status = ledger_read_pass(&self.c_read, at, stop, &next_offset)
+            if status == STATUS_OK:
+                status = ledger_read_frame(&self.c_read, next_offset, stop, &frame)
+        if status != STATUS_OK:
+            return at, next_entry, next_message, (end, -1, -1)
+        return at, next_entry, next_message, (next_offset, frame.entry_id, frame.first_message)
+
     def frame(self, offset: int, end: int) -> dict[str, int] | None:
         """The frame at offset alone; None at the end."""
         cdef EntryFrame frame

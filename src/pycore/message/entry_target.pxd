@@ -5,7 +5,7 @@ targets: it puts another list in the place of the one before, so a publisher tha
 without a lock.
 """
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from pulsarx._core.entry_frame cimport EntryFrame
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
@@ -28,3 +28,5 @@ cdef class EntryTarget:
 cdef class EntryFanOut:
     cdef readonly LedgerTail tail        # what consumers of the topic wait on
     cdef list targets                    # of EntryTarget; never changed, only replaced
+    cdef readonly uint64_t message_count # published, and bytes of their entries
+    cdef readonly uint64_t size

@@ -68,6 +68,7 @@ cdef class EntryView:
     # the message whose last chunk the entry is; it has no payload before it is joined. Else None
     cdef ChunkedMessage chunked
     cdef str undecrypted_why             # of ENTRY_UNREADABLE
+    cdef bint defers_keys                # a mutex is held: decrypting may raise KeyWanted
     # What value() gave, which a message has no room for. Behind what receiving touches.
     cdef dict decoded
 
@@ -109,6 +110,10 @@ cdef int entry_view_unpack(EntryView view, uint32_t decompressed_size_max) excep
 cdef EntryView entry_view_share(EntryView view, EntryContext context)
 """The same entry for another consumer; sealed again, if it was."""
 
+
+cdef object entry_view_key_wanted(EntryView view)
+"""Of a message in chunks, with a mutex held: what is to be called without one before it is joined,
+as of KeyWanted; None: nothing."""
 
 cdef uint64_t entry_view_offset(EntryView view) noexcept
 """Where the frame of an entry of a ledger lies in its file."""

@@ -15,6 +15,14 @@ from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
 
 
+class KeyWanted(Exception):
+    """An entry cannot be decrypted before `fetch` was called, without a mutex, as that reads a
+    file. Never leaves the consumer."""
+
+    def __init__(self, fetch) -> None:
+        self.fetch = fetch
+
+
 cdef class EntryContext:
     """The shared part of all entries of one consumer."""
 
@@ -207,10 +215,26 @@ cdef bytes decrypted(EntryView view, const uint8_t* entry, uint32_t size, EntryP
         try:
             return view.context.decryption.decrypt(
                 parts.encoded_metadata[:parts.encoded_metadata_size],
-                parts.payload[:parts.payload_size])
+                parts.payload[:parts.payload_size], view.defers_keys)
         except errors.CryptoError as error:
             view.undecrypted_why = errors.detail_of(error)
     view.encryption = ENTRY_UNREADABLE
+    return None
+
+
+cdef object entry_view_key_wanted(EntryView view):
+    cdef EntryParts parts
+    cdef Chunk* chunk
+    if view.chunked is None or view.encryption != ENTRY_SEALED or view.context.decryption is None:
+        return None
+    chunk = &view.chunked.chunks[0]
+    entry_decode(chunk.entry, chunk.entry_size, False, &parts)
+    if parts.metadata.flags & METADATA_ENCRYPTED == 0:
+        return None
+    try:
+        view.context.decryption.prepare(parts.encoded_metadata[:parts.encoded_metadata_size])
+    except KeyWanted as wanted:
+        return wanted.fetch
     return None
 
 

@@ -205,7 +205,12 @@ cdef class MessageId:
         for name in ("ledger_id", "entry_id", "partition", "batch_index"):
             if not _has_column(found, name):
                 raise ValueError(f"no message id, it has no {name}: {found!r:.200}")
-            numbers.append(PyNumber_Index(found[name]))
+            try:
+                numbers.append(PyNumber_Index(found[name]))
+            except TypeError:
+                raise ValueError(
+                    f"not a message id, its {name} is {found[name]!r:.100}: {found!r:.200}"
+                ) from None
         try:
             made = message_id_new(numbers[0], numbers[1], numbers[2], numbers[3], 0)
         except OverflowError:

@@ -76,7 +76,13 @@ cdef class Batcher:
     def __init__(self, EntryPublisher publisher not None, object options, str name not None,
                  str topic_name not None, ClockCore clock not None, object compress,
                  uint32_t message_size_max) -> None:
-        """options: a ProducerOptions. name: unique on the topic while this producer lives."""
+        """options: a ProducerOptions. name: unique on the topic while this producer lives. Called
+        once more by a forked child, for a producer of its own: with nothing of the parent's."""
+        self.timer = self.failure = self.sequences = self.fenced_by = self.fenced_as = None
+        self.held_by = self.rate = self.held = self.encrypt = self.before_chunks = None
+        self.chunked_ms = self.keyed = self.schema_version = None
+        self.next_sequence_id = self.many_count = 0
+        self.caller_waits = False
         self.publisher = publisher
         self.topic_name = topic_name
         self.clock = clock
@@ -906,6 +912,7 @@ cdef class Batcher:
         if self.state != PRODUCER_FORKED:    # else by the child of a child
             self.owner_pid = errors.parent_pid()
         self.state = PRODUCER_FORKED
+        self.plain_sends = False
         if self.publisher.mutex.owner != PyThread_get_thread_ident():
             mutex_init(&self.publisher.mutex)    # a thread that is not there may have had it
         self.publisher.abandon()

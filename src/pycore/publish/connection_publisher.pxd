@@ -1,23 +1,52 @@
 """An EntryPublisher that sends the entries of a producer over a connection, unchanged, and confirms
-them as the broker at the other end does."""
+them as the broker at the other end does.
 
-from libc.stdint cimport uint64_t
+It keeps what is not answered. Over a link that ended it sends nothing until `resume` gives it the
+next one: what the broker has stored by then is confirmed, and the rest is sent again.
+"""
 
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
 from pulsarx._pycore.ground.condition cimport Condition
-from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher
+from pulsarx._pycore.ground.owner_link cimport OwnerLink
+from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
+
+
+cdef class SentEntry:
+    """An entry that is not answered."""
+    cdef uint64_t sequence_id
+    cdef Receipt receipt
+    cdef uint32_t message_count
+    cdef list callbacks
+    cdef bint awaited
+    cdef bytes entry
+    cdef int64_t expires_ms              # monotonic; 0: never
+    cdef bint given_up                   # its send has timed out: whoever waited was told
 
 
 cdef class ConnectionPublisher(EntryPublisher):
-    cdef object send                     # (sequence id, messages, entry): only enqueues
-    # deque of (sequence id, receipt, messages, callbacks, awaited): sent, not answered, oldest
-    # first
-    cdef object pending
+    cdef object send                     # (sequence id, messages, entry): only enqueues; or None
+    cdef OwnerLink link                  # where there is no `send`; None: there is no connection
+    cdef object encode                   # native: the frame of a SEND
+    cdef uint64_t number                 # of the producer, on the link
+    cdef object pending                  # deque of SentEntry, the oldest first
     cdef dict refused                    # receipt: why it failed, until its `wait` is told
     cdef object failure                  # of an entry that nobody waited for
+    cdef object ended                    # why nothing is taken any more; None: it is
     cdef Condition answered              # answered_count grew
     cdef uint64_t sent_count             # entries
-    cdef uint64_t answered_count
+    cdef uint64_t answered_count         # or given up
+    cdef object last                     # (ledger id, entry id) of what was confirmed last, or None
+    cdef ClockCore clock                 # of the send timeout
+    cdef int64_t send_timeout_ms         # 0: never
+    cdef Timer timer
+    cdef str what                        # is sent to, for the text of a timeout
+    cdef object __weakref__
 
     cdef int wait_until(self, uint64_t count) except -1
     cdef int tell(self) except -1
-    cdef tuple take_oldest(self, uint64_t sequence_id)
+    cdef SentEntry take_oldest(self)
+    cdef int confirm(self, SentEntry sent, uint64_t ledger_id, uint64_t entry_id) except -1
+    cdef int arm_timeout(self) except -1
+    cdef object timeout(self)

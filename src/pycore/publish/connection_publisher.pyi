@@ -1,5 +1,7 @@
 from collections.abc import Callable
 
+from pulsarx._pycore.ground.clock_core import ClockCore
+from pulsarx._pycore.ground.owner_link import OwnerLink
 from pulsarx._pycore.publish.completion_queue import CompletionQueue
 from pulsarx._pycore.publish.entry_publisher import EntryPublisher
 
@@ -8,10 +10,33 @@ class ConnectionPublisher(EntryPublisher):
 
     def __init__(
         self,
-        send: Callable[[int, int, bytes], object],
+        send: Callable[[int, int, bytes], object] | None,
         completions: CompletionQueue,
         partition: int,
+        encode: Callable[[int, int, int, bytes], bytes] | None = None,
+        clock: ClockCore | None = None,
+        send_timeout_ms: int = 0,
+        what: str = "",
     ) -> None: ...
     def confirmed(self, sequence_id: int, ledger_id: int, entry_id: int) -> None: ...
     def failed(self, sequence_id: int, error: Exception) -> None: ...
     def lost(self, error: Exception) -> None: ...
+    @property
+    def last_confirmed(self) -> tuple[int, int] | None:
+        """(ledger id, entry id) of the entry that was confirmed last; None: none was."""
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether something was sent that is not answered."""
+
+    def pause(self) -> None:
+        """The connection has ended: what is sent is kept."""
+
+    def resume(
+        self,
+        link: OwnerLink,
+        number: int,
+        stored: list[tuple[bytes, int, int]],
+        unknown: Exception | None = None,
+    ) -> None:
+        """Go on over the next connection, as its producer of this number."""

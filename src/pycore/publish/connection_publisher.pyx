@@ -1,30 +1,54 @@
 # cython: language_level=3
 """Body of connection_publisher.pxd."""
 
+import weakref
 from collections import deque
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.stdint cimport UINT64_MAX, uint8_t, uint32_t, uint64_t
+from cpython.weakref cimport PyWeakref_GetObject
+from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 
 from pulsarx import errors
 from pulsarx._core.entry_frame cimport EntryFrame
 from pulsarx._core.message_metadata cimport EntryParts, entry_decode
 from pulsarx._core.status cimport STATUS_OK
+from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
 from pulsarx._pycore.ground.condition cimport Condition
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
+from pulsarx._pycore.ground.owner_link cimport OwnerLink
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.publish.completion_queue cimport CompletionQueue, callback_count
 from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
+
+
+cdef class SentEntry:
+    """See the pxd."""
+
+
+cdef class SendsDue:
+    """What a clock calls when a send may have timed out. Keeps no publisher alive."""
+    cdef object publisher                # weak reference
+
+    def __call__(self) -> None:
+        cdef object found = <object>PyWeakref_GetObject(self.publisher)
+        if found is not None:
+            # Not in the clock's thread, which everybody waits for.
+            (<ConnectionPublisher>found).completions.timeouts.put(
+                (<ConnectionPublisher>found).expire_pending)
 
 
 cdef class ConnectionPublisher(EntryPublisher):
     """Sends the entries of one producer over a connection. Any thread may call; the mutex orders
     them. The thread that reads the connection calls confirmed, failed and lost."""
 
-    def __init__(self, send, CompletionQueue completions not None, int partition) -> None:
+    def __init__(self, send, CompletionQueue completions not None, int partition, encode=None,
+                 ClockCore clock=None, int64_t send_timeout_ms=0, str what="") -> None:
         """send: called with the mutex held, so it may only enqueue; an error says that the entry
-        will never be published."""
+        will never be published. None: entries go out over the link of `resume`, as encode(number,
+        sequence id, messages, entry) makes them. send_timeout_ms: how long on the clock an entry
+        may be pending; 0 and less: for ever. what: the topic."""
         self.send = send
+        self.encode = encode
         self.completions = completions
         self.partition = partition
         self.confirms_later = True
@@ -32,39 +56,56 @@ cdef class ConnectionPublisher(EntryPublisher):
         self.pending = deque()
         self.refused = {}
         self.answered = Condition()
+        self.clock = clock
+        self.send_timeout_ms = send_timeout_ms if clock is not None and send_timeout_ms > 0 else 0
+        self.what = what
 
     cdef int publish(self, EntryFrame* frame, uint8_t* entry, Receipt receipt, list callbacks,
                      bint awaited) except -1:
         cdef EntryParts parts
+        cdef SentEntry sent
         cdef int status = entry_decode(entry, frame.entry_size, False, &parts)
-        cdef uint64_t sequence_id
         if self.checks:
             self.check(frame)
+        if self.ended is not None:
+            raise errors.again(self.ended)
         if status != STATUS_OK:
             raise_status(status, 0, f"send an entry of {frame.entry_size} bytes")
-        sequence_id = parts.metadata.sequence_id
-        self.pending.append((sequence_id, receipt, frame.message_count, callbacks, awaited))
-        try:
-            self.send(sequence_id, frame.message_count,
-                      PyBytes_FromStringAndSize(<const char*>entry, frame.entry_size))
-        except BaseException:
-            self.pending.pop()
-            raise
+        sent = SentEntry.__new__(SentEntry)
+        sent.sequence_id = parts.metadata.sequence_id
+        sent.receipt = receipt
+        sent.message_count = frame.message_count
+        sent.callbacks = callbacks
+        sent.awaited = awaited
+        sent.entry = PyBytes_FromStringAndSize(<const char*>entry, frame.entry_size)
+        if self.send_timeout_ms:
+            sent.expires_ms = self.clock.monotonic() + self.send_timeout_ms
+        self.pending.append(sent)
+        if self.send is not None:
+            try:
+                self.send(sent.sequence_id, sent.message_count, sent.entry)
+            except BaseException:
+                self.pending.pop()
+                raise
+        elif self.link is not None:
+            # Native up to the socket, so that no signal comes between the two steps.
+            self.link.write(self.encode(self.number, sent.sequence_id, sent.message_count,
+                                        sent.entry))
         self.sent_count += 1
         self.pending_count += frame.message_count
+        if self.send_timeout_ms and self.timer is None:
+            self.arm_timeout()
         return 0
 
-    cdef tuple take_oldest(self, uint64_t sequence_id):
-        """What was sent first and not answered; mutex held. ConnectError: another was answered."""
-        if not self.pending or self.pending[0][0] != sequence_id:
-            raise errors.ConnectError(
-                f"the broker answered entry {sequence_id}, which is not the oldest that was sent")
-        self.answered_count += 1
-        found = self.pending.popleft()
-        self.pending_count -= <uint64_t>found[2]
-        self.made_room()
-        self.release(<Receipt>found[1])
-        return found
+    cdef SentEntry take_oldest(self):
+        """What was sent first and not answered; mutex held."""
+        cdef SentEntry sent = self.pending.popleft()
+        if not sent.given_up:
+            self.answered_count += 1
+            self.pending_count -= sent.message_count
+            self.made_room()
+            self.release(sent.receipt)
+        return sent
 
     cdef int tell(self) except -1:
         """Wake those who wait for an answer. Mutex not held."""
@@ -75,54 +116,192 @@ cdef class ConnectionPublisher(EntryPublisher):
             self.answered.give()
         return 0
 
+    def check_oldest(self, uint64_t sequence_id) -> None:
+        """ConnectError: it is not what an answer comes for next."""
+        if not self.pending or (<SentEntry>self.pending[0]).sequence_id != sequence_id:
+            raise errors.ConnectError(
+                f"the broker answered entry {sequence_id}, which is not the oldest that was sent")
+
     def confirmed(self, uint64_t sequence_id, uint64_t ledger_id, uint64_t entry_id) -> None:
         """The broker stored the oldest entry that was sent."""
-        cdef Receipt receipt
-        cdef uint32_t message_count
         mutex_lock(&self.mutex)
         try:
-            _, receipt, message_count, callbacks, _ = self.take_oldest(sequence_id)
-            receipt.ledger_id = ledger_id
-            receipt.entry_id = entry_id
-            receipt.message_count = message_count
-            if ledger_id == UINT64_MAX:
-                receipt.is_duplicate = True
-                message_count = 0
-            if callbacks:
-                self.completions.post(callbacks, ledger_id, entry_id, message_count, None,
-                                      self.partition)
+            self.check_oldest(sequence_id)
+            self.confirm(self.take_oldest(), ledger_id, entry_id)
         finally:
             mutex_unlock(&self.mutex)
         self.tell()
+
+    cdef int confirm(self, SentEntry sent, uint64_t ledger_id, uint64_t entry_id) except -1:
+        """An entry is stored, or was before. Mutex held."""
+        cdef uint32_t message_count = sent.message_count
+        if ledger_id != UINT64_MAX:
+            self.last = (ledger_id, entry_id)
+        if sent.given_up:
+            return 0
+        sent.receipt.ledger_id = ledger_id
+        sent.receipt.entry_id = entry_id
+        sent.receipt.message_count = message_count
+        if ledger_id == UINT64_MAX:
+            sent.receipt.is_duplicate = True
+            message_count = 0
+        if sent.callbacks:
+            self.completions.post(sent.callbacks, ledger_id, entry_id, message_count, None,
+                                  self.partition)
+        return 0
 
     def failed(self, uint64_t sequence_id, error) -> None:
         """The broker refused the oldest entry that was sent."""
         mutex_lock(&self.mutex)
         try:
-            self.refuse(self.take_oldest(sequence_id), error)
+            self.check_oldest(sequence_id)
+            self.refuse(self.take_oldest(), error)
         finally:
             mutex_unlock(&self.mutex)
         self.tell()
 
     def lost(self, error) -> None:
-        """The connection ended: nothing that is not answered ever will be."""
+        """The producer has no connection any more, and gets none: nothing that is not answered
+        ever will be."""
         mutex_lock(&self.mutex)
         try:
+            self.link = None
+            if self.send is None:
+                self.ended = error
             while self.pending:
-                self.refuse(self.take_oldest(self.pending[0][0]), error)
+                self.refuse(self.take_oldest(), error)
         finally:
             mutex_unlock(&self.mutex)
         self.tell()
 
-    def refuse(self, tuple sent, error) -> None:
+    def refuse(self, SentEntry sent, error) -> None:
         """Tell those who wait for an entry that it is not published. Mutex held."""
-        _, receipt, message_count, callbacks, awaited = sent
-        if callbacks:
-            self.completions.post(callbacks, 0, 0, 0, error, self.partition)
-        if awaited:
-            self.refused[receipt] = error
-        if message_count > callback_count(callbacks) + (1 if awaited else 0):
+        if sent.given_up:
+            return
+        if sent.callbacks:
+            self.completions.post(sent.callbacks, 0, 0, 0, error, self.partition)
+        if sent.awaited:
+            self.refused[sent.receipt] = error
+        if sent.message_count > callback_count(sent.callbacks) + (1 if sent.awaited else 0):
             self.failure = error
+
+    # From one connection to the next --------------------------------------------------------------
+
+    @property
+    def last_confirmed(self):
+        """(ledger id, entry id) of the entry that was confirmed last; None: none was."""
+        return self.last
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether something was sent that is not answered."""
+        return len(self.pending) > 0
+
+    def pause(self) -> None:
+        """The connection has ended: what is sent is kept."""
+        mutex_lock(&self.mutex)
+        self.link = None
+        mutex_unlock(&self.mutex)
+
+    def resume(self, OwnerLink link not None, uint64_t number, list stored not None,
+               unknown=None) -> None:
+        """Go on over the next connection, as its producer of this number.
+
+        stored: (entry, ledger id, entry id) of what the producer has stored behind what was
+        confirmed last, in order: those entries are confirmed, and what was sent behind them is sent
+        again. An entry in front of them was refused, which could not be answered. unknown: an
+        error, where it cannot be told any more what is stored: what is not found fails with it.
+        """
+        cdef SentEntry sent
+        cdef Py_ssize_t at = 0
+        cdef Py_ssize_t found
+        cdef list entries
+        mutex_lock(&self.mutex)
+        try:
+            for entry, ledger_id, entry_id in stored:
+                entries = list(self.pending)
+                for found in range(len(entries)):
+                    if (<SentEntry>entries[found]).entry == entry:
+                        break
+                else:
+                    continue             # of another producer that had the name meanwhile
+                for at in range(found):
+                    self.refuse(self.take_oldest(), unknown or errors.ConnectError(
+                        f"send to {self.what}: the owner of the folder stored later messages of "
+                        f"the producer and not this one, and has gone before it said why"))
+                self.confirm(self.take_oldest(), ledger_id, entry_id)
+            if unknown is not None:
+                while self.pending:
+                    self.refuse(self.take_oldest(), unknown)
+            while self.pending and (<SentEntry>self.pending[0]).given_up:
+                self.take_oldest()       # its user knows that it may not be stored
+            self.link = link
+            self.number = number
+            for sent in self.pending:
+                link.write(self.encode(number, sent.sequence_id, sent.message_count, sent.entry))
+        finally:
+            mutex_unlock(&self.mutex)
+        self.tell()
+
+    # Timeouts -------------------------------------------------------------------------------------
+
+    cdef int arm_timeout(self) except -1:
+        """For the oldest that is not given up; mutex held."""
+        cdef SentEntry sent
+        cdef SendsDue due
+        for sent in self.pending:
+            if not sent.given_up:
+                due = SendsDue.__new__(SendsDue)
+                due.publisher = weakref.ref(self)
+                self.timer = self.clock.arm_monotonic(sent.expires_ms, due)
+                return 0
+        return 0
+
+    def expire_pending(self) -> None:
+        """Give up what has timed out; a job. It stays known, as its answer may come yet."""
+        cdef SentEntry sent
+        cdef int64_t now_ms = self.clock.monotonic()
+        cdef uint32_t told
+        mutex_lock(&self.mutex)
+        try:
+            self.timer = None
+            for sent in self.pending:
+                if sent.given_up:
+                    continue
+                if sent.expires_ms > now_ms:
+                    break
+                sent.given_up = True
+                self.answered_count += 1
+                self.pending_count -= sent.message_count
+                self.made_room()
+                self.release(sent.receipt)
+                told = callback_count(sent.callbacks) + (1 if sent.awaited else 0)
+                if sent.callbacks:
+                    self.completions.post_timeout(sent.callbacks, self.timeout(), self.partition)
+                if sent.awaited:
+                    self.refused[sent.receipt] = self.timeout()
+                if sent.message_count > told:
+                    self.failure = self.timeout()
+            self.arm_timeout()
+        finally:
+            mutex_unlock(&self.mutex)
+        self.tell()
+
+    cdef object timeout(self):
+        where = "has not answered" if self.link is not None else (
+            "has gone, and no other process has taken the folder over")
+        return errors.Timeout(
+            f"send to {self.what}: the owner of the folder {where} within send_timeout_millis "
+            f"{self.send_timeout_ms}; the message may be stored all the same, so sending it again "
+            f"may store it twice where the topic has no deduplication")
+
+    def cancel_timeout(self) -> None:
+        """The producer is closed."""
+        timer, self.timer = self.timer, None
+        if timer is not None:
+            (<Timer>timer).cancel()
+
+    # Waiting --------------------------------------------------------------------------------------
 
     cdef int wait_until(self, uint64_t count) except -1:
         """Return when so many entries are answered. Mutex not held."""
@@ -157,7 +336,7 @@ cdef class ConnectionPublisher(EntryPublisher):
 
     cdef int wait_for_oldest(self) except -1:
         cdef uint64_t count = self.answered_count + 1
-        if not self.pending:
+        if self.answered_count == self.sent_count:
             return 0
         # The answer takes the mutex.
         mutex_unlock(&self.mutex)

@@ -37,6 +37,8 @@ cdef class NonPersistentPublisher(EntryPublisher):
         cdef list targets = self.fan_out.targets
         if self.checks:
             self.check(frame)
+        self.fan_out.message_count += frame.message_count
+        self.fan_out.size += frame.entry_size
         if targets:
             self.hand_out(targets, frame, entry)
         if receipt.reserved:

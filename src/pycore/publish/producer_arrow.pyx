@@ -5,7 +5,7 @@ Imported by the first call.
 """
 
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from pulsarx._core.batch_encode cimport BatchEncode
 from pulsarx._pycore.arrow.arrow_column cimport ROW_NULL, ROW_OK, column_take
@@ -34,15 +34,27 @@ def send_rows_of(ProducerCore producer not None, data, value, key, properties, e
         raise
     finally:
         source.close()
-        if sent.count and producer.publisher.confirms_later:
-            producer.publisher.wait(sent.last)
-    return last_id(producer, sent)
+        wait_for(producer, sent)
+    if sent.last is None:
+        return None
+    return producer.id_of(sent.last, sent.last.message_count - 1)
 
 
 cdef class SentRows:
     """Rows of one producer that are published."""
     cdef int64_t count
     cdef Receipt last                    # of the entry with the last of them
+    cdef list receipts                   # where those are filled in later; else None
+
+
+cdef int wait_for(ProducerCore producer, SentRows sent) except -1:
+    """Return when all are confirmed, and the receipts say where."""
+    if sent.last is None or not producer.publisher.confirms_later:
+        return 0
+    if sent.receipts is not None:
+        producer.publisher.place(sent.receipts)
+    producer.publisher.wait(sent.last)
+    return 0
 
 
 cdef int send_rows(ProducerCore producer, ArrowImport source, SentRows sent,
@@ -54,6 +66,7 @@ cdef int send_rows(ProducerCore producer, ArrowImport source, SentRows sent,
     cdef OpenBatch batch = producer.open
     cdef EncodeLimits limits
     cdef Receipt receipt
+    cdef uint32_t count
     cdef int status = ROW_OK
     limits.batch_messages = producer.batch_messages_max
     limits.batch_bytes = producer.batch_bytes_max
@@ -85,13 +98,18 @@ cdef int send_rows(ProducerCore producer, ArrowImport source, SentRows sent,
             if batch.batch.message_count:
                 receipt = Receipt.__new__(Receipt)
                 batch.receipt = receipt
+                count = batch.batch.message_count
                 try:
                     producer.close(batch, True)
                 except BaseException:
                     batch.clear()            # not published: the caller is told how many were
                     raise
-                sent.count += receipt.message_count
+                sent.count += count
                 sent.last = receipt
+                if producer.publisher.places_later:
+                    if sent.receipts is None:
+                        sent.receipts = []
+                    sent.receipts.append(receipt)
             if status != ROW_OK:
                 source.raise_row(status)
     finally:
@@ -111,13 +129,6 @@ cdef bint skip_duplicates(ProducerCore producer, ArrowRows* rows,
             producer.next_sequence_id += 1
         rows.at += 1
     return False
-
-
-cdef object last_id(ProducerCore producer, SentRows sent):
-    """Id of the last row; None when there was none."""
-    if sent.count == 0:
-        return None
-    return producer.id_of(sent.last, sent.last.message_count - 1)
 
 
 cdef int rows_encode(ArrowRows* rows, const EncodeLimits* limits, BatchEncode* batch,
@@ -183,7 +194,8 @@ def send_arrow_routed(list producers not None, choose, int64_t run_rows, data, v
     cdef int32_t* partitions = NULL
     cdef int32_t* grown
     cdef list each_sent = [SentRows.__new__(SentRows) for _ in producers]
-    last = None
+    cdef ProducerCore last_producer = None
+    cdef Receipt last = None
     try:
         while source.advance():
             grown = <int32_t*>PyMem_Realloc(partitions, source.rows.length * sizeof(int32_t))
@@ -195,7 +207,7 @@ def send_arrow_routed(list producers not None, choose, int64_t run_rows, data, v
                 source.rows.at = 0
                 send_rows(producer, source, sent, partitions)
                 if partitions[source.rows.length - 1] == producer.publisher.partition:
-                    last = last_id(producer, sent)
+                    last_producer, last = producer, sent.last
     except Exception as error:
         count = sum([sent.count for sent in each_sent])
         error.add_note(f"{count} rows were published")
@@ -204,6 +216,7 @@ def send_arrow_routed(list producers not None, choose, int64_t run_rows, data, v
         PyMem_Free(partitions)
         source.close()
         for producer, sent in zip(producers, each_sent):
-            if sent.count and producer.publisher.confirms_later:
-                producer.publisher.wait(sent.last)
-    return last
+            wait_for(producer, sent)
+    if last is None:
+        return None
+    return last_producer.id_of(last, last.message_count - 1)

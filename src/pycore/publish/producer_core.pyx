@@ -61,6 +61,8 @@ cdef class ProducerCore(Batcher):
     def __init__(self, publisher, options, name, topic_name, clock, compress, message_size_max,
                  JobQueue background not None):
         """background: where it is closed when its user has dropped it."""
+        self.queued = self.wait_timer = None
+        self.has_queued = self.resuming = self.look_again = self.is_forgotten = False
         super().__init__(publisher, options, name, topic_name, clock, compress, message_size_max)
         self.background = background
         if self.queues_sends:

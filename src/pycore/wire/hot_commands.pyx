@@ -13,6 +13,7 @@ cdef enum:
     ACK = 10
     INDIVIDUAL = 0
     VARINT_SIZE_MAX = 10
+    LINK_SIZE = 48               # 0 instead of a command's size, kind, five numbers
     SIZES = 8                    # of a frame and its command
     HEAD_SIZE_MAX = 128          # sizes and command: less than ten varints with their tags
 
@@ -144,6 +145,20 @@ def ack_decode(bytes frame not None):
     return consumer_id, found
 
 
+def link_decode(bytes frame not None):
+    """(kind, consumer id, its four numbers) of a frame of pulsarx._pycore.ground.owner_link; frame:
+    without its total size. None: it is a command of Pulsar's."""
+    cdef const uint8_t* begin = <const uint8_t*>PyBytes_AS_STRING(frame)
+    cdef uint64_t numbers[5]
+    cdef uint32_t number
+    if PyBytes_GET_SIZE(frame) != LINK_SIZE or size_at(begin):
+        return None
+    for number in range(5):
+        numbers[number] = <uint64_t>size_at(begin + 8 + 8 * number) << 32 | (
+            size_at(begin + 12 + 8 * number))
+    return (size_at(begin + 4), numbers[0], (numbers[1], numbers[2], numbers[3], numbers[4]))
+
+
 cdef inline uint8_t* put_varint(uint8_t* at, uint64_t value) noexcept nogil:
     while value >= 0x80:
         at[0] = <uint8_t>(value & 0x7F | 0x80)
@@ -195,6 +210,16 @@ cdef bytes framed(uint32_t kind, const uint8_t* command, size_t command_size, by
     if entry_size:
         memcpy(to + (at - head), PyBytes_AS_STRING(entry), entry_size)
     return found
+
+
+def send_encode(uint64_t producer_id, uint64_t sequence_id, uint32_t message_count,
+                bytes entry not None) -> bytes:
+    """The frame of a SEND."""
+    cdef uint8_t command[HEAD_SIZE_MAX]
+    cdef uint8_t* at = put_field(command, 1, producer_id)
+    at = put_field(at, 2, sequence_id)
+    at = put_field(at, 3, message_count)
+    return framed(SEND, command, at - command, entry)
 
 
 def receipt_encode(uint64_t producer_id, uint64_t sequence_id, int64_t ledger_id, int64_t entry_id,

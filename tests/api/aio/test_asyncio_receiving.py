@@ -8,6 +8,7 @@ import random
 import re
 import signal
 import threading
+from functools import partial
 from typing import Any
 
 import pytest
@@ -695,7 +696,11 @@ def test_a_refused_call_logs_nothing(run: Run, caplog: Any, tmp_path: Any, call:
             await client.subscribe("t", "s")
             there = await client.create_producer("t", "p")
             refused = {
-                "open": (errors.InvalidConfiguration, aio.Client.open, (tmp_path / "data",)),
+                "open": (
+                    errors.InvalidConfiguration,
+                    partial(aio.Client.open, durability="sync"),
+                    (tmp_path / "data",),
+                ),
                 "subscribe": (errors.ConsumerBusy, client.subscribe, ("t", "s")),
                 "create_reader": (
                     errors.TopicNotFound,

@@ -96,11 +96,11 @@ def test_a_second_client_with_other_options_is_refused(
     pulsarx.Client(folder, **options).close()
 
 
-def test_a_second_process_is_told_who_owns_the_folder(folder: Path) -> None:
+def test_a_second_process_that_wants_it_alone_is_told_who_owns_the_folder(folder: Path) -> None:
     with ChildProcess(OWNER, folder) as owner:
         assert owner.line() == "open"
         with pytest.raises(errors.FolderOwnedError) as caught:
-            pulsarx.Client(folder)
+            pulsarx.Client(folder, exclusive=True)
         assert str(owner.pid) in str(caught.value)
         assert isinstance(caught.value, errors.ConnectError)
         owner.tell()

@@ -193,7 +193,7 @@ def test_an_owned_folder_says_who_owns_it(tmp_path: Path) -> None:
     )
     with ChildProcess(program, folder) as owner:
         assert owner.line() == "up"
-        error = raised_by(lambda: pulsarx.Client(folder))
+        error = raised_by(lambda: pulsarx.Client(folder, exclusive=True))
         assert isinstance(error, pulsarx.FolderOwnedError)
         assert (error.pid, error.folder) == (owner.pid, os.path.realpath(folder))
         assert str(owner.pid) in str(error)
@@ -203,7 +203,9 @@ def test_options_that_disagree_are_told_with_both_values(tmp_path: Path) -> None
     """The error used to name the options alone, and of broker options not even the name."""
     mine = pulsarx.BrokerOptions(max_message_size=7000)
     with pulsarx.Client(tmp_path / "data", durability="os"):
-        error = raised_by(lambda: pulsarx.Client(tmp_path / "data", broker_options=mine))
+        error = raised_by(
+            lambda: pulsarx.Client(tmp_path / "data", durability="sync", broker_options=mine)
+        )
     assert isinstance(error, pulsarx.InvalidConfiguration)
     assert error.conflicts == {
         "durability": ("sync", "os"),
@@ -235,10 +237,11 @@ def test_a_forked_child_learns_who_opened_the_client(tmp_path: Path) -> None:
     program = """
 import os, sys, pulsarx
 client = pulsarx.Client(sys.argv[1])
+consumer = client.subscribe("t", "s")
 child = os.fork()
 if child == 0:
     try:
-        client.create_producer("t")
+        consumer.receive()
     except pulsarx.ForkedError as error:
         os._exit(error.owner_pid == os.getppid() and str(error.owner_pid) in str(error))
     os._exit(0)

@@ -12,10 +12,12 @@ import os, sys, pulsarx
 client = pulsarx.Client(sys.argv[1])
 producer = client.create_producer("t")
 consumer = client.subscribe("t", "s")
+producer.send(b"x")
+message = consumer.receive()
 child = os.fork()
 if child == 0:
-    for call in (lambda: producer.send(b"x"), consumer.receive, lambda: client.subscribe("t", "u"),
-                 lambda: pulsarx.Client(sys.argv[1])):
+    for call in (consumer.receive, consumer.close, lambda: consumer.acknowledge(message),
+                 lambda: pulsarx.Client(sys.argv[1], exclusive=True)):
         try:
             call()
         except (pulsarx.ForkedError, pulsarx.FolderOwnedError) as error:
@@ -44,7 +46,7 @@ def test_the_message_names_the_parent(tmp_path: Path) -> None:
 
 TWICE = """
 import os, sys, pulsarx
-client = pulsarx.Client(sys.argv[1])
+client = pulsarx.Client("memory:")
 producer = client.create_producer("t")
 consumer = client.subscribe("t", "s")
 print(os.getpid(), flush=True)

@@ -55,8 +55,8 @@ def test_defaults_are_the_official_ones() -> None:
     client = make(ClientOptions)
     assert client.operation_timeout_seconds == 30
     assert client.clock is None
-    assert client.durability == "sync"
-    assert client.flush_interval_ms == 100
+    assert client.durability is None
+    assert client.flush_interval_ms is None
     assert client.broker_options is None
     assert client.read_only is False
     assert client.service_url.memory_name == ""

@@ -219,3 +219,16 @@ def test_a_second_client_of_a_folder_takes_over_its_options(tmp_path: Path):
 def test_nobody_need_agree_how_durable_memory_is(pulsar_url):
     with pulsarx.Client(pulsar_url, durability="os", flush_interval_ms=7) as client:
         client.create_producer("orders").send(b"one")
+
+
+@pytest.mark.parametrize("url", ["memory:looked-at", "folder"])
+def test_a_closed_client_is_said_to_be_closed(url: str, tmp_path: Path) -> None:
+    """It was InvalidConfiguration, about options that nobody had given."""
+    client = pulsarx.Client(url if ":" in url else tmp_path / url)
+    client.create_producer("orders").send(b"one")
+    client.close()
+    for look in (testing.messages, lambda *each: testing.dead_letters(*each, "s")):
+        with pytest.raises(pulsarx.AlreadyClosed):
+            look(client, "orders")
+    with pytest.raises(pulsarx.AlreadyClosed):
+        testing.unacknowledged(client, "orders", "s")

@@ -537,6 +537,33 @@ def test_messages_in_chunks_of_one_uuid_are_told_apart(open_client: OpenClient) 
     assert client.admin.topics.stats("t")["compaction"]["compacted_entries"] == 9  # of 12
 
 
+def test_of_too_many_messages_in_chunks_all_survive(open_client: OpenClient) -> None:
+    """They were followed without a bound, with uuids of any size."""
+    client = open_client(durability="os")
+    publish(client, [("k", b"first"), ("l", b"old"), ("l", b"new")])
+    writer = ChunkWriter(client, "t")
+    writer.chunk("a", 0, 2, b"a0", key="k")
+    long = "u" * 1000
+    writer.chunk(long, 0, 2, b"b0", key="m")
+    for number in range(10_000):
+        writer.chunk(f"x{number}", 0, 2, b"x", key="x")
+    writer.chunk("a", 1, 2, b"a1", key="k")
+    writer.chunk(long, 1, 2, b"b1", key="m")
+    writer.whole(f"{long}2", [b"c0", b"c1"])
+    writer.chunk(f"{long}3", 0, 2, b"d0", key="n")
+    writer.chunk(f"{long}3", 1, 2, b"d1", key="n")
+    compacted(client)
+    consumer = client.subscribe(
+        "t",
+        "s",
+        initial_position=pulsarx.InitialPosition.Earliest,
+        is_read_compacted=True,
+        max_pending_chunked_message=0,
+    )
+    found = [("k", b"first"), ("l", b"new"), ("k", b"a0a1"), ("m", b"b0b1"), ("n", b"d0d1")]
+    assert pairs_of(consumer.receive_many(100, 0)) == found
+
+
 def test_chunks_that_never_become_a_message_remove_none(open_client: OpenClient) -> None:
     """A last chunk behind a gap, or without a begin, counted as the last message of its key: the
     one before it was compacted away, and nothing came in its place."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from encryption_steps import (
     subscribe,
     write_keys,
 )
+from sleeping_thread import until_asleep
 from topic_reading import OpenClient, Told, drain, numbers, payloads, whole_topic
 
 import pulsarx
@@ -329,6 +332,56 @@ def test_a_private_key_is_tried_once_with_the_data_key_of_many_entries(
     assert steps == ["private", "unwrap"] * 2
 
 
+RECEIVE = {
+    "receive": lambda consumer: consumer.receive(60_000).data(),
+    "receive_many": lambda consumer: consumer.receive_many(5, 60_000)[0].data(),
+    "batch_receive": lambda consumer: consumer.batch_receive()[0].data(),
+    "receive_async": lambda consumer: consumer.receive_async().result(60).data(),
+    "receive_arrow": lambda consumer: (
+        consumer.receive_arrow(5, 60_000).to_arrow()["value"][0].as_py()
+    ),
+}
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize("kind", [ConsumerType.Exclusive, ConsumerType.Shared])
+@pytest.mark.parametrize("call", RECEIVE)
+def test_a_key_file_that_is_slow_holds_up_its_consumer_alone(
+    open_client: OpenClient,
+    keys: CryptoKeyReader,
+    tmp_path: Path,
+    call: str,
+    kind: ConsumerType,
+    chunked: bool,
+) -> None:
+    """It was read with the mutex of the subscription held: statistics, acknowledgements and other
+    consumers waited for a file of a network."""
+    client = open_client(broker_options=pulsarx.BrokerOptions(max_message_size=5000))
+    slow = tmp_path / "slow"
+    os.mkfifo(slow)
+    policy = pulsarx.ConsumerBatchReceivePolicy(1, 0, 60_000)
+    consumer = subscribe(
+        client, CryptoKeyReader("", str(slow)), consumer_type=kind, batch_receive_policy=policy
+    )
+    payload = bytes(9000 if chunked else 90)
+    with encrypting(client, keys, chunking_enabled=chunked) as producer:
+        producer.send(payload)
+    found: list[Any] = []
+    receiving = threading.Thread(target=lambda: found.append(RECEIVE[call](consumer)), daemon=True)
+    receiving.start()
+    until_asleep(receiving)
+    asked: list[Any] = []
+    asking = threading.Thread(
+        target=lambda: asked.append(client.admin.topics.stats("t")), daemon=True
+    )
+    asking.start()
+    asking.join(60)
+    assert asked and not found
+    slow.write_bytes(Path(keys.private_key_path).read_bytes())
+    receiving.join(60)
+    assert found == [payload]
+
+
 def test_a_private_key_is_loaded_once_for_the_many_keys_of_an_entry(
     client: pulsarx.Client, keys: CryptoKeyReader, steps: list[str]
 ) -> None:
@@ -467,10 +520,12 @@ def test_decrypting_that_is_interrupted_is_done_once_more(
     decrypt = PayloadDecryption.decrypt
     left = [raised(), raised()]
 
-    def interrupted(self: PayloadDecryption, metadata: bytes, payload: bytes) -> bytes:
+    def interrupted(
+        self: PayloadDecryption, metadata: bytes, payload: bytes, defers: bool = False
+    ) -> bytes:
         if left:
             raise left.pop()
-        return decrypt(self, metadata, payload)
+        return decrypt(self, metadata, payload, defers)
 
     monkeypatch.setattr(PayloadDecryption, "decrypt", interrupted)
     for call in (lambda: consumer.receive(0), lambda: consumer.receive_many(10, 0)):

@@ -68,6 +68,31 @@ def test_each_input_has_its_output(client: pulsarx.Client) -> None:
     assert backlog(client, "public/default/Exclamation") == 0
 
 
+def test_a_handler_of_its_log_may_ask_for_the_state_when_it_fails(client: pulsarx.Client) -> None:
+    """It waited for itself for ever: the error was logged with the lock held that guards the
+    state."""
+    found: list[object] = []
+
+    class Asking(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            found.append(runner.get_counter("count"))
+
+    runner = FunctionRunner(client, lambda text: text, inputs=["in"])
+    handler = Asking()
+    runner.start()
+    runner.logger.addHandler(handler)
+    try:
+        failing = threading.Thread(target=runner.fail, args=(LookupError("told"),), daemon=True)
+        failing.start()
+        failing.join(60)
+        assert not failing.is_alive()
+    finally:
+        runner.logger.removeHandler(handler)
+    with pytest.raises(LookupError, match="told"):
+        runner.stop()
+    assert len(found) == 1
+
+
 def test_an_output_names_its_input(client: pulsarx.Client) -> None:
     consumer, producer = outputs(client), client.create_producer("in")
     with FunctionRunner(client, Exclamation, inputs=["in"], output="out"):

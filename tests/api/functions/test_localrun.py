@@ -158,6 +158,16 @@ def test_what_cannot_be_imported_is_told(code: Path, folder: Path) -> None:
     assert "has no attribute 'Nothing'" in told
 
 
+@pytest.mark.standard
+def test_a_module_that_is_missing_makes_no_folder(tmp_path: Path) -> None:
+    """The folder was made, and its topics, before it was told."""
+    process = start(tmp_path / "new", "--classname", "nowhere.Thing")
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "No module named 'nowhere'" in told
+    assert not (tmp_path / "new").exists()
+
+
 ROOT = ["--root", "never-made"]
 
 

@@ -138,9 +138,12 @@ def test_what_holds_no_message_id_is_refused(row: Any, text: str):
         MessageId.from_row(row)
 
 
-def test_a_number_that_is_no_integer_is_no_message_id():
-    with pytest.raises(TypeError):
-        MessageId.from_row({"ledger_id": 1.0, "entry_id": 2, "partition": -1, "batch_index": 0})
+@pytest.mark.parametrize("value", [1.0, "1", None])
+def test_a_number_that_is_no_integer_is_named(value: Any):
+    """It was a TypeError that named neither the column nor the row."""
+    row = {"ledger_id": 1, "entry_id": value, "partition": -1, "batch_index": 0}
+    with pytest.raises(ValueError, match=f"its entry_id is {value!r}: .*'ledger_id': 1"):
+        MessageId.from_row(row)
 
 
 def test_columns_show_their_first_rows_escaped(rows: Any):

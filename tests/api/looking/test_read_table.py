@@ -241,6 +241,23 @@ def test_what_came_while_it_was_read_is_left_out(
 # Refused by name ----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("slow", [False, True])
+@pytest.mark.parametrize("depth", [100, 500])
+@pytest.mark.parametrize(("begin", "end"), [("[", "]"), ('{"b":', "}")])
+def test_a_message_that_is_nested_too_deep_is_named(
+    memory_client: pulsarx.Client, begin: str, end: str, depth: int, slow: bool
+):
+    """It ended in a RecursionError without the message."""
+    deep = f'{{"a":{begin * depth}{"1" if end == "}" else ""}{end * depth}}}'
+    large = '{"n":9007199254740993.0}' if slow else '{"n":1}'  # which pyarrow's reader would round
+    ids = publish(memory_client, "orders", large.encode(), deep.encode())
+    with pytest.raises(ValueError, match="nested deeper than 100") as caught:
+        memory_client.read_table("orders")
+    assert f"message {ids[1]} of" in str(caught.value)
+    publish(memory_client, "shallow", f'{{"a":{begin * 90}1{end * 90}}}'.encode())
+    assert memory_client.read_table("shallow").num_rows == 1
+
+
 @pytest.mark.parametrize(
     ("payload", "text"),
     [

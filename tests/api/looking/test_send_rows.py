@@ -355,3 +355,21 @@ def test_a_text_that_is_not_unicode_is_refused_by_the_number_of_its_row(
     """It raised TypeError: function takes exactly 5 arguments."""
     with pytest.raises(ValueError, match="row 1: 'utf-8' codec can't encode"):
         memory_client.send_rows("t", [{"a": "x"}, {"a": "\ud800"}])
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"key": "\ud800", "more": None},
+        {"key": "k", "more": {"\ud800": "v"}},
+        {"key": "k", "more": {"n": "\ud800"}},
+    ],
+)
+def test_a_key_that_is_not_unicode_is_refused_by_the_number_of_its_row(
+    memory_client: pulsarx.Client, row: dict[str, Any]
+) -> None:
+    """Keys and properties were refused without one."""
+    rows = [{"a": 1, "key": "é", "more": {"é": "é"}}, {"a": 2, **row}]
+    with pytest.raises(ValueError, match="row 1: 'utf-8' codec can't encode"):
+        memory_client.send_rows("t", rows, columns=["a"], key="key", properties="more")
+    assert memory_client.send_rows("t", rows[:1], columns=["a"], key="key", properties="more")

@@ -18,7 +18,8 @@ import stat
 import sys
 import threading
 
-from pulsarx.clock import Deadline
+from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx.clock import Deadline, ManualClock
 from pulsarx.errors import PulsarException, attributes_of, detail_of
 
 TYPE_CHECKING = False
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
 
 SOCKET_NAME = "control.sock"
+GUEST_PROTOCOL = 1  # how processes that share a folder talk; see remote/
 _REQUEST_MS = 10_000  # how long a request may take to arrive, and its answer to be taken
 _BACKLOG = 64
 _AT_ONCE_MAX = 8  # requests; others wait in the backlog
@@ -166,12 +168,13 @@ class ControlSocket:
         except (FrameError, OSError):
             pass  # the asking process is gone, or does not follow the protocol
         finally:
-            connection.close()
+            connection.close()  # nothing, where a guest has it
             with self._lock:
                 del self._asking[connection]
                 self._changed.notify_all()
 
     def _answer(self, connection: _socket.socket) -> None:
+        """Perform the one request of a connection, or take its process as a guest."""
         from pulsarx.broker.control.control_frame import frame_receive, frame_send
 
         with self._lock:
@@ -183,19 +186,65 @@ class ControlSocket:
         finally:
             with self._lock:
                 self._reading.discard(connection)
-        answer = self._perform(request)
+        is_guest = "connect" in request
+        answer = self._greet(request["connect"]) if is_guest else None
+        if answer is None or self._is_of_another(request):
+            answer, is_guest = self._perform(request), False
         try:
             frame_send(connection, answer, Deadline(_REQUEST_MS))
         except ValueError as error:
             told = {"error": "StorageError", "detail": f"the answer: {error}"}
             frame_send(connection, told, Deadline(_REQUEST_MS))
+        if is_guest and "error" not in answer:
+            self._broker.directory.share(True)
+            # By its name: it is above the broker.
+            control_plane.load("pulsarx.server.guest_service")
+            service = sys.modules["pulsarx.server.guest_service"]
+            service.take_guest(self._broker, connection.detach())
+
+    def _greet(self, asked: Any) -> dict[str, Any]:
+        """What another process is told that wants to use the folder through this one."""
+        broker = self._broker
+        protocol = asked.get("protocol") if isinstance(asked, dict) else None
+        if protocol != GUEST_PROTOCOL:
+            return {
+                "error": "FolderOwnedError",
+                "detail": f"{broker.name} is owned by process {os.getpid()}, whose version of "
+                f"PulsarX shares folders by protocol {GUEST_PROTOCOL}, not {protocol!r:.20}; use "
+                "one version in all processes",
+                "attributes": {"folder": broker.directory.path, "pid": os.getpid()},
+            }
+        if broker.exclusive_count:
+            return {
+                "error": "FolderOwnedError",
+                "detail": f"{broker.name} is owned by process {os.getpid()}, which opened it with "
+                "exclusive=True and shares it with nobody. Close it there, or open it with "
+                "read_only=True",
+                "attributes": {"folder": broker.directory.path, "pid": os.getpid()},
+            }
+        settings = broker.settings
+        return {
+            "result": {
+                "durability": settings.durability,
+                "flush_interval_ms": settings.flush_interval_ms,
+                "options": settings.options.as_dict(),
+                "manual_clock": isinstance(settings.clock, ManualClock),
+                "pid": os.getpid(),
+            }
+        }
+
+    def _is_of_another(self, request: dict[str, Any]) -> bool:
+        """Whether it was asked of an owner before this one, whose LOCK was read."""
+        directory = self._broker.directory
+        return bool(
+            request.get("folder") != directory.folder_id or request.get("epoch") != directory.epoch
+        )
 
     def _perform(self, request: dict[str, Any]) -> dict[str, Any]:
         from pulsarx.broker.verbs.table import perform
 
-        directory = self._broker.directory
-        if request.get("folder") != directory.folder_id or request.get("epoch") != directory.epoch:
-            return {"again": True}  # it read the LOCK of an owner before this one
+        if self._is_of_another(request):
+            return {"again": True}
         try:
             result = perform(self._broker, request.get("verb"), request.get("arguments"))
             return {"result": result}

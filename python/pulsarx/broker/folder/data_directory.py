@@ -20,6 +20,7 @@ from pulsarx.broker.folder.folder_marker import (
 )
 from pulsarx.broker.folder.owner_lock import (
     OwnerInfo,
+    owner_lock_left,
     owner_lock_query,
     owner_lock_release,
     owner_lock_take,
@@ -49,7 +50,7 @@ class DataDirectory:
 
     __slots__ = (
         "path", "read_only", "files", "folder_id", "format_version", "started_ms", "epoch",
-        "catalogue_path", "ends_path", "orphans_path",
+        "catalogue_path", "ends_path", "orphans_path", "is_shared",
         "_durable", "_control_socket", "_lock_descriptor", "_when_forgotten", "_closed", "_forked",
         "__weakref__",
     )  # fmt: skip
@@ -72,6 +73,8 @@ class DataDirectory:
         self._control_socket = ""
         self._lock_descriptor = -1
         self._when_forgotten: WhenForgotten | None = None
+        # Other processes used it through its owner, this one or the one before, and may come again.
+        self.is_shared = False
         self._closed = False
         self._forked = False
 
@@ -107,7 +110,7 @@ class DataDirectory:
         _make_folder(files, path)
         if marker_read(files, path) is None:
             _check_may_become_one(files, path)
-        descriptor = _take_ownership(path, now_ms, BRIEF_OWNER if brief else "")
+        descriptor, was_shared = _take_ownership(path, now_ms, BRIEF_OWNER if brief else "")
         try:
             _make_subdirectories(files, path)
             marker = marker_read(files, path)
@@ -128,6 +131,7 @@ class DataDirectory:
         opened._when_forgotten = WhenForgotten(control_plane.post, release)
         opened._control_socket = BRIEF_OWNER if brief else ""
         opened.started_ms = now_ms
+        opened.is_shared = was_shared
         _opened.add(opened)
         return opened
 
@@ -158,8 +162,19 @@ class DataDirectory:
         """Say in LOCK which epoch this owner has, and where it listens."""
         self.check_writable()
         self.epoch = epoch
-        socket = control_socket or self._control_socket
-        mine = OwnerInfo(os.getpid(), epoch, self.started_ms, socket)
+        self._control_socket = control_socket or self._control_socket
+        self._write_owner()
+
+    def share(self, is_shared: bool) -> None:
+        """Say in LOCK whether other processes use the folder through its owner: the next owner
+        gives them time to come."""
+        if is_shared != self.is_shared:
+            self.is_shared = is_shared
+            self._write_owner()
+
+    def _write_owner(self) -> None:
+        socket, shared = self._control_socket, self.is_shared
+        mine = OwnerInfo(os.getpid(), self.epoch, self.started_ms, socket, shared)
         try:
             owner_lock_write(self._lock_descriptor, mine)
         except OSError as error:
@@ -371,7 +386,9 @@ def _check_may_become_one(files: FileOperations, path: str) -> None:
         )
 
 
-def _take_ownership(path: str, now_ms: int, control_socket: str) -> int:
+def _take_ownership(path: str, now_ms: int, control_socket: str) -> tuple[int, bool]:
+    """The locked descriptor, and whether other processes used the folder through the owner
+    before."""
     lock_path = f"{path}/{LOCK_NAME}"
     try:
         descriptor = _take_lock(lock_path)
@@ -394,11 +411,12 @@ def _take_ownership(path: str, now_ms: int, control_socket: str) -> int:
             pid=owner.pid if owner is not None and owner.pid else None,
         )
     try:
-        owner_lock_write(descriptor, OwnerInfo(os.getpid(), 0, now_ms, control_socket))
+        shared = owner_lock_left(descriptor).shared
+        owner_lock_write(descriptor, OwnerInfo(os.getpid(), 0, now_ms, control_socket, shared))
     except OSError as error:
         owner_lock_release(descriptor)
         raise _refused(path, error) from error
-    return descriptor
+    return descriptor, shared
 
 
 def _take_lock(lock_path: str) -> int:

@@ -110,6 +110,9 @@ class MemoryDirectory:
         self.check_writable()
         self.epoch = epoch
 
+    def share(self, is_shared: bool) -> None:
+        """No other process can use it."""
+
     def ledger_path(self, ledger_id: int) -> str | None:
         return None
 

@@ -19,9 +19,12 @@ _TEXT_SIZE = 512
 class OwnerInfo:
     """The owner of a data directory, as it wrote itself into LOCK. Immutable by habit."""
 
-    __slots__ = ("pid", "epoch", "started_ms", "control_socket")
+    __slots__ = ("pid", "epoch", "started_ms", "control_socket", "shared")
 
-    def __init__(self, pid: int, epoch: int, started_ms: int, control_socket: str) -> None:
+    def __init__(
+        self, pid: int, epoch: int, started_ms: int, control_socket: str, shared: bool = False
+    ) -> None:
+        self.shared = shared  # other processes used the folder through it, or through one before
         self.pid = pid  # 0: the owner had not written it yet
         self.epoch = epoch  # 0: it has not committed its epoch yet
         self.started_ms = started_ms
@@ -54,8 +57,14 @@ def owner_lock_release(descriptor: int) -> None:
 def owner_lock_write(descriptor: int, owner: OwnerInfo) -> None:
     """Write the owner into LOCK. Not flushed: it says nothing once the owner is gone."""
     text = f"pid {owner.pid}\nepoch {owner.epoch}\nstarted_ms {owner.started_ms}\n"
-    data = f"{text}control_socket {owner.control_socket}\n".encode("utf-8", "surrogateescape")
+    text += f"control_socket {owner.control_socket}\n" + ("shared 1\n" if owner.shared else "")
+    data = text.encode("utf-8", "surrogateescape")
     os.pwrite(descriptor, data.ljust(_TEXT_SIZE), 0)
+
+
+def owner_lock_left(descriptor: int) -> OwnerInfo:
+    """What the owner before wrote, or zeros, for one that has just taken the lock."""
+    return _owner_of_text(os.pread(descriptor, 4 * _TEXT_SIZE, 0))
 
 
 def owner_lock_query(path: str) -> OwnerInfo | None:
@@ -84,5 +93,9 @@ def _owner_of_text(data: bytes) -> OwnerInfo:
         return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
 
     return OwnerInfo(
-        number("pid"), number("epoch"), number("started_ms"), found.get("control_socket", "")
+        number("pid"),
+        number("epoch"),
+        number("started_ms"),
+        found.get("control_socket", ""),
+        number("shared") == 1,
     )

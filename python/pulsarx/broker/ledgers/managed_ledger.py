@@ -84,6 +84,8 @@ class ManagedLedger(LedgerList):
         # ledgers() for the list of the catalogue it was made of, with the last one or without
         self._shown = _NOTHING_SHOWN
         self._held = NO_IDS  # why they are not trimmed was said
+        # What was published since this was opened, in ledgers that were trimmed since.
+        self._trimmed_messages = self._trimmed_size = 0
         self._closed = False
         self._deleted = False
         self.is_unloaded = False  # closed, and another object stands for the topic
@@ -95,6 +97,8 @@ class ManagedLedger(LedgerList):
         for ledger in super().ledgers():
             if ledger.state != "sealed":
                 self._recover(ledger)
+        # Whatever has a greater id came since this was opened.
+        self._opened_at = max(self.ledger_ids(), default=record.removed_ledger_id if record else 0)
 
     def ledgers(self) -> list[LedgerRecord]:
         listed = super().ledgers()
@@ -668,6 +672,7 @@ class ManagedLedger(LedgerList):
         place; returns the others."""
         there, aside = self._removable(ledger_ids)
         removed: list[int] = []
+        records = {each.ledger_id: each for each in self.ledgers()}
 
         def removal(state: CatalogueState) -> list[dict[str, Any]]:
             lowest, _ = state.leased_from(self.name, self.runtime.clock.now_ms())
@@ -680,12 +685,25 @@ class ManagedLedger(LedgerList):
             self.runtime.catalogue.commit(removal)
             for ledger_id in removed:
                 self._in_memory.pop(ledger_id, None)
+                if ledger_id > self._opened_at:
+                    self._trimmed_messages += records[ledger_id].message_count
+                    self._trimmed_size += max(records[ledger_id].size - HEADER_SIZE, 0)
         # Not under the lock: there may be thousands, and publishers must be able to roll over.
         for path in [aside[each] for each in removed if each in aside]:
             kept = self.runtime.directory.set_aside(path)
             logger().error("%s: %s cannot be read and is kept as %s", self.name, path, kept)
         self._unlink(*(each for each in removed if each not in aside))
         return removed
+
+    def published_since_opened(self) -> tuple[int, int]:
+        """Messages, and bytes of their entries."""
+        messages, size = self._trimmed_messages, self._trimmed_size
+        for ledger in reversed(self.ledgers()):
+            if ledger.ledger_id <= self._opened_at:
+                break
+            messages += self.published_counts(ledger)[1]
+            size += max(self.size_of(ledger) - HEADER_SIZE, 0)
+        return messages, size
 
     def _removable(self, ledger_ids: list[int]) -> tuple[list[int], dict[int, str]]:
         """Those in front of the first whose file is missing or another's, for which an operator may

@@ -47,6 +47,12 @@ class ReadOnlyLedger(LedgerList):
         self._recovered: dict[int, tuple[LedgerSpan, int, int]] = {}
         self._listen()
 
+    def listen_again(self) -> None:
+        """The folder has another owner, which publishes the ends of its own ledgers."""
+        self.broker.refresh()
+        self._recovered.clear()
+        self._listen()
+
     def _listen(self) -> None:
         """Let readers sleep on the slot of the ledger that is open now; without one they look again
         and again."""
@@ -134,7 +140,19 @@ class ReadOnlyLedger(LedgerList):
 
     def span_of(self, ledger_id: int) -> LedgerSpan | None:
         look = super().span_of
-        return self._despite_trimming(lambda: look(ledger_id))
+        found = self._despite_trimming(lambda: look(ledger_id))
+        if found is None and self.broker.refresh():  # its owner has just begun it
+            found = self._despite_trimming(lambda: look(ledger_id))
+        return found
+
+    def locate_for_acknowledgement(self, message_id: object) -> tuple[int, int, int]:
+        look = super().locate_for_acknowledgement
+        try:
+            return self._despite_trimming(lambda: look(message_id))
+        except errors.NotAllowedError:
+            if not self.broker.refresh():
+                raise
+        return self._despite_trimming(lambda: look(message_id))
 
     def position_of(self, message_id: MessageId, inclusive: bool) -> Position:
         self.broker.refresh()

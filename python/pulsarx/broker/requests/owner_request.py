@@ -208,7 +208,7 @@ def _ask_over_socket(
     try:
         connection.settimeout(deadline.remaining_seconds())
         with_address(directory.path, owner.control_socket, connection.connect)
-        _check_is_owner(directory, owner, connection)
+        check_is_owner(directory, owner, connection)
         request = {"folder": directory.folder_id, "epoch": owner.epoch, "verb": verb}
         frame_send(connection, {**request, "arguments": arguments}, deadline)
         asked = True
@@ -233,11 +233,11 @@ def _ask_over_socket(
             raise _Unanswered(f"its owner (pid {owner.pid}) was closing")
         raise _NotNow(f"its owner (pid {owner.pid}) is closing", owner.pid)
     if "error" in answer:
-        raise _rebuilt(str(answer["error"]), str(answer.get("detail")), answer.get("attributes"))
+        raise rebuilt(str(answer["error"]), str(answer.get("detail")), answer.get("attributes"))
     return answer.get("result")
 
 
-def _check_is_owner(directory: DataDirectory, owner: OwnerInfo, connection: _socket.socket) -> None:
+def check_is_owner(directory: DataDirectory, owner: OwnerInfo, connection: _socket.socket) -> None:
     """Refuse a listener that may not write LOCK: any user can take a name without a file."""
     if owner.control_socket.startswith("@"):
         expected = os.stat(f"{directory.path}/{LOCK_NAME}").st_uid
@@ -245,7 +245,7 @@ def _check_is_owner(directory: DataDirectory, owner: OwnerInfo, connection: _soc
             raise PermissionError(errno.EPERM, "another user listens there")
 
 
-def _rebuilt(name: str, detail: str, attributes: object) -> Exception:
+def rebuilt(name: str, detail: str, attributes: object) -> Exception:
     if name == "ValueError":
         return ValueError(detail)
     kind = getattr(errors, name, None)

@@ -78,6 +78,10 @@ class SchemaRegistry:
                 self._refresh()
         return None
 
+    def created_ms(self, topic: str, version: int) -> int:
+        """When a version, which there is, was registered."""
+        return self._records(parent_of(topic))[version].created_ms
+
     def version_of(self, topic: str, info: SchemaInfo) -> int | None:
         """The version that this schema has; None: none."""
         found = _same(self._live(parent_of(topic)), identity_of(info))

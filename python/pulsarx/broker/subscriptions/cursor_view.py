@@ -67,16 +67,21 @@ def _is_new(tracker: AckTracker) -> bool:
 
 def _read_cursor(folder: FolderView, record: SubscriptionRecord) -> AckTracker:
     prefix, identity = cursor_place(folder.directory, record.cursor_id)
+    listed: list[str] | None
+    listed, certain = folder.cursor_names(record.cursor_id)
     for attempt in range(GENERATIONS_MAX):
-        store = CursorStore(FileSystem(), prefix, identity, None, read_only=True)
+        store = CursorStore(FileSystem(), prefix, identity, listed, read_only=True)
         try:
             tracker = AckTracker(store)
         except (OSError, StorageError):
             if attempt == GENERATIONS_MAX - 1:
                 raise
+            listed, certain = None, True  # the store lists the folder
             continue
         if tracker.is_kept or tracker.damage:
             return tracker
         tracker.close()
-        return AckTracker(None)
+        if certain:
+            return AckTracker(None)
+        listed, certain = None, True
     raise AssertionError("unreachable")

@@ -73,4 +73,6 @@ class NonPersistentSubscription(Subscription):
             "oldest_backlog_message_age_seconds": -1,
         }
         found |= self.dispatcher.statistics()
+        found["msg_out_counter"] = self.core.given_messages
+        found["bytes_out_counter"] = self.core.given_size
         return found

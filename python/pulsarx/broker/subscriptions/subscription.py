@@ -447,6 +447,8 @@ class Subscription:
         now_ms = self.runtime.clock.now_ms()
         found |= backlog_extent(self.mark_delete(), self.topic.ledger, now_ms)
         found |= self.dispatcher.statistics()
+        found["msg_out_counter"] = self.core.given_messages
+        found["bytes_out_counter"] = self.core.given_size
         found["total_expired"], found["msg_rate_expired"] = self.core.expiry_statistics()
         found |= self.core.throttle_statistics()
         return found
@@ -526,7 +528,7 @@ def described(kind: tuple[Any, ...]) -> str:
     """A type of subscription in words."""
     if len(kind) == 1:
         return str(kind[0])
-    if kind[0] in SINGLE_ACTIVE:
+    if len(kind) == 2:
         return f"{kind[0]} with is_read_compacted"
     _, selector, out_of_order = kind
     mapping = SELECTOR_NAMES[selector]

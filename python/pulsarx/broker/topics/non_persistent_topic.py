@@ -117,7 +117,7 @@ class NonPersistentTopic:
         """It is never terminated, and has no backlog."""
         self.touch()
 
-    def publisher(self, send_timeout_ms: int = 0) -> EntryPublisher:
+    def publisher(self, send_timeout_ms: int = 0, name: str = "") -> EntryPublisher:
         """What a producer publishes with. No send waits, so none times out."""
         return NonPersistentPublisher(
             self._fan_out, self.runtime.completions, decompress, self.decompressed_size_max
@@ -280,6 +280,10 @@ class NonPersistentTopic:
         return self.runtime.clock.now_ms() - self.last_active_ms >= policy.seconds * 1000
 
     # Statistics -----------------------------------------------------------------------------------
+
+    def published_since_opened(self) -> tuple[int, int]:
+        """Messages, and bytes of their entries."""
+        return self._fan_out.message_count, self._fan_out.size
 
     @property
     def epoch(self) -> int | None:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from pulsarx.broker.schemas.registry import SchemaRegistry
 
 # Of a subscription, since its owner opened it: None beside the owner.
-_COUNTED_BY_OWNER = ("total_expired", "msg_rate_expired", *THROTTLE_EVENTS)
+_COUNTED_BY_OWNER = (
+    "total_expired", "msg_rate_expired", "msg_out_counter", "bytes_out_counter", *THROTTLE_EVENTS,
+)  # fmt: skip
 
 
 class ReadOnlyTopic:
@@ -60,6 +62,10 @@ class ReadOnlyTopic:
 
     def publisher_statistics(self) -> None:
         """None: only the owner knows."""
+
+    def published_since_opened(self) -> tuple[None, None]:
+        """Only the owner knows."""
+        return None, None
 
     def compaction_status(self) -> dict[str, str]:
         """Only the owner knows of a run: whether there is a result."""

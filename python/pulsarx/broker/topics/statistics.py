@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def topic_statistics(topic: TopicView) -> dict[str, Any]:
     """storage_size: bytes of the ledgers up to their published ends. backlog_size and
     oldest_backlog_message_age_seconds: the greatest of the durable subscriptions. A read-only topic
-    has no live counts: None there."""
+    has no live counts: None there. Counters count from when the topic was opened."""
     ledgers = []
     for ledger in topic.ledger.ledgers():
         entries, messages = topic.ledger.published_counts(ledger)
@@ -32,6 +32,7 @@ def topic_statistics(topic: TopicView) -> dict[str, Any]:
     durable = [each for each in subscriptions.values() if each["is_durable"]]
     record = topic.ledger.record()
     publishers = topic.publisher_statistics()
+    published = topic.published_since_opened()
     return {
         "topic": topic.name,
         "terminated": record is not None and record.terminated,
@@ -43,6 +44,8 @@ def topic_statistics(topic: TopicView) -> dict[str, Any]:
         "entries": sum(each["entries"] for each in ledgers),
         "messages": sum(each["messages"] for each in ledgers),
         "ledgers": ledgers,
+        "msg_in_counter": published[0],
+        "bytes_in_counter": published[1],
         "topic_epoch": topic.epoch,
         "deduplication_status": topic.deduplication_status,
         "compaction": compaction_statistics(topic.ledger, topic.compaction_failed_ms),
@@ -83,6 +86,8 @@ def partitioned_statistics(name: str, partitions: list[dict[str, Any]]) -> dict[
         ),
         "entries": sum(each["entries"] for each in partitions),
         "messages": sum(each["messages"] for each in partitions),
+        "msg_in_counter": _sum_known([each["msg_in_counter"] for each in partitions]),
+        "bytes_in_counter": _sum_known([each["bytes_in_counter"] for each in partitions]),
         "publishers": _publishers(partitions),
         "chunked_message_rate": _chunked_rate(_publishers(partitions)),
         "publish_rate_limited_times": _sum_known(

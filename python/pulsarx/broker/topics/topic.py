@@ -209,9 +209,9 @@ class Topic:
 
         self.runtime.catalogue.commit(operations)
 
-    def publisher(self, send_timeout_ms: int = 0) -> EntryPublisher:
-        """What a producer publishes with. send_timeout_ms: how long a message may wait for the
-        disk; 0 and less: for ever."""
+    def publisher(self, send_timeout_ms: int = 0, name: str = "") -> EntryPublisher:
+        """What the producer of a name publishes with. send_timeout_ms: how long a message may
+        wait for the disk; 0 and less: for ever."""
         from pulsarx._pycore.publish.entry_publisher import LedgerPublisher
 
         runtime = self.runtime
@@ -610,6 +610,10 @@ class Topic:
 
     def publisher_statistics(self) -> list[dict[str, Any]]:
         return self.producers.statistics()
+
+    def published_since_opened(self) -> tuple[int, int]:
+        """Messages, and bytes of their entries."""
+        return self.ledger.published_since_opened()
 
     @property
     def epoch(self) -> int | None:

@@ -19,6 +19,7 @@ from pulsarx.broker.catalogue.file import TEMPORARY_SUFFIX
 from pulsarx.broker.catalogue.state import LedgerRecord
 from pulsarx.broker.folder.directory_flush import flush_directories
 from pulsarx.broker.ledgers.managed_ledger import DAMAGED, ForeignLedger, look_at
+from pulsarx.broker.policies.permissions import forgetting
 from pulsarx.broker.topics.deduplication import snapshot_path
 
 TYPE_CHECKING = False
@@ -68,7 +69,9 @@ class TopicDeletion:
                 topic.ledger.begin_deletion()
             operations = self._operations(more)
             if operations:  # non-persistent topics without partitions are in no catalogue
-                self._runtime.catalogue.commit(operations)
+                self._runtime.catalogue.commit(
+                    lambda state: [*forgetting(state, self._names), *operations]
+                )
             deleted = True
         finally:
             for topic in reversed(held):

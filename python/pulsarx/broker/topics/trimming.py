@@ -71,6 +71,11 @@ class Trimming:
         with self._lock:
             if self._closed:
                 return []
+            spared_ms = self._runtime.trims_from_ms - self._runtime.clock.now_ms()
+            if spared_ms > 0:
+                if self._timer is None:
+                    self._timer = self._runtime.clock.call_after(spared_ms, self._due)
+                return []
             try:
                 policies = self._runtime.policies.of_topic(self._topic)
             except errors.TopicNotFound:
@@ -83,7 +88,7 @@ class Trimming:
             try:
                 held_from = min((each.mark_delete()[0] for each in subscriptions), default=1 << 63)
             except errors.AlreadyClosed:
-                return []  # one is just being deleted, after which there is another look
+                return []  # closing the topic was refused half way: its next owner looks again
             now_ms = self._runtime.clock.now_ms()
             leased_from, leased_ms = self._runtime.catalogue.state.leased_from(self._topic, now_ms)
             held_from = min(held_from, leased_from, self._compaction.held_from())

@@ -30,13 +30,14 @@ def get(folder: OpenFolder, topic: str, version: int) -> Arguments:
     found = folder.schemas.versions(name)
     for each in found[-1:] if version == -1 else found:
         if version in (-1, each.version()):
-            return _document(each)
+            return _document(folder, name, each)
     which = "no schema" if version == -1 else f"no version {version} of a schema"
     raise errors.TopicNotFound(f"{name} has {which}")
 
 
 def get_all(folder: OpenFolder, topic: str) -> list[Arguments]:
-    return [_document(each) for each in folder.schemas.versions(_existing(folder, topic))]
+    name = _existing(folder, topic)
+    return [_document(folder, name, each) for each in folder.schemas.versions(name)]
 
 
 def delete(broker: Broker, topic: str) -> None:
@@ -87,8 +88,11 @@ def _info(document: Arguments) -> SchemaInfo:
     return info
 
 
-def _document(info: SchemaInfo) -> Arguments:
-    return info.as_document() | {"version": info.version()}
+def _document(folder: OpenFolder, name: str, info: SchemaInfo) -> Arguments:
+    version = info.version()
+    assert version is not None
+    created_ms = folder.schemas.created_ms(name, version)
+    return info.as_document() | {"version": version, "created_ms": created_ms}
 
 
 # Policies -----------------------------------------------------------------------------------------

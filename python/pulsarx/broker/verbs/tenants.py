@@ -55,6 +55,7 @@ def update_tenant(
         return [changes.update_tenant(tenant, properties)]
 
     broker.catalogue.commit(operations)
+    broker.permissions_have_changed()
 
 
 def delete_tenant(broker: Broker, tenant: str, force: bool) -> None:

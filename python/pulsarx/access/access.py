@@ -1,0 +1,104 @@
+"""The one place that knows who a client is and what it may do: for connections of the binary
+protocol, and for requests over HTTP."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx.access.identity import Identity
+from pulsarx.broker.policies.permissions import CONSUME, PRODUCE, actions_of
+from pulsarx.topic_name import TopicName
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pulsarx.access.access_settings import AccessSettings
+    from pulsarx.broker.catalogue.catalogue import Catalogue
+    from pulsarx.clock import Clock
+
+
+class Access:
+    """Any thread may call but the main one, which runs no function of the broker."""
+
+    def __init__(self, settings: AccessSettings, catalogue: Catalogue, clock: Clock) -> None:
+        """InvalidConfiguration: a key or a file cannot be used. ImportError: a package is
+        missing; the text says which."""
+        from pulsarx.access.basic_users import BasicUsers
+        from pulsarx.access.tokens import TokenVerifier
+
+        self.methods = tuple(settings.methods)
+        self._catalogue = catalogue
+        self._clock = clock
+        self._superusers = settings.superuser_roles
+        self._by_certificate = settings.tls_authentication
+        users = settings.basic_auth_conf
+        self._tokens = TokenVerifier(settings) if settings.has_tokens else None
+        self._users = BasicUsers(users) if users is not None else None
+
+    # Who ------------------------------------------------------------------------------------------
+
+    def authenticate(self, method: str, data: bytes, certificate_name: str | None) -> Identity:
+        """method, data: as a CONNECT has them. certificate_name: of the client's certificate, which
+        was verified. AuthenticationError: it is not proved who it is."""
+        if method == "token" and self._tokens is not None:
+            try:
+                token = data.decode("ascii")
+            except UnicodeDecodeError:
+                raise errors.AuthenticationError("the token is no text") from None
+            return self._tokens.verify(token, self._clock.now_ms())
+        if method == "basic" and self._users is not None:
+            return self._users.verify(data)
+        if method == "tls" and self._by_certificate:
+            if not certificate_name:
+                raise errors.AuthenticationError("the client has no certificate with a name")
+            return Identity(certificate_name)
+        raise errors.AuthenticationError(f"authentication by {method or 'nothing'!r:.50}")
+
+    # What -----------------------------------------------------------------------------------------
+
+    def is_superuser(self, role: str) -> bool:
+        return role in self._superusers
+
+    def may_administer(self, role: str, tenant: str) -> bool:
+        """Whether a role may change what is in a tenant, and use its topics."""
+        if role in self._superusers:
+            return True
+        found = self._catalogue.state.tenants.get(tenant)
+        return found is not None and role in found.get("admin_roles", ())
+
+    def require_superuser(self, role: str, what: str) -> None:
+        if not self.is_superuser(role):
+            raise errors.AuthorizationError(f"role {role} may not {what}: superusers alone may")
+
+    def require_admin(self, role: str, tenant: str, what: str) -> None:
+        if not self.may_administer(role, tenant):
+            raise errors.AuthorizationError(
+                f"role {role} may not {what}: administrators of tenant {tenant} may"
+            )
+
+    def require_produce(self, role: str, topic: str) -> None:
+        self._require(role, topic, (PRODUCE,))
+
+    def require_consume(self, role: str, topic: str) -> None:
+        self._require(role, topic, (CONSUME,))
+
+    def require_lookup(self, role: str, topic: str) -> None:
+        """To find the topic and to see what it is like."""
+        self._require(role, topic, (PRODUCE, CONSUME))
+
+    def _require(self, role: str, topic: str, any_of: tuple[str, ...]) -> None:
+        name = TopicName.of(topic)
+        namespace = name.namespace_name
+        if self.may_administer(role, namespace.partition("/")[0]):
+            return
+        policies = self._catalogue.namespace_policies(namespace) or {}
+        for each in (None, str(name), name.partitioned_name):
+            if not actions_of(policies, role, each).isdisjoint(any_of):
+                return
+        raise errors.AuthorizationError(f"role {role} may not {' or '.join(any_of)} on {name}")
+
+    def require_in_namespace(self, role: str, namespace: str) -> None:
+        """To see which topics it has."""
+        if self.may_administer(role, namespace.partition("/")[0]):
+            return
+        policies = self._catalogue.namespace_policies(namespace) or {}
+        if not actions_of(policies, role, None):
+            raise errors.AuthorizationError(f"role {role} may not use namespace {namespace}")

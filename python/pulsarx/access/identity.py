@@ -1,0 +1,13 @@
+"""Who a client has proved to be."""
+
+from __future__ import annotations
+
+
+class Identity:
+    """A value. expires_ms: until when the proof holds; None: as long as the connection."""
+
+    __slots__ = ("expires_ms", "role")
+
+    def __init__(self, role: str, expires_ms: int | None = None) -> None:
+        self.role = role
+        self.expires_ms = expires_ms

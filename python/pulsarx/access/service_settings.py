@@ -1,0 +1,75 @@
+"""Where a service listens, and for whom."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pulsarx.access.access_settings import AccessSettings
+    from pulsarx.access.tls_settings import TlsSettings
+
+DEFAULT_PORT = 6650
+DEFAULT_PORT_TLS = 6651
+
+
+class ServiceSettings:
+    """A value. See serve."""
+
+    __slots__ = (
+        "access", "advertised_address", "allow_anonymous", "host", "port", "tls", "tls_port",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        host: str,
+        port: int | None,
+        *,
+        allow_anonymous: bool = False,
+        access: AccessSettings | None = None,
+        tls: TlsSettings | None = None,
+        tls_port: int | None = None,
+        advertised_address: str | None = None,
+    ) -> None:
+        """InvalidConfiguration: they do not fit together."""
+        if allow_anonymous and access is not None:
+            raise errors.InvalidConfiguration(
+                "clients prove who they are, or are anonymous: give either access or "
+                "allow_anonymous"
+            )
+        if tls is None and tls_port is not None:
+            raise errors.InvalidConfiguration(
+                f"tls_port {tls_port}: give tls, the certificate of the server and its key"
+            )
+        if port is None and tls is None:
+            raise errors.InvalidConfiguration("give a port, or tls, to listen to")
+        if access is not None and access.tls_authentication:
+            if tls is None or tls.trust_certs_file is None:
+                raise errors.InvalidConfiguration(
+                    "tls_authentication: give tls with trust_certs_file, which says who may sign "
+                    "the certificates of clients"
+                )
+        if advertised_address is not None and not _is_host(advertised_address):
+            raise errors.InvalidConfiguration(
+                f"advertised_address {advertised_address!r:.200}: give a host name or an address, "
+                "without a port"
+            )
+        self.host = host
+        self.port = port
+        self.allow_anonymous = allow_anonymous
+        self.access = access
+        self.tls = tls
+        self.tls_port = DEFAULT_PORT_TLS if tls is not None and tls_port is None else tls_port
+        self.advertised_address = advertised_address
+
+
+def _is_host(text: str) -> bool:
+    import ipaddress
+
+    if ":" in text:
+        try:
+            ipaddress.IPv6Address(text)
+            return True
+        except ValueError:
+            return False
+    return bool(text) and text.isascii() and all(each.isalnum() or each in "-._" for each in text)

@@ -1,0 +1,680 @@
+"""Asks for verbs by Pulsar's admin REST API: of `pulsarx serve`, or of any Pulsar."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import quote, quote_plus, urlencode, urljoin, urlsplit
+
+from pulsarx import errors
+from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx.admin.batch_payload import messages_of_batch
+from pulsarx.admin.http_proof import Proof
+from pulsarx.admin.policy_documents import DOCUMENTS, read_quota, shown_quota
+from pulsarx.message_id import MessageId
+from pulsarx.topic_name import TopicName
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pulsarx.options.authentication import Authentication
+
+    Json = dict[str, Any]
+
+SCHEMES = ("http", "https")
+TIMEOUT_SECONDS = 60.0
+ANSWER_MAX = 256 << 20  # bytes
+_REDIRECTS_MAX = 5  # from broker to broker
+_REASON_MAX = 500  # characters
+_ENTRIES_MAX = 1000  # that a peek looks at
+_INT64_MAX = 2**63 - 1
+_POLICIES = {each.name: each for each in DOCUMENTS}
+
+
+class Reply:
+    """A value."""
+
+    __slots__ = ("body", "headers")
+
+    def __init__(self, body: bytes, headers: Any) -> None:
+        self.body = body
+        self.headers = headers
+
+    def json(self) -> Any:
+        """UnknownError: it is none. None: there is nothing."""
+        if not self.body.strip():
+            return None
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            raise errors.UnknownError(f"the answer is no JSON: {self.body[:100]!r}") from None
+
+
+class HttpChannel:
+    """Any thread may call. Each request has a connection of its own."""
+
+    def __init__(
+        self,
+        url: str,
+        authentication: Authentication | None = None,
+        tls_trust_certs_file_path: str | None = None,
+    ) -> None:
+        """InvalidUrl: it is no URL of HTTP. OperationNotSupported: HTTP has no such
+        authentication. The rest as Admin.at."""
+        self._proof = Proof(authentication, tls_trust_certs_file_path)
+        try:
+            parts = urlsplit(url)
+            is_right = parts.scheme in SCHEMES and parts.hostname and parts.port != 0
+        except ValueError as error:
+            raise errors.InvalidUrl(f"{url!r}: {error}") from None
+        if not is_right:
+            raise errors.InvalidUrl(f"{url!r}: write http://host:port")
+        if parts.username or parts.path.strip("/") or parts.query or parts.fragment:
+            raise errors.InvalidUrl(f"{url!r}: write http://host:port, and nothing behind it")
+        self.url = f"{parts.scheme}://{parts.netloc}"
+
+    def perform(self, verb: str, arguments: dict[str, Any]) -> Any:
+        """OperationNotSupported: Pulsar's API has no such request. ConnectError, Timeout: nobody
+        answers. Else as the verb, as far as the answer tells it."""
+        return control_plane.perform(self._perform, (verb, arguments))
+
+    def _perform(self, verb: str, arguments: dict[str, Any]) -> Any:
+        act = _VERBS.get(verb)
+        if act is None:
+            raise errors.OperationNotSupported(f"{verb} of {self.url}: the admin API has no such")
+        return act(self, **arguments)
+
+    # Requests -------------------------------------------------------------------------------------
+
+    def ask(self, method: str, path: str, body: object = None, **query: object) -> Reply:
+        """path: behind /admin/v2. query: flags and texts; None, False: left out."""
+        given = {name: "true" if value is True else value for name, value in query.items() if value}
+        url = f"{self.url}/admin/v2{path}" + (f"?{urlencode(given)}" if given else "")
+        data = None if body is None else json.dumps(body).encode()
+        for _ in range(_REDIRECTS_MAX + 1):
+            status, headers, found = self._exchange(method, url, data)
+            if status not in (301, 302, 307, 308) or not headers.get("Location"):
+                break
+            url = urljoin(url, headers["Location"])
+        if status >= 300:
+            raise _error_of(status, found, f"{method} {path}")
+        return Reply(found, headers)
+
+    def _exchange(self, method: str, url: str, data: bytes | None) -> tuple[int, Any, bytes]:
+        import http.client
+
+        parts = urlsplit(url)
+        kind = (
+            http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        )
+        options: Json = {"timeout": TIMEOUT_SECONDS}
+        if parts.scheme == "https":
+            options["context"] = self._proof.context()
+        connection = kind(parts.netloc, **options)
+        place = f"{parts.path}?{parts.query}" if parts.query else parts.path
+        headers = {} if data is None else {"Content-Type": "application/json"}
+        # Another server, to which this one leads, is not told the secret.
+        if f"{parts.scheme}://{parts.netloc}" == self.url:
+            headers |= self._proof.headers()
+        try:
+            connection.request(method, place, data, headers)
+            answer = connection.getresponse()
+            found = answer.read(ANSWER_MAX + 1)
+            if len(found) > ANSWER_MAX:
+                raise errors.UnknownError(f"{method} {place}: more than {ANSWER_MAX} bytes came")
+            return answer.status, answer.headers, found
+        except TimeoutError:
+            raise errors.Timeout(
+                f"{method} {self.url}: no answer in {TIMEOUT_SECONDS:.0f} s"
+            ) from None
+        except (OSError, http.client.HTTPException) as error:
+            raise errors.ConnectError(
+                f"{method} {self.url}: {error or type(error).__name__}"
+            ) from None
+        finally:
+            connection.close()
+
+    def json(self, path: str, **query: object) -> Any:
+        """What a GET is answered."""
+        return self.ask("GET", path, **query).json()
+
+
+_KINDS: dict[int, type[errors.PulsarException]] = {
+    400: errors.InvalidConfiguration,
+    401: errors.AuthenticationError,
+    403: errors.AuthorizationError,
+    404: errors.TopicNotFound,
+    405: errors.OperationNotSupported,
+    503: errors.ServiceUnitNotReady,
+    504: errors.Timeout,
+}
+
+
+def _error_of(status: int, body: bytes, what: str) -> Exception:
+    try:
+        reason = json.loads(body)["reason"]
+    except (ValueError, LookupError, TypeError):
+        reason = ""
+    # Of a failure inside, Pulsar sends the stack after the message.
+    told = str(reason).replace("\r", "").partition("\n\nStacktrace")[0].strip()
+    _, mark, message = told.partition("Message: ")
+    told = (message if mark else told).strip()[:_REASON_MAX] or f"{what}: status {status}"
+    if status == 404 and "ubscription" in told:
+        return errors.SubscriptionNotFound(told)
+    kind = _KINDS.get(status)
+    if kind is None:
+        kind = errors.NotAllowedError if status < 500 else errors.UnknownError
+    return kind(told)
+
+
+# Names --------------------------------------------------------------------------------------------
+
+
+def _topic_path(topic: str) -> str:
+    name = TopicName.of(topic)
+    return f"/{name.domain}/{name.namespace_name}/{quote_plus(name.local_name)}"
+
+
+def _schema_path(topic: str) -> str:
+    name = TopicName.of(topic)
+    local = TopicName.of(name.partitioned_name).local_name
+    return f"/schemas/{name.namespace_name}/{quote_plus(local)}"
+
+
+def _subscription_path(topic: str, name: str) -> str:
+    # Twice, as Pulsar's own client: a broker decodes it twice.
+    return f"{_topic_path(topic)}/subscription/{quote(quote_plus(name), safe='')}"
+
+
+def _path_of(level: str, target: str) -> str:
+    return _topic_path(target) if level == "topic" else f"/namespaces/{_namespace(target)}"
+
+
+def _namespace(namespace: str) -> str:
+    return "/".join(quote_plus(part) for part in namespace.split("/"))
+
+
+def _shown_id(message_id: MessageId) -> Json:
+    if message_id in (MessageId.earliest, MessageId.latest):
+        end = -1 if message_id == MessageId.earliest else _INT64_MAX
+        return {"ledgerId": end, "entryId": end, "partitionIndex": -1}
+    found = {
+        "ledgerId": message_id.ledger_id(),
+        "entryId": message_id.entry_id(),
+        "partitionIndex": message_id.partition(),
+    }
+    if message_id.batch_index() >= 0:
+        found["batchIndex"] = message_id.batch_index()
+    return found
+
+
+def _id_text(found: Json) -> str:
+    entry = found["ledgerId"], found["entryId"]
+    made = MessageId(found.get("partitionIndex", -1), *entry, found.get("batchIndex", -1))
+    text: str = made.to_text()
+    return text
+
+
+# Tenants and namespaces ---------------------------------------------------------------------------
+
+
+def _get_tenant_info(channel: HttpChannel, tenant: str) -> Json:
+    found = channel.json(f"/tenants/{quote_plus(tenant)}")
+    return {
+        "admin_roles": list(found.get("adminRoles") or ()),
+        "allowed_clusters": list(found.get("allowedClusters") or ()),
+    }
+
+
+def _put_tenant(method: str) -> Callable[..., None]:
+    def put(
+        channel: HttpChannel, tenant: str, admin_roles: list[str], allowed_clusters: list[str]
+    ) -> None:
+        # Pulsar wants some: without a choice, all there are.
+        clusters = allowed_clusters or channel.json("/clusters")
+        info = {"adminRoles": admin_roles, "allowedClusters": clusters}
+        channel.ask(method, f"/tenants/{quote_plus(tenant)}", info)
+
+    return put
+
+
+def _delete_tenant(channel: HttpChannel, tenant: str, force: bool) -> None:
+    channel.ask("DELETE", f"/tenants/{quote_plus(tenant)}", force=force)
+
+
+def _create_namespace(channel: HttpChannel, namespace: str) -> None:
+    channel.ask("PUT", f"/namespaces/{_namespace(namespace)}")
+
+
+def _delete_namespace(channel: HttpChannel, namespace: str, force: bool) -> None:
+    channel.ask("DELETE", f"/namespaces/{_namespace(namespace)}", force=force)
+
+
+def _topics_of_namespace(channel: HttpChannel, namespace: str) -> list[str]:
+    return sorted(channel.json(f"/namespaces/{_namespace(namespace)}/topics", mode="ALL"))
+
+
+# Policies -----------------------------------------------------------------------------------------
+
+
+def _set_policy(level: str) -> Callable[..., None]:
+    def put(channel: HttpChannel, policy: Json, **target: str) -> None:
+        [(name, value)] = policy.items()
+        path = _path_of(level, target[level])
+        if name.startswith("backlog_quota_"):
+            kind = name.removeprefix("backlog_quota_")
+            if value is None:
+                channel.ask("DELETE", f"{path}/backlogQuota", backlogQuotaType=kind)
+            else:
+                quota = shown_quota(value)
+                channel.ask("POST", f"{path}/backlogQuota", quota, backlogQuotaType=kind)
+            return
+        found = _POLICIES[name]
+        last = found.paths[level]
+        if last is None:
+            raise errors.OperationNotSupported(f"{name} of a {level}: the admin API has none")
+        if value is None:
+            channel.ask("DELETE", f"{path}/{last}")
+        elif level == "topic" and found.query is not None:
+            # As text: 0 is a value.
+            channel.ask(found.setting[level], f"{path}/{last}", **{found.query: str(value)})
+        else:
+            channel.ask(found.setting[level], f"{path}/{last}", found.shown(value))
+
+    return put
+
+
+def _get_policy(level: str) -> Callable[..., Any]:
+    def get(channel: HttpChannel, name: str, **target: str) -> Any:
+        path = _path_of(level, target[level])
+        if name.startswith("backlog_quota_"):
+            found = channel.json(f"{path}/backlogQuotaMap") or {}
+            quota = found.get(name.removeprefix("backlog_quota_"))
+            return None if quota is None else read_quota(quota)
+        policy = _POLICIES[name]
+        last = policy.paths[level]
+        if last is None:
+            raise errors.OperationNotSupported(f"{name} of a {level}: the admin API has none")
+        value = channel.json(f"{path}/{last}")
+        return None if value is None or value == [] else policy.read(value)
+
+    return get
+
+
+def _deduplication(level: str) -> dict[str, Callable[..., Any]]:
+    put, get = _set_policy(level), _get_policy(level)
+
+    def enable(channel: HttpChannel, enabled: bool, **target: str) -> None:
+        put(channel, {"deduplication": enabled}, **target)
+
+    def disable(channel: HttpChannel, **target: str) -> None:
+        put(channel, {"deduplication": None}, **target)
+
+    def look(channel: HttpChannel, **target: str) -> Any:
+        return get(channel, "deduplication", **target)
+
+    return {
+        f"{level}s.set_deduplication": enable,
+        f"{level}s.get_deduplication": look,
+        f"{level}s.remove_deduplication": disable,
+    }
+
+
+# Topics -------------------------------------------------------------------------------------------
+
+
+def _get_list(
+    channel: HttpChannel, namespace: str, include_system_topic: bool, domain: str
+) -> list[str]:
+    found: list[str] = []
+    for each in ("persistent", "non-persistent"):
+        if domain in ("any", each):
+            path = f"/{each}/{_namespace(namespace)}"
+            found += channel.json(path, includeSystemTopic=include_system_topic)
+    return sorted(set(found))
+
+
+def _get_partitioned(channel: HttpChannel, namespace: str) -> list[str]:
+    found: list[str] = []
+    for each in ("persistent", "non-persistent"):
+        found += channel.json(f"/{each}/{_namespace(namespace)}/partitioned")
+    return sorted(set(found))
+
+
+def _do(method: str, last: str) -> Callable[..., None]:
+    """What wants the topic alone and answers nothing."""
+
+    def do(channel: HttpChannel, topic: str) -> None:
+        channel.ask(method, _topic_path(topic) + last)
+
+    return do
+
+
+def _put_partitions(method: str) -> Callable[..., None]:
+    def put(channel: HttpChannel, topic: str, partitions: int) -> None:
+        channel.ask(method, f"{_topic_path(topic)}/partitions", partitions)
+
+    return put
+
+
+def _delete_topic(last: str) -> Callable[..., None]:
+    def delete(channel: HttpChannel, topic: str, force: bool) -> None:
+        channel.ask("DELETE", _topic_path(topic) + last, force=force)
+
+    return delete
+
+
+def _partitions(channel: HttpChannel, topic: str) -> Json:
+    return {"partitions": channel.json(f"{_topic_path(topic)}/partitions")["partitions"]}
+
+
+def _terminate(channel: HttpChannel, topic: str) -> str:
+    return _id_text(channel.ask("POST", f"{_topic_path(topic)}/terminate").json())
+
+
+def _last_message_id(channel: HttpChannel, topic: str) -> str:
+    return _id_text(channel.json(f"{_topic_path(topic)}/lastMessageId"))
+
+
+def _backlog_size(channel: HttpChannel, topic: str, message_id: str) -> int:
+    place = _shown_id(MessageId.from_text(message_id))
+    found: int = channel.ask("PUT", f"{_topic_path(topic)}/backlogSize", place).json()
+    return found
+
+
+def _compaction_status(channel: HttpChannel, topic: str) -> Json:
+    found = channel.json(f"{_topic_path(topic)}/compaction")
+    return {"status": found["status"], "last_error": found.get("lastError") or ""}
+
+
+def _stats(channel: HttpChannel, topic: str) -> Json:
+    found = channel.json(f"{_topic_path(topic)}/stats", subscriptionBacklogSize=True)
+    return _statistics(str(TopicName.of(topic)), found)
+
+
+def _partitioned_stats(channel: HttpChannel, topic: str) -> Json:
+    path = f"{_topic_path(topic)}/partitioned-stats"
+    found = channel.json(path, perPartition=True, subscriptionBacklogSize=True)
+    partitions = found.pop("partitions", None) or {}
+    return _statistics(str(TopicName.of(topic)), found) | {
+        "partitions": {name: _statistics(name, each) for name, each in partitions.items()}
+    }
+
+
+def _statistics(topic: str, found: Json) -> Json:
+    """Under our names, which are Pulsar's in snake_case. How many messages it holds the API does
+    not tell."""
+    subscriptions = found.pop("subscriptions", None) or {}
+    shown = _snake(found)
+    return {
+        "topic": topic,
+        "messages": None,
+        **shown,
+        "subscriptions": {name: _snake(each) for name, each in subscriptions.items()},
+    }
+
+
+def _snake(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_snake_name(name): _snake(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_snake(each) for each in value]
+    return value
+
+
+def _snake_name(name: str) -> str:
+    return "".join(f"_{each.lower()}" if each.isupper() else each for each in name).lstrip("_")
+
+
+# Subscriptions ------------------------------------------------------------------------------------
+
+
+def _create_subscription(channel: HttpChannel, topic: str, name: str, position: Json) -> None:
+    if "message_id" not in position:
+        raise errors.OperationNotSupported("a subscription that begins at a time, over HTTP")
+    place = _shown_id(MessageId.from_text(position["message_id"]))
+    channel.ask("PUT", _subscription_path(topic, name), place)
+
+
+def _delete_subscription(channel: HttpChannel, topic: str, name: str, force: bool) -> None:
+    channel.ask("DELETE", _subscription_path(topic, name), force=force)
+
+
+def _subscriptions(channel: HttpChannel, topic: str) -> list[str]:
+    return sorted(channel.json(f"{_topic_path(topic)}/subscriptions"))
+
+
+def _reset_cursor(channel: HttpChannel, topic: str, name: str, position: Json) -> None:
+    path = f"{_subscription_path(topic, name)}/resetcursor"
+    if "publish_time_ms" in position:
+        channel.ask("POST", f"{path}/{position['publish_time_ms']}")
+    else:
+        channel.ask("POST", path, _shown_id(MessageId.from_text(position["message_id"])))
+
+
+def _skip_all(channel: HttpChannel, topic: str, name: str) -> None:
+    channel.ask("POST", f"{_subscription_path(topic, name)}/skip_all")
+
+
+def _skip(channel: HttpChannel, topic: str, name: str, count: int) -> None:
+    channel.ask("POST", f"{_subscription_path(topic, name)}/skip/{count}")
+
+
+def _expire(channel: HttpChannel, topic: str, name: str, seconds: int) -> None:
+    channel.ask("POST", f"{_subscription_path(topic, name)}/expireMessages/{seconds}")
+
+
+def _peek(channel: HttpChannel, topic: str, name: str, count: int) -> list[Json]:
+    found: list[Json] = []
+    for number in range(1, min(count, _ENTRIES_MAX) + 1):
+        path = f"{_subscription_path(topic, name)}/position/{number}"
+        try:
+            reply = channel.ask("GET", path)
+        except errors.TopicNotFound:
+            if number == 1:
+                # There is no message; or no topic, which this says.
+                channel.json(f"{_topic_path(topic)}/subscriptions")
+            break
+        found += _messages(topic, reply)
+        if len(found) >= count:
+            break
+    return found[:count]
+
+
+def _messages(topic: str, reply: Reply) -> list[Json]:
+    """The messages of an entry, as the verb describes them."""
+    from base64 import b64encode
+
+    headers = reply.headers
+    partition = TopicName.of(topic).partition_index
+    ledger_id, entry_id, *batch = headers.get("X-Pulsar-Message-ID", "-1:-1").split(":")
+    place = f"{ledger_id}:{entry_id}:{partition}"
+    common = {
+        "publish_timestamp": _milliseconds(headers.get("X-Pulsar-publish-time")),
+        "producer_name": headers.get("X-Pulsar-producer-name") or "",
+    }
+    if headers.get("X-Pulsar-num-batch-message") is not None:
+        return [
+            {"message_id": f"{place}:{index}", **common, **each}
+            for index, each in enumerate(messages_of_batch(reply.body))
+        ]
+    null = headers.get("X-Pulsar-null-value") == "true"
+    return [
+        {
+            "message_id": ":".join([place, *batch]),
+            **common,
+            "data": None if null else b64encode(reply.body).decode(),
+            "properties": _properties(headers),
+            "partition_key": headers.get("X-Pulsar-partition-key") or "",
+            "ordering_key": "",
+            "event_timestamp": _milliseconds(headers.get("X-Pulsar-event-time")),
+        }
+    ]
+
+
+def _properties(headers: Any) -> dict[str, str]:
+    """Brokers before 2.9 have a header for each."""
+    whole = headers.get("X-Pulsar-PROPERTY")
+    try:
+        found = json.loads(whole) if whole else {}
+    except ValueError:
+        found = {}
+    prefix = "x-pulsar-property-"
+    for name, value in headers.items():
+        if name.lower().startswith(prefix):
+            found[name[len(prefix) :]] = value
+    return {str(name): str(value) for name, value in found.items()}
+
+
+def _milliseconds(text: str | None) -> int:
+    """Of a time as Pulsar writes it; 0: there is none."""
+    from datetime import UTC, datetime, timedelta
+
+    if not text:
+        return 0
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return int(text) if text.isdecimal() else 0
+    if found.tzinfo is None:
+        found = found.replace(tzinfo=UTC)
+    return (found - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+
+
+# Schemas ------------------------------------------------------------------------------------------
+
+
+def _payload(schema: Json) -> Json:
+    return {
+        "type": schema["type"],
+        "schema": schema["schema"],
+        "properties": schema.get("properties", {}),
+    }
+
+
+def _schema_document(topic: str, found: Json) -> Json:
+    return {
+        "version": found["version"],
+        "type": found["type"],
+        "name": TopicName.of(TopicName.of(topic).partitioned_name).local_name,
+        "schema": found.get("data") or "",
+        "properties": found.get("properties") or {},
+    }
+
+
+def _create_schema(channel: HttpChannel, topic: str, schema: Json) -> Json:
+    found = channel.ask("POST", f"{_schema_path(topic)}/schema", _payload(schema)).json()
+    version = (found or {}).get("version", -1)
+    return {"version": version.get("version", -1) if isinstance(version, dict) else version}
+
+
+def _get_schema(channel: HttpChannel, topic: str, version: int) -> Json:
+    path = f"{_schema_path(topic)}/schema"
+    return _schema_document(topic, channel.json(path if version < 0 else f"{path}/{version}"))
+
+
+def _get_all_schemas(channel: HttpChannel, topic: str) -> list[Json]:
+    found = channel.json(f"{_schema_path(topic)}/schemas")["getSchemaResponses"]
+    return [_schema_document(topic, each) for each in found]
+
+
+def _delete_schema(channel: HttpChannel, topic: str) -> None:
+    channel.ask("DELETE", f"{_schema_path(topic)}/schema")
+
+
+def _test_compatibility(channel: HttpChannel, topic: str, schema: Json) -> Json:
+    found = channel.ask("POST", f"{_schema_path(topic)}/compatibility", _payload(schema)).json()
+    return {
+        "compatibility": found["compatibility"],
+        "schema_compatibility_strategy": found["schemaCompatibilityStrategy"],
+        "reason": "",
+    }
+
+
+def _version_of_schema(channel: HttpChannel, topic: str, schema: Json) -> Json:
+    found = channel.ask("POST", f"{_schema_path(topic)}/version", _payload(schema)).json()
+    return {"version": found["version"]}
+
+
+def _permissions(level: str) -> Json:
+    def grant(channel: HttpChannel, role: str, actions: list[str], **target: str) -> None:
+        path = f"{_path_of(level, target[level])}/permissions/{quote_plus(role)}"
+        channel.ask("POST", path, actions)
+
+    def revoke(channel: HttpChannel, role: str, **target: str) -> None:
+        path = f"{_path_of(level, target[level])}/permissions/{quote_plus(role)}"
+        channel.ask("DELETE", path)
+
+    def get(channel: HttpChannel, **target: str) -> Json:
+        found = channel.json(f"{_path_of(level, target[level])}/permissions")
+        return {role: sorted(actions) for role, actions in sorted(found.items())}
+
+    return {
+        f"{level}s.grant_permission": grant,
+        f"{level}s.revoke_permissions": revoke,
+        f"{level}s.get_permissions": get,
+    }
+
+
+# By the names of the verbs, with their arguments.
+_VERBS: dict[str, Callable[..., Any]] = {
+    "brokers.healthcheck": lambda channel: channel.ask("GET", "/brokers/health") and None,
+    "tenants.get_tenants": lambda channel: sorted(channel.json("/tenants")),
+    "tenants.get_tenant_info": _get_tenant_info,
+    "tenants.create_tenant": _put_tenant("PUT"),
+    "tenants.update_tenant": _put_tenant("POST"),
+    "tenants.delete_tenant": _delete_tenant,
+    "namespaces.create_namespace": _create_namespace,
+    "namespaces.delete_namespace": _delete_namespace,
+    "namespaces.get_namespaces": lambda channel, tenant: sorted(
+        channel.json(f"/namespaces/{quote_plus(tenant)}")
+    ),
+    "namespaces.get_topics": _topics_of_namespace,
+    "namespaces.get_policies": lambda channel, namespace: channel.json(
+        f"/namespaces/{_namespace(namespace)}"
+    ),
+    "namespaces.set_policy": _set_policy("namespace"),
+    "namespaces.get_policy": _get_policy("namespace"),
+    **_permissions("namespace"),
+    **_permissions("topic"),
+    "topics.set_policy": _set_policy("topic"),
+    "topics.get_policy": _get_policy("topic"),
+    **_deduplication("namespace"),
+    **_deduplication("topic"),
+    "schemas.set_namespace_policy": _set_policy("namespace"),
+    "schemas.get_namespace_policy": _get_policy("namespace"),
+    "schemas.set_topic_policy": _set_policy("topic"),
+    "schemas.get_topic_policy": _get_policy("topic"),
+    "topics.get_list": _get_list,
+    "topics.get_partitioned_topic_list": _get_partitioned,
+    "topics.create_non_partitioned_topic": _do("PUT", ""),
+    "topics.create_partitioned_topic": _put_partitions("PUT"),
+    "topics.update_partitioned_topic": _put_partitions("POST"),
+    "topics.get_partitioned_topic_metadata": _partitions,
+    "topics.delete": _delete_topic(""),
+    "topics.delete_partitioned_topic": _delete_topic("/partitions"),
+    "topics.terminate": _terminate,
+    "topics.truncate": _do("DELETE", "/truncate"),
+    "topics.unload": _do("PUT", "/unload"),
+    "topics.trigger_compaction": _do("PUT", "/compaction"),
+    "topics.compaction_status": _compaction_status,
+    "topics.get_last_message_id": _last_message_id,
+    "topics.get_backlog_size": _backlog_size,
+    "topics.stats": _stats,
+    "topics.partitioned_stats": _partitioned_stats,
+    "topics.create_subscription": _create_subscription,
+    "topics.delete_subscription": _delete_subscription,
+    "topics.get_subscriptions": _subscriptions,
+    "topics.reset_cursor": _reset_cursor,
+    "topics.skip_all_messages": _skip_all,
+    "topics.skip_messages": _skip,
+    "topics.expire_messages": _expire,
+    "topics.peek_messages": _peek,
+    "schemas.create_schema": _create_schema,
+    "schemas.get_schema_info": _get_schema,
+    "schemas.get_all_schemas": _get_all_schemas,
+    "schemas.delete_schema": _delete_schema,
+    "schemas.test_compatibility": _test_compatibility,
+    "schemas.get_version_by_schema": _version_of_schema,
+}

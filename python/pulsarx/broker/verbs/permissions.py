@@ -1,0 +1,95 @@
+"""Verbs about what roles may do, on the topics of a namespace or on one."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx.broker.catalogue import changes
+from pulsarx.broker.policies.permissions import (
+    PERMISSIONS,
+    changed,
+    checked_actions,
+    checked_role,
+    roles_of,
+)
+from pulsarx.broker.verbs.verb import Verb
+from pulsarx.topic_name import TopicName
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.broker.broker import Broker
+    from pulsarx.broker.catalogue.operations import Operation
+    from pulsarx.broker.catalogue.state import CatalogueState
+    from pulsarx.broker.faces import OpenFolder
+
+
+def grant_on_namespace(broker: Broker, namespace: str, role: str, actions: list[Any]) -> None:
+    """Replaces what the role had there."""
+    _change(broker, namespace, None, checked_role(role), checked_actions(actions))
+
+
+def revoke_on_namespace(broker: Broker, namespace: str, role: str) -> None:
+    _change(broker, namespace, None, role, None)
+
+
+def get_on_namespace(folder: OpenFolder, namespace: str) -> dict[str, list[str]]:
+    folder.refresh()
+    return roles_of(_policies(folder.catalogue.state, namespace), None)
+
+
+def grant_on_topic(broker: Broker, topic: str, role: str, actions: list[Any]) -> None:
+    """The topic need not be there yet."""
+    name = TopicName.of(topic)
+    role, checked = checked_role(role), checked_actions(actions)
+    _change(broker, name.namespace_name, str(name), role, checked)
+
+
+def revoke_on_topic(broker: Broker, topic: str, role: str) -> None:
+    """NotAllowedError: it was granted nothing on the topic itself."""
+    name = TopicName.of(topic)
+    _change(broker, name.namespace_name, str(name), role, None)
+
+
+def get_on_topic(folder: OpenFolder, topic: str) -> dict[str, list[str]]:
+    """With what was granted on its namespace."""
+    folder.refresh()
+    name = TopicName.of(topic)
+    return roles_of(_policies(folder.catalogue.state, name.namespace_name), str(name))
+
+
+def _policies(state: CatalogueState, namespace: str) -> dict[str, Any]:
+    found = state.namespaces.get(namespace)
+    if found is None:
+        raise errors.TopicNotFound(f"there is no namespace {namespace}")
+    return found
+
+
+def _change(
+    broker: Broker, namespace: str, topic: str | None, role: str, actions: list[str] | None
+) -> None:
+    def operations(state: CatalogueState) -> list[Operation]:
+        policies = _policies(state, namespace)
+        if topic is not None and actions is None:
+            granted = policies.get(PERMISSIONS, {}).get("topics", {}).get(topic, {})
+            if role not in granted:
+                raise errors.NotAllowedError(
+                    f"revoke permissions of role {role} on {topic}: it has none on the topic itself"
+                )
+        value = changed(policies, role, topic, actions)
+        return [changes.set_namespace_policy(namespace, PERMISSIONS, value)]
+
+    broker.catalogue.commit(operations)
+    broker.permissions_have_changed()
+
+
+_ON_NAMESPACE = {"namespace": str, "role": str}
+_ON_TOPIC = {"topic": str, "role": str}
+VERBS = {
+    "namespaces.grant_permission": Verb(grant_on_namespace, {**_ON_NAMESPACE, "actions": list}),
+    "namespaces.revoke_permissions": Verb(revoke_on_namespace, _ON_NAMESPACE),
+    "namespaces.get_permissions": Verb(get_on_namespace, {"namespace": str}, reads=True),
+    "topics.grant_permission": Verb(grant_on_topic, {**_ON_TOPIC, "actions": list}),
+    "topics.revoke_permissions": Verb(revoke_on_topic, _ON_TOPIC),
+    "topics.get_permissions": Verb(get_on_topic, {"topic": str}, reads=True),
+}

@@ -1,0 +1,35 @@
+"""`pulsarx check`: reads all of a folder, and tells what is damaged."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from pulsarx.cli.command import command, folder_argument
+from pulsarx.cli.exit_status import DAMAGED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pulsarx.cli.folder import Folder
+
+
+@command("pulsarx check")
+@folder_argument
+def check(folder: Folder) -> None:
+    """Read every ledger, cursor and commit of the folder, and tell what is damaged.
+
+    Also while it is used, by whatever process; nothing is changed. Prints each damaged place, and
+    then what the folder holds. The exit status is 3 where there is damage, and 1 where the folder
+    cannot be read.
+    """
+    from pulsarx.backups import check as checked
+
+    with folder.output.bar("Checking") as told:
+        found = checked(folder.path, progress=told)
+    damage = [asdict(each) for each in found.damage]
+    if damage:
+        folder.output.rows(("what", "messages", "text"), damage)
+    folder.output.record({**asdict(found), "damage": len(damage)})
+    if damage:
+        raise click.exceptions.Exit(DAMAGED)

@@ -1,0 +1,463 @@
+"""A folder that another process owns, opened beside it: entries are read from its files, and all
+else is asked of the owner over one connection. What `Client(folder)` opens in a second process.
+
+state        holds                                        left by
+CONNECTED    a connection to the owner                    the owner's end, close
+LOST         nothing: processes race for the folder       the next owner, be it this process; close
+CLOSED       nothing                                      -
+
+When the owner leaves or dies, the first guest that gets the lock of the folder opens a broker in
+its own process, and stays a guest of that one: so nothing that its users hold has to change.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from functools import partial
+
+from pulsarx import errors
+from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.job_queue import JobQueue
+from pulsarx._pycore.ground.weak_list import WeakList
+from pulsarx._pycore.publish.completion_queue import CompletionQueue
+from pulsarx.broker import registry
+from pulsarx.broker.folder.data_directory import BRIEF_OWNER
+from pulsarx.broker.policies.policy_store import PolicyStore
+from pulsarx.broker.read_only_broker import ReadOnlyBroker
+from pulsarx.broker.runtime import DURABILITIES, BrokerSettings
+from pulsarx.broker_options import BrokerOptions
+from pulsarx.clock import Deadline, system_clock
+from pulsarx.closing import attempt
+from pulsarx.enumerations import Result, result_of
+from pulsarx.randomness import Randomness
+from pulsarx.remote.guest_connection import GuestConnection, NoOwner, greet_owner
+from pulsarx.remote.guest_partitions import GuestPartitions
+from pulsarx.remote.guest_schemas import GuestSchemas
+from pulsarx.remote.guest_topic import GuestTopic
+from pulsarx.remote.guest_topics import GuestTopics
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import _socket
+    from collections.abc import Callable
+    from typing import Any
+
+    from pulsarx.broker.broker import Broker
+    from pulsarx.broker.catalogue.state import TopicRecord
+    from pulsarx.topic_name import TopicName
+
+    Values = dict[str, Any]
+
+_WAIT_FIRST_SECONDS = 0.002
+_WAIT_MAX_SECONDS = 0.05
+_COURTESY_MS = 5000  # how long one that should not own the folder lets others do it
+_LOOKS_MAX = 100  # at a topic that comes and goes
+
+
+class _NotTakenOver(Exception):
+    """This process could not open the folder. Never leaves this module."""
+
+
+class GuestBroker(ReadOnlyBroker):
+    """Any thread may call but the main one. All clients of a folder in this process share it."""
+
+    read_only = False
+    _opened_how = ""
+
+    def __init__(
+        self, folder: str, key: str, settings: BrokerSettings, timeout_seconds: int, may_own: bool
+    ) -> None:
+        """settings: what the client asks for. timeout_seconds: how long the owner may take to
+        answer. may_own: whether this process takes the folder over before others have had time to.
+
+        NoOwner: there is none to be connected to. InvalidConfiguration: it has other settings.
+        """
+        super().__init__(folder)
+        self.key = key
+        self.name = folder
+        self.timeout_seconds = timeout_seconds
+        self.reference_count = 0
+        self.may_own = may_own
+        self.process = os.getpid()
+        try:
+            deadline = Deadline(timeout_seconds * 1000)
+            socket, told, pid = self._greet(deadline)
+            try:
+                self.settings = _agreed(folder, settings, told)
+            except BaseException:
+                socket.close()
+                raise
+        except BaseException:
+            super().close()
+            raise
+        self.clock = system_clock()
+        self.randomness = Randomness()
+        self.options = self.settings.options
+        self.durability_code = DURABILITIES[self.settings.durability]
+        self.decompressed_size_max = max(self.options.max_message_size, 1 << 27)
+        self.policies = PolicyStore(self.catalogue, self.options)
+        self.background = JobQueue("pulsarx-background")
+        self.completions = CompletionQueue(Result.Ok, result_of)
+        self._resuming = JobQueue("pulsarx-resume")  # brings members to the next connection
+        self.post = self.background.post  # type: ignore[assignment]  # answers nothing
+        self._schemas = GuestSchemas(self)
+        self.topics = GuestTopics(self)
+        self.producers = WeakList()  # GuestProducer
+        self._name_count = 0
+        self._name_token = self.randomness.token(8)
+        self._changed = threading.Condition()  # of what follows
+        self._current: GuestConnection | None = None  # is read
+        self._live: GuestConnection | None = None  # of that, when the owner has greeted
+        self._is_closing = False
+        self._failure: Exception | None = None  # why there will be no connection any more
+        self._host: Broker | None = None  # of this process, when it owns the folder
+        self._losses = 0
+        self._reason = ""  # why this process could not take it over
+        self._is_resuming = False  # what this process has at the owner is being brought to the next
+        self._left: list[Any] = []  # consumers whose connection has ended
+        control_plane.hold()
+        self._thread = threading.Thread(
+            target=self._run, args=(socket, pid), name="pulsarx-guest", daemon=True
+        )
+        self._thread.start()
+        try:
+            self.connection  # noqa: B018  # until it is greeted
+        except BaseException:
+            attempt(self.close)
+            raise
+
+    @property
+    def runtime(self) -> Any:
+        """What its topics share."""
+        return self
+
+    # The connection -------------------------------------------------------------------------------
+
+    @property
+    def connection(self) -> GuestConnection:
+        """The connection to the owner there is now. Waits while owners come and go. Timeout: none
+        has come in time. Raises why there is none any more."""
+        return self.live(Deadline(self.timeout_seconds * 1000))
+
+    def live(self, deadline: Deadline) -> GuestConnection:
+        """As connection, until the deadline."""
+        with self._changed:
+            while self._live is None or self._live.is_lost:
+                if self._failure is not None:
+                    raise errors.again(self._failure)
+                if self._is_closing:
+                    raise errors.AlreadyClosed("client")
+                seconds = deadline.remaining_seconds()
+                if seconds is not None and seconds <= 0:
+                    raise errors.Timeout(
+                        f"{self.name}: its owner has gone, and within {self.timeout_seconds} s "
+                        f"no other process has become it{self._reason}; nothing was done"
+                    )
+                self._changed.wait(seconds)
+            return self._live
+
+    def ask(self, name: str, **values: Any) -> Values:
+        """The answer of the owner to a command that may be repeated, and is while owners come and
+        go. Raises what it answers. Timeout: it does not answer, and may have done it."""
+        deadline = Deadline(self.timeout_seconds * 1000)
+        while True:
+            connection = self.live(deadline)
+            try:
+                return connection.request(name, **values)
+            except errors.ConnectError:
+                if not connection.is_lost:
+                    raise
+            except errors.Timeout as error:
+                raise self.unanswered(name, connection) from error
+
+    def unanswered(self, what: str, connection: GuestConnection) -> errors.Timeout:
+        """The owner lives, and does not answer."""
+        return errors.Timeout(
+            f"{what} in {self.name}: no answer of its owner (process {connection.owner_pid}) "
+            f"within {self.timeout_seconds} s. It lives and is stopped or busy; it may have done "
+            "it, or do it later. Nobody else can own the folder as long as it lives"
+        )
+
+    def _greet(self, deadline: Deadline) -> tuple[_socket.socket, Values, int]:
+        owner = self.directory.owner()
+        if owner is None:
+            raise NoOwner("nobody owns it")
+        if owner.control_socket in ("", BRIEF_OWNER):
+            raise NoOwner(f"its owner (process {owner.pid}) does not listen yet")
+        socket, told = greet_owner(self.directory, owner, deadline)
+        return socket, told, owner.pid
+
+    def _run(self, socket: _socket.socket, pid: int) -> None:
+        """Read connections, one after the other. The thread of it."""
+        found: tuple[_socket.socket, int] | None = (socket, pid)
+        while found is not None:
+            connection = GuestConnection(
+                *found, self.timeout_seconds, self.completions, self.background
+            )
+            with self._changed:
+                self._current = connection
+                is_closing = self._is_closing
+            if not is_closing:
+                # By another thread: this one reads the answer.
+                self._resuming.post(partial(self._begin, connection))
+                connection.read()
+            consumers = connection.consumers()
+            connection.lost(
+                errors.ConnectError(
+                    f"the owner of {self.name} (process {connection.owner_pid}) has left"
+                )
+            )
+            with self._changed:
+                self._losses += 1
+                self._is_resuming = True
+                self._left.extend(consumers)
+                self._changed.notify_all()
+            connection.let_go()
+            self._wake_readers()
+            found = self._connect_again()
+
+    def _begin(self, connection: GuestConnection) -> None:
+        """Greet the owner, and bring what this process has there. A job."""
+        try:
+            connection.open()
+        except errors.PulsarException as error:
+            if not connection.is_lost:
+                connection.lost(error)
+                connection.close()
+            return
+        for each in list(self._topics.values()):
+            attempt(each.ledger.listen_again)
+        with self._changed:
+            self._live = connection
+            self._changed.notify_all()
+        self._wake_readers()
+        if not self._losses:
+            return
+        with self._changed:
+            consumers, self._left = self._left, []
+        resumes = [(each, each.resume) for each in self.producers.members()]
+        resumes += [(each, each.resume) for each in consumers]
+        for member, resume in resumes:
+            failure = attempt(partial(resume, connection))
+            if failure is not None:
+                import logging
+
+                logging.getLogger("pulsarx").error(
+                    "%s of %s: %s", member.name, member.topic.name, errors.detail_of(failure)
+                )
+        with self._changed:
+            self._is_resuming = False
+            self._changed.notify_all()
+
+    def settle(self) -> None:
+        """Return when the owner has done what this process has told it. Timeout: there is none, or
+        it does not answer."""
+        deadline = Deadline(self.timeout_seconds * 1000)
+        while True:
+            connection = self.live(deadline)
+            with self._changed:
+                self._changed.wait_for(lambda: not self._is_resuming, deadline.remaining_seconds())
+            try:
+                connection.settle()
+                return
+            except errors.ConnectError:
+                if not connection.is_lost:
+                    raise
+
+    def resume_later(self, job: Callable[[], object]) -> None:
+        """Bring something to a connection; by any thread, and not now."""
+        self._resuming.post(job)
+
+    def _wake_readers(self) -> None:
+        """Have readers look where they sleep: an owner that was killed wakes nobody."""
+        for topic in list(self._topics.values()):
+            topic.tail.wake()
+
+    def _connect_again(self) -> tuple[_socket.socket, int] | None:
+        """A connection to the next owner, or to the same one; None: closed."""
+        wait_seconds = _WAIT_FIRST_SECONDS
+        courtesy = Deadline(0 if self.may_own else _COURTESY_MS)
+        while True:
+            with self._changed:
+                if self._is_closing:
+                    return None
+            try:
+                if self.directory.owner() is None and courtesy.expired():
+                    self._take_over()
+                socket, told, pid = self._greet(Deadline(self.timeout_seconds * 1000))
+                try:
+                    _agreed(self.name, self.settings, told)
+                except BaseException:
+                    socket.close()
+                    raise
+                return socket, pid
+            except (NoOwner, errors.Timeout):
+                pass
+            except _NotTakenOver:
+                courtesy = Deadline(_COURTESY_MS)
+            except Exception as error:  # its owner shares it with nobody, or is of another version
+                self._end(error)
+                return None
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_closing, wait_seconds)
+            wait_seconds = min(2 * wait_seconds, _WAIT_MAX_SECONDS)
+
+    def _take_over(self) -> None:
+        """Own the folder, if no other process is faster."""
+        host, self._host = self._host, None
+        if host is not None:  # it has lost it: closed by somebody else in this process
+            registry.release(self.key, host)
+        try:
+            self._host = registry.acquire(self.key, self.directory.path, self.settings)
+        except errors.FolderOwnedError:
+            raise NoOwner("another process was faster") from None
+        except Exception as error:
+            self._reason = f", and this one cannot: {errors.detail_of(error)}"
+            import logging
+
+            logging.getLogger("pulsarx").error("take over %s%s", self.name, self._reason)
+            raise _NotTakenOver from error
+        self._reason = ""
+
+    def _end(self, failure: Exception) -> None:
+        """There will be no connection any more."""
+        import logging
+
+        logging.getLogger("pulsarx").error("%s: %s", self.name, errors.detail_of(failure))
+        with self._changed:
+            self._failure = failure
+            self._changed.notify_all()
+        for member in (*self.producers.members(), *self._left):
+            attempt(partial(member.end, failure))
+
+    # Topics ---------------------------------------------------------------------------------------
+
+    def lookup(self, name: TopicName, *, create: bool = True) -> Any:
+        """As of a Broker."""
+        self._check_persistent(name)
+        return control_plane.perform(self._found, (self._lookup, name, create))
+
+    def topic(self, name: TopicName, *, create: bool = True) -> Any:
+        """As of a Broker."""
+        self._check_persistent(name)
+        return control_plane.perform(self._found, (self._topic, name, create))
+
+    def _check_persistent(self, name: TopicName) -> None:
+        self.state.require_open()
+        if not name.persistent:
+            raise errors.OperationNotSupported(
+                f"{name}: non-persistent topics are not supported yet in a process that does not "
+                f"own the folder ({self.name})"
+            )
+
+    def _found(self, look: Callable[[TopicName], Any], name: TopicName, create: bool) -> Any:
+        for _ in range(_LOOKS_MAX):
+            try:
+                return look(name)
+            except errors.TopicNotFound:
+                if not create:
+                    raise
+            self.ask("PARTITIONED_METADATA", topic=str(name), auto_creation_enabled=True)
+        raise errors.TopicNotFound(f"{name}: it was deleted as often as it was made")
+
+    def _new_topic(self, record: TopicRecord) -> GuestTopic:
+        return GuestTopic(self, record)
+
+    def _new_partitions(self, record: TopicRecord) -> GuestPartitions:
+        return GuestPartitions(self, record, self.topic)
+
+    @property
+    def schemas(self) -> GuestSchemas:
+        return self._schemas
+
+    def perform(self, verb: str, arguments: dict[str, Any]) -> Any:
+        """What a verb answers. A call of the control plane. See ask_owner."""
+        from pulsarx.broker.requests.owner_request import ask_owner
+
+        self.state.require_open()
+        self.settle()  # what was acknowledged, and so on, comes first
+        answer = ask_owner(self.directory.path, verb, arguments, self.timeout_seconds * 1000)
+        self.refresh()
+        return answer
+
+    def next_producer_name(self) -> str:
+        """Unique in the folder."""
+        with self._changed:
+            self._name_count += 1
+            return f"standalone-{self._name_token}-{self._name_count - 1}"
+
+    def runs_callbacks_here(self) -> bool:
+        """See BrokerRuntime."""
+        return self.completions.jobs.runs_here() or self.completions.timeouts.runs_here()
+
+    # Life -----------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Send what producers have, leave the owner, and give the folder back where this process
+        owns it. Idempotent."""
+        if not self.state.close():
+            return
+        failure: Exception | None = None
+        for each in self.producers.members():
+            error = attempt(each.shut)
+            if not isinstance(error, errors.AlreadyClosed):
+                failure = error or failure
+        self.completions.close()
+        with self._changed:
+            self._is_closing = True
+            current = self._current
+            self._changed.notify_all()
+        if current is not None:
+            current.close()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+        for queue in (self._resuming, self.background):
+            failure = attempt(queue.close) or failure
+        host, self._host = self._host, None
+        if host is not None:
+            failure = attempt(lambda: registry.release(self.key, host)) or failure
+        if self.ends is not None:
+            self.ends.close_file()
+        self.directory.close()
+        control_plane.let_go()
+        if failure is not None:
+            raise failure
+
+    def abandon(self) -> None:
+        """In a forked child: every call raises; the parent's connection is let go of."""
+        super().abandon()
+        current = self._current
+        if current is None or os.getpid() == self.process:
+            return
+        for each in self.producers.members():
+            each.abandon()
+        for each in current.consumers_now():
+            if hasattr(each, "abandon"):
+                each.abandon()
+        current.abandon()
+
+
+def _agreed(folder: str, asked: BrokerSettings, told: Values) -> BrokerSettings:
+    """The settings of the owner. InvalidConfiguration: a client asks for others."""
+    stand = BrokerSettings(
+        None,
+        None,
+        told["durability"],
+        told["flush_interval_ms"],
+        BrokerOptions(**told["options"]),
+    )
+    conflicts = asked.differences(stand, in_memory=False)
+    if told["manual_clock"]:
+        conflicts["clock"] = (asked.clock, "a ManualClock, which only its process can advance")
+    if conflicts:
+        values = ", ".join(
+            f"{name}={errors.shown(used)}, not {errors.shown(wanted)}"
+            for name, (wanted, used) in conflicts.items()
+        )
+        raise errors.InvalidConfiguration(
+            f"{folder} is open in process {told['pid']} with {values}; processes that share a "
+            "folder must agree, and each has the clock of the system",
+            conflicts=conflicts,
+        )
+    return stand

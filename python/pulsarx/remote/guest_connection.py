@@ -1,0 +1,179 @@
+"""The connection of this process to the one that owns a folder, over its control socket."""
+
+from __future__ import annotations
+
+import _socket
+import os
+import select
+from functools import partial
+
+from pulsarx import errors
+from pulsarx._pycore.ground.owner_link import OwnerLink
+from pulsarx.broker.control.control_frame import FrameError, frame_receive, frame_send
+from pulsarx.broker.control.control_socket import (
+    GUEST_PROTOCOL,
+    new_socket,
+    shut,
+    with_address,
+)
+from pulsarx.broker.requests.owner_request import check_is_owner, rebuilt
+from pulsarx.remote.connection import Connection
+from pulsarx.wire.protobuf import WireError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx._pycore.ground.job_queue import JobQueue
+    from pulsarx._pycore.publish.completion_queue import CompletionQueue
+    from pulsarx.broker.folder.data_directory import DataDirectory
+    from pulsarx.broker.folder.owner_lock import OwnerInfo
+    from pulsarx.clock import Deadline
+
+_READ_SIZE = 1 << 18  # bytes
+
+
+_greeting: set[_socket.socket] = set()  # sockets of no connection yet
+
+
+class NoOwner(Exception):
+    """Nobody can be asked now: owners come and go. Never leaves this package."""
+
+
+def greet_owner(
+    directory: DataDirectory, owner: OwnerInfo, deadline: Deadline
+) -> tuple[_socket.socket, dict[str, Any]]:
+    """A connection to the owner of a folder, and the settings that it has.
+
+    NoOwner: it is going, or has not come yet. Timeout: it does not answer. Raises what it answers.
+    """
+    connection = new_socket()
+    _greeting.add(connection)
+    try:
+        connection.settimeout(deadline.remaining_seconds())
+        with_address(directory.path, owner.control_socket, connection.connect)
+        check_is_owner(directory, owner, connection)
+        request = {"folder": directory.folder_id, "epoch": owner.epoch, "verb": "connect"}
+        asked = {"protocol": GUEST_PROTOCOL, "pid": os.getpid()}
+        frame_send(connection, {**request, "arguments": {}, "connect": asked}, deadline)
+        answer = frame_receive(connection, deadline)
+        if answer.get("again"):
+            raise NoOwner(f"its owner (process {owner.pid}) is closing it")
+        if "error" in answer:
+            detail = str(answer.get("detail"))
+            if answer["error"] == "OperationNotSupported":
+                raise errors.FolderOwnedError(
+                    f"{directory.path} is owned by process {owner.pid}, whose version of PulsarX "
+                    "does not share folders; use one version in all processes",
+                    folder=directory.path,
+                    pid=owner.pid,
+                )
+            raise rebuilt(str(answer["error"]), detail, answer.get("attributes"))
+        connection.setblocking(False)
+        return connection, answer["result"]
+    except (TimeoutError, FrameError) as error:
+        _drop(connection)
+        raise errors.Timeout(
+            f"open {directory.path}: its owner (process {owner.pid}) does not answer; it is "
+            "stopped or busy, and nobody else can own the folder as long as it lives"
+        ) from error
+    except OSError as error:
+        _drop(connection)
+        raise NoOwner(f"its owner (process {owner.pid}) cannot be reached: {error}") from error
+    except BaseException:
+        _drop(connection)
+        raise
+
+
+def _drop(connection: _socket.socket) -> None:
+    connection.close()
+    _greeting.discard(connection)
+
+
+class GuestConnection(Connection):
+    """A connection to one owner. `read` is called by one thread."""
+
+    def __init__(
+        self,
+        socket: _socket.socket,
+        owner_pid: int,
+        timeout_seconds: float,
+        completions: CompletionQueue,
+        background: JobQueue,
+    ) -> None:
+        self.socket = socket
+        _greeting.discard(socket)
+        self.owner_pid = owner_pid
+        self.link = OwnerLink(socket.fileno())
+        super().__init__(
+            self.link.write, partial(shut, socket), timeout_seconds, completions, background
+        )
+
+    def request(self, name: str, **values: Any) -> dict[str, Any]:
+        """As of a Connection. ConnectError: also for what an owner refuses because it closes; the
+        next one is to be asked."""
+        try:
+            return super().request(name, **values)
+        except (errors.AlreadyClosed, errors.ServiceUnitNotReady) as error:
+            if not self.has_left():
+                raise
+            raise errors.ConnectError(
+                f"the owner (process {self.owner_pid}) was closing the folder"
+            ) from error
+
+    def read(self) -> None:
+        """Do what the owner sends, until the connection ends."""
+        descriptor, woken_by = self.socket.fileno(), self.link.woken_by
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        poll.register(woken_by, select.POLLIN)
+        while True:
+            for ready, events in poll.poll():
+                if ready == woken_by or events & select.POLLOUT:
+                    waits = 0 if self.link.flush() else select.POLLOUT
+                    poll.modify(descriptor, select.POLLIN | waits)
+                if ready != descriptor or not events & ~select.POLLOUT:
+                    continue
+                try:
+                    data = self.socket.recv(_READ_SIZE)
+                except BlockingIOError:
+                    continue
+                except OSError:
+                    return
+                if not data:
+                    return
+                try:
+                    self.received(data)
+                except WireError:
+                    return
+
+    def post_close_producer(self, number: int) -> None:
+        """Have the owner close a producer; nobody waits for it."""
+        self.request_later("CLOSE_PRODUCER", _nothing, producer_id=number)
+
+    def let_go(self) -> None:
+        """It has ended, and nobody reads it any more."""
+        self.link.end()
+        self.socket.close()
+
+    def abandon(self) -> None:
+        """In a forked child, whose copy would keep it open. No lock is to be taken."""
+        descriptor = self.socket.detach()
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def _abandon_greetings() -> None:
+    """In a forked child: its copies would keep them open when the parent has ended."""
+    for each in list(_greeting):
+        descriptor = each.detach()
+        if descriptor >= 0:
+            os.close(descriptor)
+    _greeting.clear()
+
+
+os.register_at_fork(after_in_child=_abandon_greetings)
+
+
+def _nothing(_: Exception | None) -> None:
+    pass

@@ -1,0 +1,63 @@
+"""Protocols: what the parts of a guest broker need of those above them."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Protocol
+
+    from pulsarx._pycore.ground.open_state import OpenState
+    from pulsarx._pycore.ground.weak_list import WeakList
+    from pulsarx._pycore.publish.completion_queue import CompletionQueue
+    from pulsarx.broker.faces import FolderView
+    from pulsarx.broker.ledgers.read_only_ledger import ReadOnlyLedger
+    from pulsarx.broker.policies.policy_store import PolicyStore
+    from pulsarx.clock import Deadline
+    from pulsarx.remote.guest_connection import GuestConnection
+    from pulsarx.topic_name import TopicName
+
+    class GuestHost(FolderView, Protocol):
+        """A folder that another process owns, as its topics see it."""
+
+        name: str
+        clock: Any
+        state: OpenState
+        post: Any
+        topics: Any  # GuestTopics
+        policies: PolicyStore
+        completions: CompletionQueue
+        producers: WeakList
+        timeout_seconds: int
+
+        @property
+        def connection(self) -> GuestConnection:
+            """To the owner there is now; waits for the next one."""
+
+        def live(self, deadline: Deadline) -> GuestConnection:
+            """As connection, until the deadline."""
+
+        def ask(self, name: str, **values: Any) -> dict[str, Any]:
+            """The owner's answer to a command that may be repeated."""
+
+        def lookup(self, name: TopicName, *, create: bool = True) -> Any:
+            """As of a Broker."""
+
+        def perform(self, verb: str, arguments: dict[str, Any]) -> Any:
+            """The owner's answer to a verb."""
+
+        def unanswered(self, what: str, connection: GuestConnection) -> Exception:
+            """The error of an owner that lives and does not answer."""
+
+        def resume_later(self, job: Callable[[], object]) -> None:
+            """Have something brought to a connection, not now."""
+
+    class ProducersTopic(Protocol):
+        """A topic, as its producers see it."""
+
+        name: str
+        topic_id: int
+        ledger: ReadOnlyLedger
+
+        @property
+        def host(self) -> GuestHost: ...

@@ -1,0 +1,411 @@
+"""The producers of this process on a topic whose owner is another one."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from functools import partial
+
+from pulsarx import errors
+from pulsarx._pycore.publish.connection_publisher import ConnectionPublisher
+from pulsarx._pycore.publish.stored_entries import stored_entries
+from pulsarx._pycore.wire.hot_commands import send_encode
+from pulsarx.broker.ledgers.read_only_ledger import ReadOnlyLedger
+from pulsarx.broker.topics.waiting_producer import ENDED, PROMOTED, WaitingProducer
+from pulsarx.clock import Deadline
+from pulsarx.closing import attempt
+from pulsarx.message_id import MessageId
+from pulsarx.wire.server_errors import error_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pulsarx.broker.ledgers.ledger_list import Position
+    from pulsarx.remote.connection import Answer
+    from pulsarx.remote.guest_connection import GuestConnection
+    from pulsarx.remote.guest_host import ProducersTopic
+
+    Values = dict[str, Any]
+
+_HELD_MS = 100  # between two looks whether there is room
+_AGAIN_SECONDS = 0.02  # while the owner has not noticed yet that the last connection ended
+
+
+class GuestProducers:
+    """Stands where a ProducerRegistry does. Any thread may call."""
+
+    def __init__(self, topic: ProducersTopic) -> None:
+        self._topic = topic
+        self._lock = threading.Lock()  # of what follows
+        self._members: dict[str, GuestProducer] = {}
+
+    def add(
+        self,
+        name: str | None,
+        make: Callable[[str], Any],
+        access_mode: int,
+        *,
+        epoch: int | None = None,
+        owner: object = None,
+    ) -> Any:
+        """The new producer, or its place in the owner's queue. Raises what the owner refuses it
+        with."""
+        member = GuestProducer(self._topic, name, access_mode, epoch)
+        if member.waiting is not None:
+            return member.waiting
+        return self._make(member, make)
+
+    def promoted(self, waiting: WaitingProducer, make: Callable[[str], Any]) -> Any:
+        """The producer whose turn has come."""
+        assert isinstance(waiting, GuestWaiting)
+        if waiting.failure is not None:
+            raise waiting.failure
+        return self._make(waiting.member, make)
+
+    def withdraw(self, waiting: WaitingProducer) -> None:
+        """Its caller waits no longer, or has the producer. Idempotent."""
+        assert isinstance(waiting, GuestWaiting)
+        if not waiting.member.is_made:
+            waiting.member.leave()
+
+    def _make(self, member: GuestProducer, make: Callable[[str], Any]) -> Any:
+        with self._lock:
+            self._members[member.name] = member
+        try:
+            return make(member.name)
+        except BaseException:
+            self.remove(member.name, None)
+            raise
+
+    def coming(self, name: str) -> GuestProducer:
+        """The one that is being made."""
+        with self._lock:
+            return self._members[name]
+
+    def remove(self, name: str, producer: object) -> None:
+        """Its user has closed it."""
+        with self._lock:
+            member = self._members.get(name)
+            if member is None or (producer is not None and not member.is_of(producer)):
+                return
+            del self._members[name]
+        member.leave()
+
+    def release(self, owner: object) -> None:
+        """Nothing is reserved by guests."""
+
+
+class GuestWaiting(WaitingProducer):
+    """A place in the queue that the owner keeps."""
+
+    __slots__ = ("member",)
+
+    def __init__(self, member: GuestProducer) -> None:
+        super().__init__(member.name, member.access_mode, None)
+        self.member = member
+
+
+class GuestProducer:
+    """A producer as the owner has registered it, and the next owner does again. Any thread may
+    call; the thread that reads the connection calls told and lost."""
+
+    def __init__(
+        self, topic: ProducersTopic, name: str | None, access_mode: int, epoch: int | None
+    ) -> None:
+        """Register with the owner. Raises what that says."""
+        self.topic = topic
+        self.access_mode = access_mode
+        self.is_made = False
+        self.waiting: GuestWaiting | None = None  # until its turn has come
+        self._is_named = name is not None
+        self.name = name or ""
+        self._lock = threading.RLock()  # of being registered, and leaving
+        self._epoch = 0  # how often it has come again
+        self._topic_epoch = epoch
+        self._publisher: ConnectionPublisher | None = None
+        self._producer: weakref.ref[Any] | None = None
+        self._has_left = False
+        self._is_held = False  # by the quota of its topic
+        self._number = 0
+        self._connection: GuestConnection
+        self._last_sequence_id = -1
+        broker = topic.host
+        deadline = Deadline(broker.timeout_seconds * 1000)
+        while True:
+            connection = broker.live(deadline)
+            try:
+                self._register(connection)
+                break
+            except errors.ConnectError:
+                if not connection.is_lost:
+                    raise
+            except errors.Timeout as error:
+                raise broker.unanswered(f"make a producer on {topic.name}", connection) from error
+        self._start = self._end_now()
+        broker.producers.add(self)
+
+    def _register(self, connection: GuestConnection) -> None:
+        """Have an owner know it. Raises what that refuses it with."""
+        number = connection.add_producer(self)
+        try:
+            values = connection.request(
+                "PRODUCER",
+                topic=self.topic.name,
+                producer_id=number,
+                producer_name=self.name or None,
+                user_provided_name=self._is_named,
+                epoch=self._epoch or None,
+                access_mode=self.access_mode or None,
+                topic_epoch=self._topic_epoch,
+            )
+        except BaseException:
+            # It may have come there all the same, for a caller that waits no longer.
+            attempt(partial(connection.post_close_producer, number))
+            connection.forget_producer(number)
+            raise
+        self._connection, self._number = connection, number
+        self.name = values["producer_name"]
+        turn = values.get("turn")
+        if turn is None:
+            self._come(values)
+            return
+        if self.waiting is None:
+            self.waiting = GuestWaiting(self)
+        turn.came.tell(partial(self._turn_came, turn))
+
+    def _come(self, values: Values) -> None:
+        self._topic_epoch = values["topic_epoch"]
+        self._last_sequence_id = values["last_sequence_id"]
+        if self.waiting is not None:
+            self.waiting.change(PROMOTED)
+
+    def _turn_came(self, turn: Answer) -> None:
+        if turn.failure is None:
+            self._come(turn.values)
+        elif not isinstance(turn.failure, (errors.ConnectError, errors.AlreadyClosed)):
+            assert self.waiting is not None
+            self.waiting.change(ENDED, turn.failure)
+
+    def _end_now(self) -> Position:
+        """Behind what the topic has published: what it will store comes later."""
+        self.topic.host.refresh()
+        ledger = ReadOnlyLedger(self.topic.host, self._record())
+        found: Position = ledger.end_position()
+        return found
+
+    def _record(self) -> Any:
+        record = self.topic.host.catalogue.state.topics.get(self.topic.name)
+        if record is None or record.topic_id != self.topic.topic_id:
+            raise errors.TopicNotFound(f"{self.topic.name}: it was deleted")
+        return record
+
+    # Its parts here -------------------------------------------------------------------------------
+
+    def publish_with(self, send_timeout_ms: int) -> ConnectionPublisher:
+        """What its producer publishes with."""
+        broker = self.topic.host
+        with self._lock:
+            made = ConnectionPublisher(
+                None,
+                broker.completions,
+                self.topic.ledger.partition,
+                send_encode,
+                broker.clock,
+                send_timeout_ms,
+                self.topic.name,
+            )
+            made.resume(self._connection.link, self._number, [])
+            self._publisher = made
+            self.is_made = True
+            return made
+
+    def made(self, producer: Any) -> None:
+        """The producer is whole."""
+        self._producer = weakref.ref(producer)
+        producer.resume_after(self._last_sequence_id)
+
+    def is_of(self, producer: object) -> bool:
+        return self._producer is None or self._producer() in (producer, None)
+
+    def shut(self) -> None:
+        """Send what is open, and wait until it is answered: the client is closed."""
+        producer = None if self._producer is None else self._producer()
+        if producer is not None:
+            producer.shut()
+
+    def abandon(self) -> None:
+        """In a forked child: the connection is the parent's."""
+        self._has_left = True
+        producer = None if self._producer is None else self._producer()
+        if producer is not None:
+            producer.abandon()
+
+    # By the thread that reads the connection ------------------------------------------------------
+
+    def told(self, name: str, values: Values, _: bytes) -> None:
+        publisher = self._publisher
+        if name == "CLOSE_PRODUCER":
+            if publisher is not None:
+                publisher.pause()
+            self.topic.host.resume_later(self._come_again)
+        elif publisher is None:
+            return
+        elif name == "SEND_RECEIPT":
+            place = values["message_id"]
+            publisher.confirmed(values["sequence_id"], place["ledger_id"], place["entry_id"])
+        elif name == "SEND_ERROR":
+            error = error_of(values["error"], values["message"])
+            if isinstance(error, errors.ProducerBlockedQuotaExceededError):
+                self._hold(publisher)
+                return
+            if isinstance(error, errors.ProducerFenced):
+                publisher.fence(values["message"])
+            publisher.failed(values["sequence_id"], error)
+
+    def _hold(self, publisher: ConnectionPublisher) -> None:
+        """The backlog is larger than its quota: the owner takes nothing, and says so of each entry.
+        Sends wait, for the send timeout at most."""
+        if not self._is_held:
+            self._is_held = True
+            publisher.pause()
+            self.topic.host.resume_later(self._come_again)
+
+    def lost(self, _: Exception) -> None:
+        """The connection has ended. What is not answered is kept for the next one."""
+        if self._publisher is not None:
+            self._publisher.pause()
+
+    # Coming again ---------------------------------------------------------------------------------
+
+    def resume(self, connection: GuestConnection) -> None:
+        """Go on with the next owner. What that has stored is confirmed, the rest sent again. A
+        job."""
+        with self._lock:
+            if not self._has_left and not connection.is_lost:
+                self._resume(connection)
+
+    def _come_again(self) -> None:
+        """Go on with the owner there is, which has shut it. A job."""
+        with self._lock:
+            connection, number = self._connection, self._number
+            if self._has_left or connection.is_lost:
+                return  # closed, or the next connection does it
+            connection.forget_producer(number)  # no answer is for the next one
+            try:
+                connection.request("CLOSE_PRODUCER", producer_id=number)
+            except errors.ConnectError:
+                return
+            self._resume(connection)
+
+    def _resume(self, connection: GuestConnection) -> None:
+        self._epoch += 1
+        publisher = self._publisher
+        try:
+            self.topic.host.refresh()
+            self._record()
+            self._register_again(connection)
+            if publisher is not None:
+                stored, unknown = self._stored()
+        except errors.ConnectError:
+            if not connection.is_lost:
+                raise
+        except (errors.ProducerBlockedQuotaExceededError, errors.Timeout):
+            # The topic has no room, or the owner is stopped: meanwhile sends wait.
+            host = self.topic.host
+            host.clock.call_after(_HELD_MS, partial(host.resume_later, self._try_again))
+        except Exception as error:
+            self._give_up(connection, error)
+        else:
+            self._is_held = False
+            if publisher is not None:
+                publisher.resume(connection.link, self._number, stored, unknown)
+
+    def _try_again(self) -> None:
+        """A job."""
+        self.resume(self._connection)
+
+    def _register_again(self, connection: GuestConnection) -> None:
+        """As _register. An owner that lives may not have noticed yet that it was left."""
+        patience = Deadline(self.topic.host.timeout_seconds * 1000)
+        wait = threading.Event()
+        while True:
+            try:
+                self._register(connection)
+                return
+            except errors.ProducerBusy:
+                if patience.expired() or connection.owner_pid != self._connection.owner_pid:
+                    raise
+            wait.wait(_AGAIN_SECONDS)
+
+    def _stored(self) -> tuple[list[tuple[bytes, int, int]], Exception | None]:
+        """What it has stored behind what was confirmed last, and an error where that cannot be told
+        any more."""
+        publisher = self._publisher
+        assert publisher is not None
+        if not publisher.is_pending:
+            return [], None
+        broker = self.topic.host
+        broker.refresh()
+        record = self._record()
+        ledger = ReadOnlyLedger(broker, record)  # without what is known of the last owner's
+        place, last = self._start, publisher.last_confirmed
+        if last is not None:
+            place = (last[0], 0)
+        is_whole = not record.removed_ledger_id or record.removed_ledger_id < place[0]
+        if not is_whole:
+            place = ledger.first_position()
+        elif last is not None:
+            place = ledger.position_of(MessageId(ledger.partition, *last), False)
+        name = self.name.encode("utf-8", "surrogateescape")
+        found, is_damaged = stored_entries(ledger.tail, self.topic.name, *place, name)
+        if is_whole and not is_damaged:
+            return found, None
+        return found, errors.Timeout(
+            f"send to {self.topic.name}: its owner has gone before it answered, and what it may "
+            "have stored was removed or cannot be read; the message may have been stored"
+        )
+
+    def _give_up(self, connection: GuestConnection, error: Exception) -> None:
+        """The owner does not take it any more: it is fenced, its name is another's, or its topic is
+        gone. What is stored is confirmed all the same."""
+        if self._publisher is not None:
+            try:
+                stored, _ = self._stored()
+            except errors.PulsarException:
+                stored = []
+            self._publisher.resume(connection.link, self._number, stored, error)
+        self.end(error)
+
+    def end(self, error: Exception) -> None:
+        """It publishes nothing any more."""
+        if self.waiting is not None and not self.is_made:
+            self.waiting.change(ENDED, error)
+        if self._publisher is not None:
+            if isinstance(error, errors.ProducerFenced):
+                self._publisher.fence(errors.detail_of(error))
+            elif isinstance(error, errors.TopicNotFound):
+                error = errors.AlreadyClosed(
+                    f"the producer: its topic {self.topic.name} was deleted"
+                )
+            self._publisher.lost(error)
+
+    # Leaving --------------------------------------------------------------------------------------
+
+    def leave(self) -> None:
+        """Tell the owner, and forget it. Idempotent."""
+        with self._lock:
+            if self._has_left:
+                return
+            self._has_left = True
+            connection, number = self._connection, self._number
+        try:
+            connection.request("CLOSE_PRODUCER", producer_id=number)
+        except (errors.AlreadyClosed, errors.ConnectError):
+            pass  # the connection has ended, and the producer with it
+        except errors.Timeout as error:
+            what = f"close producer {self.name} on {self.topic.name}"
+            raise self.topic.host.unanswered(what, connection) from error
+        finally:
+            connection.forget_producer(number)

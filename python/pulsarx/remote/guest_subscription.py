@@ -1,0 +1,327 @@
+"""A consumer of a subscription that is in the process that owns the folder, as this process sees
+it: what the owner is asked for, and what it says."""
+
+from __future__ import annotations
+
+import os
+import time
+import weakref
+
+from pulsarx import errors
+from pulsarx._pycore.consume.consumer_host import ConsumerHost
+from pulsarx._pycore.dispatch.guest_dispatcher import GuestDispatcher
+from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
+from pulsarx._pycore.ground import owner_link
+from pulsarx._pycore.ground.weak_list import WeakList
+from pulsarx._pycore.message.entry_view import EntryContext
+from pulsarx.broker.topics.topic_gone import TopicGone
+from pulsarx.clock import Deadline
+from pulsarx.compression import decompress
+from pulsarx.enumerations import ConsumerType, KeySharedMode
+from pulsarx.schema.writer_schemas import WriterSchemas
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Protocol
+
+    from pulsarx._pycore.consume.consumer_core import ConsumerCore
+    from pulsarx._pycore.dispatch.entry_sink import EntrySink
+    from pulsarx._pycore.ground.clock_core import ClockCore
+    from pulsarx._pycore.ledger.ledger_tail import LedgerTail
+    from pulsarx.broker.faces import FolderView
+    from pulsarx.broker.ledgers.ledger_list import Position
+    from pulsarx.broker.ledgers.read_only_ledger import ReadOnlyLedger
+    from pulsarx.broker.schemas.registry import SchemaRegistry
+    from pulsarx.broker.subscriptions.subscribe_request import SubscribeRequest
+    from pulsarx.options.consumer_policies import KeySharedPolicy
+    from pulsarx.remote.connection import Connection
+
+    class GuestTopic(Protocol):
+        """A topic of the owner's, as its subscriptions see it here."""
+
+        name: str
+        ledger: ReadOnlyLedger
+        consumer_tail: LedgerTail  # what its consumers sleep on
+        decompressed_size_max: int
+        broker: FolderView
+        clock: ClockCore
+
+        @property
+        def connection(self) -> Connection: ...
+        @property
+        def schemas(self) -> SchemaRegistry: ...
+
+
+_LOOK_SECONDS = 0.01
+
+
+def subscribe_there(
+    topic: GuestTopic, request: SubscribeRequest, make: Callable[[Any, Any], ConsumerCore]
+) -> ConsumerCore:
+    """Attach a consumer to a subscription, which the owner makes when it does not exist. A call of
+    the control plane.
+
+    TopicGone: the topic was deleted since it was found. Raises what the owner raises.
+    """
+    if request.read_compacted:
+        raise errors.OperationNotSupported(
+            f"subscribe to {topic.name} with is_read_compacted, in a process that does not own "
+            "the folder: only readers and table views read what compaction left there"
+        )
+    subscription = GuestSubscription(topic, request)
+    return subscription.attach(request, make)
+
+
+class Settler:
+    """Returns when an owner has done what it was told. Does not keep a consumer."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    def settle(self) -> None:
+        try:
+            self.connection.settle()
+        except errors.ConnectError:
+            if not self.connection.is_lost:
+                raise  # else the next owner has not come yet, and nothing is there
+
+
+class GuestSubscription:
+    """Stands where a Subscription does, for one consumer, which keeps it. Calls of the control
+    plane, but for those of the thread that reads the connection."""
+
+    def __init__(self, topic: GuestTopic, request: SubscribeRequest) -> None:
+        self.topic = topic
+        self.name = request.subscription_name
+        self.durable = request.durable
+        self.positions = topic.ledger  # where ids and times are
+        self.host = ConsumerHost(topic.ledger)
+        self._core = SubscriptionCore(None, topic.clock)
+        self._connection = topic.connection
+        self._consumer: weakref.ref[ConsumerCore] | None = None
+        self._id = self._connection.add_consumer(self)
+        self._arguments: dict[str, Any] = {}  # with which the owner attached it
+        self.settler = Settler(self._connection)
+        self.dispatcher = GuestDispatcher(
+            self._core,
+            topic.consumer_tail,
+            topic.ledger.tail,
+            topic.name,
+            topic.decompressed_size_max,
+            self._connection.link,
+            self._id,
+            request.type_name,
+            self.settler.settle,
+        )
+
+    def attach(
+        self, request: SubscribeRequest, make: Callable[[Any, Any], ConsumerCore]
+    ) -> ConsumerCore:
+        """Make the consumer. A refused one leaves no trace."""
+        topic = self.topic
+        context = EntryContext(
+            topic.name,
+            request.schema,
+            topic.consumer_tail,
+            decompress,
+            WriterSchemas(topic),
+            request.decryption,
+        )
+        receiver = request.sink(self.dispatcher, context, request.consumer_name, request.settings)
+        consumer = make(receiver, self)
+        self._consumer = weakref.ref(consumer)
+        _attached.add(self)
+        self.dispatcher.join(receiver)
+        self._core.start()
+        try:
+            self._arguments = self._asked(request)
+            connection = self._connection
+            try:
+                answer = connection.perform("guest.subscribe", self._arguments)
+            except errors.ConnectError:
+                if not connection.is_lost:
+                    raise
+                self._await_resumption(connection)  # which attaches it
+                return consumer
+            if answer.get("is_gone"):
+                raise TopicGone(f"{topic.name}: it was deleted, or unloaded")
+        except BaseException:
+            consumer.shut()
+            self._end(receiver)
+            raise
+        request.made_subscription = answer["made_subscription"]
+        self.dispatcher.begin()
+        return consumer
+
+    def _asked(self, request: SubscribeRequest) -> dict[str, Any]:
+        settings = request.settings
+        self.topic.broker.refresh()  # so that `start` knows the ledgers there are
+        return {
+            "consumer_id": self._id,
+            "topic": self.topic.name,
+            "subscription": request.subscription_name,
+            "type": request.type.name,
+            "durable": request.durable,
+            "consumer_name": request.consumer_name,
+            "start": list(request.start()),
+            "key_shared": _policy_fields(request.key_shared),
+            "reads_any": bool(getattr(request.schema, "reads_any", False)),
+            "wants_events": request.type == ConsumerType.Failover,
+            "settings": {
+                "receiver_queue_size": settings.receiver_queue_size,
+                "priority_level": settings.priority_level,
+                "properties": settings.properties,
+                "chunked_pending_max": settings.chunked_pending_max,
+                "acks_oldest_chunked": settings.acks_oldest_chunked,
+                "chunked_expiry_ms": settings.chunked_expiry_ms,
+            },
+        }
+
+    def _ask(self, verb: str, **arguments: Any) -> Any:
+        """Ask the owner; once more, where it left meanwhile, when the consumer is attached to the
+        next one."""
+        while True:
+            connection = self._connection
+            try:
+                return connection.perform(verb, {"consumer_id": self._id, **arguments})
+            except errors.ConnectError:
+                if not connection.is_lost:
+                    raise
+            self._await_resumption(connection)
+
+    def _await_resumption(self, lost: Connection) -> None:
+        """Timeout: no process became the owner in time."""
+        deadline = Deadline(int(lost.timeout_seconds * 1000))
+        while self._connection is lost:
+            consumer = None if self._consumer is None else self._consumer()
+            if consumer is None or not consumer.is_open:
+                raise errors.AlreadyClosed("consumer")
+            if deadline.expired():
+                raise errors.Timeout(
+                    f"{self.topic.name}: the owner of the folder has gone, and within "
+                    f"{lost.timeout_seconds} s no other process has become it"
+                )
+            time.sleep(_LOOK_SECONDS)
+
+    # As of a Subscription -------------------------------------------------------------------------
+
+    def seek(self, find: Callable[[], Position]) -> None:
+        """Move to the position found. What had arrived does not come any more on return."""
+        self._ask("guest.seek", position=list(find()))
+
+    def require_last(self, _: EntrySink) -> None:
+        """BrokerMetadataError: other consumers are attached, so this one may not unsubscribe."""
+        self._ask("guest.require_last")
+
+    def unsubscribe(self, receiver: EntrySink) -> None:
+        """The consumer deletes the subscription. See require_last."""
+        self._ask("guest.unsubscribe")
+        self._shut()
+        self._end(receiver)
+
+    def take_back(self) -> None:
+        """The subscription was made for the consumer, which was refused after all: the owner
+        deletes it, unless another one uses it."""
+        self._ask("guest.take_back", topic=self.topic.name, subscription=self.name)
+
+    def detach(self, receiver: EntrySink) -> None:
+        """The consumer is gone: what it did not acknowledge goes to the others, or the next one."""
+        self._end(receiver)
+        try:
+            self._connection.perform("guest.leave", {"consumer_id": self._id})
+        except (errors.AlreadyClosed, errors.ConnectError):
+            pass  # it ended with its connection
+
+    def _end(self, receiver: EntrySink) -> None:
+        self._connection.forget_consumer(self._id)
+        self.dispatcher.leave(receiver)
+        self._core.stop()
+
+    # By the thread that reads the connection ------------------------------------------------------
+
+    def told(self, _: str, values: dict[str, Any], __: bytes) -> None:
+        """A link frame came for the consumer."""
+        kind, numbers = values["kind"], values["numbers"]
+        if kind == owner_link.RUN:
+            self.dispatcher.arrive(*numbers)
+        elif kind == owner_link.CHUNK:
+            self.dispatcher.chunk(*numbers[:2])
+        elif kind == owner_link.RESET:
+            received, permits, rewinds, moved = numbers
+            self.dispatcher.reset(received, _signed(permits), rewinds, bool(moved))
+        elif kind == owner_link.ACTIVE:
+            self.dispatcher.became(bool(numbers[0]))
+        elif kind == owner_link.RECORDED:
+            self.dispatcher.recorded(numbers[0])
+        elif kind == owner_link.CLOSED:
+            self._shut()
+
+    def lost(self, _: Exception) -> None:
+        """The connection has ended: `resume` or `end` follows."""
+
+    # When owners change ---------------------------------------------------------------------------
+
+    def resume(self, connection: Connection) -> None:
+        """Attach the consumer at the next owner. What it was handed and has not acknowledged stays
+        with it; the rest comes again. Raises what the owner answers."""
+        consumer = None if self._consumer is None else self._consumer()
+        if consumer is None or not consumer.is_open:
+            return
+        start = self.dispatcher.first_open()
+        if start is not None:
+            self._arguments["start"] = list(start)
+        self._id = connection.add_consumer(self)
+        self._arguments["consumer_id"] = self._id
+        self.settler.connection = connection
+        try:
+            self.dispatcher.resume(connection.link, self._id)
+            answer = connection.perform("guest.subscribe", self._arguments)
+            if answer.get("is_gone"):
+                raise errors.TopicNotFound(f"{self.topic.name}: it was deleted")
+        except BaseException:
+            if not connection.has_left():
+                self._shut()
+            raise
+        self._connection = connection
+        self.dispatcher.begin()
+
+    def end(self, _: Exception) -> None:
+        """There will be no owner any more that could be asked."""
+        self._shut()
+
+    def abandon(self) -> None:
+        """In a forked child: the consumer is the parent's."""
+        consumer = None if self._consumer is None else self._consumer()
+        if consumer is not None:
+            consumer.abandon()
+
+    def _shut(self) -> None:
+        consumer = None if self._consumer is None else self._consumer()
+        if consumer is not None and not consumer.is_forked:
+            consumer.shut()
+
+
+def _signed(number: int) -> int:
+    return number - (1 << 64) if number >> 63 else number
+
+
+def _policy_fields(policy: KeySharedPolicy | None) -> dict[str, Any] | None:
+    if policy is None:
+        return None
+    sticky = policy.get_key_shared_mode() == KeySharedMode.Sticky
+    return {
+        "ranges": policy.get_sticky_ranges() if sticky else None,
+        "out_of_order": policy.is_allow_out_of_order_delivery(),
+    }
+
+
+_attached = WeakList()
+
+
+def _abandon_all() -> None:
+    for subscription in _attached.members():
+        subscription.abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_all)

@@ -1,0 +1,92 @@
+"""A topic of a folder that another process owns: it is read here, and the rest done there."""
+
+from __future__ import annotations
+
+import threading
+
+from pulsarx._pycore.ledger.ledger_tail import LedgerTail
+from pulsarx.broker.topics.read_only_topic import ReadOnlyTopic
+from pulsarx.remote.guest_producers import GuestProducers
+from pulsarx.remote.guest_subscription import subscribe_there
+from pulsarx.remote.topic_news import TopicNews
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx._pycore.publish.entry_publisher import EntryPublisher
+    from pulsarx.broker.catalogue.state import TopicRecord
+    from pulsarx.broker.topics.reader_cursor import ReaderCursor
+    from pulsarx.remote.guest_connection import GuestConnection
+    from pulsarx.remote.guest_host import GuestHost
+    from pulsarx.remote.guest_subscription import GuestSubscription
+
+
+class GuestTopic(ReadOnlyTopic):
+    """What producers, consumers and readers need of a topic. Any thread may call."""
+
+    keeps_messages = True
+    deduplication = None  # the owner's
+
+    def __init__(self, broker: GuestHost, record: TopicRecord) -> None:
+        super().__init__(broker, record)
+        self.host = broker
+        self.runtime: Any = broker  # what topics share
+        self.clock = broker.clock
+        self.topic_id = record.topic_id
+        self.consumer_tail = LedgerTail(self.ledger, self.ledger.partition)
+        self.lock = threading.RLock()
+        self.producers = GuestProducers(self)
+        self._news: TopicNews | None = None  # from the first reader on
+
+    @property
+    def connection(self) -> GuestConnection:
+        """To the owner. See GuestBroker."""
+        return self.host.connection
+
+    def require_kept(self, _: str) -> GuestTopic:
+        """As of a topic that keeps what is published."""
+        return self
+
+    def reader_cursor(
+        self, schema: object, read_compacted: bool = False, decryption: object = None
+    ) -> ReaderCursor:
+        with self.lock:
+            if self._news is None:
+                self._news = TopicNews(self.host, self.name, self.tail)
+        return super().reader_cursor(schema, read_compacted, decryption)
+
+    # Producers ------------------------------------------------------------------------------------
+
+    def check_may_publish(self) -> None:
+        """The owner says it when a producer comes."""
+
+    def publisher(self, send_timeout_ms: int, name: str) -> EntryPublisher:
+        """What the producer publishes with that the owner has just taken by this name."""
+        return self.producers.coming(name).publish_with(send_timeout_ms)
+
+    def instruct(self, producer: Any) -> None:
+        """A producer is made. What policies want of it the owner sees to."""
+        self.producers.coming(producer.producer_name()).made(producer)
+
+    def hold_chunks(self) -> None:
+        """The owner notes it with the first chunk."""
+
+    def hold_encrypted(self) -> None:
+        """The owner notes it with the first encrypted entry."""
+
+    def producer_left(self, name: str, producer: Any) -> None:
+        self.producers.remove(name, producer)
+
+    def touch(self) -> None:
+        """The owner notes when it is used."""
+
+    # Consumers ------------------------------------------------------------------------------------
+
+    def subscribe(self, request: Any, make: Any) -> Any:
+        """Attach a consumer to a subscription, which the owner makes when it does not exist."""
+        return subscribe_there(self, request, make)
+
+    def take_back(self, subscription: GuestSubscription) -> None:
+        """Delete a subscription whose first consumer was refused, unless another uses it."""
+        subscription.take_back()

@@ -1,0 +1,108 @@
+"""The folders that this process uses through their owners: one guest broker each, for all its
+clients. A forked child has none of them."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+
+from pulsarx import errors
+from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx.broker import registry
+from pulsarx.clock import Deadline
+from pulsarx.closing import attempt
+from pulsarx.remote.guest_broker import GuestBroker
+from pulsarx.remote.guest_connection import NoOwner
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pulsarx.broker.broker import Broker
+    from pulsarx.broker.runtime import BrokerSettings
+
+_guests: dict[str, GuestBroker] = {}
+_lock = threading.RLock()
+_PATIENCE_MS = 10_000  # with owners that come and go
+_WAIT_FIRST_SECONDS = 0.005
+_WAIT_MAX_SECONDS = 0.1
+
+
+def join(
+    key: str, folder: str, settings: BrokerSettings, timeout_seconds: int, may_own: bool
+) -> Broker | GuestBroker:
+    """Use a folder that another process owns, or own it, where that has left meanwhile. A call of
+    the control plane.
+
+    FolderOwnedError: its owner cannot be reached, or shares it with nobody. Timeout: the owner does
+    not answer. InvalidConfiguration: it has other settings.
+    """
+    patience = Deadline(min(_PATIENCE_MS, timeout_seconds * 1000))
+    wait_seconds = _WAIT_FIRST_SECONDS
+    while True:
+        with _lock:
+            found = _guests.get(key)
+            if found is not None and found.state.is_open:
+                registry.check_agrees(key, settings, found, is_durable=True)
+                found.may_own = found.may_own or may_own
+                found.reference_count += 1
+                return found
+            try:
+                made = _guests[key] = GuestBroker(folder, key, settings, timeout_seconds, may_own)
+                made.reference_count = 1
+                return made
+            except NoOwner as error:
+                reason = str(error)
+        try:
+            return registry.acquire(key, folder, settings)
+        except errors.FolderOwnedError as error:
+            if patience.expired():
+                raise errors.FolderOwnedError(
+                    f"{errors.detail_of(error)} It cannot be shared: {reason}",
+                    folder=error.folder,
+                    pid=error.pid,
+                ) from error
+        threading.Event().wait(wait_seconds)
+        wait_seconds = min(2 * wait_seconds, _WAIT_MAX_SECONDS)
+
+
+def find(key: str) -> GuestBroker | None:
+    """The guest of this process for a folder, if there is one."""
+    return _guests.get(key)
+
+
+def release(broker: GuestBroker) -> None:
+    """Give a reference back; the last one closes the guest. A call of the control plane."""
+    with _lock:
+        broker.reference_count -= 1
+        if broker.reference_count > 0 or not broker.state.is_open:
+            return
+        if _guests.get(broker.key) is broker:
+            del _guests[broker.key]
+    broker.close()
+
+
+def _close_all() -> None:
+    for key, broker in list(_guests.items()):
+        failure = attempt(broker.close)
+        if failure is not None:
+            import logging
+
+            logging.getLogger("pulsarx").error(
+                "closing %s failed: %s", key, errors.detail_of(failure)
+            )
+    _guests.clear()
+
+
+def _close_all_at_exit() -> None:
+    if _guests:
+        control_plane.perform(_close_all)
+
+
+def _forget_all() -> None:
+    global _lock
+    _lock = threading.RLock()
+    _guests.clear()
+
+
+atexit.register(_close_all_at_exit)
+os.register_at_fork(after_in_child=_forget_all)

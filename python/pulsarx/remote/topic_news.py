@@ -1,0 +1,65 @@
+"""Has the owner of a folder say when messages come on a topic that is read in this process, for
+those who do not sleep on it: listeners, table views, coroutines."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from pulsarx import errors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx._pycore.ledger.ledger_tail import LedgerTail
+    from pulsarx.remote.guest_connection import GuestConnection
+    from pulsarx.remote.guest_host import GuestHost
+
+
+class TopicNews:
+    """What is said of one topic. Any thread may call; the thread that reads the connection calls
+    told and lost."""
+
+    def __init__(self, host: GuestHost, topic: str, tail: LedgerTail) -> None:
+        """A call of the control plane."""
+        self.name = topic
+        self.topic = self  # as of a consumer, for the log
+        self._host = host
+        self._tail = tail
+        while True:
+            connection = host.connection
+            try:
+                self.resume(connection)
+                return
+            except errors.ConnectError:
+                if not connection.is_lost:
+                    raise
+
+    def resume(self, connection: GuestConnection) -> None:
+        """Ask the owner there is now."""
+        number = connection.add_consumer(self)
+        try:
+            connection.perform("guest.watch", {"topic": self.name, "number": number})
+        except errors.TopicNotFound:
+            connection.forget_consumer(number)  # its readers find that out
+        self._tail.wake()
+
+    def told(self, _: str, values: dict[str, Any], __: bytes) -> None:
+        if values["numbers"][0]:
+            self._host.resume_later(partial(self._again, self._host.connection))
+        self._tail.wake()
+
+    def _again(self, connection: GuestConnection) -> None:
+        """Its topic was unloaded, or deleted. A job."""
+        if not connection.is_lost:
+            self.resume(connection)
+
+    def lost(self, _: Exception) -> None:
+        """The connection has ended; there will be another one, or `end`."""
+
+    def end(self, _: Exception) -> None:
+        """Nobody tells it any more; readers find out when they look."""
+        self._tail.wake()
+
+    def abandon(self) -> None:
+        """In a forked child: it is the parent's."""

@@ -1,0 +1,177 @@
+"""The ASGI application: routes in front of verbs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+
+from starlette.applications import Starlette
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.exceptions import HTTPException
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route as StarletteRoute
+
+from pulsarx.rest.call import DOMAINS, Answer, Call, Refusal
+from pulsarx.rest.guard import BODY_MAX, BodyTooLarge, Guard, host_name
+from pulsarx.rest.lookup import ROUTES as LOOKUP
+from pulsarx.rest.metrics import CONTENT_TYPE
+from pulsarx.rest.namespaces import ROUTES as NAMESPACES
+from pulsarx.rest.openapi import description
+from pulsarx.rest.page_routes import page_routes
+from pulsarx.rest.permissions import ROUTES as PERMISSIONS
+from pulsarx.rest.policies import ROUTES as POLICIES
+from pulsarx.rest.roles import Roles
+from pulsarx.rest.schemas import ROUTES as SCHEMAS
+from pulsarx.rest.statuses import refusal_of
+from pulsarx.rest.subscriptions import ROUTES as SUBSCRIPTIONS
+from pulsarx.rest.tenants import ROUTES as TENANTS
+from pulsarx.rest.topics import ROUTES as TOPICS
+from pulsarx.rest.unsupported import ROUTES as UNSUPPORTED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from concurrent.futures import Executor
+    from typing import Any
+
+    from starlette.requests import Request
+    from starlette.routing import BaseRoute
+
+    from pulsarx.rest.call import Host
+    from pulsarx.rest.guard import Application
+    from pulsarx.rest.route import Route
+
+ROUTES: list[Route] = [
+    *LOOKUP,
+    *TENANTS,
+    *NAMESPACES,
+    *PERMISSIONS,
+    *POLICIES,
+    *SCHEMAS,
+    *SUBSCRIPTIONS,
+    *TOPICS,
+    *UNSUPPORTED,
+]
+_log = logging.getLogger("pulsarx")
+
+
+def make_application(
+    host: Host, executor: Executor, local_only: bool, more: Sequence[BaseRoute] = ()
+) -> Application:
+    """executor: where verbs are performed. more: routes of others, which come first, and are for
+    every role."""
+    application = Starlette(
+        routes=[
+            *more,
+            *page_routes(),
+            StarletteRoute("/openapi.json", _describe, methods=["GET"]),
+            *_metrics_routes(host, executor),
+            *(_starlette_route(host, executor, each) for each in ROUTES),
+        ],
+        exception_handlers={HTTPException: _not_found, BodyTooLarge: _too_large},
+    )
+    application.router.redirect_slashes = False
+    return Guard(Roles(application, host.access, executor), local_only)
+
+
+def _starlette_route(host: Host, executor: Executor, route: Route) -> StarletteRoute:
+    async def endpoint(request: Request) -> Response:
+        call = await _call_of(host, request)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(executor, _answer, route, call)
+
+    path = route.path.replace("{domain}", "{domain:pulsar_domain}")
+    return StarletteRoute(path, endpoint, methods=[route.method])
+
+
+def _metrics_routes(host: Host, executor: Executor) -> list[StarletteRoute]:
+    one_at_a_time = asyncio.Lock()
+
+    async def pieces(consumers: bool) -> AsyncIterator[bytes]:
+        loop = asyncio.get_running_loop()
+        async with one_at_a_time:
+            found = host.figures(consumers)
+            while True:
+                piece = await loop.run_in_executor(executor, next, found, None)
+                if piece is None:
+                    return
+                yield piece
+
+    async def endpoint(request: Request) -> Response:
+        consumers = request.query_params.get("consumers", "").lower() == "true"
+        return StreamingResponse(pieces(consumers), 200, None, CONTENT_TYPE)
+
+    return [StarletteRoute(path, endpoint, methods=["GET"]) for path in ("/metrics", "/metrics/")]
+
+
+async def _call_of(host: Host, request: Request) -> Call:
+    body = b"" if request.method in ("GET", "HEAD") else await request.body()
+    named = request.headers.get("host") or ""
+    address = request.scope.get("server") or ("localhost", 0)
+    server = host_name(named) or str(address[0])
+    if ":" in server:
+        server = f"[{server}]"
+    return Call(
+        host,
+        request.path_params,
+        request.query_params,
+        body,
+        server=server,
+        own_url=f"{request.scope['scheme']}://{named or f'{server}:{address[1]}'}",
+        role=request.state.role,
+        listener=request.headers.get("x-pulsar-listenername"),
+    )
+
+
+def _answer(route: Route, call: Call) -> Response:
+    """In a thread of the executor."""
+    try:
+        found = route.function(call)
+    except Exception as error:
+        refusal = refusal_of(error, route)
+        if refusal is None:
+            _log.exception("%s %s failed, because of a bug", route.method, route.path)
+            refusal = Refusal(500, f"{type(error).__name__}: {error}")
+        return reason_response(refusal.status, refusal.reason)
+    if found is None:
+        # Of GET: nothing is set.
+        return Response(status_code=200 if route.method == "GET" else 204)
+    if isinstance(found, Answer):
+        return Response(found.body, found.status, found.headers, found.kind)
+    return Response(json.dumps(found, separators=(",", ":")), 200, None, "application/json")
+
+
+def reason_response(status: int, reason: str) -> Response:
+    """An error as Pulsar's clients read it."""
+    return Response(json.dumps({"reason": reason}), status, None, "application/json")
+
+
+async def _not_found(request: Request, error: Any) -> Response:
+    """No route has the path (404), or the method (405)."""
+    if error.status_code == 405:
+        return reason_response(405, f"{request.method} is not supported on this path")
+    return reason_response(error.status_code, str(error.detail))
+
+
+async def _too_large(_: Request, __: Exception) -> Response:
+    response = reason_response(413, f"the body has more than {BODY_MAX} bytes")
+    response.headers["connection"] = "close"
+    return response
+
+
+async def _describe(_: Request) -> Response:
+    return Response(json.dumps(description(ROUTES)), 200, None, "application/json")
+
+
+class _Domain(Convertor[str]):
+    regex = "|".join(DOMAINS)
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("pulsar_domain", _Domain())

@@ -1,0 +1,135 @@
+"""What a request must be like to be heard at all: its size, its path, and where it comes from.
+
+In front of everything else, so that what it refuses costs little.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from urllib.parse import unquote_to_bytes, urlsplit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import Any
+
+    Scope = dict[str, Any]
+    Receive = Callable[[], Awaitable[dict[str, Any]]]
+    Send = Callable[[dict[str, Any]], Awaitable[None]]
+    Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+BODY_MAX = 4 << 20  # bytes: the largest schema, with escapes
+PATH_MAX = 8 << 10  # bytes, and the same of the query
+
+
+class Guard:
+    """An ASGI application around another."""
+
+    def __init__(self, application: Application, local_only: bool) -> None:
+        """local_only: it listens on a loopback address, where no page of a browser that came from
+        elsewhere has any business."""
+        self._application = application
+        self._local_only = local_only
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        headers = dict(scope["headers"])
+        refusal = (
+            _flaw_of_origin(headers, self._local_only)
+            or _flaw_of_path(scope)
+            or _flaw_of_size(headers)
+        )
+        if refusal is not None:
+            await refuse(send, *refusal)
+            return
+        # Not decoded: a topic's own name may hold a slash, as %2F.
+        scope["path"] = scope["raw_path"].decode("ascii")
+        came = 0
+
+        async def receive_bounded() -> dict[str, Any]:
+            nonlocal came
+            message = await receive()
+            came += len(message.get("body", b""))
+            if came > BODY_MAX:
+                raise BodyTooLarge
+            return message
+
+        await self._application(scope, receive_bounded, send)
+
+
+class BodyTooLarge(Exception):
+    """More came than was announced, or than a body may have."""
+
+
+def _flaw_of_size(headers: dict[bytes, bytes]) -> tuple[int, str] | None:
+    size = headers.get(b"content-length", b"0")
+    if not size.isdigit() or len(size) > 18 or int(size) > BODY_MAX:
+        return 413, f"the body has {size.decode('ascii', 'replace')} bytes; at most {BODY_MAX}"
+    return None
+
+
+def _flaw_of_path(scope: Scope) -> tuple[int, str] | None:
+    path: bytes = scope["raw_path"]
+    if len(path) > PATH_MAX or len(scope["query_string"]) > PATH_MAX:
+        return 414, f"the path, or the query, has more than {PATH_MAX} bytes"
+    if not path.isascii() or not path.startswith(b"/"):
+        return 400, "a path begins with / and is ASCII; write other characters as %.."
+    for part in path.split(b"/"):
+        decoded = unquote_to_bytes(part)
+        if decoded in (b".", b".."):
+            return 400, "the path has a part . or .."
+        if any(character < 0x20 or character == 0x7F for character in decoded):
+            return 400, "the path has a control character"
+    return None
+
+
+def _flaw_of_origin(headers: dict[bytes, bytes], local_only: bool) -> tuple[int, str] | None:
+    """A page that a browser got elsewhere can send requests here: those are told by their Origin,
+    or, where a name of its own leads here, by the Host."""
+    host = headers.get(b"host", b"").decode("latin-1")
+    if local_only and not _is_local(host):
+        return 403, f"this server is a local one and not {host!r:.200}"
+    origin = headers.get(b"origin")
+    if origin is not None and _host_of(origin.decode("latin-1")) != host.lower():
+        return 403, "a page of another origin may not call this server"
+    if headers.get(b"sec-fetch-site") == b"cross-site":
+        return 403, "a page of another site may not call this server"
+    return None
+
+
+def _host_of(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
+
+
+def _is_local(host: str) -> bool:
+    name = host_name(host)
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def host_name(host: str) -> str:
+    """Of a Host header: without the port, and without brackets."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0].lower()
+
+
+async def refuse(send: Send, status: int, reason: str) -> None:
+    """The answer of a refused request."""
+    body = json.dumps({"reason": reason}).encode()
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,281 @@
+"""The HTTP port of a folder: the loop that carries requests, and the threads that perform them."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import socket
+import threading
+from weakref import WeakSet
+
+from pulsarx import errors
+from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.when_forgotten import WhenForgotten
+from pulsarx.access.access import Access
+from pulsarx.access.service_settings import ServiceSettings
+from pulsarx.broker.broker import Broker
+from pulsarx.broker.verbs.table import perform
+from pulsarx.extras import optional_module
+from pulsarx.rest.metrics import Figures, counters, pause, rendered
+from pulsarx.rest.rates import LOOK_MS, Rates
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from pulsarx.access.access_settings import AccessSettings
+    from pulsarx.access.tls_settings import TlsSettings
+    from pulsarx.client import Client
+    from pulsarx.clock import Timer
+
+DEFAULT_PORT = 8080
+DEFAULT_PORT_TLS = 8443
+CONNECTIONS_MAX = 256
+THREADS_MAX = 8  # that perform verbs
+_BACKLOG = 128  # connections that are not accepted yet
+_HEAD_SIZE_MAX = 32 << 10  # bytes of a request before its body
+_PARTING_SECONDS = 5  # how long requests may take that are being answered
+
+
+def serve_http(
+    client: Client,
+    *,
+    host: str = "127.0.0.1",
+    port: int = DEFAULT_PORT,
+    allow_anonymous: bool = False,
+    broker_port: int | None = None,
+    broker_tls_port: int | None = None,
+    advertised_address: str | None = None,
+    access: AccessSettings | None = None,
+    tls: TlsSettings | None = None,
+) -> HttpService:
+    """Let tools administer the folder of a client by Pulsar's admin REST API, until the service or
+    the last client of the folder in this process is closed.
+
+    host, port: where to listen; port 0 takes a free one. allow_anonymous: listen on another address
+    than loopback, where nobody is asked who he is. broker_port: of the service that serves Pulsar's
+    binary protocol under the same name, to which clients with an http:// URL are led.
+    broker_tls_port: the same with TLS. advertised_address: the name of this host that they are led
+    to; else the one by which they have reached it. access: how clients prove who they are, who then
+    may do what they were granted. tls: speak HTTPS, and nothing else.
+    InvalidConfiguration: such an address without access or allow_anonymous; settings that do not
+    fit together; files that cannot be used. ConnectError: it cannot be listened to there.
+    ImportError: a package is missing; the text says which.
+    """
+    settings = ServiceSettings(
+        host,
+        port,
+        allow_anonymous=allow_anonymous,
+        access=access,
+        tls=tls,
+        tls_port=port if tls is not None else None,
+        advertised_address=advertised_address,
+    )
+    return HttpService(client, settings, broker_port, broker_tls_port)
+
+
+class HttpService:
+    """Listens from when it is made until it is closed, or forgotten. Any thread may call."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: ServiceSettings,
+        broker_port: int | None = None,
+        broker_tls_port: int | None = None,
+    ) -> None:
+        """See serve_http."""
+        client._require_writable("serve")
+        broker: Any = client._broker
+        if not isinstance(broker, Broker):
+            raise errors.OperationNotSupported("serve: the client has no folder of its own")
+        for package in ("starlette.applications", "uvicorn"):
+            optional_module(package, "serve", "serving over HTTP")
+        self._client = client  # which is closed when it is forgotten
+        arguments = (broker, settings, broker_port, broker_tls_port)
+        control_plane.perform(self._open, arguments, lambda server: server.close())
+
+    def _open(self, *arguments: Any) -> HttpServer:
+        self._server = HttpServer(*arguments)
+        self._forgotten = WhenForgotten(control_plane.post, self._server.close)
+        return self._server
+
+    @property
+    def host(self) -> str:
+        """The address that is listened to."""
+        return self._server.host
+
+    @property
+    def port(self) -> int:
+        return self._server.port
+
+    @property
+    def url(self) -> str:
+        """What a browser opens, where the address is not one for all of a host's."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self._server.scheme}://{host}:{self.port}"
+
+    def close(self) -> None:
+        """Answer what was asked up to now, and hang up. The folder stays open. Idempotent; in a
+        forked child, which serves nobody, nothing."""
+        control_plane.perform(self._server.close)
+
+    def __enter__(self) -> HttpService:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class HttpServer:
+    """Made and closed by calls of the control plane."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        settings: ServiceSettings,
+        broker_port: int | None,
+        broker_tls_port: int | None,
+    ) -> None:
+        """See serve_http."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        from pulsarx.rest.application import make_application
+        from pulsarx.rest.loop_server import LoopServer
+
+        self.process = os.getpid()
+        self.broker = broker
+        self.broker_port = broker_port
+        self.broker_tls_port = broker_tls_port
+        self.advertised_address = settings.advertised_address
+        self.access: Access | None = None
+        if settings.access is not None:
+            self.access = Access(settings.access, broker.catalogue, broker.runtime.clock)
+        context = None if settings.tls is None else settings.tls.context()
+        self.scheme = "http" if context is None else "https"
+        self._listener, is_local = _listener(settings)
+        address = self._listener.getsockname()
+        self.host: str = address[0]
+        self.port: int = address[1]
+        self._rates = Rates(broker.runtime.clock.now_ms())
+        self._executor = ThreadPoolExecutor(THREADS_MAX, "pulsarx-http-work")
+        self._timer: Timer | None = None
+        self._closing = threading.Lock()
+        self._ended = threading.Event()  # the loop has
+        self.loop = asyncio.new_event_loop()
+        try:
+            broker.state.require_open()
+            application = make_application(self, self._executor, is_local)
+            self._server = LoopServer(
+                application,
+                connections_max=CONNECTIONS_MAX,
+                head_size_max=_HEAD_SIZE_MAX,
+                backlog=_BACKLOG,
+                parting_seconds=_PARTING_SECONDS,
+                context=context,
+            )
+            self._look_later()
+            threading.Thread(target=self._run, name="pulsarx-http", daemon=True).start()
+        except BaseException:
+            self._stop_looking()
+            self._listener.close()
+            self.loop.close()
+            raise
+        broker.on_close.append(self.close)
+        _servers.add(self)
+
+    def perform(self, verb: str, arguments: dict[str, Any]) -> Any:
+        """See broker.verbs.table."""
+        return perform(self.broker, verb, arguments)
+
+    def per_second(self, key: tuple[str, ...], *counts: int) -> tuple[float, ...]:
+        """See Rates."""
+        return self._rates.per_second(self.broker.runtime.clock.now_ms(), key, *counts)
+
+    def _look_later(self) -> None:
+        clock = self.broker.runtime.clock
+        self._timer = clock.call_at(clock.now_ms() + LOOK_MS, self._look_soon)
+
+    def _look_soon(self) -> None:
+        """By the clock."""
+        self.broker.runtime.background.post(self._look)
+
+    def _look(self) -> None:
+        """Take note of what topics count, from which rates are made."""
+        if self._ended.is_set() or not self.broker.state.is_open:
+            return
+        self._look_later()
+        found = counters(self.broker, pause)
+        self._rates.look(self.broker.runtime.clock.now_ms(), found)
+
+    def _stop_looking(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def figures(self, consumers: bool) -> Iterator[bytes]:
+        """What /metrics answers, in pieces. By a thread that may call the broker."""
+        found = Figures(self.broker, self.per_second, consumers=consumers, pause=pause)
+        found.gather()
+        yield from rendered(found, pause)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_until_complete(self._server.serve(self._listener))
+        finally:
+            self.loop.close()
+            self._ended.set()
+
+    def close(self) -> None:
+        """See HttpService. A request that closes the broker would wait for itself: there is no
+        verb that does."""
+        if os.getpid() != self.process:
+            return
+        with self._closing:
+            try:
+                self.loop.call_soon_threadsafe(self._server.end)
+            except RuntimeError:
+                pass  # it has ended
+            self._ended.wait()
+            self._stop_looking()
+            self._listener.close()
+            self._executor.shutdown()
+            if self.close in self.broker.on_close:
+                self.broker.on_close.remove(self.close)
+
+    def abandon(self) -> None:
+        """In a forked child: its copies of the sockets would keep them open. By number, as nobody
+        else may close them there: what waits for them is the parent's."""
+        for each in (self._listener.fileno(), *self._server.descriptors()):
+            if each >= 0:
+                os.close(each)
+        self._listener.detach()
+
+
+def _abandon_servers() -> None:
+    for each in list(_servers):
+        each.abandon()
+
+
+_servers: WeakSet[HttpServer] = WeakSet()  # those that were opened
+os.register_at_fork(after_in_child=_abandon_servers)
+
+
+def _listener(settings: ServiceSettings) -> tuple[socket.socket, bool]:
+    """And whether only programs of this host reach it."""
+    host, port = settings.host, settings.port
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = found[0]
+        is_local = ipaddress.ip_address(address[0]).is_loopback
+        if not (settings.allow_anonymous or settings.access is not None or is_local):
+            raise errors.InvalidConfiguration(
+                f"listen on {host}: anybody who reaches that address could administer the folder; "
+                "use a loopback address, have clients prove who they are, or allow anonymous "
+                "clients"
+            )
+        return socket.create_server(address, family=family, backlog=_BACKLOG), is_local
+    except (OSError, OverflowError, UnicodeError) as error:
+        raise errors.ConnectError(f"listen on {host}:{port}: {error}") from error

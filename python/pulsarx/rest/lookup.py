@@ -1,0 +1,102 @@
+"""Routes by which clients find the broker of a topic, and tools the state of this one."""
+
+from __future__ import annotations
+
+from pulsarx.rest.call import Answer, Refusal
+from pulsarx.rest.namespaces import FIRST_HASH, LAST_HASH
+from pulsarx.rest.route import Route
+from pulsarx.rest.tenants import CLUSTER
+from pulsarx.topic_name import TopicName
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.rest.call import Call
+
+_TOPIC = "/lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}"
+_BROKERS = "/admin/v2/brokers"
+
+
+def _lookup(call: Call) -> dict[str, Any]:
+    listener = call.query.get("listenerName") or call.listener
+    if listener:
+        raise Refusal(412, f"the broker do not have {listener} listener")
+    TopicName.of(call.topic)
+    call.require_lookup()
+    # 404: it is not there.
+    call.host.perform("namespaces.get_policies", {"namespace": call.namespace})
+    plain, secure = call.broker_urls()
+    if plain is None and secure is None:
+        raise Refusal(503, "this process does not serve Pulsar's binary protocol")
+    has_tls = call.own_url.startswith("https:")
+    # All of them: some clients fail where one is missing.
+    return {
+        "brokerUrl": plain or "",
+        "brokerUrlTls": secure or "",
+        "brokerUrlSsl": secure or "",
+        "httpUrl": "" if has_tls else call.own_url,
+        "httpUrlTls": call.own_url if has_tls else "",
+        "nativeUrl": plain or "",
+    }
+
+
+def _bundle(call: Call) -> Answer:
+    TopicName.of(call.topic)
+    call.require_lookup()
+    return Answer(f"{FIRST_HASH}_{LAST_HASH}".encode(), "text/plain")
+
+
+def _brokers(call: Call) -> list[str]:
+    return [call.own_url.partition("://")[2]]
+
+
+def _of_cluster(call: Call) -> list[str]:
+    if call.part("cluster") != CLUSTER:
+        raise Refusal(404, "Cluster does not exist")
+    return _brokers(call)
+
+
+def _leader(call: Call) -> dict[str, str]:
+    return {"brokerId": _brokers(call)[0], "serviceUrl": call.own_url}
+
+
+def _health(call: Call) -> Answer:
+    call.perform("brokers.healthcheck")
+    return Answer(b"ok", "text/plain")
+
+
+def _ready(_: Call) -> Answer:
+    return Answer(b"ok", "text/plain")
+
+
+def _version(_: Call) -> Answer:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        found = version("pulsarx")
+    except PackageNotFoundError:
+        found = "0"
+    return Answer(f"PulsarX {found}".encode(), "text/plain")
+
+
+def _status(call: Call) -> Answer:
+    """OK while the folder is open."""
+    call.host.broker.state.require_open()
+    return Answer(b"OK", "text/plain")
+
+
+ROUTES = [
+    Route(
+        "GET", _TOPIC, _lookup, "Get the URLs of the broker of a topic.", query=("listenerName",)
+    ),
+    Route("GET", f"{_TOPIC}/bundle", _bundle, "Get the bundle of a topic."),
+    Route("GET", _BROKERS, _brokers, "Get the active brokers: this one."),
+    Route("GET", f"{_BROKERS}/health", _health, "Publish a message and read it again."),
+    Route("GET", f"{_BROKERS}/healthcheck", _health, "Publish a message and read it again."),
+    Route("GET", f"{_BROKERS}/ready", _ready, "Tell whether the broker can be asked."),
+    Route("GET", f"{_BROKERS}/version", _version, "Get the version of the broker."),
+    Route("GET", f"{_BROKERS}/leaderBroker", _leader, "Get the leader: this broker."),
+    Route("GET", f"{_BROKERS}/{{cluster}}", _of_cluster, "Get the active brokers of a cluster."),
+    Route("GET", "/status.html", _status, "OK while the folder is open."),
+]

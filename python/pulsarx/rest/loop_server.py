@@ -1,0 +1,190 @@
+"""uvicorn's server in a loop of its own: without signals, without ticks, with bounds."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import cast
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from pulsarx.access.tls_transport import TlsTransport
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import ssl
+    from typing import Any
+
+    from pulsarx.rest.guard import Application
+
+READ_SIZE = 16 << 10  # bytes that are read at a time
+_IDLE_SECONDS = 30  # how long a connection is kept for the next request
+_LOOK_SECONDS = 20.0  # after so long without a byte, either way, a client is dropped
+_TURN_SECONDS = 0.01  # between two looks at those that still answer
+_ACCEPT_TURNS = 10  # of the loop, in which a connection is made that was accepted
+# In looks: how long the head of a request may take, and its body.
+_IDLE_MAX, _BODY_MAX = 3, 6
+
+
+class LoopServer(uvicorn.Server):
+    """Called by the loop, unless a method says otherwise."""
+
+    def __init__(
+        self,
+        application: Application,
+        *,
+        connections_max: int,
+        head_size_max: int,
+        backlog: int,
+        parting_seconds: int,
+        context: ssl.SSLContext | None = None,
+    ) -> None:
+        """context: speak TLS."""
+        buffer = memoryview(bytearray(READ_SIZE))
+
+        def make(**options: Any) -> Any:
+            made = Buffered(Protocol(**options), buffer)
+            return made if context is None else TlsTransport(made, context, buffer)
+
+        super().__init__(
+            uvicorn.Config(
+                application,
+                http=cast("Any", make),
+                ws="none",
+                lifespan="off",
+                interface="asgi3",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                date_header=False,
+                backlog=backlog,
+                limit_concurrency=connections_max,
+                timeout_keep_alive=_IDLE_SECONDS,
+                h11_max_incomplete_event_size=head_size_max,
+            )
+        )
+        self._parting_seconds = parting_seconds
+        self._ending = asyncio.Event()
+
+    async def serve(self, listener: Any = None) -> None:
+        """Until end is called. listener: a socket that listens."""
+        await self._serve([listener])
+
+    async def main_loop(self) -> None:
+        await self._ending.wait()
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        loop = asyncio.get_running_loop()
+        for each in sockets or ():
+            loop.remove_reader(each.fileno())
+        # asyncio forgets, and leaves open, what it accepted just before its server was closed.
+        for _ in range(_ACCEPT_TURNS):
+            await asyncio.sleep(0)
+        for each in (*self.servers, *(sockets or ())):
+            each.close()
+        try:
+            async with asyncio.timeout(self._parting_seconds):
+                await self._hang_up()
+        except TimeoutError:
+            for each in list(self.server_state.tasks):
+                each.cancel()
+            for each in list(self.server_state.connections):
+                each.transport.abort()
+            await self._hang_up()
+
+    async def _hang_up(self) -> None:
+        """Let each connection answer what it was asked, and end."""
+        told: set[Any] = set()
+        while self.server_state.connections or self.server_state.tasks:
+            for each in self.server_state.connections - told:
+                told.add(each)
+                each.shutdown()
+            await asyncio.sleep(_TURN_SECONDS)
+
+    def end(self) -> None:
+        """Answer what was asked, and hang up."""
+        self._ending.set()
+
+    def descriptors(self) -> list[int]:
+        """Of the sockets of all connections. In any thread."""
+        found = []
+        for each in list(self.server_state.connections):
+            transport: Any = each.transport
+            sock = None if transport is None else transport.get_extra_info("socket")
+            if sock is not None:
+                found.append(sock.fileno())
+        return found
+
+
+class Buffered(asyncio.BufferedProtocol):
+    """Reads for a connection into a buffer that all of them share. Called by the loop."""
+
+    def __init__(self, protocol: Protocol, buffer: memoryview) -> None:
+        self._protocol = protocol
+        self._buffer = buffer
+        self.connection_made = protocol.connection_made  # type: ignore[assignment]
+        self.connection_lost = protocol.connection_lost  # type: ignore[method-assign]
+        self.eof_received = protocol.eof_received  # type: ignore[method-assign]
+        self.pause_writing = protocol.pause_writing  # type: ignore[method-assign]
+        self.resume_writing = protocol.resume_writing  # type: ignore[method-assign]
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer
+
+    def buffer_updated(self, size: int) -> None:
+        self._protocol.data_received(bytes(self._buffer[:size]))
+
+
+class Protocol(H11Protocol):
+    """A connection, which is dropped when its client does not go on. Called by the loop."""
+
+    _timer: asyncio.TimerHandle | None = None
+    _was_heard = True
+    _last_cycle: object = None
+    _unsent = 0
+    _idle_looks = _body_looks = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        # Of TlsTransport, when the client has proved that it has the certificate.
+        name = partial(transport.get_extra_info, "certificate_name")
+        self.app_state = {**self.app_state, "certificate_name": name}
+        if self.limit_concurrency is not None and len(self.connections) > self.limit_concurrency:
+            transport.abort()
+            return
+        self._look_later()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._was_heard = True
+        super().data_received(data)
+
+    def _look_later(self) -> None:
+        self._timer = self.loop.call_later(_LOOK_SECONDS, self.look)
+
+    def look(self) -> None:
+        """Drop a client that sends or takes nothing, or too slowly."""
+        unsent = self.transport.get_write_buffer_size()
+        is_active = self.cycle is not None and not self.cycle.response_complete
+        sends_body = is_active and self.cycle.more_body
+        is_waited_for = unsent > 0 or not is_active or sends_body
+        goes_on = self._was_heard or unsent < self._unsent
+        began = self.cycle is not self._last_cycle  # a request, since the last look
+        self._last_cycle = self.cycle
+        self._idle_looks = 0 if is_active or began else self._idle_looks + 1
+        self._body_looks = self._body_looks + 1 if sends_body else 0
+        self._was_heard, self._unsent = False, unsent
+        if (
+            (is_waited_for and not goes_on)
+            or self._idle_looks >= _IDLE_MAX
+            or self._body_looks >= _BODY_MAX
+        ):
+            self.transport.abort()
+        else:
+            self._look_later()

@@ -1,0 +1,221 @@
+"""Routes of namespaces. Their policies are in `policies`."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx.admin.policy_documents import DOCUMENTS
+from pulsarx.broker.policies.permissions import PERMISSIONS
+from pulsarx.rest.call import Refusal
+from pulsarx.rest.policies import NAMESPACE, quotas_of, value_of
+from pulsarx.rest.route import Route
+from pulsarx.rest.tenants import CLUSTER
+from pulsarx.topic_name import TopicName
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.rest.call import Call
+
+    Json = dict[str, Any]
+
+FIRST_HASH, LAST_HASH = "0x00000000", "0xffffffff"
+BUNDLES = {"boundaries": [FIRST_HASH, LAST_HASH], "numBundles": 1}
+_MODES = {"PERSISTENT": "persistent", "NON_PERSISTENT": "non-persistent", "ALL": "any"}
+# How Pulsar's document of all policies names them.
+_FIELDS = {
+    "retention": "retention_policies",
+    "message_ttl": "message_ttl_in_seconds",
+    "subscription_expiration_time": "subscription_expiration_time_minutes",
+    "deduplication": "deduplicationEnabled",
+    "auto_topic_creation": "autoTopicCreationOverride",
+    "auto_subscription_creation": "autoSubscriptionCreationOverride",
+    "subscription_types_enabled": "subscription_types_enabled",
+    "delayed_delivery": "delayed_delivery_policies",
+    "inactive_topics": "inactive_topic_policies",
+    "compaction_threshold": "compaction_threshold",
+    "schema_compatibility_strategy": "schema_compatibility_strategy",
+    "schema_validation_enforced": "schema_validation_enforced",
+    "is_allow_auto_update_schema": "is_allow_auto_update_schema",
+}
+_BY_CLUSTER = {
+    "dispatch_rate": "topicDispatchRate",
+    "subscription_dispatch_rate": "subscriptionDispatchRate",
+    "publish_rate": "publishMaxMessageRate",
+    "subscribe_rate": "clusterSubscribeRate",
+}
+
+
+def _list(call: Call) -> list[str]:
+    found: list[str] = call.perform("namespaces.get_namespaces", tenant=call.part("tenant"))
+    return found
+
+
+def _create(call: Call) -> None:
+    """What the body says besides bundles and clusters is refused, unless it is what holds anyway:
+    Pulsar's clients send all of it."""
+    found = call.json({}) or {}
+    if not isinstance(found, dict):
+        raise Refusal(400, "the body must be a JSON object")
+    clusters = found.get("replication_clusters")
+    if clusters not in (None, [], [CLUSTER]):
+        raise Refusal(403, f"{clusters!r:.100}: the only cluster is {CLUSTER}")
+    for name, value in found.items():
+        if name not in ("bundles", "replication_clusters") and not _is_usual(name, value):
+            raise Refusal(
+                405, f"a namespace is created without {name}; set it by its own path afterwards"
+            )
+    call.perform("namespaces.create_namespace", namespace=call.namespace)
+
+
+def _is_usual(name: str, value: Any) -> bool:
+    """Whether a policy is as it is without being set."""
+    if isinstance(value, dict):
+        return all(_is_usual(name, each) for each in value.values())
+    return value in (None, 0, "", []) or value in _USUAL.get(name, ())
+
+
+# As clients in Java and Go write what they do not set; FULL is what holds then.
+_USUAL: dict[str, tuple[Any, ...]] = {
+    "subscription_auth_mode": ("None",),
+    "schema_auto_update_compatibility_strategy": ("Full",),
+    "schema_compatibility_strategy": ("UNDEFINED", "FULL", "Full"),
+    "is_allow_auto_update_schema": (True,),
+    "offload_threshold": (-1,),
+    "offload_threshold_in_seconds": (-1,),
+}
+
+
+def _delete(call: Call) -> None:
+    call.perform("namespaces.delete_namespace", namespace=call.namespace, force=call.flag("force"))
+
+
+def _policies(call: Call) -> Json:
+    # 404: it is not there.
+    granted = call.perform("namespaces.get_policies", namespace=call.namespace).get(PERMISSIONS, {})
+    found: Json = {
+        "auth_policies": {
+            "namespace_auth": granted.get("namespace", {}),
+            "destination_auth": granted.get("topics", {}),
+            "subscription_auth_roles": {},
+        },
+        "replication_clusters": [CLUSTER],
+        "allowed_clusters": [],
+        "bundles": BUNDLES,
+        "backlog_quota_map": quotas_of("namespace", call),
+        "clusterDispatchRate": {},
+        "replicatorDispatchRate": {},
+        **{field: {} for field in _BY_CLUSTER.values()},
+        "latency_stats_sample_rate": {},
+        "deleted": False,
+        "encryption_required": False,
+        "subscription_auth_mode": "None",
+        "offload_threshold": -1,
+        "offload_threshold_in_seconds": -1,
+        "schema_compatibility_strategy": "UNDEFINED",
+        "schema_validation_enforced": False,
+        "is_allow_auto_update_schema": True,
+        "subscription_types_enabled": [],
+        "properties": {},
+        "migrated": False,
+    }
+    for policy in DOCUMENTS:
+        value = value_of(policy, "namespace", call)
+        if value is None:
+            continue
+        if policy.name in _BY_CLUSTER:
+            found[_BY_CLUSTER[policy.name]] = {CLUSTER: value}
+        else:
+            found[_FIELDS[policy.name]] = value
+    return found
+
+
+def _topics(call: Call) -> list[str]:
+    mode = call.query.get("mode") or "PERSISTENT"
+    if mode not in _MODES:
+        raise Refusal(412, f"there is no mode {mode!r:.100} of topics")
+    found: list[str] = call.perform(
+        "topics.get_list",
+        namespace=call.namespace,
+        include_system_topic=call.flag("includeSystemTopic"),
+        domain=_MODES[mode],
+    )
+    return found
+
+
+def _bundles(call: Call) -> Json:
+    call.perform("namespaces.get_policies", namespace=call.namespace)
+    return BUNDLES
+
+
+# All topics of a namespace ------------------------------------------------------------------------
+
+
+def _each_topic(call: Call, verb: str, wanted: str | None, **more: object) -> None:
+    """For all subscriptions of all topics, or for those of one name."""
+    names = call.perform(
+        "topics.get_list", namespace=call.namespace, include_system_topic=False, domain="persistent"
+    )
+    for topic in names:
+        for name in _unless_gone(call, "get_subscriptions", topic=topic) or ():
+            if wanted in (None, name):
+                _unless_gone(call, verb, topic=topic, name=name, **more)
+
+
+def _unless_gone(call: Call, verb: str, **arguments: object) -> Any:
+    """A topic or subscription that was deleted meanwhile is passed over."""
+    try:
+        return call.perform(f"topics.{verb}", **arguments)
+    except (errors.TopicNotFound, errors.SubscriptionNotFound):
+        return None
+
+
+def _clear(call: Call) -> None:
+    _each_topic(call, "skip_all_messages", None)
+
+
+def _clear_subscription(call: Call) -> None:
+    _each_topic(call, "skip_all_messages", call.subscription)
+
+
+def _unsubscribe(call: Call) -> None:
+    _each_topic(call, "delete_subscription", call.subscription, force=False)
+
+
+def _unload(call: Call) -> None:
+    for topic in call.perform("namespaces.get_topics", namespace=call.namespace):
+        if TopicName.of(topic).persistent:
+            _unless_gone(call, "unload", topic=topic)
+
+
+ROUTES = [
+    Route("GET", "/admin/v2/namespaces/{tenant}", _list, "Get the namespaces of a tenant."),
+    Route("GET", NAMESPACE, _policies, "Get all policies of a namespace."),
+    Route("PUT", NAMESPACE, _create, "Create a namespace.", body="Policies"),
+    Route("DELETE", NAMESPACE, _delete, "Delete a namespace.", query=("force",)),
+    Route(
+        "GET",
+        f"{NAMESPACE}/topics",
+        _topics,
+        "Get the topics of a namespace.",
+        query=("mode", "includeSystemTopic"),
+    ),
+    Route("GET", f"{NAMESPACE}/bundles", _bundles, "Get the bundles of a namespace: one."),
+    Route(
+        "POST", f"{NAMESPACE}/clearBacklog", _clear, "Clear the backlog of a namespace's topics."
+    ),
+    Route(
+        "POST",
+        f"{NAMESPACE}/clearBacklog/{{subscription}}",
+        _clear_subscription,
+        "Clear the backlog of a subscription on a namespace's topics.",
+    ),
+    Route(
+        "POST",
+        f"{NAMESPACE}/unsubscribe/{{subscription}}",
+        _unsubscribe,
+        "Delete a subscription on a namespace's topics.",
+        refused=412,
+    ),
+    Route("PUT", f"{NAMESPACE}/unload", _unload, "Unload the topics of a namespace."),
+]

@@ -1,0 +1,87 @@
+"""Routes of permissions: what roles may do."""
+
+from __future__ import annotations
+
+from pulsarx.rest.call import Refusal
+from pulsarx.rest.policies import NAMESPACE, TOPIC
+from pulsarx.rest.route import Route
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.rest.call import Call
+
+
+def _of_namespace(call: Call) -> Any:
+    return call.perform("namespaces.get_permissions", namespace=call.namespace)
+
+
+def _of_topic(call: Call) -> Any:
+    return call.perform("topics.get_permissions", topic=call.topic)
+
+
+def _actions(call: Call) -> list[Any]:
+    found = call.json()
+    if not isinstance(found, list):
+        raise Refusal(400, "the body must be a list of actions")
+    return found
+
+
+def _grant_on_namespace(call: Call) -> None:
+    call.perform(
+        "namespaces.grant_permission",
+        namespace=call.namespace,
+        role=call.part("role"),
+        actions=_actions(call),
+    )
+
+
+def _grant_on_topic(call: Call) -> None:
+    call.perform(
+        "topics.grant_permission",
+        topic=call.topic,
+        role=call.part("role"),
+        actions=_actions(call),
+    )
+
+
+def _revoke_on_namespace(call: Call) -> None:
+    call.perform("namespaces.revoke_permissions", namespace=call.namespace, role=call.part("role"))
+
+
+def _revoke_on_topic(call: Call) -> None:
+    call.perform("topics.revoke_permissions", topic=call.topic, role=call.part("role"))
+
+
+ROUTES = [
+    Route("GET", f"{NAMESPACE}/permissions", _of_namespace, "Get the permissions of roles."),
+    Route(
+        "POST",
+        f"{NAMESPACE}/permissions/{{role}}",
+        _grant_on_namespace,
+        "Grant a role permissions on a namespace.",
+        body="a list of actions",
+    ),
+    Route(
+        "DELETE",
+        f"{NAMESPACE}/permissions/{{role}}",
+        _revoke_on_namespace,
+        "Revoke all permissions of a role on a namespace.",
+    ),
+    Route("GET", f"{TOPIC}/permissions", _of_topic, "Get the permissions of roles on a topic."),
+    Route(
+        "POST",
+        f"{TOPIC}/permissions/{{role}}",
+        _grant_on_topic,
+        "Grant a role permissions on a topic.",
+        body="a list of actions",
+    ),
+    Route(
+        "DELETE",
+        f"{TOPIC}/permissions/{{role}}",
+        _revoke_on_topic,
+        "Revoke all permissions of a role on a topic.",
+        refused=412,
+    ),
+]

@@ -1,0 +1,67 @@
+"""The one place where it is decided who sends a request."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from pulsarx import errors
+from pulsarx.access.verb_permissions import authenticate_header
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from concurrent.futures import Executor
+    from typing import Any
+
+    from pulsarx.access.access import Access
+
+    Scope = dict[str, Any]
+    Application = Callable[[Scope, Any, Any], Awaitable[None]]
+
+_OF_ALL = ("/status.html",)  # what a balancer of load asks for
+
+
+class Roles:
+    """An ASGI application around another, which finds the role in scope["state"]["role"]. None:
+    clients are not asked who they are."""
+
+    def __init__(self, application: Application, access: Access | None, executor: Executor) -> None:
+        """executor: where it is found out, as passwords take their time."""
+        self._application = application
+        self._access = access
+        self._executor = executor
+
+    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+        state = scope.setdefault("state", {})
+        state["role"] = None
+        if self._access is not None and scope["path"] not in _OF_ALL:
+            named = state.get("certificate_name")
+            given = [value for name, value in scope["headers"] if name == b"authorization"]
+            header = given[0] if given else None
+            loop = asyncio.get_running_loop()
+            try:
+                if len(given) > 1:
+                    raise errors.AuthenticationError("more than one Authorization")
+                state["role"] = await loop.run_in_executor(
+                    self._executor, authenticate_header, self._access, header, named and named()
+                )
+            except errors.AuthenticationError:
+                await _refuse(send, self._access.methods)
+                return
+        await self._application(scope, receive, send)
+
+
+async def _refuse(send: Any, methods: tuple[str, ...]) -> None:
+    body = json.dumps({"reason": "Authentication required"}).encode()
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),
+    ]
+    if "basic" in methods:
+        headers.append((b"www-authenticate", b'Basic realm="pulsarx"'))
+    if "token" in methods:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": 401, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

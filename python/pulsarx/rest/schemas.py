@@ -1,0 +1,152 @@
+"""Routes of the schemas of topics."""
+
+from __future__ import annotations
+
+import json
+
+from pulsarx.rest.call import Answer, Refusal
+from pulsarx.rest.route import Route
+from pulsarx.schema.schema import SchemaInfo
+from pulsarx.wire.schemas import schema_values
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.rest.call import Call
+
+    Json = dict[str, Any]
+
+_TOPIC = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
+_PARTS = ("key", "value")
+
+
+def _topic(call: Call) -> str:
+    return f"persistent://{call.namespace}/{call.part('topic')}"
+
+
+def _shown(found: Json) -> Json:
+    properties = found.get("properties", {})
+    if found["type"] == "KEY_VALUE":
+        properties = _properties_of_pair(found)
+    return {
+        "version": found["version"],
+        "type": found["type"],
+        "timestamp": found["created_ms"],
+        "data": _data(found),
+        "properties": properties,
+    }
+
+
+def _properties_of_pair(found: Json) -> dict[str, str]:
+    """Which types and names its parts have is said there."""
+    values = schema_values(SchemaInfo.of_document(found))
+    return {each["key"]: each["value"] for each in values["properties"]}
+
+
+def _data(found: Json) -> str:
+    """The definition; of a pair those of its parts, as Pulsar writes them over HTTP."""
+    text: str = found["schema"]
+    if found["type"] != "KEY_VALUE":
+        return text
+    documents = json.loads(text)
+    parts = {name: _part(documents[name]["schema"]) for name in _PARTS}
+    return json.dumps(parts, separators=(",", ":"))
+
+
+def _part(definition: str) -> Any:
+    try:
+        return json.loads(definition)
+    except ValueError:
+        return definition
+
+
+def _schema(call: Call) -> Json:
+    """What a body describes, as verbs take it."""
+    found = call.json_object()
+    kind, text = found.get("type"), found.get("schema", "")
+    properties = found.get("properties") or {}
+    if not isinstance(kind, str) or not isinstance(text, str) or not isinstance(properties, dict):
+        raise Refusal(422, 'a schema is {"type": ..., "schema": ..., "properties": {...}}')
+    if kind == "KEY_VALUE":
+        raise Refusal(405, "schemas of KEY_VALUE are registered by a producer")
+    return {
+        "type": kind,
+        "name": call.part("topic"),
+        "schema": text,
+        "properties": {str(name): value for name, value in properties.items()},
+    }
+
+
+def _get(call: Call) -> Json:
+    return _shown(call.perform("schemas.get_schema_info", topic=_topic(call), version=-1))
+
+
+def _get_version(call: Call) -> Json:
+    version = call.number("version")
+    if version < 0:
+        raise Refusal(404, "Schema not found")
+    return _shown(call.perform("schemas.get_schema_info", topic=_topic(call), version=version))
+
+
+def _get_all(call: Call) -> Json:
+    found = call.perform("schemas.get_all_schemas", topic=_topic(call))
+    return {"getSchemaResponses": [_shown(each) for each in found]}
+
+
+def _delete(call: Call) -> Json:
+    found = call.perform("schemas.get_all_schemas", topic=_topic(call))
+    call.perform("schemas.delete_schema", topic=_topic(call))
+    return {"version": found[-1]["version"] + 1 if found else -1}
+
+
+def _post(call: Call) -> Json:
+    found = call.perform("schemas.create_schema", topic=_topic(call), schema=_schema(call))
+    return {"version": {"version": found["version"]}}
+
+
+def _compatibility(call: Call) -> Answer:
+    verb = "schemas.test_compatibility"
+    found = call.perform(verb, topic=_topic(call), schema=_schema(call))
+    told = {
+        "compatibility": found["compatibility"],
+        "schemaCompatibilityStrategy": found["schema_compatibility_strategy"],
+    }
+    return Answer(json.dumps(told).encode(), status=202)
+
+
+def _version(call: Call) -> Json:
+    verb = "schemas.get_version_by_schema"
+    return {"version": call.perform(verb, topic=_topic(call), schema=_schema(call))["version"]}
+
+
+ROUTES = [
+    Route("GET", f"{_TOPIC}/schema", _get, "Get the last schema of a topic."),
+    Route("GET", f"{_TOPIC}/schema/{{version}}", _get_version, "Get a version of a schema."),
+    Route("GET", f"{_TOPIC}/schemas", _get_all, "Get all versions of a schema."),
+    Route("DELETE", f"{_TOPIC}/schema", _delete, "Delete all versions of a schema."),
+    Route(
+        "POST",
+        f"{_TOPIC}/schema",
+        _post,
+        "Register a schema.",
+        body="PostSchemaPayload",
+        invalid=422,
+    ),
+    Route(
+        "POST",
+        f"{_TOPIC}/compatibility",
+        _compatibility,
+        "Tell whether a schema may be the next one.",
+        body="PostSchemaPayload",
+        invalid=422,
+    ),
+    Route(
+        "POST",
+        f"{_TOPIC}/version",
+        _version,
+        "Get the version that a schema has.",
+        body="PostSchemaPayload",
+        invalid=422,
+    ),
+]

@@ -1,0 +1,231 @@
+"""Statistics as Pulsar writes them in JSON, of what the verbs tell. What PulsarX does not know is
+left out, and never 0."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.rest.call import Call
+
+    Json = dict[str, Any]
+
+# Of features that PulsarX does not have, in every topic.
+_NEVER_OF_TOPIC: Json = {
+    "systemTopicBytesInCounter": 0,
+    "offloadedStorageSize": 0,
+    "lastOffloadLedgerId": 0,
+    "lastOffloadSuccessTimeStamp": 0,
+    "lastOffloadFailureTimeStamp": 0,
+    "ongoingTxnCount": 0,
+    "abortedTxnCount": 0,
+    "committedTxnCount": 0,
+    "replication": {},
+}
+_NEVER_OF_SUBSCRIPTION: Json = {
+    "isReplicated": False,
+    "replicated": False,
+    "subscriptionProperties": {},
+    "filterProcessedMsgCount": 0,
+    "filterAcceptedMsgCount": 0,
+    "filterRejectedMsgCount": 0,
+    "filterRescheduledMsgCount": 0,
+}
+_COMPACTION = {
+    "last_compaction_removed_event_count": "lastCompactionRemovedEventCount",
+    "last_compaction_succeed_timestamp": "lastCompactionSucceedTimestamp",
+    "last_compaction_failed_timestamp": "lastCompactionFailedTimestamp",
+    "last_compaction_duration_time_in_mills": "lastCompactionDurationTimeInMills",
+}
+
+
+def topic_statistics(call: Call, found: Json) -> Json:
+    """Of a topic without partitions. found: the answer of topics.stats."""
+    name = found["topic"]
+    messages, size = found["msg_in_counter"], found["bytes_in_counter"]
+    rate, throughput = call.host.per_second((name,), messages, size)
+    subscriptions = {
+        each: _subscription(call, name, each, figures)
+        for each, figures in found["subscriptions"].items()
+    }
+    publishers = [] if call.flag("excludePublishers") else found["publishers"]
+    return {
+        "msgRateIn": rate,
+        "msgThroughputIn": throughput,
+        "msgRateOut": sum((each["msgRateOut"] for each in subscriptions.values()), 0.0),
+        "msgThroughputOut": sum((each["msgThroughputOut"] for each in subscriptions.values()), 0.0),
+        "bytesInCounter": size,
+        "msgInCounter": messages,
+        "bytesOutCounter": sum(each["bytesOutCounter"] for each in subscriptions.values()),
+        "msgOutCounter": sum(each["msgOutCounter"] for each in subscriptions.values()),
+        "averageMsgSize": throughput / rate if rate else 0.0,
+        "storageSize": found["storage_size"],
+        "backlogSize": found["backlog_size"],
+        "oldestBacklogMessageAgeSeconds": found["oldest_backlog_message_age_seconds"],
+        "publishRateLimitedTimes": found["publish_rate_limited_times"],
+        **_NEVER_OF_TOPIC,
+        "publishers": [_publisher(each) for each in publishers],
+        "subscriptions": subscriptions,
+        "deduplicationStatus": found["deduplication_status"],
+        "topicEpoch": found["topic_epoch"],
+        "compaction": {theirs: found["compaction"][ours] for ours, theirs in _COMPACTION.items()},
+        "ownerBroker": call.own_url.partition("://")[2],
+    }
+
+
+def _publisher(figures: Json) -> Json:
+    shown = {
+        "accessMode": figures["access_mode"],
+        "producerName": figures["producer_name"],
+        "chunkedMessageRate": figures["chunked_message_rate"],
+        "supportsPartialProducer": False,
+        "metadata": {},
+    }
+    if "msg_drop_rate" in figures:
+        shown["msgDropRate"] = figures["msg_drop_rate"]
+    return shown
+
+
+def _subscription(call: Call, topic: str, name: str, figures: Json) -> Json:
+    counts = figures["msg_out_counter"], figures["bytes_out_counter"]
+    rate, throughput = call.host.per_second((topic, name), *counts)
+    consumers = [] if call.flag("excludeConsumers") else figures["consumers"]
+    shown = {
+        "msgRateOut": rate,
+        "msgThroughputOut": throughput,
+        "bytesOutCounter": counts[1],
+        "msgOutCounter": counts[0],
+        "msgBacklog": figures["msg_backlog"],
+        "backlogSize": figures["backlog_size"],
+        "blockedSubscriptionOnUnackedMsgs": figures.get(
+            "blocked_subscription_on_unacked_msgs", False
+        ),
+        "unackedMessages": figures["unacked_messages"],
+        "type": figures["type"] or "None",
+        "msgRateExpired": figures.get("msg_rate_expired", 0.0),
+        "totalMsgExpired": figures.get("total_expired", 0),
+        "consumers": [_consumer(call, topic, name, each) for each in consumers],
+        "isDurable": figures["is_durable"],
+        "durable": figures["is_durable"],
+        **_NEVER_OF_SUBSCRIPTION,
+    }
+    if figures.get("active_consumer_name"):
+        shown["activeConsumerName"] = figures["active_consumer_name"]
+    if "msg_drop_rate" in figures:
+        shown["msgDropRate"] = figures["msg_drop_rate"]
+    return shown
+
+
+def _consumer(call: Call, topic: str, subscription: str, figures: Json) -> Json:
+    counts = figures["msg_out_counter"], figures["bytes_out_counter"]
+    key = (topic, subscription, figures["consumer_name"])
+    rate, throughput = call.host.per_second(key, *counts)
+    return {
+        "msgRateOut": rate,
+        "msgThroughputOut": throughput,
+        "bytesOutCounter": counts[1],
+        "msgOutCounter": counts[0],
+        "consumerName": figures["consumer_name"],
+        "availablePermits": figures["available_permits"],
+        "unackedMessages": figures["unacked_messages"],
+        "blockedConsumerOnUnackedMsgs": figures["blocked_consumer_on_unacked_msgs"],
+        "metadata": figures["metadata"],
+    }
+
+
+# Partitioned topics -------------------------------------------------------------------------------
+
+
+def partitioned_statistics(call: Call, found: Json, *, per_partition: bool) -> Json:
+    """found: the answer of topics.partitioned_stats."""
+    partitions = {name: topic_statistics(call, each) for name, each in found["partitions"].items()}
+    total: Json = {}
+    for each in partitions.values():
+        _add(total, each)
+    total.pop("ownerBroker", None)
+    rate = total["msgRateIn"]
+    total["averageMsgSize"] = total["msgThroughputIn"] / rate if rate else 0.0
+    total["metadata"] = {"partitions": len(partitions), "deleted": False}
+    total["partitions"] = partitions if per_partition else {}
+    return total
+
+
+def _add(total: Json, figures: Json) -> None:
+    """Add numbers, and what is inside; texts and flags are those of the first, ages are the
+    greatest. A producer has the same name on all partitions and is told once."""
+    for name, value in figures.items():
+        if name == "oldestBacklogMessageAgeSeconds":
+            total[name] = max(total.get(name, -1), value)
+        elif name == "publishers":
+            known = {each["producerName"] for each in total.setdefault(name, [])}
+            total[name] += [each for each in value if each["producerName"] not in known]
+        elif isinstance(value, list):
+            total[name] = [*total.get(name, []), *value]
+        elif isinstance(value, dict):
+            _add(total.setdefault(name, {}), value)
+        elif isinstance(value, (bool, str)) or value is None:
+            total.setdefault(name, value)
+        else:
+            total[name] = total.get(name, 0) + value
+
+
+# Inside -------------------------------------------------------------------------------------------
+
+
+def internal_statistics(found: Json) -> Json:
+    """found: the answer of topics.stats."""
+    if found["topic"].startswith("non-persistent://"):
+        return {
+            "numberOfEntries": 0,
+            "totalSize": 0,
+            "currentLedgerEntries": 0,
+            "currentLedgerSize": 0,
+            "cursors": {quote(name, safe=""): {} for name in found["subscriptions"]},
+        }
+    ledgers = found["ledgers"]
+    last: Json = ledgers[-1] if ledgers else {"ledger_id": -1, "entries": 0, "size": 0, "state": ""}
+    is_open = last["state"] == "open"
+    compaction = found["compaction"]
+    was_compacted = tuple(compaction["horizon"]) != (-1, -1)
+    compacted = (compaction["compacted_entries"], compaction["compacted_size"])
+    return {
+        "numberOfEntries": found["entries"],
+        "totalSize": found["storage_size"],
+        "currentLedgerEntries": last["entries"] if is_open else 0,
+        "currentLedgerSize": last["size"] if is_open else 0,
+        "lastConfirmedEntry": f"{last['ledger_id']}:{last['entries'] - 1}",
+        "state": "Terminated" if found["terminated"] else "LedgerOpened",
+        "ledgers": [_ledger(each["ledger_id"], each["entries"], each["size"]) for each in ledgers],
+        "cursors": {
+            quote(name, safe=""): _cursor(each)
+            for name, each in found["subscriptions"].items()
+            if each["is_durable"]
+        },
+        "properties": {},
+        "schemaLedgers": [],
+        "compactedLedger": _ledger(-1, *(compacted if was_compacted else (-1, -1))),
+    }
+
+
+def _ledger(ledger_id: int, entries: int, size: int) -> Json:
+    return {
+        "ledgerId": ledger_id,
+        "entries": entries,
+        "size": size,
+        "offloaded": False,
+        "underReplicated": False,
+    }
+
+
+def _cursor(figures: Json) -> Json:
+    ledger_id, entry_id = figures["mark_delete_position"]
+    return {
+        "markDeletePosition": f"{ledger_id}:{entry_id}",
+        "state": "Open",
+        "active": bool(figures.get("consumers")),
+        "numberOfEntriesSinceFirstNotAckedMessage": figures["backlog_entries"],
+        "properties": {},
+    }

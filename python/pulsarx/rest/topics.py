@@ -1,0 +1,282 @@
+"""Routes of topics: which there are, their partitions, what they hold."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from pulsarx import errors
+from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
+from pulsarx.message_id import MessageId
+from pulsarx.rest.call import Refusal, integer_of
+from pulsarx.rest.message_ids import read_id, shown_id
+from pulsarx.rest.policies import TOPIC
+from pulsarx.rest.route import Route
+from pulsarx.rest.statistics import internal_statistics, partitioned_statistics, topic_statistics
+from pulsarx.topic_name import TopicName
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.rest.call import Call
+
+    Json = dict[str, Any]
+
+_NAMESPACE = "/admin/v2/{domain}/{tenant}/{namespace}"
+_PARTITIONS = f"{TOPIC}/partitions"
+
+
+def _list(call: Call) -> list[str]:
+    found: list[str] = call.perform(
+        "topics.get_list",
+        namespace=call.namespace,
+        include_system_topic=call.flag("includeSystemTopic"),
+        domain=call.domain,
+    )
+    return found
+
+
+def _list_partitioned(call: Call) -> list[str]:
+    found = call.perform("topics.get_partitioned_topic_list", namespace=call.namespace)
+    return [name for name in found if name.startswith(f"{call.domain}://")]
+
+
+# Creating and deleting ----------------------------------------------------------------------------
+
+
+def _create(call: Call) -> None:
+    if call.has_body and call.json():
+        raise errors.OperationNotSupported("properties of a topic")
+    call.perform("topics.create_non_partitioned_topic", topic=call.topic)
+
+
+def _count(call: Call) -> int:
+    """How many partitions: a number, or an object that has it."""
+    found = call.json()
+    if isinstance(found, dict):
+        if found.get("properties"):
+            raise errors.OperationNotSupported("properties of a topic")
+        count = integer_of(found, "partitions")
+    else:
+        count = call.json_integer()
+    if count <= 0:
+        raise Refusal(406, "The number of partitions must be more than 0")
+    return count
+
+
+def _create_partitioned(call: Call) -> None:
+    call.perform("topics.create_partitioned_topic", topic=call.topic, partitions=_count(call))
+
+
+def _update_partitioned(call: Call) -> None:
+    call.perform("topics.update_partitioned_topic", topic=call.topic, partitions=_count(call))
+
+
+def _partitions(call: Call) -> Json:
+    """Of a topic that is not there: as it is made, if checkAllowAutoCreation asks for that."""
+    name = TopicName.of(call.topic)
+    try:
+        found = call.perform("topics.get_partitioned_topic_metadata", topic=str(name))
+    except errors.TopicNotFound:
+        if not call.flag("checkAllowAutoCreation") or name.partition_index >= 0:
+            raise
+        made = call.host.broker.lookup(name)
+        count = made.partition_count if isinstance(made, PartitionedTopic) else 0
+        found = {"partitions": count}
+    return {"partitions": found["partitions"], "deleted": False}
+
+
+def _delete(call: Call) -> None:
+    if _partition_count(call):
+        raise Refusal(
+            409,
+            f"{call.topic} is a partitioned topic, instead of calling delete topic, please call "
+            "delete-partitioned-topic.",
+        )
+    call.perform("topics.delete", topic=call.topic, force=call.flag("force"))
+
+
+def _delete_partitioned(call: Call) -> None:
+    call.perform("topics.delete_partitioned_topic", topic=call.topic, force=call.flag("force"))
+
+
+def _do(verb: str, call: Call) -> None:
+    """A verb that wants the topic alone, and answers nothing."""
+    call.perform(f"topics.{verb}", topic=call.topic)
+
+
+def _properties(call: Call) -> Json:
+    _partition_count(call)
+    return {}
+
+
+def _nothing_missing(call: Call) -> None:
+    """Partitions are made with their topic."""
+    if not _partition_count(call):
+        raise errors.TopicNotFound(f"there is no partitioned topic {call.topic}")
+
+
+def _partition_count(call: Call) -> int:
+    found = call.perform("topics.get_partitioned_topic_metadata", topic=call.topic)
+    return int(found["partitions"])
+
+
+# What is in it ------------------------------------------------------------------------------------
+
+
+def _terminate(call: Call) -> Json:
+    return shown_id(MessageId.from_text(call.perform("topics.terminate", topic=call.topic)))
+
+
+def _terminate_partitions(call: Call) -> Json:
+    found = {}
+    for index in range(_partition_count(call)):
+        partition = str(TopicName.of(call.topic).partition(index))
+        last = call.perform("topics.terminate", topic=partition)
+        found[str(index)] = shown_id(MessageId.from_text(last))
+    return found
+
+
+def _unpartitioned(call: Call) -> str:
+    """TopicNotFound: it has partitions, as in Pulsar."""
+    if _partition_count(call):
+        raise errors.TopicNotFound(f"Topic {call.topic} not found: it is partitioned")
+    return call.topic
+
+
+def _last_message_id(call: Call) -> Json:
+    found = call.perform("topics.get_last_message_id", topic=_unpartitioned(call))
+    return shown_id(MessageId.from_text(found))
+
+
+def _backlog_size(call: Call) -> int:
+    message_id = read_id(call.json()).to_text()
+    found: int = call.perform("topics.get_backlog_size", topic=call.topic, message_id=message_id)
+    return found
+
+
+def _compaction(call: Call) -> Json:
+    found = call.perform("topics.compaction_status", topic=call.topic)
+    return {"status": found["status"], "lastError": found["last_error"]}
+
+
+def _stats(call: Call) -> Json:
+    return topic_statistics(call, call.perform("topics.stats", topic=_unpartitioned(call)))
+
+
+def _partitioned_stats(call: Call) -> Json:
+    found = call.perform("topics.partitioned_stats", topic=call.topic)
+    return partitioned_statistics(call, found, per_partition=call.flag("perPartition", True))
+
+
+def _internal_stats(call: Call) -> Json:
+    return internal_statistics(call.perform("topics.stats", topic=_unpartitioned(call)))
+
+
+def _partitioned_internal_stats(call: Call) -> Json:
+    found = call.perform("topics.partitioned_stats", topic=call.topic)
+    partitions = found["partitions"]
+    return {
+        "metadata": _partitions(call),
+        "partitions": {name: internal_statistics(each) for name, each in partitions.items()},
+    }
+
+
+_STATS_QUERY = (
+    "getPreciseBacklog",
+    "subscriptionBacklogSize",
+    "getEarliestTimeInBacklog",
+    "excludePublishers",
+    "excludeConsumers",
+)
+ROUTES = [
+    Route(
+        "GET",
+        _NAMESPACE,
+        _list,
+        "Get the topics of a namespace, of partitioned ones their partitions.",
+        query=("includeSystemTopic",),
+    ),
+    Route(
+        "GET",
+        f"{_NAMESPACE}/partitioned",
+        _list_partitioned,
+        "Get the partitioned topics of a namespace.",
+    ),
+    Route("PUT", TOPIC, _create, "Create a topic without partitions."),
+    Route("DELETE", TOPIC, _delete, "Delete a topic.", query=("force",), refused=412),
+    Route("PUT", _PARTITIONS, _create_partitioned, "Create a partitioned topic.", body="integer"),
+    Route(
+        "POST",
+        _PARTITIONS,
+        _update_partitioned,
+        "Give a partitioned topic more partitions.",
+        body="integer",
+        refused=422,
+        missing=409,
+    ),
+    Route(
+        "GET",
+        _PARTITIONS,
+        _partitions,
+        "Get how many partitions a topic has; 0: it is not partitioned.",
+        query=("checkAllowAutoCreation",),
+    ),
+    Route(
+        "DELETE",
+        _PARTITIONS,
+        _delete_partitioned,
+        "Delete a partitioned topic.",
+        query=("force",),
+        refused=412,
+        missing=409,
+    ),
+    Route(
+        "POST",
+        f"{TOPIC}/createMissedPartitions",
+        _nothing_missing,
+        "Create the missing partitions of a topic: there are none.",
+    ),
+    Route("PUT", f"{TOPIC}/unload", partial(_do, "unload"), "Unload a topic."),
+    Route("DELETE", f"{TOPIC}/truncate", partial(_do, "truncate"), "Remove what a topic holds."),
+    Route("GET", f"{TOPIC}/properties", _properties, "Get the properties of a topic."),
+    Route("GET", f"{TOPIC}/stats", _stats, "Get the statistics of a topic.", query=_STATS_QUERY),
+    Route(
+        "GET",
+        f"{TOPIC}/partitioned-stats",
+        _partitioned_stats,
+        "Get the statistics of a partitioned topic.",
+        query=("perPartition", *_STATS_QUERY),
+    ),
+    Route(
+        "GET", f"{TOPIC}/internalStats", _internal_stats, "Get the ledgers and cursors of a topic."
+    ),
+    Route(
+        "GET",
+        f"{TOPIC}/partitioned-internalStats",
+        _partitioned_internal_stats,
+        "Get the ledgers and cursors of the partitions of a topic.",
+    ),
+    Route("POST", f"{TOPIC}/terminate", _terminate, "Terminate a topic."),
+    Route(
+        "POST",
+        f"{TOPIC}/terminate/partitions",
+        _terminate_partitions,
+        "Terminate the partitions of a topic.",
+    ),
+    Route(
+        "PUT",
+        f"{TOPIC}/compaction",
+        partial(_do, "trigger_compaction"),
+        "Compact a topic.",
+    ),
+    Route("GET", f"{TOPIC}/compaction", _compaction, "Get the status of a compaction."),
+    Route("GET", f"{TOPIC}/lastMessageId", _last_message_id, "Get the id of the last message."),
+    Route(
+        "PUT",
+        f"{TOPIC}/backlogSize",
+        _backlog_size,
+        "Get the bytes that a topic holds from a message on.",
+        body="MessageId",
+    ),
+]

@@ -1,0 +1,98 @@
+"""Routes of policies that PulsarX does not have: nothing is set, and setting is refused."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from pulsarx import errors
+from pulsarx.rest.policies import PREFIXES, target_of
+from pulsarx.rest.route import Route
+from pulsarx.rest.tenants import CLUSTER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.rest.call import Call
+
+# What GET tells, as Pulsar where nothing was set; and the method that sets.
+_NAMESPACE: dict[str, tuple[Any, str]] = {
+    "properties": ({}, "PUT"),
+    "replication": ([CLUSTER], "POST"),
+    "allowedClusters": ([], "POST"),
+    "persistence": (None, "POST"),
+    "maxProducersPerTopic": (None, "POST"),
+    "maxConsumersPerTopic": (None, "POST"),
+    "maxConsumersPerSubscription": (None, "POST"),
+    "maxSubscriptionsPerTopic": (None, "POST"),
+    "maxTopicsPerNamespace": (0, "POST"),
+    "maxUnackedMessagesPerConsumer": (None, "POST"),
+    "maxUnackedMessagesPerSubscription": (None, "POST"),
+    "deduplicationSnapshotInterval": (None, "POST"),
+    "encryptionRequired": (False, "POST"),
+    "subscriptionAuthMode": ("None", "POST"),
+    "antiAffinity": (None, "POST"),
+    "resourcegroup": (None, ""),
+    "entryFilters": (None, "POST"),
+    "replicatorDispatchRate": (None, "POST"),
+    "offloadPolicies": (None, "POST"),
+    "offloadThreshold": (-1, "PUT"),
+    "offloadThresholdInSeconds": (-1, "PUT"),
+    "offloadDeletionLagMs": (None, "PUT"),
+}
+_TOPIC: dict[str, tuple[Any, str]] = {
+    "replication": (None, "POST"),
+    "persistence": (None, "POST"),
+    "maxProducers": (None, "POST"),
+    "maxConsumers": (None, "POST"),
+    "maxConsumersPerSubscription": (None, "POST"),
+    "maxSubscriptionsPerTopic": (None, "POST"),
+    "maxMessageSize": (None, "POST"),
+    "maxUnackedMessagesOnConsumer": (None, "POST"),
+    "maxUnackedMessagesOnSubscription": (None, "POST"),
+    "deduplicationSnapshotInterval": (None, "POST"),
+    "entryFilters": (None, "POST"),
+    "replicatorDispatchRate": (None, "POST"),
+    "offloadPolicies": (None, "POST"),
+}
+
+
+def _get(level: str, value: object, call: Call) -> Any:
+    _require(level, call)
+    return value
+
+
+def _set(name: str, level: str, call: Call) -> None:
+    _require(level, call)
+    raise errors.OperationNotSupported(f"{name} of a {level} is not supported by PulsarX yet")
+
+
+def _remove(level: str, call: Call) -> None:
+    """Nothing is set."""
+    _require(level, call)
+
+
+def _require(level: str, call: Call) -> None:
+    """TopicNotFound: there is no such topic, or namespace."""
+    verb = "namespaces.get_policies" if level == "namespace" else "topics.get_policy"
+    more = {} if level == "namespace" else {"name": "message_ttl"}
+    call.perform(verb, **{level: target_of(level, call)}, **more)
+
+
+def _routes() -> list[Route]:
+    found = []
+    for level, names in (("namespace", _NAMESPACE), ("topic", _TOPIC)):
+        for name, (value, setting) in names.items():
+            path = f"{PREFIXES[level]}/{name}"
+            said = f"{name} of a {level}"
+            found.append(Route("GET", path, partial(_get, level, value), f"Get {said}: not set."))
+            if setting:
+                refuse = partial(_set, name, level)
+                found += [
+                    Route(setting, path, refuse, f"Set {said}: not supported."),
+                    Route("DELETE", path, partial(_remove, level), f"Remove {said}: not set."),
+                ]
+    return found
+
+
+ROUTES = _routes()

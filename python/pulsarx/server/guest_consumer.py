@@ -1,0 +1,157 @@
+"""A consumer in another process of the machine, which reads the ledgers itself, as the broker sees
+it."""
+
+from __future__ import annotations
+
+import logging
+
+from pulsarx import errors
+from pulsarx._pycore.consume.position_consumer import PositionConsumer
+from pulsarx._pycore.dispatch.position_sink import PositionSink, SinkEvents
+from pulsarx._pycore.ground import owner_link
+from pulsarx.broker.subscriptions.subscribe_request import ReceiverSettings, SubscribeRequest
+from pulsarx.enumerations import ConsumerType, KeySharedMode
+from pulsarx.options.consumer_policies import ConsumerKeySharedPolicy
+from pulsarx.schema.auto_consume import AutoConsumeSchema
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from pulsarx._pycore.dispatch.entry_sink import EntrySink
+    from pulsarx.broker.subscriptions.subscription import Subscription
+    from pulsarx.broker.topics.topic import Topic
+    from pulsarx.options.consumer_policies import KeySharedPolicy
+
+_READS_ANY = AutoConsumeSchema()
+_log = logging.getLogger("pulsarx")
+
+
+class GuestConsumer(PositionConsumer):
+    """One consumer of one topic. Calls of its session alone."""
+
+    to_close = False
+
+    def __init__(self, sink: EntrySink, subscription: Subscription) -> None:
+        super().__init__(sink, subscription.host)
+        self.consumer_name = sink.consumer_name
+        self.subscription = subscription
+        self.is_due = True  # there may be something to send
+        self._id = 0
+        self._wake: Callable[[], object] = lambda: None
+        self._acts: dict[int, Callable[..., object]] = {
+            owner_link.ACKNOWLEDGE: lambda a, b, c, _: self.acknowledge_run(a, b, c),
+            owner_link.ACKNOWLEDGE_THROUGH: lambda a, b, _, __: self.acknowledge_before(a, b),
+            owner_link.NACK: self.refuse_run,
+            owner_link.GIVE_BACK: lambda a, b, c, _: self.take_back(a, b, c),
+            owner_link.FLOW: lambda a, _, __, ___: self.flow(a),
+            owner_link.REWIND: self.rewind,
+            owner_link.RESET_DONE: lambda a, _, __, ___: self.let_go(a),
+        }
+        self._recorded = 0  # acknowledgements, since it came
+        self._recorded_told = 0
+
+    def open_to(self, consumer_id: int, wake: Callable[[], object]) -> None:
+        """Call wake() whenever there may be something to send. consumer_id: as its process knows
+        it."""
+        self._id = consumer_id
+        self._wake = wake
+        self.begin(consumer_id)
+        self.watch(self.due)
+        wake()
+
+    def due(self) -> None:
+        """In any thread, and with mutexes held."""
+        self.is_due = True
+        self._wake()
+
+    def deliveries(self, has_room: Callable[[], bool]) -> Iterator[bytes]:
+        """The frames that there are to send, as far as permits go and has_room says."""
+        self.is_due = False
+        while self.is_open:
+            if not has_room():
+                self.is_due = True
+                return
+            found = self.take_positions()
+            if not found:
+                return
+            yield found
+
+    def told(self, kind: int, numbers: tuple[int, int, int, int]) -> None:
+        """Do what a frame asks for. What cannot be done is in the log: nobody waits for it."""
+        try:
+            self._acts[kind](*numbers)
+        except errors.AlreadyClosed:
+            return  # the next deliver says so
+        except Exception as error:
+            _log.error(
+                "consumer %s of subscription %s of %s in another process: %s",
+                self.consumer_name,
+                self.subscription.name,
+                self.subscription.topic.name,
+                errors.detail_of(error),
+            )
+        if kind in (owner_link.ACKNOWLEDGE, owner_link.ACKNOWLEDGE_THROUGH):
+            self._recorded += 1
+        else:
+            self.due()
+
+    def receipt(self) -> bytes:
+        """The frame that tells how many acknowledgements are recorded; empty: it was told."""
+        if self._recorded == self._recorded_told:
+            return b""
+        self._recorded_told = self._recorded
+        return owner_link.frame(owner_link.RECORDED, self._id, self._recorded)
+
+    def farewell(self) -> bytes:
+        """The frame that tells it that it was closed."""
+        return owner_link.frame(owner_link.CLOSED, self._id)
+
+    def leave(self) -> None:
+        """Detach: messages that are not acknowledged go to the next consumer."""
+        self.unwatch(self.due)
+        if self.shut():
+            self.subscription.detach(self.receiver)
+
+
+def attach_guest(topic: Topic, arguments: dict[str, Any]) -> tuple[GuestConsumer, bool]:
+    """The consumer that is asked for, and whether its subscription was made for it."""
+    settings = arguments["settings"]
+    position = tuple(arguments["start"])
+    request = SubscribeRequest(
+        arguments["subscription"],
+        getattr(ConsumerType, arguments["type"]),
+        _READS_ANY if arguments["reads_any"] else None,
+        arguments["consumer_name"],
+        lambda: position,
+        ReceiverSettings(
+            receiver_queue_size=settings["receiver_queue_size"],
+            priority_level=settings["priority_level"],
+            properties=settings["properties"],
+            chunked_pending_max=settings["chunked_pending_max"],
+            acks_oldest_chunked=settings["acks_oldest_chunked"],
+            chunked_expiry_ms=settings["chunked_expiry_ms"],
+        ),
+        durable=arguments["durable"],
+        key_shared=_policy_of(arguments["key_shared"]),
+        sink=PositionSink,
+    )
+
+    def make(sink: EntrySink, subscription: Subscription) -> GuestConsumer:
+        made = GuestConsumer(sink, subscription)
+        if arguments["wants_events"]:
+            sink.set_events(SinkEvents(), 0)
+        return made
+
+    found = topic.subscribe(request, make)
+    assert isinstance(found, GuestConsumer)
+    return found, request.made_subscription
+
+
+def _policy_of(given: dict[str, Any] | None) -> KeySharedPolicy | None:
+    if given is None:
+        return None
+    mode = KeySharedMode.Sticky if given["ranges"] is not None else KeySharedMode.AutoSplit
+    ranges = None if given["ranges"] is None else [tuple(each) for each in given["ranges"]]
+    return ConsumerKeySharedPolicy(mode, given["out_of_order"], ranges).policy()

@@ -1,0 +1,74 @@
+"""The dispatcher of a consumer whose subscription is in the process that owns the folder.
+
+The owner says which messages are this consumer's (`arrive`); their bytes are read here, from the
+mapped ledger. A message that arrived is DUE until the receiver has room, then QUEUED and HELD, as
+those of a Shared subscription are in process: acknowledgement timeouts, dead letters, chunks and
+keys of encryption are this process's business. What becomes of a message goes to the owner:
+
+here                                    there
+an acknowledgement                      the same
+a negative one, an overdue one          the same, with its delay, which runs there
+room in the queue                       permits
+everything again                        held ones are counted, those that nobody saw are not
+
+On Exclusive and Failover nothing comes again alone: the delay runs here, and when it is over the
+owner is asked to rewind, and told what nobody saw. What arrives until it has done that is void.
+On Key_Shared what nobody saw goes back with each negative acknowledgement, as later messages of its
+key may be among it; and so does what arrives until the owner has heard of it.
+
+What is acknowledged is kept until the owner has recorded it, and sent once more to the next owner.
+
+`reset`: what arrived before is void, for the subscription was moved, or another consumer reads on,
+or it was rewound. With the core's mutex held unless a method says otherwise.
+"""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
+from pulsarx._pycore.dispatch.pending_dispatcher cimport PendingDispatcher
+from pulsarx._pycore.ground.owner_link cimport OwnerLink
+
+
+cdef struct SentAck:
+    int kind                             # LINK_ACKNOWLEDGE or LINK_ACKNOWLEDGE_THROUGH
+    uint64_t ledger_id
+    uint64_t first
+    uint64_t count
+
+
+cdef class GuestDispatcher(PendingDispatcher):
+    cdef OwnerLink link
+    cdef uint64_t consumer_id            # as the owner knows it
+    cdef object settle_there             # returns when the owner has done what it was told
+    cdef bint keeps_key_order            # Key_Shared
+    cdef bint attached                   # at the owner; else it is not told anything
+    cdef bint rewinds                    # Exclusive and Failover: nothing comes again alone
+    cdef EntrySink receiver              # None: it left, or never came
+    cdef bint asking                     # without a queue: for a message, now
+    cdef int64_t granted                 # messages the owner may still send
+    cdef uint64_t flown                  # permits that were given to the owner in all
+    cdef uint64_t rewinds_asked          # rewinds the owner was asked for
+    cdef uint64_t rewinds_done           # of them, those it has told of
+    cdef uint64_t resets_done
+    # acknowledgements that the owner has not recorded yet, in order: some of those after `sent_at`
+    cdef SentAck* sent                   # owned
+    cdef size_t sent_at
+    cdef size_t sent_end
+    cdef size_t sent_capacity
+    cdef uint64_t recorded_count         # by this owner
+    cdef set kept                        # (ledger id, ordinal) held since the owner before; or None
+    # the first message that did not arrive yet, of those in order; ledger 0: none did
+    cdef uint64_t arrived_ledger
+    cdef uint64_t arrived_end
+    cdef list coming                     # (ledger id, ordinal) of chunks whose last one comes next
+    cdef dict pieces                     # (ledger id, ordinal) of a last chunk -> such a list
+
+    cdef int dispatch(self) except -1
+    cdef int give_permits(self) except -1
+    cdef int return_unseen(self) except -1
+    """What arrived and was not handed out is the owner's again."""
+
+    cdef int tell_ack(self, int kind, uint64_t ledger_id, uint64_t first,
+                      uint64_t count) except -1
+    cdef int go_there(self, uint64_t ledger_id, uint64_t message, int64_t delay_ms) except -1
+    cdef int rewind_there(self, uint64_t ledger_id, uint64_t message) except -1

@@ -1,0 +1,140 @@
+"""A client whose consumers are those of another process, as far as they can know: their
+subscriptions are reached over a pipe, and they read the ledgers beside the owner."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from pipe import Pipe
+
+from pulsarx._pycore.ground.owner_link import OwnerLink
+from pulsarx._pycore.ledger.ledger_tail import LedgerTail
+from pulsarx.broker.read_only_broker import ReadOnlyBroker
+from pulsarx.broker.topics.read_only_topic import ReadOnlyTopic
+from pulsarx.client import Client
+from pulsarx.clock import ManualClock
+from pulsarx.consuming import subscribing
+from pulsarx.remote.guest_subscription import subscribe_there
+from pulsarx.server.server import Server
+from pulsarx.topic_name import TopicName
+
+attach_in_process = subscribing._attach
+advance_alone = ManualClock.advance
+_sides: dict[int, GuestSide] = {}  # by their brokers' runtimes
+_folders: dict[str, Any] = {}  # of what was to be in memory
+
+
+class GuestSide:
+    """What a process beside the owner has, of one broker."""
+
+    def __init__(self, broker: Any, clock: Any) -> None:
+        self.clients = 0
+        self._server = Server(broker)
+        self.clock = broker.runtime.clock
+        self.pipe = Pipe(self._server, 30, is_guest=True)
+        self.connection = self.pipe.connection
+        self.connection.link = OwnerLink(-1, self.pipe.to_session)
+        self.connection.open()
+        self.folder = ReadOnlyBroker(broker.directory.path)
+        self._topics: dict[str, BesideTopic] = {}
+        if isinstance(clock, ManualClock):
+            clock.settles(self.pipe)
+            clock.settles(self._server.completions.jobs)
+            clock.settles(self.connection.background)
+
+    def topic(self, name: str) -> Any:
+        self.folder.refresh()
+        found = self._topics.get(name)
+        if found is None or found.is_gone:
+            record = self.folder.catalogue.state.topics[name]
+            found = self._topics[name] = BesideTopic(self, record)
+        return found
+
+    def close(self) -> None:
+        self.connection.close()
+        self._server.close()
+        self.folder.close()
+
+
+class BesideTopic(ReadOnlyTopic):
+    def __init__(self, side: GuestSide, record: Any) -> None:
+        super().__init__(side.folder, record)
+        self.connection = side.connection
+        self.clock = side.clock
+        self.consumer_tail = LedgerTail(self.ledger, self.ledger.partition)
+
+    def take_back(self, subscription: Any) -> None:
+        subscription.take_back()
+
+    def subscribe(self, request: Any, make: Any) -> Any:
+        return subscribe_there(self, request, make)
+
+
+class GuestClient(Client):
+    """What it makes but consumers is the owner's."""
+
+    def __init__(self, service_url: Any = None, *arguments: Any, **options: Any) -> None:
+        if isinstance(service_url, str) and service_url.startswith("memory:"):
+            known = _folders.get(service_url)
+            if known is None or not Path(known.name).exists():
+                known = _folders[service_url] = tempfile.TemporaryDirectory()
+            service_url = known.name
+            options["durability"] = "os"
+        super().__init__(service_url, *arguments, **options)
+        if self.read_only:
+            return
+        broker: Any = self._broker
+        side = _sides.get(id(broker.runtime))
+        if side is None:
+            side = _sides[id(broker.runtime)] = GuestSide(broker, broker.runtime.clock)
+        side.clients += 1
+
+    @property
+    def admin(self) -> Any:
+        settle()
+        return super().admin
+
+    def _take_leave(self) -> None:
+        broker: Any = self._broker
+        side = None if self.read_only else _sides.get(id(broker.runtime))
+        failure = self._close_members()
+        if side is not None:
+            side.clients -= 1
+            if not side.clients:
+                side.close()
+                del _sides[id(broker.runtime)]
+        super()._take_leave()
+        if failure is not None:
+            raise failure
+
+
+def settle() -> None:
+    """Return when what consumers have said is done."""
+    for each in list(_sides.values()):
+        if not each.connection.is_lost:
+            each.connection.settle()
+
+
+def advance(clock: ManualClock, *arguments: Any, **named: Any) -> None:
+    """As ManualClock.advance, when what consumers have said is done."""
+    settle()
+    advance_alone(clock, *arguments, **named)
+
+
+def forget_folders() -> None:
+    """A test is over."""
+    for each in list(_sides.values()):
+        each.close()
+    _sides.clear()
+    for each in _folders.values():
+        each.cleanup()
+    _folders.clear()
+
+
+def attach(topic: Any, options: Any, *others: Any) -> Any:
+    """As subscribing._attach, by a process beside the owner."""
+    if TopicName.of(topic.name).persistent and not options.is_read_compacted:
+        topic = _sides[id(topic.runtime)].topic(topic.name)
+    return attach_in_process(topic, options, *others)

@@ -1,0 +1,244 @@
+"""The command line on an http:// URL: the same commands, by Pulsar's admin REST API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from certificates import Authority
+from command_line import invoke, process, rows
+from signing import SECRET_TEXT, token
+from test_folders import LINES as ALL_LINES
+
+import pulsarx
+from pulsarx.access import AccessSettings, TlsSettings
+from pulsarx.admin import Admin
+from pulsarx.rest import serve_http
+from pulsarx.server import serve
+
+ORDERS = "persistent://public/default/orders"
+DEAD = "persistent://public/default/orders-billing-DLQ"
+ON_FOLDERS = (
+    "tail", "read", "replay-dlq", "top", "perf", "check", "backup", "restore",
+)  # fmt: skip
+
+
+# Messages go through the official client, below.
+LINES = [line for line in ALL_LINES if line.split()[0] not in ("produce", "consume")]
+
+
+@pytest.fixture
+def url(folder: Path) -> Iterator[str]:
+    with pulsarx.Client(folder) as client, serve_http(client, port=0) as service:
+        yield service.url
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_commands_work_on_a_url_as_on_a_folder(url: str, line: str):
+    result = invoke(url, *line.split())
+    if line.split()[0] in ON_FOLDERS:
+        assert result.exit_code == 2
+        assert "works on a folder" in result.stderr
+    else:
+        rows(result)
+
+
+def test_topics_are_listed_with_their_figures(url: str):
+    assert rows(invoke(url, "ls")) == [
+        {"topic": ORDERS, "partitions": 0},
+        {"topic": DEAD, "partitions": 0},
+    ]
+    found = {each["topic"]: each for each in rows(invoke(url, "stats"))}
+    assert found[ORDERS]["subscriptions"] == 1
+    assert found[ORDERS]["messages"] is None  # which the API does not tell
+    [figures] = rows(invoke(url, "stats", "orders"))
+    assert figures["subscriptions"]["billing"]["msg_backlog"] == 5
+    assert figures["backlog_size"] > 0
+
+
+def test_messages_are_peeked_as_they_are(url: str, folder: Path):
+    assert rows(invoke(url, "peek", "orders", "-s", "billing", "-n", "9")) == rows(
+        invoke(folder, "peek", "orders", "-s", "billing", "-n", "9")
+    )
+
+
+def test_messages_of_batches_are_peeked_one_by_one(url: str, folder: Path):
+    with pulsarx.Client(folder) as client:
+        client.subscribe("batches", "s")
+        producer = client.create_producer("batches", batching_enabled=True)
+        for number in range(3):
+            producer.send_async(b"%d" % number, None, {"n": str(number)}, f"key-{number}")
+        producer.flush()
+    found = rows(invoke(url, "peek", "batches", "-s", "s", "-n", "3"))
+    assert [each["data"] for each in found] == ["0", "1", "2"]
+    assert found == rows(invoke(folder, "peek", "batches", "-s", "s", "-n", "3"))
+
+
+@pytest.mark.parametrize("name", ["a b", "a+b", "a/b", "100%", "%2F", "é", "a?b#c"])
+def test_names_that_a_url_has_to_escape_arrive(url: str, name: str):
+    rows(invoke(url, "subscriptions", "create", "orders", "-s", name))
+    found = [each["subscription"] for each in rows(invoke(url, "subscriptions", "list", "orders"))]
+    assert sorted(found) == sorted(["billing", name])
+    rows(invoke(url, "clear", "orders", "-s", name))
+    if "/" not in name:
+        rows(invoke(url, "topics", "create", name))
+        topics = [each["topic"] for each in rows(invoke(url, "topics", "list"))]
+        assert f"persistent://public/default/{name}" in topics
+
+
+def test_a_subscription_is_moved_skipped_and_cleared(url: str):
+    def backlog() -> int:
+        [figures] = rows(invoke(url, "stats", "orders"))
+        found: int = figures["subscriptions"]["billing"]["msg_backlog"]
+        return found
+
+    first = rows(invoke(url, "peek", "orders", "-s", "billing", "-n", "2"))
+    rows(invoke(url, "skip", "orders", "-s", "billing", "-n", "2"))
+    assert backlog() == 3
+    rows(invoke(url, "seek", "orders", "-s", "billing", "-m", first[1]["message_id"]))
+    assert backlog() == 4
+    rows(invoke(url, "seek", "orders", "-s", "billing", "-t", "1h"))
+    assert backlog() == 5
+    rows(invoke(url, "clear", "orders", "-s", "billing"))
+    assert backlog() == 0
+
+
+@pytest.mark.parametrize("level", ["namespaces", "topics"])
+@pytest.mark.parametrize(
+    "policy,options,name,value",
+    [
+        ("retention", "-t 2d -s 10M", "retention", {"time_minutes": 2880, "size_mb": 10}),
+        ("message-ttl", "-ttl 3h", "message_ttl", 10800),
+        ("deduplication", "-e", "deduplication", True),
+        ("compaction-threshold", "-t 100M", "compaction_threshold", 100 << 20),
+    ],
+)
+def test_policies_are_set_shown_and_removed(
+    url: str, folder: Path, level: str, policy: str, options: str, name: str, value: object
+):
+    target = "orders" if level == "topics" else "public/default"
+    rows(invoke(url, level, f"set-{policy}", target, *options.split()))
+    for place in (url, folder):
+        assert rows(invoke(place, level, f"get-{policy}", target)) == [{name: value}]
+    rows(invoke(url, level, f"remove-{policy}", target))
+    assert rows(invoke(url, level, f"get-{policy}", target)) == [{name: None}]
+
+
+def test_quotas_are_set_shown_and_removed(url: str):
+    line = "topics set-backlog-quota orders -l 1G -p producer_exception"
+    rows(invoke(url, *line.split()))
+    [found] = rows(invoke(url, "topics", "get-backlog-quotas", "orders"))
+    assert found["backlog_quota"]["destination_storage"]["limit_size"] == 1 << 30
+    rows(invoke(url, "topics", "remove-backlog-quota", "orders"))
+    assert rows(invoke(url, "topics", "get-backlog-quotas", "orders")) == [{"backlog_quota": {}}]
+
+
+def test_schemas_are_registered_and_shown(url: str, tmp_path: Path):
+    file = tmp_path / "schema.json"
+    file.write_text(json.dumps({"type": "STRING", "schema": "", "properties": {}}))
+    rows(invoke(url, "schemas", "upload", "orders", "-f", str(file)))
+    [found] = rows(invoke(url, "schemas", "get", "orders"))
+    assert (found["version"], found["type"]) == (0, "STRING")
+    rows(invoke(url, "schemas", "delete", "orders"))
+    assert invoke(url, "schemas", "get", "orders").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("topics delete nowhere", "TopicNotFound"),
+        ("peek orders -s nobody", "SubscriptionNotFound"),
+        ("topics create orders", "NotAllowedError"),
+        ("namespaces create public/default", "NotAllowedError"),
+        ("namespaces list nobody", "TopicNotFound"),
+    ],
+)
+def test_what_is_refused_is_told_as_by_a_folder(url: str, folder: Path, line: str, kind: str):
+    for place in (url, folder):
+        result = invoke(place, *line.split())
+        assert result.exit_code == 1
+        assert f"pulsarx: {kind}: " in result.stderr
+
+
+@pytest.mark.standard
+@pytest.mark.parametrize("scheme", ["http", "pulsar"])
+def test_messages_are_published_and_received_through_the_official_client(folder: Path, scheme: str):
+    pytest.importorskip("pulsar")
+    with (
+        pulsarx.Client(folder) as client,
+        serve(client, port=0) as broker,
+        serve_http(client, port=0, broker_port=broker.port) as http,
+    ):
+        place = http.url if scheme == "http" else broker.service_url
+        [told] = rows(process(place, "produce", "new", "-m", "a,b", "-k", "ada", "-p", "n=1"))
+        assert (told["topic"], told["messages"]) == ("persistent://public/default/new", 2)
+        [last] = rows(process(place, "produce", "new", "-m", "c", "-db"))
+        assert last["message_id"] == client.admin.topics.get_last_message_id("new").to_text()
+        found = rows(process(place, "consume", "new", "-s", "s", "-p", "Earliest", "-n", "3"))
+        assert [each["data"] for each in found] == ["a", "b", "c"]
+        assert found[0]["key"] == "ada"
+        assert found[0]["properties"] == {"n": "1"}
+        assert client.admin.topics.stats("new")["subscriptions"]["s"]["msg_backlog"] == 0
+
+
+@pytest.mark.standard
+def test_a_token_says_who_asks(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    pytest.importorskip("pulsar")
+    access = AccessSettings(token_secret_key=SECRET_TEXT, superuser_roles=["admin"])
+    with (
+        pulsarx.Client(folder) as client,
+        serve(client, port=0, access=access) as broker,
+        serve_http(client, port=0, broker_port=broker.port, access=access) as http,
+    ):
+        refused = invoke(http.url, "ls")
+        assert refused.exit_code == 1
+        assert "AuthenticationError" in refused.stderr
+        monkeypatch.setenv("PULSARX_TOKEN", token("nobody"))
+        assert "AuthorizationError" in invoke(http.url, "topics", "delete", "orders").stderr
+        monkeypatch.setenv("PULSARX_TOKEN", token("admin"))
+        assert len(rows(invoke(http.url, "ls"))) == 2
+        [told] = rows(process(broker.service_url, "produce", "orders", "-m", "a"))
+        assert told["messages"] == 1
+        monkeypatch.setenv("PULSARX_TOKEN", "a\r\nb")
+        assert "ASCII" in invoke(http.url, "ls").stderr
+
+
+def test_a_token_is_not_for_a_folder(folder: Path):
+    with pytest.raises(pulsarx.InvalidConfiguration):
+        Admin.at(folder, authentication=pulsarx.AuthenticationToken("x"))
+
+
+def test_nobody_there_is_told(url: str):
+    result = invoke("http://127.0.0.1:1", "ls")
+    assert result.exit_code == 1
+    assert "ConnectError" in result.stderr
+
+
+@pytest.mark.standard
+def test_the_token_comes_from_the_environment(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """And the authorities, for the official client too."""
+    pytest.importorskip("pulsar")
+    (tmp_path / "tls").mkdir()
+    authority = Authority(tmp_path / "tls")
+    shared: dict[str, Any] = {
+        "access": AccessSettings(token_secret_key=SECRET_TEXT, superuser_roles=["admin"]),
+        "tls": TlsSettings(*authority.sign("server", "localhost", "127.0.0.1")),
+        "advertised_address": "localhost",
+    }
+    monkeypatch.setenv("SSL_CERT_FILE", authority.file)
+    with (
+        pulsarx.Client(folder) as client,
+        serve(client, port=None, tls_port=0, **shared) as broker,
+        serve_http(client, port=0, broker_tls_port=broker.tls_port, **shared) as http,
+    ):
+        assert "AuthenticationError" in invoke(http.url, "tenants", "list").stderr
+        monkeypatch.setenv("PULSARX_TOKEN", token("admin"))
+        assert rows(invoke(http.url, "tenants", "list"))
+        for url in (broker.service_url, http.url):
+            result = process(url, "produce", "orders", "-m", "x")
+            assert [each["messages"] for each in rows(result)] == [1]

@@ -1,0 +1,213 @@
+"""Facts about entries that go from one owner of a folder to the next: each is confirmed once, sent
+again if it was not stored, and never both."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from pulsarx import Result, errors
+from pulsarx._pycore.ground.job_queue import JobQueue
+from pulsarx._pycore.ground.owner_link import OwnerLink
+from pulsarx._pycore.publish.completion_queue import CompletionQueue
+from pulsarx._pycore.publish.connection_publisher import ConnectionPublisher
+from pulsarx._pycore.publish.producer_core import ProducerCore
+from pulsarx._pycore.wire.hot_commands import send_decode, send_encode
+from pulsarx.clock import ManualClock
+from pulsarx.compression import compress
+from pulsarx.enumerations import result_of
+from pulsarx.options.members import ProducerOptions
+
+
+class Sender(ProducerCore):
+    """A producer whose connections the test plays."""
+
+    def __init__(self, timeout_ms: int = 0) -> None:
+        import pulsarx._pycore.publish.send_entry  # noqa: F401  # gives it send_async
+
+        self.clock = ManualClock()
+        self.completions = CompletionQueue(Result.Ok, result_of)
+        self.clock.settles(self.completions.jobs)
+        self.clock.settles(self.completions.timeouts)
+        self.link = ConnectionPublisher(
+            None, self.completions, -1, send_encode, self.clock, timeout_ms, "the topic"
+        )
+        super().__init__(
+            self.link,
+            ProducerOptions(topic="t", send_timeout_millis=timeout_ms),
+            "n",
+            "t",
+            self.clock,
+            compress,
+            1 << 20,
+            JobQueue("background"),
+        )
+        self.told: list[tuple[bytes, Any, Any]] = []
+        self.sent: list[bytes] = []  # over the connection there is now
+
+    def close_forgotten(self) -> None:
+        pass
+
+    def connect(self, stored: Any = (), unknown: Exception | None = None) -> None:
+        sent: list[bytes] = []
+        self.sent = sent
+
+        def out(frame: bytes) -> None:
+            found = send_decode(frame[4:])
+            assert found is not None
+            sent.append(found[2])
+
+        self.link.resume(OwnerLink(-1, out), 1, list(stored), unknown)
+
+    def put(self, *contents: bytes, sequence_id: int | None = None) -> None:
+        for content in contents:
+            described = {} if sequence_id is None else {"sequence_id": sequence_id}
+            self.send_async(
+                content,
+                lambda result, place, content=content: self.told.append((content, result, place)),
+                **described,
+            )
+
+    def results(self) -> list[tuple[bytes, Any]]:
+        self.completions.jobs.wait()
+        self.completions.timeouts.wait()
+        return [(content, result) for content, result, _ in self.told]
+
+
+def entry_ids(sender: Sender) -> list[int]:
+    sender.completions.jobs.wait()
+    return [place.entry_id() for _, _, place in sender.told]
+
+
+def test_what_is_stored_is_confirmed_and_the_rest_is_sent_again() -> None:
+    sender = Sender()
+    sender.connect()
+    sender.put(b"a", b"b", b"c", b"d")
+    first = list(sender.sent)
+    sender.link.confirmed(0, 7, 0)
+    sender.link.pause()
+    assert sender.link.last_confirmed == (7, 0)
+    sender.connect([(first[1], 7, 1), (first[2], 7, 2)])
+    assert sender.sent == first[3:]
+    assert sender.link.last_confirmed == (7, 2)
+    sender.link.confirmed(3, 9, 0)
+    assert sender.results() == [(each, Result.Ok) for each in (b"a", b"b", b"c", b"d")]
+    assert entry_ids(sender) == [0, 1, 2, 0]
+    assert not sender.link.is_pending
+
+
+def test_equal_messages_are_matched_by_their_number() -> None:
+    """Users may repeat sequence ids: what is sent twice with one is stored twice."""
+    sender = Sender()
+    sender.connect()
+    sender.put(b"a", b"a", b"a", sequence_id=5)
+    first = list(sender.sent)
+    assert len(set(first)) == 1
+    sender.link.pause()
+    sender.connect([(first[0], 7, 0), (first[0], 7, 1)])
+    assert sender.sent == first[:1]
+    sender.link.confirmed(5, 7, 2)
+    assert entry_ids(sender) == [0, 1, 2]
+
+
+def test_what_is_sent_without_a_connection_goes_out_with_the_next_one() -> None:
+    sender = Sender()
+    sender.connect()
+    sender.put(b"a")
+    sender.link.pause()
+    sender.put(b"b", b"c")
+    lost = sender.sent
+    assert len(lost) == 1
+    sender.connect()
+    assert len(sender.sent) == 3
+    assert sender.sent[0] == lost[0]
+    for number in range(3):
+        sender.link.confirmed(number, 7, number)
+    assert sender.results() == [(each, Result.Ok) for each in (b"a", b"b", b"c")]
+
+
+def test_entries_of_another_producer_of_the_name_are_not_its_own() -> None:
+    sender = Sender()
+    sender.connect()
+    sender.put(b"a")
+    first = list(sender.sent)
+    sender.link.pause()
+    sender.connect([(b"of another", 7, 0)])
+    assert sender.sent == first
+
+
+def test_what_was_refused_in_front_of_what_is_stored_is_told_so() -> None:
+    sender = Sender()
+    sender.connect()
+    sender.put(b"a", b"b", b"c")
+    first = list(sender.sent)
+    sender.link.pause()
+    sender.connect([(first[1], 7, 0)])
+    assert sender.sent == first[2:]
+    assert sender.results() == [(b"a", Result.ConnectError), (b"b", Result.Ok)]
+
+
+def test_where_it_cannot_be_told_what_is_stored_nothing_is_sent_again() -> None:
+    sender = Sender()
+    sender.connect()
+    sender.put(b"a", b"b")
+    first = list(sender.sent)
+    sender.link.pause()
+    sender.connect([(first[0], 7, 0)], errors.Timeout("unknown"))
+    assert sender.sent == []
+    assert sender.results() == [(b"a", Result.Ok), (b"b", Result.Timeout)]
+    sender.put(b"c")
+    assert len(sender.sent) == 1
+
+
+def test_a_send_that_timed_out_is_not_sent_again_and_its_late_answer_is_passed_over() -> None:
+    sender = Sender(timeout_ms=1000)
+    sender.connect()
+    sender.put(b"a")
+    sender.clock.advance(0.999)
+    sender.put(b"b")
+    assert sender.results() == []
+    sender.clock.advance(0.001)
+    assert sender.results() == [(b"a", Result.Timeout)]
+    sender.link.confirmed(0, 7, 0)  # of an owner that was stopped
+    sender.link.confirmed(1, 7, 1)
+    assert sender.results()[1:] == [(b"b", Result.Ok)]
+    sender.put(b"c")
+    sender.clock.advance(1)
+    sender.link.pause()
+    sender.connect()
+    assert sender.sent == []
+    assert [content for content, _ in sender.results()] == [b"a", b"b", b"c"]
+
+
+def test_a_call_that_waits_is_told_the_timeout() -> None:
+    import threading
+
+    sender = Sender(timeout_ms=1000)
+    raised: list[Exception] = []
+
+    def send() -> None:
+        try:
+            sender.send(b"a")
+        except errors.Timeout as error:
+            raised.append(error)
+
+    waiting = threading.Thread(target=send)
+    waiting.start()
+    while not sender.link.is_pending:
+        pass
+    sender.clock.advance(1)
+    waiting.join()
+    assert re.search("no other process has taken the folder over", raised[0].detail)
+
+
+def test_a_producer_that_has_no_connection_any_more_takes_nothing() -> None:
+    sender = Sender()
+    sender.connect()
+    sender.put(b"a")
+    sender.link.lost(errors.AlreadyClosed("gone"))
+    assert sender.results() == [(b"a", Result.AlreadyClosed)]
+    with pytest.raises(errors.AlreadyClosed):
+        sender.send(b"b")

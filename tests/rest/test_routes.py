@@ -1,0 +1,55 @@
+"""The routes: what they do, and what they answer. Statuses and shapes are those of Pulsar 4.2."""
+
+from __future__ import annotations
+
+from administered import Administered
+
+TOPICS = "/persistent/public/default"
+
+
+def test_a_topic_is_made_listed_and_deleted(administered: Administered):
+    administered.do("PUT", f"{TOPICS}/t")
+    reply = administered.ask("PUT", f"{TOPICS}/t")
+    assert (reply.status, list(reply.body)) == (409, ["reason"])
+    assert administered.get(TOPICS) == ["persistent://public/default/t"]
+    administered.do("DELETE", f"{TOPICS}/t")
+    assert administered.ask("DELETE", f"{TOPICS}/t").status == 404
+    assert administered.get(TOPICS) == []
+
+
+def test_a_namespace_is_made_as_the_clients_in_java_and_go_ask_for_it(administered: Administered):
+    defaults = {
+        "auth_policies": {"namespace_auth": {}, "destination_auth": {}},
+        "bundles": {"numBundles": 4},
+        "replication_clusters": ["standalone"],
+        "backlog_quota_map": {},
+        "message_ttl_in_seconds": 0,
+        "schema_compatibility_strategy": "Full",
+        "is_allow_auto_update_schema": True,
+        "offload_threshold": -1,
+        "subscription_auth_mode": "None",
+    }
+    administered.do("PUT", "/namespaces/public/n", defaults)
+    reply = administered.ask(
+        "PUT", "/namespaces/public/m", {**defaults, "max_producers_per_topic": 5}
+    )
+    assert reply.status == 405
+    assert administered.get("/namespaces/public") == ["public/default", "public/n"]
+
+
+def test_statistics_count_what_was_published_and_given_to_consumers(administered: Administered):
+    client = administered.client
+    consumer = client.subscribe("t", "s", consumer_name="c")
+    producer = client.create_producer("t", producer_name="p")
+    for _ in range(3):
+        producer.send(b"x")
+    consumer.acknowledge(consumer.receive(60_000))
+    found = administered.get(f"{TOPICS}/t/stats")
+    assert found["msgInCounter"] == 3
+    assert found["bytesInCounter"] == found["storageSize"] - 4096  # the header of the ledger
+    assert [each["producerName"] for each in found["publishers"]] == ["p"]
+    subscription = found["subscriptions"]["s"]
+    assert subscription["msgBacklog"] == 2
+    assert subscription["msgOutCounter"] >= 1
+    assert [each["consumerName"] for each in subscription["consumers"]] == ["c"]
+    assert found["bytesOutCounter"] == subscription["consumers"][0]["bytesOutCounter"] > 0

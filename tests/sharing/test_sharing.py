@@ -1,0 +1,527 @@
+"""Facts about several processes on one folder: who owns it, what the others may do, and what
+happens when the owner leaves, dies or is stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sharing_process import Refused, SharingProcess
+
+import pulsarx
+from pulsarx import errors
+from pulsarx.clock import ManualClock
+from pulsarx.schema import JsonSchema, Record, String
+
+PATIENCE = 60.0
+
+
+class Order(Record):
+    item = String()
+
+
+def contents(client: pulsarx.Client, topic: str, schema: Any = None) -> list[Any]:
+    options = {} if schema is None else {"schema": schema}
+    with client.create_reader(topic, pulsarx.MessageId.earliest, **options) as reader:
+        found = []
+        while reader.has_message_available():
+            found.append(reader.read_next(60_000).value())
+        return found
+
+
+@pytest.fixture
+def owner(folder: Path, processes: list[SharingProcess]) -> SharingProcess:
+    made = SharingProcess(folder)
+    processes.append(made)
+    return made
+
+
+# Beside an owner ----------------------------------------------------------------------------------
+
+
+def test_a_second_process_publishes_and_reads(folder: Path, owner: SharingProcess) -> None:
+    owner.run("p = client.create_producer('t')")
+    owner.run("p.send(b'of the owner') and None")
+    with pulsarx.Client(folder) as client:
+        producer = client.create_producer("t")
+        first = producer.send(b"of a guest")
+        told: list[Any] = []
+        for number in range(10):
+            producer.send_async(b"%d" % number, lambda result, _: told.append(result))
+        producer.flush()
+        assert told == [pulsarx.Result.Ok] * 10
+        owner.run("p.send(b'of the owner again') and None")
+        expected = [
+            b"of the owner", b"of a guest", *(b"%d" % number for number in range(10)),
+            b"of the owner again",
+        ]  # fmt: skip
+        assert contents(client, "t") == expected
+        assert owner.run("contents('t')") == expected
+        with client.create_reader("t", first, start_message_id_inclusive=True) as reader:
+            assert reader.read_next(60_000).data() == b"of a guest"
+
+
+def test_a_topic_is_made_by_the_first_that_names_it(folder: Path, owner: SharingProcess) -> None:
+    with pulsarx.Client(folder) as client:
+        client.create_producer("made by a guest").send(b"1")
+    assert owner.run("contents('made by a guest')") == [b"1"]
+
+
+def test_partitions_schemas_and_chunks_work_beside_an_owner(
+    folder: Path, owner: SharingProcess
+) -> None:
+    with pulsarx.Client(folder) as client:
+        client.admin.topics.create_partitioned_topic("spread", 3)
+        spread = client.create_producer("spread", schema=JsonSchema(Order))
+        partitions = {spread.send(Order(item=str(number))).partition() for number in range(6)}
+        assert partitions == {0, 1, 2}
+        items = [each.item for each in contents(client, "spread", JsonSchema(Order))]
+        assert sorted(items) == [str(number) for number in range(6)]
+        with pytest.raises(errors.IncompatibleSchema):
+            client.create_producer("spread", schema=pulsarx.schema.StringSchema())
+        chunked = client.create_producer("large", chunking_enabled=True)
+        chunked.send(bytes(12 << 20))
+        assert contents(client, "large") == [bytes(12 << 20)]
+    assert owner.run("[len(each) for each in contents('large')]") == [12 << 20]
+
+
+def test_an_encrypted_message_passes_through_the_owner(
+    folder: Path, owner: SharingProcess, tmp_path: Path
+) -> None:
+    pytest.importorskip("cryptography")
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    key = rsa.generate_private_key(65537, 2048)
+    public, private = tmp_path / "public", tmp_path / "private"
+    public.write_bytes(
+        key.public_key().public_bytes(
+            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+    )
+    private.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    reader_of_keys = pulsarx.CryptoKeyReader(str(public), str(private))
+    with pulsarx.Client(folder) as client:
+        producer = client.create_producer(
+            "t", encryption_key="key", crypto_key_reader=reader_of_keys
+        )
+        producer.send(b"secret")
+        with client.create_reader(
+            "t", pulsarx.MessageId.earliest, crypto_key_reader=reader_of_keys
+        ) as reader:
+            assert reader.read_next(60_000).data() == b"secret"
+    found = b"".join(path.read_bytes() for path in folder.rglob("*.ledger"))
+    assert b"secret" not in found
+
+
+def test_administration_goes_to_the_owner(folder: Path, owner: SharingProcess) -> None:
+    owner.run("client.admin.topics.create_non_partitioned_topic('t')")
+    with pulsarx.Client(folder) as client:
+        topic = "persistent://public/default/t"
+        assert topic in client.admin.topics.get_list("public/default")
+        producer = client.create_producer("t", producer_name="mine")
+        producer.send(b"1")
+        found = client.admin.topics.stats("t")
+        assert [each["producer_name"] for each in found["publishers"]] == ["mine"]
+        with pytest.raises(errors.NotAllowedError):
+            client.admin.topics.delete("t")
+        client.admin.topics.delete("t", force=True)
+        with pytest.raises(errors.PulsarException):
+            producer.send(b"2")
+        assert topic not in owner.run("client.admin.topics.get_list('public/default')")
+
+
+def test_a_reader_that_sleeps_is_woken_by_another_process(
+    folder: Path, owner: SharingProcess
+) -> None:
+    owner.run("p = client.create_producer('t')")
+    with pulsarx.Client(folder) as client:
+        reader = client.create_reader("t", pulsarx.MessageId.earliest)
+        owner.run("import threading")
+        for number in range(20):
+            owner.ask(f"p.send(b'{number}') and None")
+            assert reader.read_next(60_000).data() == b"%d" % number
+            owner.answer()
+
+
+def test_listeners_and_table_views_hear_of_messages_of_others(
+    folder: Path, owner: SharingProcess
+) -> None:
+    import threading
+
+    owner.run("p = client.create_producer('t')")
+    with pulsarx.Client(folder) as client:
+        came, heard = threading.Semaphore(0), []
+
+        def listen(_: Any, message: Any) -> None:
+            heard.append(message.data())
+            came.release()
+
+        client.create_reader("t", pulsarx.MessageId.earliest, reader_listener=listen)
+        view = client.create_table_view("t")
+        view.for_each_and_listen(lambda *_: came.release())
+        for number in range(5):
+            owner.run(f"p.send(b'{number}', partition_key='k{number}') and None")
+            for _ in range(2):
+                assert came.acquire(timeout=PATIENCE)
+        assert heard == [b"%d" % number for number in range(5)]
+        assert view.keys() == [f"k{number}" for number in range(5)]
+        owner.kill()  # the next owner tells it too
+        client.create_producer("t").send(b"late", partition_key="late")
+        for _ in range(2):
+            assert came.acquire(timeout=PATIENCE)
+        assert heard[-1] == b"late"
+        assert view["late"] == b"late"
+
+
+def test_what_is_not_there_for_guests_says_so(folder: Path, owner: SharingProcess) -> None:
+    with pulsarx.Client(folder) as client:
+        with pytest.raises(errors.OperationNotSupported, match="non-persistent"):
+            client.create_producer("non-persistent://public/default/n")
+        with pytest.raises(errors.FolderOwnedError, match=str(owner.pid)):
+            from pulsarx.server import serve
+
+            serve(client, port=0)
+
+
+# Who may publish ----------------------------------------------------------------------------------
+
+
+def test_access_modes_hold_across_processes(folder: Path, owner: SharingProcess) -> None:
+    owner.run("p = client.create_producer('t', access_mode=ProducerAccessMode.Exclusive)")
+    mode = pulsarx.ProducerAccessMode
+    with pulsarx.Client(folder) as client:
+        with pytest.raises(errors.ProducerBusy):
+            client.create_producer("t")
+        with pytest.raises(errors.ProducerFenced):
+            client.create_producer("t", access_mode=mode.Exclusive)
+        fencing = client.create_producer("t", access_mode=mode.ExclusiveWithFencing)
+        fencing.send(b"1")
+        with pytest.raises(Refused) as refused:
+            owner.run("p.send(b'2')")
+        assert refused.value.kind == "ProducerFenced"
+        owner.run(
+            "q = client.create_producer('t', access_mode=ProducerAccessMode.ExclusiveWithFencing)"
+        )
+        with pytest.raises(errors.ProducerFenced):
+            fencing.send(b"3")
+        assert contents(client, "t") == [b"1"]
+
+
+def test_a_guest_waits_for_its_turn_and_gets_it_when_the_owner_dies(
+    folder: Path, owner: SharingProcess
+) -> None:
+    import threading
+
+    owner.run("p = client.create_producer('t', access_mode=ProducerAccessMode.Exclusive)")
+    with pulsarx.Client(folder) as client:
+        made: list[Any] = []
+
+        def make() -> None:
+            mode = pulsarx.ProducerAccessMode.WaitForExclusive
+            made.append(client.create_producer("t", access_mode=mode))
+            made[0].send(b"its turn")
+
+        waiting = threading.Thread(target=make)
+        waiting.start()
+        client.create_producer("other").send(b"x")
+        assert not made
+        owner.kill()
+        waiting.join(PATIENCE)
+        assert contents(client, "t") == [b"its turn"]
+
+
+def test_a_name_is_taken_for_all_processes(folder: Path, owner: SharingProcess) -> None:
+    owner.run("p = client.create_producer('t', producer_name='n')")
+    with pulsarx.Client(folder) as client:
+        with pytest.raises(errors.ProducerBusy):
+            client.create_producer("t", producer_name="n")
+        owner.run("p.close()")
+        client.create_producer("t", producer_name="n").send(b"1")
+        names = {client.create_producer("t").producer_name() for _ in range(3)}
+        names |= {owner.run("client.create_producer('t').producer_name()") for _ in range(3)}
+        assert len(names) == 6
+
+
+def test_deduplication_counts_for_all_processes(folder: Path, owner: SharingProcess) -> None:
+    owner.run("client.admin.topics.create_non_partitioned_topic('t')")
+    owner.run("client.admin.topics.set_deduplication('t', True)")
+    owner.run("p = client.create_producer('t', producer_name='n')")
+    owner.run("[p.send(b'%d' % n, sequence_id=n) and None for n in range(3)] and None")
+    owner.run("p.close()")
+    with pulsarx.Client(folder) as client:
+        producer = client.create_producer("t", producer_name="n")
+        assert producer.last_sequence_id() == 2
+        producer.send(b"again", sequence_id=1)
+        producer.send(b"3", sequence_id=3)
+        assert contents(client, "t") == [b"0", b"1", b"2", b"3"]
+
+
+# Settings -----------------------------------------------------------------------------------------
+
+
+def test_settings_that_are_not_given_are_those_of_the_owner(
+    folder: Path, processes: list[SharingProcess]
+) -> None:
+    processes.append(SharingProcess(folder, durability="os", flush_interval_ms=7))
+    with pulsarx.Client(folder, durability="os") as client:
+        with pytest.raises(errors.InvalidConfiguration) as caught:
+            pulsarx.Client(folder, durability="sync", flush_interval_ms=8)
+        assert caught.value.conflicts == {
+            "durability": ("sync", "os"),
+            "flush_interval_ms": (8, 7),
+        }
+        client.create_producer("t").send(b"1")
+    with pytest.raises(errors.InvalidConfiguration) as caught:
+        pulsarx.Client(folder, broker_options=pulsarx.BrokerOptions(max_message_size=7000))
+    assert caught.value.conflicts == {"max_message_size": (7000, 5_242_880)}
+    with pulsarx.Client(folder) as client:
+        client.create_producer("t").send(b"2")
+        assert contents(client, "t") == [b"1", b"2"]
+
+
+def test_a_clock_of_ones_own_is_for_one_process(
+    folder: Path, owner: SharingProcess, processes: list[SharingProcess]
+) -> None:
+    with pytest.raises(errors.InvalidConfiguration) as caught:
+        pulsarx.Client(folder, clock=ManualClock())
+    assert isinstance(caught.value.conflicts["clock"][0], ManualClock)
+    owner.kill()
+    alone = pulsarx.Client(folder, clock=ManualClock())
+    with alone, pytest.raises(AssertionError, match="ManualClock"):
+        processes.append(SharingProcess(folder))
+
+
+def test_settings_outlive_the_owner(folder: Path, processes: list[SharingProcess]) -> None:
+    """A guest that takes a folder over opens it as the owner had it."""
+    owner = SharingProcess(folder, durability="os")
+    processes.append(owner)
+    with pulsarx.Client(folder) as client:
+        owner.kill()
+        client.create_producer("t").send(b"1")
+        guest = SharingProcess(folder)
+        processes.append(guest)
+        with pytest.raises(Refused, match="durability='os', not 'sync'"):
+            guest.run("pulsarx.Client(sys.argv[1], durability='sync')")
+
+
+def test_a_client_that_is_exclusive_shares_with_nobody(
+    folder: Path, processes: list[SharingProcess]
+) -> None:
+    with pulsarx.Client(folder, exclusive=True) as client:
+        client.create_producer("t").send(b"1")
+        with pytest.raises(AssertionError, match="exclusive=True"):
+            SharingProcess(folder)
+        reader = SharingProcess(folder, read_only=True)
+        processes.append(reader)
+        assert reader.run("contents('t')") == [b"1"]
+    with pulsarx.Client(folder):
+        processes.append(SharingProcess(folder))
+        with pytest.raises(errors.FolderOwnedError, match="other processes use it"):
+            pulsarx.Client(folder, exclusive=True)
+    with pytest.raises(errors.InvalidConfiguration):
+        pulsarx.Client(folder, exclusive=True, read_only=True)
+
+
+# When the owner leaves ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["killed", "closed"])
+def test_a_guest_takes_the_folder_over(folder: Path, owner: SharingProcess, how: str) -> None:
+    owner.run("p = client.create_producer('t')")
+    owner.run("p.send(b'1') and None")
+    with pulsarx.Client(folder) as client:
+        producer = client.create_producer("t", producer_name="mine")
+        producer.send(b"2")
+        reader = client.create_reader("t", pulsarx.MessageId.earliest)
+        assert [reader.read_next(60_000).data() for _ in range(2)] == [b"1", b"2"]
+        if how == "killed":
+            owner.kill()
+        else:
+            owner.run("client.close()")
+        producer.send(b"3")
+        assert reader.read_next(60_000).data() == b"3"
+        assert client.admin.topics.get_list("public/default")
+        assert contents(client, "t") == [b"1", b"2", b"3"]
+
+
+def test_a_read_only_client_never_takes_it_over(
+    folder: Path, owner: SharingProcess, processes: list[SharingProcess]
+) -> None:
+    owner.run("client.create_producer('t').send(b'1') and None")
+    reader = SharingProcess(folder, read_only=True)
+    processes.append(reader)
+    assert reader.run("contents('t')") == [b"1"]
+    owner.kill()
+    with pulsarx.Client(folder, exclusive=True) as client:
+        assert contents(client, "t") == [b"1"]
+
+
+def test_the_last_guest_seals_what_the_first_owner_began(
+    folder: Path, owner: SharingProcess, processes: list[SharingProcess]
+) -> None:
+    others = [SharingProcess(folder) for _ in range(3)]
+    processes.extend(others)
+    everybody = [owner, *others]
+    for number, each in enumerate(everybody):
+        each.run(f"p = client.create_producer('t', producer_name='{number}')")
+    expected = []
+    while everybody:
+        for number, each in enumerate(everybody):
+            expected.append(b"%d of %d" % (number, len(everybody)))
+            each.run(f"p.send({expected[-1]!r}) and None")
+        leaving = everybody.pop(0)
+        if len(everybody) % 2:
+            leaving.kill()
+        else:
+            leaving.run("client.close()")
+    with pulsarx.Client(folder, exclusive=True) as client:
+        assert contents(client, "t") == expected
+
+
+def test_a_stopped_owner_keeps_the_folder(folder: Path, owner: SharingProcess) -> None:
+    with pulsarx.Client(folder, operation_timeout_seconds=1) as client:
+        producer = client.create_producer("t", send_timeout_millis=500)
+        producer.send(b"1")
+        os.kill(owner.pid, signal.SIGSTOP)
+        with pytest.raises(errors.Timeout) as caught:
+            producer.send(b"2")
+        assert "may be stored all the same" in caught.value.detail
+        told: list[Any] = []
+        producer.send_async(b"3", lambda result, _: told.append(result))
+        producer.flush()
+        assert told == [pulsarx.Result.Timeout]
+        with pytest.raises(errors.Timeout) as caught:
+            client.create_producer("t")
+        assert f"process {owner.pid}" in caught.value.detail
+        assert "stopped or busy" in caught.value.detail
+        with pytest.raises(errors.Timeout):
+            client.admin.topics.create_non_partitioned_topic("u")
+        os.kill(owner.pid, signal.SIGCONT)
+        producer.send(b"4")
+        assert contents(client, "t") == [b"1", b"2", b"3", b"4"]
+        assert len(client.admin.topics.stats("t")["publishers"]) == 1  # the other was given back
+
+
+def test_a_new_process_beside_a_stopped_owner_is_told_so(
+    folder: Path, owner: SharingProcess
+) -> None:
+    os.kill(owner.pid, signal.SIGSTOP)
+    with pytest.raises(errors.Timeout, match="stopped or busy") as caught:
+        pulsarx.Client(folder, operation_timeout_seconds=1)
+    assert str(owner.pid) in caught.value.detail
+    os.kill(owner.pid, signal.SIGCONT)
+
+
+def test_a_guest_that_is_killed_leaves_its_names(
+    folder: Path, owner: SharingProcess, processes: list[SharingProcess]
+) -> None:
+    guest = SharingProcess(folder)
+    processes.append(guest)
+    guest.run("p = client.create_producer('t', producer_name='n')")
+    guest.kill()
+    owner.run(
+        "while True:\n try:\n  p = client.create_producer('t', producer_name='n')\n  break\n"
+        " except errors.ProducerBusy:\n  pass"
+    )
+    owner.run("p.send(b'1') and None")
+    assert owner.run("contents('t')") == [b"1"]
+
+
+def test_a_producer_waits_while_its_topic_has_no_room(
+    folder: Path, processes: list[SharingProcess]
+) -> None:
+    """Its producer at the owner used to stay fenced for good."""
+    owner = SharingProcess(folder, durability="os")
+    processes.append(owner)
+    owner.run("client.close()")
+    owner.run("options = pulsarx.BrokerOptions(backlog_quota_check_interval_in_seconds=1)")
+    owner.run("client = pulsarx.Client(sys.argv[1], durability='os', broker_options=options)")
+    owner.run("topics = client.admin.topics")
+    owner.run("topics.create_non_partitioned_topic('t')")
+    owner.run("topics.create_subscription('t', 's', MessageId.earliest)")
+    owner.run("topics.set_backlog_quota('t', limit_size=1000)")
+    with pulsarx.Client(folder) as client:
+        producer = client.create_producer("t")
+        sent = []
+        told: list[Any] = []
+        with pytest.raises(errors.ProducerBlockedQuotaExceededError):
+            while True:
+                sent.append(b"%1000d" % len(sent))
+                producer.send_async(sent[-1], lambda result, _: told.append(result))
+                client.create_producer("t").close()
+        for _ in range(5):
+            sent.append(b"%1000d" % len(sent))
+            producer.send_async(sent[-1], lambda result, _: told.append(result))
+        owner.run("topics.set_backlog_quota('t', limit_size=1 << 30)")
+        producer.flush()
+        assert told == [pulsarx.Result.Ok] * len(sent)
+        assert contents(client, "t") == sent
+
+
+def test_a_topic_that_is_unloaded_is_published_to_as_ever(
+    folder: Path, owner: SharingProcess
+) -> None:
+    with pulsarx.Client(folder) as client:
+        producer = client.create_producer("t")
+        for number in range(3):
+            producer.send(b"%d" % number)
+            owner.run("client.admin.topics.unload('t')")
+        assert contents(client, "t") == [b"0", b"1", b"2"]
+
+
+def test_nothing_is_trimmed_before_the_others_have_looked(
+    folder: Path, owner: SharingProcess, processes: list[SharingProcess]
+) -> None:
+    """A producer could not be told what was stored of it, once all of it was acknowledged."""
+    owner.run("client.admin.topics.create_non_partitioned_topic('t')")
+    owner.run("client.admin.topics.create_subscription('t', 's', MessageId.earliest)")
+    with pulsarx.Client(folder) as client:
+        producer = client.create_producer("t")
+        producer.send(b"1")
+        owner.run("client.admin.topics.skip_all_messages('t', 's')")
+        os.kill(owner.pid, signal.SIGSTOP)
+        told: list[Any] = []
+        producer.send_async(b"2", lambda result, _: told.append(result))
+        owner.kill()
+        producer.flush()
+        assert told == [pulsarx.Result.Ok]
+        assert contents(client, "t") == [b"1", b"2"]
+        assert "shared 1" in (folder / "LOCK").read_text()
+        # Nor does one that was no guest, and comes first, trim what it finds.
+        guest = SharingProcess(folder)
+        processes.append(guest)
+        guest.run("client.close()")
+    with pulsarx.Client(folder) as client:
+        client.create_producer("t").send(b"3")
+        assert contents(client, "t") == [b"1", b"2", b"3"]
+
+
+def test_columns_are_stored_when_they_are_said_to_be(folder: Path, owner: SharingProcess) -> None:
+    """send_arrow returned None, before the owner had anything."""
+    pyarrow = pytest.importorskip("pyarrow")
+    with pulsarx.Client(folder) as client:
+        client.admin.topics.create_partitioned_topic("spread", 2)
+        rows = pyarrow.table({"value": [b"%d" % number for number in range(2500)]})
+        for topic in ("t", "spread"):
+            producer = client.create_producer(topic)
+            last = producer.send_arrow(rows)
+            assert last is not None
+            with client.create_reader(topic, pulsarx.MessageId.earliest) as reader:
+                found = []
+                while reader.has_message_available():
+                    message = reader.read_next(60_000)
+                    found.append(int(message.data()))
+                    if found[-1] == 2499:
+                        assert message.message_id() == last
+            assert sorted(found) == list(range(2500))
+            assert producer.send_arrow(rows.slice(0, 0)) is None
