@@ -232,7 +232,7 @@ class GuestBroker(ReadOnlyBroker):
         self._wake_readers()
         if not self._losses:
             return
-        for member in (*self.members.members(), *self.producers.members()):
+        for member in (*self.producers.members(), *self.members.members()):  # sends time out
             self._bring(member, connection)
         failure = attempt(partial(connection.perform, "guest.arrived", {"pid": self.process}))
         self._log_failure("come to the next owner", failure, connection)
