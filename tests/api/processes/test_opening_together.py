@@ -60,6 +60,29 @@ def test_a_folder_whose_owner_has_published_nothing_yet_is_opened_beside_it(
             assert client.admin.topics.stats("t")["messages"] == 1
 
 
+def test_a_folder_that_its_owner_is_just_making_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lock is taken before there is a marker."""
+    folder = tmp_path / "f"
+    read = data_directory.marker_read
+    opening = data_directory.DataDirectory.open
+    looks: list[bool] = []
+
+    def open_it(path: str, *, read_only: bool = False, **options: Any) -> Any:
+        looks.append(read_only)
+        missing = read_only and looks.count(True) == 1
+        monkeypatch.setattr(data_directory, "marker_read", lambda *_: None if missing else read(*_))
+        return opening(path, read_only=read_only, **options)
+
+    with ChildProcess(OWNER, folder) as owner:
+        assert owner.line() == "open"
+        monkeypatch.setattr(data_directory.DataDirectory, "open", open_it)
+        with pulsarx.Client(folder) as client:
+            assert client.admin.topics.stats("t")["messages"] == 1
+    assert looks[:4] == [False, True, False, True]
+
+
 def test_a_folder_is_opened_while_another_thread_loads_logging(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
