@@ -45,7 +45,7 @@ def backup(folder: Any, target: Any, progress: Any) -> Contents:
     show = progress_of(progress, "bytes")
     source = os.path.realpath(os.fspath(folder))
     files = FileSystem()
-    with workplace(os.path.abspath(os.fspath(target)), source, files) as work:
+    with workplace(os.path.realpath(os.fspath(target)), source, files) as work:
         view = control_plane.perform(FolderView, (source,), FolderView.close)
         try:
             return _Copying(view, work, files, show).run()
@@ -58,7 +58,7 @@ def restore(backup: Any, target: Any, progress: Any, allow_damage: bool) -> Cont
     show = progress_of(progress, "bytes")
     source = os.path.realpath(os.fspath(backup))
     files = FileSystem()
-    with workplace(os.path.abspath(os.fspath(target)), source, files) as work:
+    with workplace(os.path.realpath(os.fspath(target)), source, files) as work:
         view = control_plane.perform(FolderView, (source,), FolderView.close)
         try:
             control_plane.perform(view.require_unowned)

@@ -444,6 +444,34 @@ def test_a_damaged_backup_is_not_restored(tmp_path: Path, what: str) -> None:
 # Interrupted -------------------------------------------------------------------------------------
 
 
+def test_a_copy_that_is_interrupted_when_it_has_its_name_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path / "f") as client:
+        publish(client, 0, 40)
+        rename = os.rename
+
+        def then_ctrl_c(source: str, target: str) -> None:
+            rename(source, target)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(os, "rename", then_ctrl_c)
+        with pytest.raises(KeyboardInterrupt):
+            backup(tmp_path / "f", tmp_path / "b")
+        monkeypatch.undo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b", "f"]
+    assert restore(tmp_path / "b", tmp_path / "r").messages == 40
+
+
+def test_a_target_that_leads_into_the_folder_is_refused(tmp_path: Path) -> None:
+    with opened(tmp_path / "f") as client:
+        publish(client, 0, 1)
+        (tmp_path / "by").symlink_to(tmp_path / "f")
+        with pytest.raises(errors.FolderError, match="inside of it"):
+            backup(tmp_path / "f", tmp_path / "by" / "b")
+    assert not (tmp_path / "f" / "b").exists()
+
+
 def test_an_interrupted_copy_leaves_nothing(tmp_path: Path) -> None:
     class Stop(BaseException):
         pass
