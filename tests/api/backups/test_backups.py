@@ -218,18 +218,18 @@ def test_topics_that_are_deleted_and_made_without_pause_do_not_keep_it_from_endi
     with opened(tmp_path / "f") as client:
         publish(client, 0, 40)
         subscribed(client).close()
-        for number in range(100):
+        for number in range(40):
             publish(client, number, number + 1, f"x{number}")
         client.admin.topics.create_partitioned_topic("p", 2)
         publish(client, 0, 2, "p-partition-1")
-        left = iter(range(99, -1, -1))  # those that are not copied yet
+        left = iter(range(39, -1, -1))  # those that are not copied yet
 
         def exchange(done: int, total: int) -> None:
             number = next(left, None)
             if number is not None:
                 client.admin.topics.delete(f"x{number}", force=True)
                 publish(client, 0, 1, f"x{next(topics)}")
-            if number == 97:
+            if number == 37:
                 client.admin.topics.delete_partitioned_topic("p", force=True)
 
         found = backup(tmp_path / "f", tmp_path / "b", progress=exchange)
