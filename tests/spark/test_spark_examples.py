@@ -13,19 +13,18 @@ import pulsarx.spark
 from pulsarx.spark.options import OPTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
 GUIDE = (ROOT / "spark" / "README.md").read_text(encoding="utf-8")
-SECTION = README.split("\n## Spark\n")[1].split("\n## ")[0]
 
 
 def test_the_blocks_run_in_the_order_of_the_text(
     spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    blocks = re.findall(r"^```python spark\n(.*?)^```", README + GUIDE, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == (SECTION + GUIDE).count("```python")
+    blocks = re.findall(r"^```python spark\n(.*?)^```", PAGE + GUIDE, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == (PAGE + GUIDE).count("```python")
     monkeypatch.chdir(tmp_path)
     for block in blocks:
-        exec(compile(block, "README.md", "exec"), {"__name__": "__main__"})
+        exec(compile(block, "docs/spark.md", "exec"), {"__name__": "__main__"})
     with pulsarx.Client("shop") as client:
         stats = client.admin.topics.stats
         assert [stats(topic)["messages"] for topic in ("totals", "archive")] == [3, 100]
@@ -42,11 +41,11 @@ def test_a_view_ends_where_the_topic_did(spark, folder: Path, publish):
 
 
 def test_the_functions_are_named():
-    table = SECTION[SECTION.index("| `session(") :].split("\n\n")[0]
+    table = PAGE[PAGE.index("| `session(") :].split("\n\n")[0]
     first = [row.split("|")[1] for row in table.splitlines()]
     named = set(re.findall(r"`(\w+)[`(]", " ".join(first)))
     assert named <= set(pulsarx.spark.__all__)
-    assert [name for name in pulsarx.spark.__all__ if f"`{name}" not in SECTION] == []
+    assert [name for name in pulsarx.spark.__all__ if f"`{name}" not in PAGE] == []
 
 
 def test_the_table_of_options_is_complete():

@@ -1,4 +1,5 @@
-"""The README is true: its Python runs as it stands, and its tables name what the code has."""
+"""The README and the pages of docs/ are true: their Python runs as it stands, and their tables name
+what the code has."""
 
 from __future__ import annotations
 
@@ -17,6 +18,27 @@ from pulsarx.options.not_yet import NOT_YET
 
 ROOT = Path(__file__).resolve().parents[3]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+# Those of sql, testing and spark have tests of their own: test_sql_guide, test_howto,
+# spark/test_spark_examples.
+PAGES = [
+    "README.md",
+    *(
+        f"docs/{name}.md"
+        for name in [
+            "asyncio",
+            "backups",
+            "columns",
+            "consumers",
+            "functions",
+            "options",
+            "processes",
+            "producers",
+            "pulsar-client",
+            "schemas",
+            "topics",
+        ]
+    ),
+]
 WITH_EFFECT = {
     "Client": (
         "service_url clock randomness durability flush_interval_ms broker_options read_only "
@@ -49,8 +71,9 @@ WITH_EFFECT = {
 }
 
 
-def code_blocks() -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+def code_blocks(page: str) -> list[str]:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
 def row_of(section: str, name: str) -> set[str]:
@@ -61,24 +84,50 @@ def row_of(section: str, name: str) -> set[str]:
     return set(re.findall(r"`(\w+)`", found.group(1)))
 
 
+def test_every_page_with_python_is_run():
+    pages = {str(each.relative_to(ROOT)) for each in (ROOT / "docs").glob("*.md")}
+    elsewhere = {"docs/sql.md", "docs/testing.md", "docs/spark.md"}
+    assert {page for page in pages - elsewhere if code_blocks(page)} == set(PAGES[1:])
+
+
+def test_every_link_leads_somewhere():
+    for path in [ROOT / "README.md", ROOT / "spark/README.md", *(ROOT / "docs").glob("*.md")]:
+        text = path.read_text(encoding="utf-8")
+        for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", text):
+            file = (path.parent / target) if target else path
+            assert file.exists(), f"{path.name}: {target}"
+            if anchor:
+                headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+                anchors = [re.sub(r"[^\w -]", "", each.lower()) for each in headings]
+                assert anchor in {each.replace(" ", "-") for each in anchors}, f"{target}#{anchor}"
+
+
+@pytest.fixture(scope="module")
+def with_flights(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a process that finds some of the flights."""
+    return install_flights(tmp_path_factory.mktemp("site"), flight_count=2500)
+
+
 @pytest.mark.standard
-def test_every_block_of_python_runs(tmp_path: Path):
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_of_python_runs(page: str, with_flights: dict[str, str], tmp_path: Path):
     """In the order of the text and in one folder, each in a process of its own."""
-    environment = install_flights(tmp_path / "site", flight_count=2500)
-    for number, block in enumerate(code_blocks(), 1):
+    for number, block in enumerate(code_blocks(page), 1):
         script = tmp_path / f"block{number}.py"
         script.write_text(block, encoding="utf-8")
         command = [sys.executable, "-m", "pytest", "-q", "-p", "pytest_pulsarx", script]
         if "def test_" not in block:
             command = [sys.executable, script]
-        run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        run = subprocess.run(
+            command, cwd=tmp_path, env=with_flights, capture_output=True, text=True
+        )
         assert (run.returncode, run.stderr) == (0, ""), f"{block}\n{run.stdout}{run.stderr}"
         if "arrived.most_common" in block:
             assert "('AA', 1250)" in run.stdout
 
 
 def test_the_table_of_broker_options_is_complete():
-    section = README.split("## Options of the broker\n")[1].split("\n## ")[0]
+    section = (ROOT / "docs/options.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \|", section, re.MULTILINE)
     assert rows == [(name, _shown(row.default)) for name, row in BROKER_OPTIONS.items()]
 

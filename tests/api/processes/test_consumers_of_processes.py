@@ -375,6 +375,7 @@ for _ in range(2):
     consumer.negative_acknowledge(message)
 letters = client.subscribe("t-s-DLQ", "d", initial_position=pulsarx.InitialPosition.Earliest)
 print(message.redelivery_count(), letters.receive(60000).data())
+client.close()  # finishes what is under way: a letter is acknowledged after it was published
 """
     client = open_client()
     publish(client, 1)
