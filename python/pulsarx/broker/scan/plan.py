@@ -36,6 +36,20 @@ TARGET_BYTES = 128 << 20
 _ATTEMPTS_MAX = 10  # while an owner seals and removes ledgers under the planner's eyes
 
 
+class Backlog:
+    """What is still to be read. A value."""
+
+    __slots__ = ("messages", "bytes", "ledgers", "first_publish_ms")
+
+    def __init__(
+        self, messages: int, bytes: int, ledgers: int, first_publish_ms: int | None
+    ) -> None:
+        self.messages = messages
+        self.bytes = bytes  # of files
+        self.ledgers = ledgers  # that have some of it
+        self.first_publish_ms = first_publish_ms  # of the topics' first ones; None: nothing is left
+
+
 class Planner:
     """Plans over some topics again and again, as a stream does. One thread at a time."""
 
@@ -211,6 +225,17 @@ class Planner:
         """Messages, entries and bytes of files between two places."""
         pieces = self._steadily(lambda: self._pieces(start, end, False))
         return {measure: amount(pieces, measure) for measure in (MESSAGES, ENTRIES, BYTES)}
+
+    def backlog(self, start: Boundary) -> Backlog:
+        """What follows a place; what retention removed is no part of it."""
+        pieces = self._steadily(lambda: self._pieces(start, LATEST, False))
+        first: dict[str, Piece] = {}
+        for piece in pieces:
+            first.setdefault(piece.ledgers.name, piece)
+        times = [each.first_publish_ms() for each in first.values()]
+        return Backlog(
+            amount(pieces, MESSAGES), amount(pieces, BYTES), len(pieces), min(times, default=None)
+        )
 
     def limit(
         self,
