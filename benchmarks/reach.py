@@ -286,6 +286,12 @@ ROWS = (
     _at_most("spark_columns_rich", "bench_spark.py",
              "`format(\"pulsarx\")`, TCP, 7 columns against one, messages with key, event time and "
              "a property", "of the time", 1.8, promised=False),
+    _at_most("spark_many_topics", "bench_spark.py",
+             "`read_topic` of 1,000 topics of 300 messages, Unix sockets, against one of 300,000",
+             "of the time", 1.5),
+    _at_most("spark_many_ledgers", "bench_spark.py",
+             "the same of 1,000 ledgers of one topic, against 10 with the same messages",
+             "of the time", 1.3),
     _at_most("spark_batch_tcp", "bench_spark.py",
              "a micro-batch, over one into a Python sink that does nothing", "ms", 30),
     _at_most("spark_batch_uds", "bench_spark.py",
