@@ -15,7 +15,10 @@ Names, arguments, defaults and exceptions are those of the official `pulsar-clie
 
 from __future__ import annotations
 
-from pulsarx import errors
+from pulsarx import (
+    errors,
+    linked_modules,  # noqa: F401 - finds the others
+)
 from pulsarx.errors import *  # noqa: F403
 
 TYPE_CHECKING = False

@@ -1,4 +1,4 @@
-"""Finds the modules of the package. Used by the package itself.
+"""Finds the modules of the package. The first that the package itself imports.
 
 The compiled ones are all linked into one library, because opening ninety libraries one by one costs
 more than everything else that importing PulsarX does. The packages `_core` and `_pycore`, and those
