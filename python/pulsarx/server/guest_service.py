@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
 
 _log = logging.getLogger("pulsarx")
+_AT_ONCE = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
 _PARTING_SECONDS = 5.0  # how long guests may take their last answers
 
 
@@ -105,9 +106,7 @@ class GuestService:
     async def _connect(self, sock: socket.socket) -> None:
         descriptor = sock.fileno()
         try:
-            await self.loop.connect_accepted_socket(
-                lambda: ServedGuest(self, descriptor), sock=sock
-            )
+            await self.loop.connect_accepted_socket(lambda: ServedGuest(self, sock), sock=sock)
         except OSError:
             self._descriptors.pop(descriptor, None)
             sock.close()
@@ -167,10 +166,12 @@ class GuestService:
 class ServedGuest(ServedConnection):
     """The connection of another process on this machine."""
 
-    def __init__(self, service: GuestService, descriptor: int) -> None:
+    def __init__(self, service: GuestService, sock: socket.socket) -> None:
         super().__init__(service)
         self._service: Any
-        self._descriptor = descriptor
+        self._socket = sock  # the transport's
+        self._descriptor = sock.fileno()
+        self._is_buffered = False  # something waits for the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
@@ -181,7 +182,40 @@ class ServedGuest(ServedConnection):
         )
         self._service.opened(self)
 
+    def _write(self, data: bytes) -> None:
+        """In any thread. What the socket takes at once spares the loop a turn."""
+        with self._lock:
+            if not (self._unsent or self._is_buffered or self._is_lost):
+                try:
+                    data = data[self._socket.send(data, _AT_ONCE) :]
+                except BlockingIOError:
+                    pass
+                except OSError:
+                    return  # the loop sees that, too
+                if not data:
+                    return
+            self._unsent.append(data)
+            self._unsent_size += len(data)
+            is_due, self._flush_is_due = self._flush_is_due, True
+        if not is_due:
+            self._call(self._flush)
+
+    def _flush(self) -> None:
+        with self._lock:
+            self._is_buffered = True
+        super()._flush()
+        self._look_at_buffer()
+
+    def _look_at_buffer(self) -> None:
+        """Whether the transport has something that goes first."""
+        with self._lock:
+            self._is_buffered = not self._is_lost and bool(
+                self._unsent or self._transport.get_write_buffer_size()
+            )
+
     def connection_lost(self, error: Exception | None) -> None:
+        with self._lock:
+            self._is_lost = True
         self._service.let_go(self._descriptor)
         super().connection_lost(error)
 
