@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -101,6 +102,29 @@ def test_a_reader_that_leaves_ends_it_quietly(folder: Path, arguments: list[str]
     assert running.stderr is not None
     assert running.stderr.read() == ""
     assert running.wait(TIMEOUT) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [(["stats", "absent"], 1), (["stats"] * 9, 2), (["seek", "orders", "-s", "billing"], 2)],
+)
+def test_a_failure_that_nobody_reads_keeps_its_exit_status(
+    folder: Path, arguments: list[str], status: int
+):
+    """There was a traceback, or the status of one."""
+    there, here = os.pipe()
+    os.close(there)
+    environment = {**os.environ, "PULSARX_URL": str(folder)}
+    for standard_error in (here, os.open("/dev/full", os.O_WRONLY)):
+        found = subprocess.run(
+            [*PROGRAM, *arguments],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=standard_error,
+            timeout=TIMEOUT,
+        )
+        os.close(standard_error)
+        assert (found.returncode, found.stdout) == (status, b"")
 
 
 def test_what_a_message_holds_moves_no_cursor(folder: Path):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import random
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -483,6 +484,45 @@ def test_it_works_without_uvloop(
     assert peer.hear()[2].endswith(b"x" * 4_000_000)
     served.service.close()
     assert peer.is_hung_up_on()
+
+
+@pytest.mark.parametrize("without", [[], ["uvloop"]])
+def test_who_comes_just_before_it_closes_is_hung_up_on(
+    open_served: Callable[..., Served], monkeypatch: pytest.MonkeyPatch, without: list[str]
+) -> None:
+    """What was accepted, and told to nobody when the servers were closed, stayed open."""
+    for name in without:
+        monkeypatch.setitem(sys.modules, name, None)
+    for turns in range(6):
+        served = open_served()
+        network = served.network
+        connected = threading.Event()
+
+        def end_in(turns: int, network: Any = network, connected: Any = connected) -> None:
+            connected.wait(PATIENCE_SECONDS)
+            if turns:
+                network.loop.call_soon(end_in, turns - 1)
+            else:
+                network._ending.set()
+
+        network.loop.call_soon_threadsafe(end_in, turns)
+        address = (served.service.host, served.service.port)
+        with socket.create_connection(address, PATIENCE_SECONDS) as peer:
+            connected.set()
+            with gc_off():
+                served.service.close()
+                with contextlib.suppress(ConnectionResetError):
+                    assert peer.recv(1) == b"", f"{turns} turns"
+
+
+@contextlib.contextmanager
+def gc_off() -> Iterator[None]:
+    """Nothing is closed because it is forgotten."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def test_a_forked_child_keeps_no_connection_open(open_served: Callable[..., Served]) -> None:

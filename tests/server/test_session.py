@@ -15,6 +15,7 @@ import pytest
 import pulsarx
 from pulsarx import errors
 from pulsarx._pycore.ranges.entry_codec import encode_batch, encode_entry
+from pulsarx.broker.topics.producer_registry import ProducerRegistry
 from pulsarx.schema import (
     AutoConsumeSchema,
     AvroSchema,
@@ -36,6 +37,7 @@ from pulsarx.wire.commands import (
     CUMULATIVE,
     EARLIEST,
     EXCLUSIVE,
+    FAILOVER,
     FROM_BROKER,
     INDIVIDUAL,
     KEY_SHARED,
@@ -254,6 +256,51 @@ def test_a_seek_closes_the_consumers_before_it_is_answered(peer: Peer) -> None:
     assert answer[0] == "SUCCESS"
     peer.subscribe()
     assert [each[2] for each in peer.say("FLOW", consumer_id=0, permits=10)] == [entry(b"b")]
+
+
+@pytest.mark.parametrize(("kind", "subscribed"), [(INDIVIDUAL, SHARED), (CUMULATIVE, FAILOVER)])
+def test_what_was_sent_before_a_seek_of_another_connection_is_not_acknowledged(
+    peer: Peer, kind: int, subscribed: int
+) -> None:
+    """As in Pulsar: its consumer is closed by the seek, be it that its client has not heard of it.
+    Who moved the subscription lost messages."""
+    peer.produce(entry(b"a"), entry(b"b"))
+    other = peer.another()
+    peer.subscribe(type=subscribed)
+    other.subscribe(type=subscribed)
+    _, second = [each[1]["message_id"] for each in peer.say("FLOW", consumer_id=0, permits=10)]
+    other.say("SEEK", consumer_id=0, request_id=6, message_id={"ledger_id": 0, "entry_id": 0})
+    ids = [{key: second[key] for key in ("ledger_id", "entry_id")}]
+    ack = {"consumer_id": 0, "ack_type": kind, "message_ids": ids, "request_id": 7}
+    told = peer.say("ACK", **ack)
+    assert told[0][0] == "ACK_RESPONSE"
+    assert told[0][1]["error"] == code_of(errors.AlreadyClosed(""))
+    assert names(told[1:]) == ["CLOSE_CONSUMER"]
+    peer.subscribe(type=subscribed)
+    found = peer.say("FLOW", consumer_id=0, permits=10)
+    assert [each[2] for each in found] == [entry(b"a"), entry(b"b")]
+
+
+def test_a_session_ends_though_one_of_its_producers_cannot_leave_the_queue(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What came behind it stayed attached."""
+    ids = {"topic": "t", "producer_id": 0, "request_id": 1}
+    peer.say("PRODUCER", **ids, access_mode=2)
+    other = peer.another()
+    other.subscribe()
+    assert not other.say("PRODUCER", **ids, access_mode=2)[0][1]["producer_ready"]
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "no queue")
+
+    monkeypatch.setattr(ProducerRegistry, "withdraw", fail)
+    other.session.close()
+    monkeypatch.undo()
+    statistics = (
+        peer.server.broker.topic(TopicName.of("t"), create=False).subscriptions["s"].statistics()
+    )
+    assert statistics["consumers"] == []
 
 
 def test_who_is_attached_is_told_that_the_topic_is_deleted(peer: Peer) -> None:

@@ -103,7 +103,7 @@ class Output:
 
     def note(self, text: str) -> None:
         """Something to people, on standard error."""
-        click.echo(f"pulsarx: {text}", err=True)
+        tell(text)
 
     @contextmanager
     def progress(self, action: str, total: int | None) -> Iterator[Callable[[int], None]]:
@@ -134,6 +134,15 @@ class Output:
         with Progress(console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
             task = bar.add_task(action, total=None)
             yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def tell(text: str) -> None:
+    """Say it on standard error. Where nobody reads that, or there is no room, nothing is said, and
+    the command goes on."""
+    try:
+        click.echo(f"pulsarx: {text}", err=True)
+    except OSError:
+        pass
 
 
 def _ignore(*_: int | None) -> None:

@@ -12,7 +12,7 @@ from pulsarx import errors
 from pulsarx.cli import COMMANDS
 from pulsarx.cli.command import Group
 from pulsarx.cli.exit_status import DONE, FAILED, INTERRUPTED, USAGE
-from pulsarx.cli.output import shown_text
+from pulsarx.cli.output import shown_text, tell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,8 +96,8 @@ def run(arguments: list[str]) -> int:
 def _told(error: click.ClickException) -> int:
     try:
         error.show()
-    except BrokenPipeError:
-        _leave_output()
+    except OSError:
+        pass  # as tell
     return int(error.exit_code)
 
 
@@ -108,7 +108,7 @@ def _failed(error: Exception, status: int) -> int:
         sys.stdout.flush()
     except OSError:
         _leave_output()
-    click.echo(f"pulsarx: {kind}{shown_text(errors.detail_of(error))}", err=True)
+    tell(f"{kind}{shown_text(errors.detail_of(error))}")
     return status
 
 

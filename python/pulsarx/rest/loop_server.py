@@ -9,6 +9,7 @@ from typing import cast
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from pulsarx.access.listening import accept_no_more
 from pulsarx.access.tls_transport import TlsTransport
 
 TYPE_CHECKING = False
@@ -22,7 +23,6 @@ READ_SIZE = 16 << 10  # bytes that are read at a time
 _IDLE_SECONDS = 30  # how long a connection is kept for the next request
 _LOOK_SECONDS = 20.0  # after so long without a byte, either way, a client is dropped
 _TURN_SECONDS = 0.01  # between two looks at those that still answer
-_ACCEPT_TURNS = 10  # of the loop, in which a connection is made that was accepted
 # In looks: how long the head of a request may take, and its body.
 _IDLE_MAX, _BODY_MAX = 3, 6
 
@@ -76,12 +76,7 @@ class LoopServer(uvicorn.Server):
         await self._ending.wait()
 
     async def shutdown(self, sockets: Any = None) -> None:
-        loop = asyncio.get_running_loop()
-        for each in sockets or ():
-            loop.remove_reader(each.fileno())
-        # asyncio forgets, and leaves open, what it accepted just before its server was closed.
-        for _ in range(_ACCEPT_TURNS):
-            await asyncio.sleep(0)
+        await accept_no_more(sockets or ())
         for each in (*self.servers, *(sockets or ())):
             each.close()
         try:

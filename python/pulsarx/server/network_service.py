@@ -14,6 +14,7 @@ from weakref import WeakSet
 from pulsarx import errors
 from pulsarx._pycore.ground.work_pool import WorkPool
 from pulsarx.access.access import Access
+from pulsarx.access.listening import accept_no_more, connections_made
 from pulsarx.access.tls_transport import TlsTransport
 from pulsarx.server.served_connection import READ_SIZE, ServedConnection
 from pulsarx.server.server import Server
@@ -100,8 +101,11 @@ class NetworkService:
         ]
         self._look_later()
         await self._ending.wait()
+        await accept_no_more(self._listeners())
         for server in listening:
             server.close()
+        # uvloop tells of what it accepted before that in its next turns.
+        await connections_made()
         if self._timer is not None:
             self._timer.cancel()
         for each in list(self.connections):

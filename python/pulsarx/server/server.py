@@ -77,7 +77,8 @@ class Server:
             del self._sought[key]
 
     def seek(self, subscription: Subscription, find: Callable[[], Position]) -> None:
-        """Move a subscription. All its consumers are closed, and come again.
+        """Move a subscription. All its consumers are closed, and come again; what they acknowledge
+        from now on does not count, as it is of before.
 
         A non-durable one goes with the last of its consumers: when they come again, from one
         connection sooner than from another, it may be made anew where it went, or be there still.
@@ -88,7 +89,16 @@ class Server:
             found.append(find())
             return found[-1]
 
-        subscription.seek(find_and_keep)
+        with self._lock:
+            behind = [each for each in self._sessions if each.has_consumers_of(subscription)]
+        for session in behind:
+            session.fall_behind(subscription, True)
+        try:
+            subscription.seek(find_and_keep)
+        except BaseException:
+            for session in behind:
+                session.fall_behind(subscription, False)
+            raise
         with self._lock:
             sessions = [each for each in self._sessions if each.has_consumers_of(subscription)]
             if not subscription.durable:

@@ -108,7 +108,7 @@ _TYPES = {
 
 class Session:
     """The thread that reads the connection calls received, deliver and close, one at a time;
-    other threads may call close_consumers_of."""
+    other threads may call fall_behind and close_consumers_of."""
 
     def __init__(
         self,
@@ -444,13 +444,14 @@ class Session:
         self.is_open = False
         with self._lock:
             consumers, self._consumers = list(self._consumers.values()), {}
-        for _, topic, waiting, _make in self._waiting.values():
-            topic.producers.withdraw(waiting)
-        self._waiting.clear()
+        waiting, self._waiting = list(self._waiting.values()), {}
         producers, self._producers = list(self._producers.values()), {}
         self._shut.clear()
         watches, self._watches = list(self._watches.values()), {}
-        leaving: list[Callable[[], object]] = [each.close for each in producers]
+        leaving: list[Callable[[], object]] = [
+            partial(topic.producers.withdraw, place) for _, topic, place, _make in waiting
+        ]
+        leaving += [each.close for each in producers]
         leaving += [each.close for each in watches]
         leaving += [each.leave for each in consumers]
         for step in leaving:
@@ -951,18 +952,29 @@ class Session:
 
     def has_consumers_of(self, subscription: Subscription) -> bool:
         """Tell whether this connection has consumers of a subscription that begin anew when it is
-        moved. Guests go on."""
-        return any(
-            each.subscription is subscription and isinstance(each, SessionConsumer)
-            for _, each in self._each_consumer()
-        )
+        moved."""
+        return bool(self._consumers_of(subscription))
+
+    def fall_behind(self, subscription: Subscription, is_behind: bool) -> None:
+        """The subscription is moved, or was not after all: whether its consumers acknowledge
+        nothing any more."""
+        for consumer in self._consumers_of(subscription):
+            consumer.fall_behind(is_behind)
 
     def close_consumers_of(self, subscription: Subscription) -> None:
         """The subscription was moved: its consumers begin anew."""
-        for _, consumer in self._each_consumer():
-            if consumer.subscription is subscription and isinstance(consumer, SessionConsumer):
-                consumer.to_close = True
+        for consumer in self._consumers_of(subscription):
+            consumer.to_close = True
+            consumer.fall_behind(True)
         self._wake()
+
+    def _consumers_of(self, subscription: Subscription) -> list[SessionConsumer]:
+        """Those that begin anew when it is moved. Guests go on."""
+        return [
+            each
+            for _, each in self._each_consumer()
+            if each.subscription is subscription and isinstance(each, SessionConsumer)
+        ]
 
     def _close_there(self, consumer_id: int, consumer: SessionConsumer | GuestConsumer) -> None:
         """Have the client subscribe again: the broker closed the consumer. A topic that was deleted

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from pulsarx import errors
 from pulsarx._pycore.consume.entry_consumer import EntryConsumer
 from pulsarx.broker.subscriptions.backlog import mark_delete_position
@@ -33,6 +35,8 @@ class SessionConsumer(EntryConsumer):
         self.subscription = subscription
         self.is_due = True  # there may be something to send
         self.to_close = False  # the subscription was moved
+        self._acknowledging = threading.Lock()  # so that nothing is acknowledged behind a move
+        self._is_behind = False  # what it was sent is of before a move
         self.epoch = 0
         self._wake: Callable[[], object] = _nothing
         # Of entries that were sent: first message, messages. To find them when they come back.
@@ -48,6 +52,12 @@ class SessionConsumer(EntryConsumer):
         """In any thread, and with mutexes held."""
         self.is_due = True
         self._wake()
+
+    def fall_behind(self, is_behind: bool) -> None:
+        """The subscription is moved, or was not after all: whether what was sent is not
+        acknowledged any more. In any thread."""
+        with self._acknowledging:
+            self._is_behind = is_behind or self.to_close
 
     @property
     def ledger(self) -> LedgerList | CompactedView:
@@ -98,7 +108,7 @@ class SessionConsumer(EntryConsumer):
                 yield ledger_id, entry_id, entry, count, ack_set
 
     def acknowledge_entries(self, places: list[tuple[int, int]]) -> None:
-        """Whole entries, by (ledger id, entry id). NotAllowedError: see acknowledge_all."""
+        """Whole entries, by (ledger id, entry id). As acknowledge_all."""
         runs = []
         for place in places:
             found = self._places.pop(place, None)
@@ -107,18 +117,29 @@ class SessionConsumer(EntryConsumer):
                 runs.append(self.ledger.locate_for_acknowledgement(target))
             else:
                 runs.append((place[0], *found))
-        self.acknowledge_many(_Runs(runs))
+        with self._acknowledging:
+            self._require_unmoved()
+            self.acknowledge_many(_Runs(runs))
 
     def acknowledge_all(self, kind: int, ids: list[dict[str, Any]]) -> None:
-        """NotAllowedError: the topic never had such a message."""
+        """NotAllowedError: the topic never had such a message. AlreadyClosed: the subscription was
+        moved."""
+        runs: list[tuple[int, int, int]] = []
         if kind != CUMULATIVE:
             runs = [run for each in ids for run in self._acknowledged_runs(each)]
-            self.acknowledge_many(_Runs(runs))
-            return
-        for each in ids:
-            target = _last_acknowledged(each)
-            if target is not None:
-                self.acknowledge_cumulative(target)
+        with self._acknowledging:
+            self._require_unmoved()
+            if kind != CUMULATIVE:
+                self.acknowledge_many(_Runs(runs))
+                return
+            for each in ids:
+                target = _last_acknowledged(each)
+                if target is not None:
+                    self.acknowledge_cumulative(target)
+
+    def _require_unmoved(self) -> None:
+        if self._is_behind:
+            raise errors.AlreadyClosed(f"consumer {self.consumer_name}: its subscription was moved")
 
     def _acknowledged_runs(self, data: dict[str, Any]) -> Iterator[tuple[int, int, int]]:
         """(ledger id, first message, messages) that an id acknowledges: the whole entry, or those
