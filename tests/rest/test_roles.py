@@ -21,8 +21,11 @@ from signing import SECRET_TEXT, token
 import pulsarx
 from pulsarx import errors
 from pulsarx.access import AccessSettings, TlsSettings
+from pulsarx.access.basic_users import BasicUsers
+from pulsarx.access.password_queue import PasswordQueue
 from pulsarx.admin import Admin
 from pulsarx.rest.application import ROUTES
+from pulsarx.rest.http_service import THREADS_MAX
 
 TOPICS = "/persistent/public/default"
 Open = Callable[..., Administered]
@@ -354,3 +357,54 @@ def test_another_server_is_not_told_the_secret() -> None:
         for each in threads:
             each.join()
     assert (Leads.told, other.told) == (["Bearer secret"], [None])  # type: ignore[attr-defined]
+
+
+def test_passwords_that_are_being_checked_hold_up_nobody(
+    open_administered: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight requests with a wrong password used to take all threads that answer requests."""
+    hashed = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()
+    (tmp_path / "users").write_text(f"admin:{hashed}\n")
+    access = AccessSettings(
+        basic_auth_conf=str(tmp_path / "users"),
+        token_secret_key=SECRET_TEXT,
+        superuser_roles=["admin"],
+    )
+    found = open_administered(access=access)
+    may_go, came = threading.Event(), threading.Semaphore(0)
+    identify, verify = PasswordQueue.identify, BasicUsers.verify
+
+    def count(*arguments: Any) -> Any:
+        try:
+            return identify(*arguments)
+        finally:
+            came.release()
+
+    def wait(*arguments: Any) -> Any:
+        assert may_go.wait(60)
+        return verify(*arguments)
+
+    monkeypatch.setattr(PasswordQueue, "identify", count)
+    monkeypatch.setattr(BasicUsers, "verify", wait)
+    monkeypatch.setattr("pulsarx.access.password_queue.WAITING_OF_HOST_MAX", THREADS_MAX + 1)
+
+    def ask(password: str) -> int:
+        proof = base64.b64encode(f"admin:{password}".encode()).decode()
+        headers = {"Authorization": f"Basic {proof}"}
+        return found.ask("GET", "/tenants", headers=headers).status
+
+    statuses: list[int] = []
+    waiting = [
+        threading.Thread(target=lambda word=word: statuses.append(ask(str(word))))
+        for word in range(THREADS_MAX + 1)
+    ]
+    for each in waiting:
+        each.start()
+        assert came.acquire(timeout=60)
+    assert found.ask("GET", "/tenants", headers=bearer("admin")).status == 200
+    assert ask("one more") == 503
+    may_go.set()
+    for each in waiting:
+        each.join()
+    assert statuses == [401] * len(waiting)
+    assert ask("secret") == 200

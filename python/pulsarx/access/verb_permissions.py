@@ -7,9 +7,11 @@ from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from concurrent.futures import Future
     from typing import Any
 
     from pulsarx.access.access import Access
+    from pulsarx.access.identity import Identity
 
 _OF_SUPERUSERS = {"tenants.create_tenant", "tenants.update_tenant", "tenants.delete_tenant"}
 _OF_NAMESPACE_USERS = {
@@ -56,21 +58,22 @@ def require_verb(access: Access, role: str, verb: str, arguments: dict[str, Any]
         access.require_superuser(role, verb)
 
 
-def authenticate_header(access: Access, header: bytes | None, certificate_name: str | None) -> str:
-    """The role of a request over HTTP. header: its Authorization. AuthenticationError: it is not
-    proved who sends it."""
+def authenticate_header(
+    access: Access, header: bytes | None, certificate_name: str | None, host: str
+) -> Identity | Future[Identity]:
+    """Who sends a request over HTTP. header: its Authorization. The rest as Access.authenticate."""
     import base64
 
     kind, _, proof = (header or b"").strip().partition(b" ")
     kind, proof = kind.lower(), proof.strip()
     if kind == b"bearer":
-        return access.authenticate("token", proof, None).role
+        return access.authenticate("token", proof, None, host)
     if kind == b"basic":
         try:
             proof = base64.b64decode(proof, validate=True)
         except ValueError:
             raise errors.AuthenticationError("the Authorization is not base64") from None
-        return access.authenticate("basic", proof, None).role
+        return access.authenticate("basic", proof, None, host)
     if header is None:
-        return access.authenticate("tls", b"", certificate_name).role
+        return access.authenticate("tls", b"", certificate_name, host)
     raise errors.AuthenticationError("an Authorization is Bearer or Basic")

@@ -242,6 +242,8 @@ class HttpServer:
             self._stop_looking()
             self._listener.close()
             self._executor.shutdown()
+            if self.access is not None:
+                self.access.close()
             if self.close in self.broker.on_close:
                 self.broker.on_close.remove(self.close)
 

@@ -43,9 +43,9 @@ class NetworkService:
         self.process = os.getpid()
         self._broker = broker
         self._advertised = settings.advertised_address
-        access = None
+        self._access: Access | None = None
         if settings.access is not None:
-            access = Access(settings.access, broker.catalogue, broker.runtime.clock)
+            self._access = Access(settings.access, broker.catalogue, broker.runtime.clock)
         self._context = None if settings.tls is None else settings.tls.context()
         # None: there is no such port.
         self._plain: socket.socket | None = None
@@ -72,7 +72,7 @@ class NetworkService:
         self._timer: Timer | None = None
         try:
             broker.state.require_open()
-            self.server = Server(broker, verbs=False, access=access)
+            self.server = Server(broker, verbs=False, access=self._access)
             threading.Thread(target=self._run, name="pulsarx-network", daemon=True).start()
         except BaseException:
             self._close_listeners()
@@ -180,6 +180,8 @@ class NetworkService:
             self._close_listeners()
             self.pool.close()
             self.server.close()
+            if self._access is not None:
+                self._access.close()
             if self.close in self._broker.on_close:
                 self._broker.on_close.remove(self.close)
 
