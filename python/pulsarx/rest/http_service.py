@@ -13,6 +13,7 @@ from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.when_forgotten import WhenForgotten
 from pulsarx.access.access import Access
+from pulsarx.access.connection_bound import connections_max
 from pulsarx.access.service_settings import ServiceSettings
 from pulsarx.broker.broker import Broker
 from pulsarx.broker.verbs.table import perform
@@ -170,7 +171,7 @@ class HttpServer:
             application = make_application(self, self._executor, is_local)
             self._server = LoopServer(
                 application,
-                connections_max=CONNECTIONS_MAX,
+                connections_max=min(CONNECTIONS_MAX, max(1, connections_max() // 2)),
                 head_size_max=_HEAD_SIZE_MAX,
                 backlog=_BACKLOG,
                 parting_seconds=_PARTING_SECONDS,

@@ -261,6 +261,11 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._settle_reading()
         self._work.due()
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the client has said CONNECT, and proved who it is where it is asked that."""
+        return self.session.is_connected
+
     def descriptor(self) -> int:
         """Of its socket; -1: it is closed."""
         found: int = -1 if self._is_lost else self._transport.get_extra_info("socket").fileno()
