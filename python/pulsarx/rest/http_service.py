@@ -36,7 +36,7 @@ DEFAULT_PORT_TLS = 8443
 CONNECTIONS_MAX = 256
 THREADS_MAX = 8  # that perform verbs
 _BACKLOG = 128  # connections that are not accepted yet
-_HEAD_SIZE_MAX = 32 << 10  # bytes of a request before its body
+_HEAD_SIZE_MAX = 12 << 10  # bytes of a request before its body; Pulsar takes 8 KiB
 _PARTING_SECONDS = 5  # how long requests may take that are being answered
 
 

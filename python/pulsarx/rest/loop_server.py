@@ -19,14 +19,13 @@ if TYPE_CHECKING:
 
     from pulsarx.rest.guard import Application
 
-READ_SIZE = 16 << 10  # bytes that are read at a time
+READ_SIZE = 2 << 10  # bytes that are read at a time
 _IDLE_SECONDS = 30  # how long a connection is kept for the next request
 _LOOK_SECONDS = 20.0  # after so long without a byte, either way, a client is dropped
 _TURN_SECONDS = 0.01  # between two looks at those that still answer
 _ACCEPT_TURNS = 10  # of the loop, in which a connection is made that was accepted
 # In looks: how long the head of a request may take, and its body.
 _IDLE_MAX, _BODY_MAX = 3, 6
-_BODY_AHEAD = 8 << 10  # bytes of a body that are read before anybody wants it
 
 
 class LoopServer(uvicorn.Server):
@@ -185,7 +184,7 @@ class Protocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         self._was_heard = True
         super().data_received(data)
-        if self.is_active and len(self.cycle.body) > _BODY_AHEAD:
+        if self.is_active and self.cycle.body:
             self.flow.pause_reading()  # until it is asked for
 
     def _look_later(self) -> None:
