@@ -15,6 +15,7 @@ from pulsarx._pycore.ground.when_forgotten import WhenForgotten
 from pulsarx.access.access import Access
 from pulsarx.access.connection_bound import connections_max
 from pulsarx.access.service_settings import ServiceSettings
+from pulsarx.access.tls_contexts import TlsContexts
 from pulsarx.broker.broker import Broker
 from pulsarx.broker.verbs.table import perform
 from pulsarx.extras import optional_module
@@ -154,8 +155,8 @@ class HttpServer:
         self.access: Access | None = None
         if settings.access is not None:
             self.access = Access(settings.access, broker.catalogue, broker.runtime.clock)
-        context = None if settings.tls is None else settings.tls.context()
-        self.scheme = "http" if context is None else "https"
+        contexts = None if settings.tls is None else TlsContexts(settings.tls)
+        self.scheme = "http" if contexts is None else "https"
         self._listener, is_local = _listener(settings)
         address = self._listener.getsockname()
         self.host: str = address[0]
@@ -175,7 +176,7 @@ class HttpServer:
                 head_size_max=_HEAD_SIZE_MAX,
                 backlog=_BACKLOG,
                 parting_seconds=_PARTING_SECONDS,
-                context=context,
+                contexts=contexts,
             )
             self._look_later()
             threading.Thread(target=self._run, name="pulsarx-http", daemon=True).start()

@@ -14,9 +14,9 @@ from pulsarx.access.tls_transport import TlsTransport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import ssl
     from typing import Any
 
+    from pulsarx.access.tls_contexts import TlsContexts
     from pulsarx.rest.guard import Application
 
 READ_SIZE = 2 << 10  # bytes that are read at a time
@@ -39,14 +39,14 @@ class LoopServer(uvicorn.Server):
         head_size_max: int,
         backlog: int,
         parting_seconds: int,
-        context: ssl.SSLContext | None = None,
+        contexts: TlsContexts | None = None,
     ) -> None:
-        """context: speak TLS."""
+        """contexts: speak TLS."""
         buffer = memoryview(bytearray(READ_SIZE))
 
         def make(**options: Any) -> Any:
             made = Buffered(Protocol(connections_max, **options), buffer)
-            return made if context is None else TlsTransport(made, context, buffer)
+            return made if contexts is None else TlsTransport(made, contexts.current(), buffer)
 
         super().__init__(
             uvicorn.Config(

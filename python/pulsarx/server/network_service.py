@@ -15,6 +15,7 @@ from pulsarx import errors
 from pulsarx._pycore.ground.work_pool import WorkPool
 from pulsarx.access.access import Access
 from pulsarx.access.connection_bound import connections_max
+from pulsarx.access.tls_contexts import TlsContexts
 from pulsarx.access.tls_transport import TlsTransport
 from pulsarx.server.served_connection import READ_SIZE, ServedConnection
 from pulsarx.server.server import Server
@@ -48,7 +49,7 @@ class NetworkService:
         self._access: Access | None = None
         if settings.access is not None:
             self._access = Access(settings.access, broker.catalogue, broker.runtime.clock)
-        self._context = None if settings.tls is None else settings.tls.context()
+        self._contexts = None if settings.tls is None else TlsContexts(settings.tls)
         # None: there is no such port.
         self._plain: socket.socket | None = None
         self._secure: socket.socket | None = None  # with TLS
@@ -125,8 +126,8 @@ class NetworkService:
         return ServedConnection(self)
 
     def _open_tls(self) -> TlsTransport:
-        assert self._context is not None
-        return TlsTransport(ServedConnection(self), self._context, self.read_buffer)
+        assert self._contexts is not None
+        return TlsTransport(ServedConnection(self), self._contexts.current(), self.read_buffer)
 
     def urls(self, host: str) -> tuple[str | None, str | None]:
         """Under which clients reach this service: without TLS, and with it. host: the address of
