@@ -33,7 +33,7 @@ from pulsarx.topic_name import TopicName, check_subscription_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from types import ModuleType
     from typing import Any
 
@@ -516,7 +516,7 @@ class Client:
             f"{self._consumer_count:x}-{broker.runtime.randomness.token(5)}"
         )
         consumer = subscribe(self._owner, broker, options, name, self._pool)
-        return self._take_over(consumer)
+        return self._take_over(consumer, take_back)
 
     def create_reader(
         self,
@@ -564,7 +564,7 @@ class Client:
 
         assert self._broker is not None
         reader = make_reader(self._broker, options, self._pool, self.read_only)
-        return self._take_over(reader)
+        return self._take_over(reader, give_back)
 
     def create_table_view(
         self, topic: str, subscription_name: str | None = None, schema: Any = _BYTES
@@ -711,10 +711,15 @@ class Client:
         assert self._broker is not None
         return Admin(ClientChannel(self._require_open, self._broker, self.read_only))
 
-    def _take_over(self, member: K) -> K:
-        """The last steps of making a consumer or reader but for `_keep`."""
+    def _take_over(self, member: K, undo: Callable[[K], None]) -> K:
+        """The last steps of making a consumer or reader but for `_keep`. undo: as of an interrupt,
+        where no thread can be started for its listener."""
         self._owner.adopt(member)
-        member.start_listener()
+        try:
+            member.start_listener()
+        except BaseException:
+            undo(member)
+            raise
         return member
 
     def _keep(self, member: Kept) -> Kept:

@@ -73,7 +73,11 @@ class GuestBroker(ReadOnlyBroker):
 
         NoOwner: there is none to be connected to. InvalidConfiguration: it has other settings.
         """
-        super().__init__(folder)
+        try:
+            super().__init__(folder)
+        except errors.FolderError as error:
+            # Its owner is just making it: the lock is taken before there is a marker.
+            raise NoOwner(errors.detail_of(error)) from error
         self.key = key
         self.name = folder
         self.timeout_seconds = timeout_seconds

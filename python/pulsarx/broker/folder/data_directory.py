@@ -109,7 +109,12 @@ class DataDirectory:
             return cls(path, True, files, marker)
         _make_folder(files, path)
         if marker_read(files, path) is None:
-            _check_may_become_one(files, path)
+            try:
+                _check_may_become_one(files, path)
+            except FolderError:
+                # Another process may have made it one since; its marker comes before its data.
+                if marker_read(files, path) is None:
+                    raise
         descriptor, was_shared = _take_ownership(path, now_ms, BRIEF_OWNER if brief else "")
         try:
             _make_subdirectories(files, path)
