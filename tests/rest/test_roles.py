@@ -6,6 +6,7 @@ import base64
 import http.client
 import http.server
 import json
+import socket
 import ssl
 import threading
 from collections.abc import Callable
@@ -408,3 +409,19 @@ def test_passwords_that_are_being_checked_hold_up_nobody(
         each.join()
     assert statuses == [401] * len(waiting)
     assert ask("secret") == 200
+
+
+@pytest.mark.parametrize("path", ["/admin/v2/tenants/t", "/admin/v2/%2e%2e/t"])
+def test_who_is_refused_while_he_sends_reads_why(guarded: Administered, path: str) -> None:
+    """He used to be hung up on, so that many a client told of a broken connection instead."""
+    service = guarded.service
+    status = 400 if "%" in path else 401
+    with socket.create_connection((service.host, service.port), 60) as found:
+        for _ in range(2):
+            head = f"PUT {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n"
+            found.sendall(head.encode())
+            answer = http.client.HTTPResponse(found)
+            answer.begin()
+            assert answer.status == status
+            assert b"reason" in answer.read()
+            found.sendall(b"x" * 100_000)

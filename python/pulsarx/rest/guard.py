@@ -129,7 +129,9 @@ async def refuse(send: Send, status: int, reason: str) -> None:
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),
-        (b"connection", b"close"),
     ]
+    # Else its body is thrown away: who is hung up on while he sends does not read the answer.
+    if status == 413:
+        headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -72,7 +72,6 @@ async def _refuse(send: Any, methods: tuple[str, ...]) -> None:
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),
-        (b"connection", b"close"),
     ]
     if "basic" in methods:
         headers.append((b"www-authenticate", b'Basic realm="pulsarx"'))
