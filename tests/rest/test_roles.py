@@ -425,3 +425,11 @@ def test_who_is_refused_while_he_sends_reads_why(guarded: Administered, path: st
             assert answer.status == status
             assert b"reason" in answer.read()
             found.sendall(b"x" * 100_000)
+
+
+@pytest.mark.parametrize("url", ["http://user:hunter2@localhost:1", "http://:hunter2@localhost:1"])
+def test_a_password_in_a_url_is_refused_and_not_shown(url: str) -> None:
+    """The error used to repeat it, and where it had no name, it was taken and ignored."""
+    with pytest.raises(errors.InvalidUrl) as caught:
+        Admin.at(url)
+    assert "hunter2" not in errors.detail_of(caught.value)
