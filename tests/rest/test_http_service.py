@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+import urllib.error
 import urllib.request
 from typing import Any
 
@@ -232,3 +233,19 @@ def test_a_forked_child_leaves_the_service_to_its_parent(open_administered: Any)
         assert administered.ask("GET", "//status.html").body == "OK"
         administered.service.close()
         assert connection.recv(4096) == b""
+
+
+def test_no_strange_name_leads_to_a_server_that_asks_nobody():
+    """A web page of somebody who owns such a name used to administer the folder, through the
+    browser of anybody in the network."""
+    with (
+        pulsarx.Client("memory:") as client,
+        serve_http(client, host="0.0.0.0", port=0, allow_anonymous=True) as service,
+    ):
+        own = {"Host": "evil.example", "Origin": "http://evil.example"}
+        url = f"http://127.0.0.1:{service.port}/admin/v2/tenants/mine"
+        asked = urllib.request.Request(url, b"{}", own, method="PUT")
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(asked, timeout=60)
+        assert caught.value.status == 403
+        assert client.admin.tenants.get_tenants() == ["public"]
