@@ -56,7 +56,14 @@ def test_what_proves_nothing_is_refused(users: BasicUsers, data: bytes) -> None:
 
 @pytest.mark.parametrize(
     "hashed",
-    ["$apr1$9Cv/OMGj$ZomWQzuQbL.3TRCS81A1g/", "plain", "{SHA}fEqNCco3Yq9h5ZUglD3CZJT4lBs=", ""],
+    [
+        "$apr1$9Cv/OMGj$ZomWQzuQbL.3TRCS81A1g/",
+        "plain",
+        "{SHA}fEqNCco3Yq9h5ZUglD3CZJT4lBs=",
+        "",
+        "$2y$99$" + "." * 53,
+        "$2b$12$" + "!" * 53,
+    ],
 )
 def test_other_hashes_than_those_of_bcrypt_are_refused_at_once(tmp_path: Path, hashed: str) -> None:
     path = tmp_path / "users"

@@ -237,3 +237,10 @@ def test_somebody_must_be_able_to_prove_who_he_is() -> None:
         AccessSettings(token_secret_key="a", token_public_key="b")
     with pytest.raises(errors.InvalidConfiguration, match="superuser_roles"):
         AccessSettings(tls_authentication=True, superuser_roles="admin")
+
+
+@pytest.mark.parametrize("role", ["\ud800", "a\nb", "\0"])
+def test_a_role_that_cannot_be_shown_is_refused(role: str) -> None:
+    """What refused it something later, by its name, used to fail as if by a bug."""
+    with pytest.raises(errors.AuthenticationError, match="cannot be shown"):
+        verifier().verify(token(role), NOW_MS)

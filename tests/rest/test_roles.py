@@ -6,6 +6,7 @@ import base64
 import http.client
 import http.server
 import json
+import socket
 import ssl
 import threading
 from collections.abc import Callable
@@ -21,8 +22,11 @@ from signing import SECRET_TEXT, token
 import pulsarx
 from pulsarx import errors
 from pulsarx.access import AccessSettings, TlsSettings
+from pulsarx.access.basic_users import BasicUsers
+from pulsarx.access.password_queue import PasswordQueue
 from pulsarx.admin import Admin
 from pulsarx.rest.application import ROUTES
+from pulsarx.rest.http_service import THREADS_MAX
 
 TOPICS = "/persistent/public/default"
 Open = Callable[..., Administered]
@@ -354,3 +358,78 @@ def test_another_server_is_not_told_the_secret() -> None:
         for each in threads:
             each.join()
     assert (Leads.told, other.told) == (["Bearer secret"], [None])  # type: ignore[attr-defined]
+
+
+def test_passwords_that_are_being_checked_hold_up_nobody(
+    open_administered: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight requests with a wrong password used to take all threads that answer requests."""
+    hashed = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()
+    (tmp_path / "users").write_text(f"admin:{hashed}\n")
+    access = AccessSettings(
+        basic_auth_conf=str(tmp_path / "users"),
+        token_secret_key=SECRET_TEXT,
+        superuser_roles=["admin"],
+    )
+    found = open_administered(access=access)
+    may_go, came = threading.Event(), threading.Semaphore(0)
+    identify, verify = PasswordQueue.identify, BasicUsers.verify
+
+    def count(*arguments: Any) -> Any:
+        try:
+            return identify(*arguments)
+        finally:
+            came.release()
+
+    def wait(*arguments: Any) -> Any:
+        assert may_go.wait(60)
+        return verify(*arguments)
+
+    monkeypatch.setattr(PasswordQueue, "identify", count)
+    monkeypatch.setattr(BasicUsers, "verify", wait)
+    monkeypatch.setattr("pulsarx.access.password_queue.WAITING_OF_HOST_MAX", THREADS_MAX + 1)
+
+    def ask(password: str) -> int:
+        proof = base64.b64encode(f"admin:{password}".encode()).decode()
+        headers = {"Authorization": f"Basic {proof}"}
+        return found.ask("GET", "/tenants", headers=headers).status
+
+    statuses: list[int] = []
+    waiting = [
+        threading.Thread(target=lambda word=word: statuses.append(ask(str(word))))
+        for word in range(THREADS_MAX + 1)
+    ]
+    for each in waiting:
+        each.start()
+        assert came.acquire(timeout=60)
+    assert found.ask("GET", "/tenants", headers=bearer("admin")).status == 200
+    assert ask("one more") == 503
+    may_go.set()
+    for each in waiting:
+        each.join()
+    assert statuses == [401] * len(waiting)
+    assert ask("secret") == 200
+
+
+@pytest.mark.parametrize("path", ["/admin/v2/tenants/t", "/admin/v2/%2e%2e/t"])
+def test_who_is_refused_while_he_sends_reads_why(guarded: Administered, path: str) -> None:
+    """He used to be hung up on, so that many a client told of a broken connection instead."""
+    service = guarded.service
+    status = 400 if "%" in path else 401
+    with socket.create_connection((service.host, service.port), 60) as found:
+        for _ in range(2):
+            head = f"PUT {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n"
+            found.sendall(head.encode())
+            answer = http.client.HTTPResponse(found)
+            answer.begin()
+            assert answer.status == status
+            assert b"reason" in answer.read()
+            found.sendall(b"x" * 100_000)
+
+
+@pytest.mark.parametrize("url", ["http://user:hunter2@localhost:1", "http://:hunter2@localhost:1"])
+def test_a_password_in_a_url_is_refused_and_not_shown(url: str) -> None:
+    """The error used to repeat it, and where it had no name, it was taken and ignored."""
+    with pytest.raises(errors.InvalidUrl) as caught:
+        Admin.at(url)
+    assert "hunter2" not in errors.detail_of(caught.value)

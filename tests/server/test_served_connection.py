@@ -53,6 +53,7 @@ class Session:
     """A session that has too much in flight until something lands."""
 
     is_connected = True
+    is_proving = False
 
     def __init__(self, wake: Any) -> None:
         self.wake = wake

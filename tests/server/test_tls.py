@@ -437,3 +437,54 @@ def test_a_key_with_a_password_is_refused_and_asks_nobody(
     )
     with pytest.raises(errors.InvalidConfiguration, match="password"):
         TlsSettings(certificate, key).context()
+
+
+# Certificates that change
+
+
+def certificate_of(served: Served, trusted: str) -> str:
+    context = ssl.create_default_context(cafile=trusted)
+    address = served.service.host, served.service.tls_port
+    with (
+        socket.create_connection(address, 60) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as found,
+    ):
+        certificate: Any = found.getpeercert()
+    return str(dict(part[0] for part in certificate["subject"])["commonName"])
+
+
+def test_a_renewed_certificate_is_shown_to_who_comes_next(
+    open_served: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It used to need a restart, and clients were refused from the day on the old one expired."""
+    authority, other = Authority(tmp_path), Authority(tmp_path, "other")
+    certificate, key = (Path(each) for each in authority.sign("server", "localhost"))
+    served = open_secured(open_served, authority, tls=TlsSettings(str(certificate), str(key)))
+    before = Speaker(served, tls=trusting(authority))
+    before.greet()
+    assert certificate_of(served, authority.file) == "server"
+    renewed, renewed_key = (Path(each) for each in other.sign("renewed", "localhost"))
+    renewed.replace(certificate)  # it does not fit to the key yet
+    assert certificate_of(served, authority.file) == "server"
+    assert caplog.text.count("changed certificates are not used") == 1
+    renewed_key.replace(key)
+    assert certificate_of(served, other.file) == "renewed"
+    key.unlink()
+    assert certificate_of(served, other.file) == "renewed"
+    before.produce()  # who is there already stays
+
+
+def test_an_authority_that_is_trusted_no_more_lets_nobody_in(
+    open_served: Open, tmp_path: Path
+) -> None:
+    authority, other = Authority(tmp_path), Authority(tmp_path, "other")
+    trusted = tmp_path / "trusted.pem"
+    trusted.write_bytes(Path(authority.file).read_bytes())
+    tls = settings_of(authority, trust_certs_file=str(trusted), require_client_certificate=True)
+    served = open_secured(open_served, authority, tls=tls)
+    client = trusting(authority, *authority.sign("client"))
+    Speaker(served, tls=client).greet()
+    trusted.write_bytes(Path(other.file).read_bytes())
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        Speaker(served, tls=client).greet()
+    Speaker(served, tls=trusting(authority, *other.sign("client"))).greet()

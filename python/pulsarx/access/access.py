@@ -10,6 +10,8 @@ from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from pulsarx.access.access_settings import AccessSettings
     from pulsarx.broker.catalogue.catalogue import Catalogue
     from pulsarx.clock import Clock
@@ -22,6 +24,7 @@ class Access:
         """InvalidConfiguration: a key or a file cannot be used. ImportError: a package is
         missing; the text says which."""
         from pulsarx.access.basic_users import BasicUsers
+        from pulsarx.access.password_queue import PasswordQueue
         from pulsarx.access.tokens import TokenVerifier
 
         self.methods = tuple(settings.methods)
@@ -31,21 +34,29 @@ class Access:
         self._by_certificate = settings.tls_authentication
         users = settings.basic_auth_conf
         self._tokens = TokenVerifier(settings) if settings.has_tokens else None
-        self._users = BasicUsers(users) if users is not None else None
+        self._passwords = PasswordQueue(BasicUsers(users)) if users is not None else None
+
+    def close(self) -> None:
+        """Nobody is let in any more. Idempotent."""
+        if self._passwords is not None:
+            self._passwords.close()
 
     # Who ------------------------------------------------------------------------------------------
 
-    def authenticate(self, method: str, data: bytes, certificate_name: str | None) -> Identity:
+    def authenticate(
+        self, method: str, data: bytes, certificate_name: str | None, host: str
+    ) -> Identity | Future[Identity]:
         """method, data: as a CONNECT has them. certificate_name: of the client's certificate, which
-        was verified. AuthenticationError: it is not proved who it is."""
+        was verified. host: its address. A future where it takes its time. AuthenticationError, in
+        the future too: it is not proved who it is. ServiceUnitNotReady: too many ask that."""
         if method == "token" and self._tokens is not None:
             try:
                 token = data.decode("ascii")
             except UnicodeDecodeError:
                 raise errors.AuthenticationError("the token is no text") from None
             return self._tokens.verify(token, self._clock.now_ms())
-        if method == "basic" and self._users is not None:
-            return self._users.verify(data)
+        if method == "basic" and self._passwords is not None:
+            return self._passwords.identify(data, host)
         if method == "tls" and self._by_certificate:
             if not certificate_name:
                 raise errors.AuthenticationError("the client has no certificate with a name")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hmac
+import os
+import re
+
 from pulsarx import errors
 from pulsarx.access.identity import Identity
 from pulsarx.extras import optional_module
 
-_BCRYPT = ("$2y$", "$2b$", "$2a$")
+_BCRYPT = re.compile(rb"\$2[aby]\$(?:0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}")
 _PASSWORD_SIZE_MAX = 72  # bytes: bcrypt looks no further
 
 
@@ -27,7 +31,7 @@ class BasicUsers:
             name, _, found = line.strip().partition(b":")
             if not name or name.startswith(b"#"):
                 continue
-            if not found.startswith(tuple(each.encode() for each in _BCRYPT)) or len(found) != 60:
+            if not _BCRYPT.fullmatch(found):
                 raise errors.InvalidConfiguration(
                     f"{path}, line {number}: only hashes of bcrypt are taken; make one with "
                     "htpasswd -B"
@@ -35,10 +39,26 @@ class BasicUsers:
             self._hashes[name] = found
         # Of nobody: asked for, so that it takes as long to refuse a name that is not there.
         self._nobody: bytes = next(iter(self._hashes.values()), b"$2b$12$" + b"." * 53)
+        # What was right, by the name, so that it need not be checked anew: not the passwords, and
+        # nothing that holds longer than this process.
+        self._secret = os.urandom(32)
+        self._remembered: dict[bytes, bytes] = {}
+
+    def digest(self, data: bytes) -> bytes:
+        """What stands for a name and a password as long as this object lives."""
+        return hmac.digest(self._secret, data, "sha256")
+
+    def remembered(self, data: bytes) -> Identity | None:
+        """As verify, at once; None: it has to be verified."""
+        name = data.partition(b":")[0]
+        known = self._remembered.get(name)
+        if known is None or not hmac.compare_digest(known, self.digest(data)):
+            return None
+        return Identity(name.decode())
 
     def verify(self, data: bytes) -> Identity:
-        """data: `name:password`. AuthenticationError: there is no such name, or its password is
-        another one."""
+        """data: `name:password`. Takes as long as the hash wants it to. AuthenticationError: there
+        is no such name, or its password is another one."""
         name, _, password = data.partition(b":")
         known = self._hashes.get(name)
         fits = (
@@ -49,6 +69,8 @@ class BasicUsers:
         if known is None or not fits:
             raise errors.AuthenticationError("unknown name, or wrong password")
         try:
-            return Identity(name.decode())
+            found = Identity(name.decode())
         except UnicodeDecodeError:
             raise errors.AuthenticationError("the name is not UTF-8") from None
+        self._remembered[name] = self.digest(data)
+        return found

@@ -76,6 +76,8 @@ class TokenVerifier:
             role = role[0] if role else None
         if not isinstance(role, str) or not role:
             raise errors.AuthenticationError(f"the token has no role: no text as {self._claim}")
+        if not role.isprintable():
+            raise errors.AuthenticationError("the token's role has characters that cannot be shown")
         return Identity(role, expires_ms)
 
 

@@ -7,9 +7,11 @@ from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from concurrent.futures import Future
     from typing import Any
 
     from pulsarx.access.access import Access
+    from pulsarx.access.identity import Identity
 
 _OF_SUPERUSERS = {"tenants.create_tenant", "tenants.update_tenant", "tenants.delete_tenant"}
 _OF_NAMESPACE_USERS = {
@@ -24,7 +26,8 @@ _OF_CONSUMERS = {
     "topics.create_subscription", "topics.delete_subscription", "topics.get_subscriptions",
     "topics.reset_cursor", "topics.skip_all_messages", "topics.skip_messages",
     "topics.expire_messages", "topics.peek_messages", "topics.get_last_message_id",
-    "topics.get_backlog_size",
+    "topics.get_backlog_size", "topics.examine_message", "topics.get_message",
+    "topics.find_message_id",
 }  # fmt: skip
 _OF_PRODUCERS = {"schemas.create_schema"}
 
@@ -56,21 +59,22 @@ def require_verb(access: Access, role: str, verb: str, arguments: dict[str, Any]
         access.require_superuser(role, verb)
 
 
-def authenticate_header(access: Access, header: bytes | None, certificate_name: str | None) -> str:
-    """The role of a request over HTTP. header: its Authorization. AuthenticationError: it is not
-    proved who sends it."""
+def authenticate_header(
+    access: Access, header: bytes | None, certificate_name: str | None, host: str
+) -> Identity | Future[Identity]:
+    """Who sends a request over HTTP. header: its Authorization. The rest as Access.authenticate."""
     import base64
 
     kind, _, proof = (header or b"").strip().partition(b" ")
     kind, proof = kind.lower(), proof.strip()
     if kind == b"bearer":
-        return access.authenticate("token", proof, None).role
+        return access.authenticate("token", proof, None, host)
     if kind == b"basic":
         try:
             proof = base64.b64decode(proof, validate=True)
         except ValueError:
             raise errors.AuthenticationError("the Authorization is not base64") from None
-        return access.authenticate("basic", proof, None).role
+        return access.authenticate("basic", proof, None, host)
     if header is None:
-        return access.authenticate("tls", b"", certificate_name).role
+        return access.authenticate("tls", b"", certificate_name, host)
     raise errors.AuthenticationError("an Authorization is Bearer or Basic")

@@ -63,6 +63,12 @@ class HttpChannel:
         """InvalidUrl: it is no URL of HTTP. OperationNotSupported: HTTP has no such
         authentication. The rest as Admin.at."""
         self._proof = Proof(authentication, tls_trust_certs_file_path)
+        if "@" in url:
+            # Not shown: it may have a password in front of the sign.
+            raise errors.InvalidUrl(
+                "the URL has a name or a password in it: write http://host:port, and give "
+                "authentication apart"
+            )
         try:
             parts = urlsplit(url)
             is_right = parts.scheme in SCHEMES and parts.hostname and parts.port != 0
@@ -70,7 +76,7 @@ class HttpChannel:
             raise errors.InvalidUrl(f"{url!r}: {error}") from None
         if not is_right:
             raise errors.InvalidUrl(f"{url!r}: write http://host:port")
-        if parts.username or parts.path.strip("/") or parts.query or parts.fragment:
+        if parts.path.strip("/") or parts.query or parts.fragment:
             raise errors.InvalidUrl(f"{url!r}: write http://host:port, and nothing behind it")
         self.url = f"{parts.scheme}://{parts.netloc}"
 

@@ -52,6 +52,7 @@ Who clients are; those that cannot prove it are hung up on:
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 # Python's own is 5 ms, which a message would wait for whenever it goes from thread to thread.
 _SWITCH_SECONDS = 0.0005
+_FILES_MAX = 1 << 16  # that are open at once, where the process may have so many
 
 
 class _Usage(Exception):
@@ -69,6 +70,7 @@ def main(arguments: list[str]) -> int:
         print(f"{error}\n\n{USAGE}", file=sys.stderr)
         return 2
     sys.setswitchinterval(_SWITCH_SECONDS)
+    _raise_files_max()
     # They wait until it is served, so that neither opening nor closing is cut in half.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
@@ -82,6 +84,16 @@ def main(arguments: list[str]) -> int:
         return 2 if isinstance(error, InvalidConfiguration) else 1
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _raise_files_max() -> None:
+    """Let the process open as many files as it may: each connection takes one."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, _FILES_MAX)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _serve(folder: str, options: dict[str, str], superusers: list[str]) -> int:

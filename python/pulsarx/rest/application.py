@@ -13,7 +13,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route as StarletteRoute
 
 from pulsarx.rest.call import DOMAINS, Answer, Call, Refusal
-from pulsarx.rest.guard import BODY_MAX, BodyTooLarge, Guard, host_name
+from pulsarx.rest.guard import BODY_MAX, BodyTooLarge, Guard
+from pulsarx.rest.hosts import Hosts, host_name
 from pulsarx.rest.lookup import ROUTES as LOOKUP
 from pulsarx.rest.metrics import CONTENT_TYPE
 from pulsarx.rest.namespaces import ROUTES as NAMESPACES
@@ -72,7 +73,12 @@ def make_application(
         exception_handlers={HTTPException: _not_found, BodyTooLarge: _too_large},
     )
     application.router.redirect_slashes = False
-    return Guard(Roles(application, host.access, executor), local_only)
+    hosts = Hosts(
+        local_only=local_only,
+        is_guarded=host.access is not None,
+        advertised=host.advertised_address,
+    )
+    return Guard(Roles(application, host.access, executor), hosts)
 
 
 def _starlette_route(host: Host, executor: Executor, route: Route) -> StarletteRoute:

@@ -5,7 +5,6 @@ In front of everything else, so that what it refuses costs little.
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from urllib.parse import unquote_to_bytes, urlsplit
 
@@ -13,6 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any
+
+    from pulsarx.rest.hosts import Hosts
 
     Scope = dict[str, Any]
     Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -26,20 +27,17 @@ PATH_MAX = 8 << 10  # bytes, and the same of the query
 class Guard:
     """An ASGI application around another."""
 
-    def __init__(self, application: Application, local_only: bool) -> None:
-        """local_only: it listens on a loopback address, where no page of a browser that came from
-        elsewhere has any business."""
+    def __init__(self, application: Application, hosts: Hosts) -> None:
+        """hosts: under which names it may be asked."""
         self._application = application
-        self._local_only = local_only
+        self._hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         headers = dict(scope["headers"])
         refusal = (
-            _flaw_of_origin(headers, self._local_only)
-            or _flaw_of_path(scope)
-            or _flaw_of_size(headers)
+            _flaw_of_origin(headers, self._hosts) or _flaw_of_path(scope) or _flaw_of_size(headers)
         )
         if refusal is not None:
             await refuse(send, *refusal)
@@ -85,12 +83,13 @@ def _flaw_of_path(scope: Scope) -> tuple[int, str] | None:
     return None
 
 
-def _flaw_of_origin(headers: dict[bytes, bytes], local_only: bool) -> tuple[int, str] | None:
+def _flaw_of_origin(headers: dict[bytes, bytes], hosts: Hosts) -> tuple[int, str] | None:
     """A page that a browser got elsewhere can send requests here: those are told by their Origin,
     or, where a name of its own leads here, by the Host."""
     host = headers.get(b"host", b"").decode("latin-1")
-    if local_only and not _is_local(host):
-        return 403, f"this server is a local one and not {host!r:.200}"
+    flaw = hosts.flaw_of(host)
+    if flaw is not None:
+        return 403, flaw
     origin = headers.get(b"origin")
     if origin is not None and _host_of(origin.decode("latin-1")) != host.lower():
         return 403, "a page of another origin may not call this server"
@@ -106,30 +105,15 @@ def _host_of(origin: str) -> str:
         return ""
 
 
-def _is_local(host: str) -> bool:
-    name = host_name(host)
-    if name == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
-
-
-def host_name(host: str) -> str:
-    """Of a Host header: without the port, and without brackets."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0].lower()
-
-
 async def refuse(send: Send, status: int, reason: str) -> None:
     """The answer of a refused request."""
     body = json.dumps({"reason": reason}).encode()
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),
-        (b"connection", b"close"),
     ]
+    # Else its body is thrown away: who is hung up on while he sends does not read the answer.
+    if status == 413:
+        headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -13,7 +13,9 @@ from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.when_forgotten import WhenForgotten
 from pulsarx.access.access import Access
+from pulsarx.access.connection_bound import connections_max
 from pulsarx.access.service_settings import ServiceSettings
+from pulsarx.access.tls_contexts import TlsContexts
 from pulsarx.broker.broker import Broker
 from pulsarx.broker.verbs.table import perform
 from pulsarx.extras import optional_module
@@ -35,7 +37,7 @@ DEFAULT_PORT_TLS = 8443
 CONNECTIONS_MAX = 256
 THREADS_MAX = 8  # that perform verbs
 _BACKLOG = 128  # connections that are not accepted yet
-_HEAD_SIZE_MAX = 32 << 10  # bytes of a request before its body
+_HEAD_SIZE_MAX = 12 << 10  # bytes of a request before its body; Pulsar takes 8 KiB
 _PARTING_SECONDS = 5  # how long requests may take that are being answered
 
 
@@ -153,8 +155,8 @@ class HttpServer:
         self.access: Access | None = None
         if settings.access is not None:
             self.access = Access(settings.access, broker.catalogue, broker.runtime.clock)
-        context = None if settings.tls is None else settings.tls.context()
-        self.scheme = "http" if context is None else "https"
+        contexts = None if settings.tls is None else TlsContexts(settings.tls)
+        self.scheme = "http" if contexts is None else "https"
         self._listener, is_local = _listener(settings)
         address = self._listener.getsockname()
         self.host: str = address[0]
@@ -170,11 +172,11 @@ class HttpServer:
             application = make_application(self, self._executor, is_local)
             self._server = LoopServer(
                 application,
-                connections_max=CONNECTIONS_MAX,
+                connections_max=min(CONNECTIONS_MAX, max(1, connections_max() // 2)),
                 head_size_max=_HEAD_SIZE_MAX,
                 backlog=_BACKLOG,
                 parting_seconds=_PARTING_SECONDS,
-                context=context,
+                contexts=contexts,
             )
             self._look_later()
             threading.Thread(target=self._run, name="pulsarx-http", daemon=True).start()
@@ -242,6 +244,8 @@ class HttpServer:
             self._stop_looking()
             self._listener.close()
             self._executor.shutdown()
+            if self.access is not None:
+                self.access.close()
             if self.close in self.broker.on_close:
                 self.broker.on_close.remove(self.close)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from functools import partial
 from typing import cast
 
@@ -14,12 +15,12 @@ from pulsarx.access.tls_transport import TlsTransport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import ssl
     from typing import Any
 
+    from pulsarx.access.tls_contexts import TlsContexts
     from pulsarx.rest.guard import Application
 
-READ_SIZE = 16 << 10  # bytes that are read at a time
+READ_SIZE = 2 << 10  # bytes that are read at a time
 _IDLE_SECONDS = 30  # how long a connection is kept for the next request
 _LOOK_SECONDS = 20.0  # after so long without a byte, either way, a client is dropped
 _TURN_SECONDS = 0.01  # between two looks at those that still answer
@@ -38,14 +39,14 @@ class LoopServer(uvicorn.Server):
         head_size_max: int,
         backlog: int,
         parting_seconds: int,
-        context: ssl.SSLContext | None = None,
+        contexts: TlsContexts | None = None,
     ) -> None:
-        """context: speak TLS."""
+        """contexts: speak TLS."""
         buffer = memoryview(bytearray(READ_SIZE))
 
         def make(**options: Any) -> Any:
-            made = Buffered(Protocol(**options), buffer)
-            return made if context is None else TlsTransport(made, context, buffer)
+            made = Buffered(Protocol(connections_max, **options), buffer)
+            return made if contexts is None else TlsTransport(made, contexts.current(), buffer)
 
         super().__init__(
             uvicorn.Config(
@@ -60,7 +61,6 @@ class LoopServer(uvicorn.Server):
                 server_header=False,
                 date_header=False,
                 backlog=backlog,
-                limit_concurrency=connections_max,
                 timeout_keep_alive=_IDLE_SECONDS,
                 h11_max_incomplete_event_size=head_size_max,
             )
@@ -135,21 +135,41 @@ class Buffered(asyncio.BufferedProtocol):
 class Protocol(H11Protocol):
     """A connection, which is dropped when its client does not go on. Called by the loop."""
 
+    _numbers = itertools.count()
     _timer: asyncio.TimerHandle | None = None
+    _is_dropped = False
     _was_heard = True
     _last_cycle: object = None
     _unsent = 0
     _idle_looks = _body_looks = 0
+
+    def __init__(self, connections_max: int, **options: Any) -> None:
+        super().__init__(**options)
+        self._connections_max = connections_max
+        self._number = next(self._numbers)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         # Of TlsTransport, when the client has proved that it has the certificate.
         name = partial(transport.get_extra_info, "certificate_name")
         self.app_state = {**self.app_state, "certificate_name": name}
-        if self.limit_concurrency is not None and len(self.connections) > self.limit_concurrency:
-            transport.abort()
-            return
         self._look_later()
+        connections: set[Any] = self.connections
+        there = [each for each in connections if not each._is_dropped]
+        if len(there) > self._connections_max:
+            # Clients that ask nothing cannot keep out others.
+            idle = [each for each in there if not each.is_active]
+            min(idle, key=lambda each: each._number).drop()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether a request is being answered."""
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def drop(self) -> None:
+        """Hang up at once."""
+        self._is_dropped = True
+        self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
@@ -159,6 +179,8 @@ class Protocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         self._was_heard = True
         super().data_received(data)
+        if self.is_active and self.cycle.body:
+            self.flow.pause_reading()  # until it is asked for
 
     def _look_later(self) -> None:
         self._timer = self.loop.call_later(_LOOK_SECONDS, self.look)
@@ -166,7 +188,7 @@ class Protocol(H11Protocol):
     def look(self) -> None:
         """Drop a client that sends or takes nothing, or too slowly."""
         unsent = self.transport.get_write_buffer_size()
-        is_active = self.cycle is not None and not self.cycle.response_complete
+        is_active = self.is_active
         sends_body = is_active and self.cycle.more_body
         is_waited_for = unsent > 0 or not is_active or sends_body
         goes_on = self._was_heard or unsent < self._unsent

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from concurrent.futures import Future
 
 from pulsarx import errors
 from pulsarx.access.verb_permissions import authenticate_header
+from pulsarx.rest.guard import refuse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ class Roles:
     clients are not asked who they are."""
 
     def __init__(self, application: Application, access: Access | None, executor: Executor) -> None:
-        """executor: where it is found out, as passwords take their time."""
+        """executor: where it is found out, passwords apart, which take longer."""
         self._application = application
         self._access = access
         self._executor = executor
@@ -37,17 +39,30 @@ class Roles:
         state["role"] = None
         if self._access is not None and scope["path"] not in _OF_ALL:
             named = state.get("certificate_name")
+            host = str((scope.get("client") or ("",))[0])
             given = [value for name, value in scope["headers"] if name == b"authorization"]
             header = given[0] if given else None
             loop = asyncio.get_running_loop()
             try:
                 if len(given) > 1:
                     raise errors.AuthenticationError("more than one Authorization")
-                state["role"] = await loop.run_in_executor(
-                    self._executor, authenticate_header, self._access, header, named and named()
+                found = await loop.run_in_executor(
+                    self._executor,
+                    authenticate_header,
+                    self._access,
+                    header,
+                    named and named(),
+                    host,
                 )
+                if isinstance(found, Future):
+                    # Others may wait for the same one.
+                    found = await asyncio.shield(asyncio.wrap_future(found))
+                state["role"] = found.role
             except errors.AuthenticationError:
                 await _refuse(send, self._access.methods)
+                return
+            except errors.ServiceUnitNotReady as error:
+                await refuse(send, 503, errors.detail_of(error))
                 return
         await self._application(scope, receive, send)
 
@@ -57,7 +72,6 @@ async def _refuse(send: Any, methods: tuple[str, ...]) -> None:
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),
-        (b"connection", b"close"),
     ]
     if "basic" in methods:
         headers.append((b"www-authenticate", b'Basic realm="pulsarx"'))

@@ -7,11 +7,12 @@ from functools import partial
 from pulsarx import errors
 from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
 from pulsarx.message_id import MessageId
-from pulsarx.rest.call import Refusal, integer_of
+from pulsarx.rest.call import Answer, Refusal, integer_of, whole
 from pulsarx.rest.message_ids import read_id, shown_id
 from pulsarx.rest.policies import TOPIC
 from pulsarx.rest.route import Route
 from pulsarx.rest.statistics import internal_statistics, partitioned_statistics, topic_statistics
+from pulsarx.rest.subscriptions import message_answer
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -105,6 +106,11 @@ def _do(verb: str, call: Call) -> None:
     call.perform(f"topics.{verb}", topic=call.topic)
 
 
+def _trim(call: Call) -> Answer:
+    _do("trim", call)
+    return Answer(b"")
+
+
 def _properties(call: Call) -> Json:
     _partition_count(call)
     return {}
@@ -153,6 +159,38 @@ def _backlog_size(call: Call) -> int:
     message_id = read_id(call.json()).to_text()
     found: int = call.perform("topics.get_backlog_size", topic=call.topic, message_id=message_id)
     return found
+
+
+# A message --------------------------------------------------------------------------------------
+
+
+def _id_at_time(call: Call) -> Json:
+    time_ms = call.number("timestamp")
+    found = call.perform("topics.find_message_id", topic=call.topic, publish_time_ms=time_ms)
+    return shown_id(MessageId.from_text(found))
+
+
+def _examine(call: Call) -> Answer:
+    end = call.query.get("initialPosition") or "latest"
+    if end not in ("latest", "earliest"):
+        raise Refusal(412, f"initialPosition is latest or earliest, not {end!r:.100}")
+    number = whole("messagePosition", call.query.get("messagePosition") or "1")
+    return message_answer(
+        call.perform(
+            "topics.examine_message",
+            topic=call.topic,
+            number=max(number, 1),
+            from_end=end == "latest",
+        )
+    )
+
+
+def _message(call: Call) -> Answer:
+    wanted = MessageId(-1, call.number("ledger"), call.number("entry"), -1)
+    found = call.perform("topics.get_message", topic=call.topic, message_id=wanted.to_text())
+    if found is None:
+        raise Refusal(404, "Message id not found")
+    return message_answer(found)
 
 
 def _compaction(call: Call) -> Json:
@@ -256,6 +294,27 @@ ROUTES = [
         f"{TOPIC}/partitioned-internalStats",
         _partitioned_internal_stats,
         "Get the ledgers and cursors of the partitions of a topic.",
+    ),
+    Route("POST", f"{TOPIC}/trim", _trim, "Remove ledgers that nobody needs any more."),
+    Route(
+        "GET",
+        f"{TOPIC}/messageid/{{timestamp}}",
+        _id_at_time,
+        "Get the id of the first message published at a time (ms) or later.",
+    ),
+    Route(
+        "GET",
+        f"{TOPIC}/examinemessage",
+        _examine,
+        "Get the n-th message of a topic, from either end.",
+        query=("initialPosition", "messagePosition"),
+        refused=412,
+    ),
+    Route(
+        "GET",
+        f"{TOPIC}/ledger/{{ledger}}/entry/{{entry}}",
+        _message,
+        "Get the message of an id.",
     ),
     Route("POST", f"{TOPIC}/terminate", _terminate, "Terminate a topic."),
     Route(

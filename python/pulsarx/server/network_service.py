@@ -14,7 +14,9 @@ from weakref import WeakSet
 from pulsarx import errors
 from pulsarx._pycore.ground.work_pool import WorkPool
 from pulsarx.access.access import Access
+from pulsarx.access.connection_bound import connections_max
 from pulsarx.access.listening import accept_no_more, connections_made
+from pulsarx.access.tls_contexts import TlsContexts
 from pulsarx.access.tls_transport import TlsTransport
 from pulsarx.server.served_connection import READ_SIZE, ServedConnection
 from pulsarx.server.server import Server
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 KEEP_ALIVE_MS = 30_000  # a client that is silent for so long is asked whether it is there
 THREADS_MAX = 16  # that do what clients ask for
 _BACKLOG = 1024  # connections that are not accepted yet
+_ACCEPTED_AT_ONCE = 16  # by asyncio, before any of them is told of
 _PARTING_SECONDS = 5.0  # how long clients may take their last answers
 
 _log = logging.getLogger("pulsarx")
@@ -44,10 +47,10 @@ class NetworkService:
         self.process = os.getpid()
         self._broker = broker
         self._advertised = settings.advertised_address
-        access = None
+        self._access: Access | None = None
         if settings.access is not None:
-            access = Access(settings.access, broker.catalogue, broker.runtime.clock)
-        self._context = None if settings.tls is None else settings.tls.context()
+            self._access = Access(settings.access, broker.catalogue, broker.runtime.clock)
+        self._contexts = None if settings.tls is None else TlsContexts(settings.tls)
         # None: there is no such port.
         self._plain: socket.socket | None = None
         self._secure: socket.socket | None = None  # with TLS
@@ -67,13 +70,16 @@ class NetworkService:
         self.loop = new_loop()
         self._ending = asyncio.Event()
         self._gone = asyncio.Event()  # all connections have
-        self.connections: set[ServedConnection] = set()  # of the loop's thread
+        self.connections: dict[ServedConnection, None] = {}  # of the loop's thread; oldest first
+        self._connections_max = connections_max()
+        self._parting: set[ServedConnection] = set()  # those that had to go, until they are gone
+        self._is_full = False
         self._closing = threading.Lock()
         self._ended = threading.Event()  # the loop has
         self._timer: Timer | None = None
         try:
             broker.state.require_open()
-            self.server = Server(broker, verbs=False, access=access)
+            self.server = Server(broker, verbs=False, access=self._access)
             threading.Thread(target=self._run, name="pulsarx-network", daemon=True).start()
         except BaseException:
             self._close_listeners()
@@ -94,11 +100,13 @@ class NetworkService:
             self._ended.set()
 
     async def _serve(self) -> None:
-        listening = [
-            await self.loop.create_server(make, sock=listener, backlog=_BACKLOG)
-            for listener, make in ((self._plain, self._open), (self._secure, self._open_tls))
-            if listener is not None
-        ]
+        listening = []
+        for listener, make in ((self._plain, self._open), (self._secure, self._open_tls)):
+            if listener is not None:
+                at_once = _ACCEPTED_AT_ONCE
+                made = await self.loop.create_server(make, sock=listener, backlog=at_once)
+                listener.listen(_BACKLOG)
+                listening.append(made)
         self._look_later()
         await self._ending.wait()
         await accept_no_more(self._listeners())
@@ -110,8 +118,7 @@ class NetworkService:
             self._timer.cancel()
         for each in list(self.connections):
             each.end()
-        if not self.connections:
-            self._gone.set()
+        self._settle_end()
         try:
             await asyncio.wait_for(self._gone.wait(), _PARTING_SECONDS)
         except TimeoutError:
@@ -123,8 +130,8 @@ class NetworkService:
         return ServedConnection(self)
 
     def _open_tls(self) -> TlsTransport:
-        assert self._context is not None
-        return TlsTransport(ServedConnection(self), self._context, self.read_buffer)
+        assert self._contexts is not None
+        return TlsTransport(ServedConnection(self), self._contexts.current(), self.read_buffer)
 
     def urls(self, host: str) -> tuple[str | None, str | None]:
         """Under which clients reach this service: without TLS, and with it. host: the address of
@@ -138,15 +145,41 @@ class NetworkService:
 
     def opened(self, connection: ServedConnection) -> None:
         """A client has connected. By the loop."""
-        self.connections.add(connection)
+        self.connections[connection] = None
         self.pool.grow()
         if self._ending.is_set():
             connection.end()
+        elif len(self.connections) > self._connections_max:
+            self._make_room(connection)
+
+    def _make_room(self, connection: ServedConnection) -> None:
+        """There are more connections than may be. The oldest client goes that has not proved who it
+        is, so that such clients cannot keep out others; where there is none, the one that came."""
+        if not self._is_full:
+            self._is_full = True
+            _log.warning(
+                "there are more than %d connections, half of the files that the process may open: "
+                "some are hung up on. Raise the limit (ulimit -n) and serve anew",
+                self._connections_max,
+            )
+        for each in self.connections:
+            if not each.is_known:
+                break
+        else:
+            each = connection
+        del self.connections[each]
+        self._parting.add(each)
+        each.abort()
 
     def forget(self, connection: ServedConnection) -> None:
         """Its connection has ended, and its session is closed. By the loop."""
-        self.connections.discard(connection)
-        if self._ending.is_set() and not self.connections:
+        self.connections.pop(connection, None)
+        self._parting.discard(connection)
+        self._is_full = self._is_full and len(self.connections) >= self._connections_max
+        self._settle_end()
+
+    def _settle_end(self) -> None:
+        if self._ending.is_set() and not self.connections and not self._parting:
             self._gone.set()
 
     def _look_later(self) -> None:
@@ -184,6 +217,8 @@ class NetworkService:
             self._close_listeners()
             self.pool.close()
             self.server.close()
+            if self._access is not None:
+                self._access.close()
             if self.close in self._broker.on_close:
                 self._broker.on_close.remove(self.close)
 
@@ -197,7 +232,7 @@ class NetworkService:
     def abandon(self) -> None:
         """In a forked child: its copies of the connections would keep them open. By number, as
         nobody else may close them there: what waits for them is the parent's."""
-        descriptors = [each.descriptor() for each in self.connections]
+        descriptors = [each.descriptor() for each in (*self.connections, *self._parting)]
         for each in (*(listener.fileno() for listener in self._listeners()), *descriptors):
             if each >= 0:
                 os.close(each)

@@ -93,6 +93,7 @@ class ServedConnection(asyncio.BufferedProtocol):
             # Of TlsTransport, when the client has proved that it has the certificate.
             certificate_name=lambda: transport.get_extra_info("certificate_name"),
         )
+        self.session.host = _host_of(transport.get_extra_info("peername"))
         self._service.opened(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -160,7 +161,8 @@ class ServedConnection(asyncio.BufferedProtocol):
         except Exception:
             _log.exception("the connection from %s was closed, because of a bug", self._peer)
             self._is_broken = True
-        if self._is_broken or ((self._is_lost or self._is_ending) and not self._came):
+        is_idle = not self._came or self.session.is_proving
+        if self._is_broken or ((self._is_lost or self._is_ending) and is_idle):
             self._came.clear()
             self.session.close()
             self._is_done = True
@@ -172,14 +174,14 @@ class ServedConnection(asyncio.BufferedProtocol):
 
     def _do_some(self) -> bool:
         done = 0
-        while self._came and done < _STEP_SIZE:
+        while self._came and done < _STEP_SIZE and not self.session.is_proving:
             data = self._came.popleft()
             self.session.received(data)
             done += len(data)
             self._done_size += len(data)
         if not self._is_lost:
             self.session.deliver()
-        return bool(self._came)
+        return bool(self._came) and not self.session.is_proving
 
     def _finish(self) -> None:
         if self._is_lost:
@@ -262,6 +264,11 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._settle_reading()
         self._work.due()
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the client has said CONNECT, and proved who it is where it is asked that."""
+        return self.session.is_connected
+
     def descriptor(self) -> int:
         """Of its socket; -1: it is closed."""
         found: int = -1 if self._is_lost else self._transport.get_extra_info("socket").fileno()
@@ -271,6 +278,10 @@ class ServedConnection(asyncio.BufferedProtocol):
         """Hang up at once."""
         if self._transport is not None:
             self._transport.abort()
+
+
+def _host_of(address: Any) -> str:
+    return str(address[0]) if address else ""
 
 
 def _shown(address: Any) -> str:

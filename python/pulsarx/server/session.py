@@ -15,6 +15,7 @@ from pulsarx import errors
 from pulsarx._pycore.dispatch.connection_sink import ConnectionSink
 from pulsarx._pycore.wire.hot_commands import message_encode, receipt_encode
 from pulsarx.access.access import Access
+from pulsarx.access.identity import Identity
 from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.broker.subscriptions.subscribe_request import ReceiverSettings, SubscribeRequest
 from pulsarx.broker.topics.partitioned_topic import PartitionedTopic, partition_count_of
@@ -47,10 +48,10 @@ from pulsarx.wire.server_errors import CHECKSUM, NOT_ALLOWED, code_of, message_o
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Future
     from typing import Any, NoReturn, Protocol
 
     from pulsarx._pycore.publish.completion_queue import CompletionQueue
-    from pulsarx.access.identity import Identity
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.faces import SubscriptionHost
     from pulsarx.broker.ledgers.ledger_list import Position
@@ -132,6 +133,9 @@ class Session:
         self.certificate_name: Callable[[], str | None] = lambda: None
         self._access = server.access
         self._identity: Identity | None = None  # where clients are asked who they are
+        self.host = ""  # the client's address
+        # The CONNECT of a client whose password is being checked, and what that says.
+        self._proof: tuple[Values, Future[Identity]] | None = None
         self._method = ""  # by which it has proved who it is
         self._can_refresh = False  # the client answers an AUTH_CHALLENGE
         self._is_challenged = False
@@ -206,6 +210,8 @@ class Session:
         try:
             for name, values, entry in self._reader.feed(data):
                 self._do(name, values, entry)
+                if self.is_proving:
+                    return  # the rest is done after it
         except WireError:
             self.close()
             raise
@@ -249,6 +255,8 @@ class Session:
     def deliver(self) -> None:
         """Send what consumers have room for, to producers that it is their turn, and say which
         consumers and producers the broker closed."""
+        if self._proof is not None and self._proof[1].done():
+            self._take_proof()
         if self._permissions_changed:
             self._permissions_changed = False
             self._close_forbidden()
@@ -310,10 +318,36 @@ class Session:
             if values["original_principal"]:
                 error = errors.AuthenticationError("a proxy that speaks for others is not trusted")
                 self._end_unproved(error)
-            self._identity = self._proved(values["auth_method_name"], values["auth_data"])
+            found = self._proved(values["auth_method_name"], values["auth_data"])
+            if not isinstance(found, Identity):
+                self._proof = values, found
+                found.add_done_callback(lambda _: self._wake())
+                return
+            self._identity = found
             self._method = values["auth_method_name"]
             features = values["feature_flags"] or {}
             self._can_refresh = features.get("supports_auth_refresh", False)
+        self._welcome(values)
+
+    @property
+    def is_proving(self) -> bool:
+        """Whether it is being found out who the client is, before anything else is done; wake is
+        called when it is known."""
+        return self._proof is not None
+
+    def _take_proof(self) -> None:
+        assert self._proof is not None
+        values, proof = self._proof
+        self._proof = None
+        try:
+            self._identity = proof.result()
+        except errors.AuthenticationError as error:
+            self._end_unproved(error)
+        self._method = values["auth_method_name"]
+        self._welcome(values)
+        self.received(b"")  # what came behind it
+
+    def _welcome(self, values: Values) -> None:
         self.is_connected = True
         self._client_version = values["client_version"]
         self._reader.frame_size_max = frame_size_max(self._message_size_max)
@@ -327,11 +361,12 @@ class Session:
 
     # Who the client is, and what it may do --------------------------------------------------------
 
-    def _proved(self, method: str | None, data: bytes | None) -> Identity:
+    def _proved(self, method: str | None, data: bytes | None) -> Identity | Future[Identity]:
         assert self._access is not None
+        name = self.certificate_name()
         try:
-            return self._access.authenticate(method or "", data or b"", self.certificate_name())
-        except errors.AuthenticationError as error:
+            return self._access.authenticate(method or "", data or b"", name, self.host)
+        except (errors.AuthenticationError, errors.ServiceUnitNotReady) as error:
             self._end_unproved(error)
 
     def _end_unproved(self, error: errors.PulsarException) -> NoReturn:
@@ -365,8 +400,13 @@ class Session:
         if self._access is None or not self._is_challenged:
             raise WireError("an AUTH_RESPONSE that was not asked for")
         response = values["response"] or {}
-        found = self._proved(response.get("method"), response.get("data"))
-        if self._identity is not None and found.role != self._identity.role:
+        if response.get("method") != self._method:
+            error = errors.AuthenticationError("the client proves who it is in another way")
+            self._end_unproved(error)
+        found = self._proved(self._method, response.get("data"))
+        if not isinstance(found, Identity) or (
+            self._identity is not None and found.role != self._identity.role
+        ):
             self._end_unproved(errors.AuthenticationError("the client has become another role"))
         self._identity = found
         self._is_challenged = False

@@ -423,17 +423,19 @@ def test_every_verb_is_named() -> None:
         "topics.compaction_status",
         "topics.create_non_partitioned_topic", "topics.create_partitioned_topic",
         "topics.create_subscription", "topics.delete", "topics.delete_partitioned_topic",
-        "topics.delete_subscription", "topics.ensure", "topics.expire_messages",
+        "topics.delete_subscription", "topics.ensure", "topics.examine_message",
+        "topics.expire_messages", "topics.find_message_id",
         "topics.get_backlog_size", "topics.get_deduplication",
-        "topics.get_last_message_id", "topics.get_list", "topics.get_partitioned_topic_list",
+        "topics.get_last_message_id", "topics.get_list", "topics.get_message",
+        "topics.get_partitioned_topic_list",
         "topics.get_partitioned_topic_metadata", "topics.get_permissions", "topics.get_policy",
         "topics.get_subscriptions", "topics.grant_permission",
         "topics.partitioned_stats", "topics.peek_messages",
         "topics.remove_deduplication", "topics.reset_cursor", "topics.revoke_permissions",
         "topics.set_deduplication",
         "topics.set_policy", "topics.skip_all_messages", "topics.skip_messages", "topics.stats",
-        "topics.terminate", "topics.trigger_compaction", "topics.truncate", "topics.unload",
-        "topics.update_partitioned_topic",
+        "topics.terminate", "topics.trigger_compaction", "topics.trim", "topics.truncate",
+        "topics.unload", "topics.update_partitioned_topic",
     ]  # fmt: skip
 
 

@@ -42,7 +42,7 @@ def peek(
                 f"peek {count} messages of {topic.name}: the first {len(found) + 1} have more "
                 f"than {SIZE_MAX} bytes; ask for {len(found)} at most"
             )
-        found.append(_described(message))
+        found.append(described(message))
     return found
 
 
@@ -76,7 +76,8 @@ def next_messages(
         reader.shut()
 
 
-def _described(message: Message) -> dict[str, Any]:
+def described(message: Message) -> dict[str, Any]:
+    """As JSON says it."""
     from base64 import b64encode
 
     null = message.has_null_value()

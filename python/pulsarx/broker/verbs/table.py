@@ -14,6 +14,7 @@ from pulsarx.broker.verbs import (
     creation_policies,
     leases,
     ledgers,
+    messages,
     namespaces,
     permissions,
     schemas,
@@ -35,6 +36,7 @@ _NAME_SIZE_MAX = 32_767  # of a topic's full name
 VERBS: dict[str, Verb] = {
     **topics.VERBS,
     **topic_subscriptions.VERBS,
+    **messages.VERBS,
     **subscriptions.VERBS,
     **brokers.VERBS,
     **tenants.VERBS,

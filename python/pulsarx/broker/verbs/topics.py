@@ -157,6 +157,13 @@ def truncate(broker: Broker, topic: str) -> None:
         each.truncate()
 
 
+def trim(broker: Broker, topic: str) -> None:
+    """Remove the ledgers that nobody needs any more, now. Of a partitioned topic, each
+    partition."""
+    for each in kept_topics_of(broker, topic):
+        each.trim()
+
+
 def unload(broker: Broker, topic: str) -> None:
     """Of a partitioned topic, each partition."""
     for each in topics_of(broker, topic):
@@ -269,6 +276,7 @@ VERBS = {
     ),
     "topics.terminate": Verb(terminate, _TOPIC),
     "topics.truncate": Verb(truncate, _TOPIC, removes=True),
+    "topics.trim": Verb(trim, _TOPIC),
     "topics.unload": Verb(unload, _TOPIC),
     "topics.trigger_compaction": Verb(trigger_compaction, _TOPIC),
     "topics.compaction_status": Verb(compaction_status, _TOPIC, reads=True),

@@ -1,0 +1,106 @@
+"""Verbs that look at single messages of a topic, whatever its subscriptions have acknowledged."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx.broker.verbs.verb import Verb
+from pulsarx.message_id import MessageId
+from pulsarx.topic_name import TopicName, check_keeps_messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.broker.faces import OpenFolder, TopicView
+    from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
+
+    Described = dict[str, Any]
+
+
+def examine_message(folder: OpenFolder, topic: str, number: int, from_end: bool) -> Described:
+    """The message that many from the first one on, which is 1, or from the last one backwards.
+    NotAllowedError: there are not so many. OperationNotSupported: the topic has partitions; or,
+    from the end, chunks, which are counted only by reading them."""
+    if number < 1:
+        raise ValueError(f"examine_message: the number of a message is 1 or more, not {number}")
+    found = _topic(folder, topic)
+    if found.ledger.holds_chunks():
+        if from_end:
+            raise errors.OperationNotSupported(
+                f"examine a message from the end of {found.name}: it holds messages in chunks; "
+                "count from its beginning"
+            )
+        told = _described(found, found.ledger.first_position(), number)
+    else:
+        place = _place_of(found.ledger, number, from_end)
+        told = [] if place is None else _described(found, place, 1)
+    if not told:
+        raise errors.NotAllowedError(f"message {number} of {found.name}: there are not so many")
+    return told[-1]
+
+
+def get_message(folder: OpenFolder, topic: str, message_id: str) -> Described | None:
+    """The message of an id, of a batch its first one; None: there is none."""
+    found = _topic(folder, topic)
+    wanted = MessageId.from_text(message_id)
+    ledger_id, ordinal, messages = found.ledger.locate(wanted)
+    if not messages:
+        return None
+    told = _described(found, (ledger_id, ordinal), 1)
+    place = (wanted.ledger_id(), wanted.entry_id())
+    ids = [MessageId.from_text(each["message_id"]) for each in told]
+    return told[0] if [(each.ledger_id(), each.entry_id()) for each in ids] == [place] else None
+
+
+def find_message_id(folder: OpenFolder, topic: str, publish_time_ms: int) -> str:
+    """The id of the first entry published then or later, as text; earliest, where none is older;
+    the one behind the last, where all are. As Pulsar answers."""
+    found = _topic(folder, topic)
+    place = found.ledger.position_at_time(publish_time_ms)
+    last = found.ledger.last_message_id()
+    if place == found.ledger.first_position() or last.entry_id() < 0:
+        return MessageId.earliest.to_text()
+    told = _described(found, place, 1)
+    first = MessageId.from_text(told[0]["message_id"]) if told else last
+    entry_id = first.entry_id() + (0 if told else 1)
+    return MessageId(first.partition(), first.ledger_id(), entry_id, -1).to_text()
+
+
+def _topic(folder: OpenFolder, topic: str) -> TopicView:
+    folder.refresh()
+    name = check_keeps_messages(TopicName.of(topic))
+    if str(name) not in folder.catalogue.state.topics:
+        raise errors.TopicNotFound(str(name))
+    return folder.topic(name, create=False)
+
+
+def _place_of(ledgers: LedgerList, number: int, from_end: bool) -> Position | None:
+    records = ledgers.ledgers()
+    for each in reversed(records) if from_end else records:
+        messages = ledgers.published_counts(each)[1]
+        if number <= messages:
+            return (each.ledger_id, messages - number if from_end else number - 1)
+        number -= messages
+    return None
+
+
+def _described(topic: TopicView, start: Position, count: int) -> list[Described]:
+    """The last of so many messages; empty, where there are not so many."""
+    from pulsarx.broker.subscriptions.peek import described, next_messages
+
+    found = [message for _, message in next_messages(topic, start, _never, count)]
+    return [described(found[-1])] if len(found) == count else []
+
+
+def _never(*_: int) -> bool:
+    return False
+
+
+_TOPIC = {"topic": str}
+VERBS = {
+    "topics.examine_message": Verb(
+        examine_message, {**_TOPIC, "number": int, "from_end": bool}, reads=True
+    ),
+    "topics.get_message": Verb(get_message, {**_TOPIC, "message_id": str}, reads=True),
+    "topics.find_message_id": Verb(find_message_id, {**_TOPIC, "publish_time_ms": int}, reads=True),
+}
