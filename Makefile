@@ -8,7 +8,7 @@ SCENARIOS ?=
 ROWS ?=
 COMPARE_ARGS ?=
 
-.PHONY: help build quickstart spark-demo test test-quick test-long lint format sanitize \
+.PHONY: help build quickstart spark-demo test test-quick test-long test-clients lint format sanitize \
 	bench bench-official bench-spark oracle compare wheel clean distclean
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "make test        what must pass, in minutes; TESTS=tests/core or PYTEST_ARGS='-k ledger' for some"
 	@echo "make test-quick  most of it in less than two minutes, for daily work"
 	@echo "make test-long   campaigns of kills, crashes, threads and chance, for hours; goes on where it stopped"
+	@echo "make test-clients  the official Go client against pulsarx serve, where there is Go"
 	@echo "make lint        ruff, mypy, the tidy tests"
 	@echo "make format      what lint asks for and ruff can do itself"
 	@echo "make sanitize    tests of the compiled parts under address and undefined-behaviour sanitizers"
@@ -57,6 +58,10 @@ test-quick:
 test-long:
 	@tools/bootstrap test
 	$(VENV_PYTHON) tests/long/long_run.py $(LONG_ARGS)
+
+test-clients:
+	@tools/bootstrap test
+	$(RUN_TESTS) -m long tests/server/test_go_client.py $(PYTEST_ARGS)
 
 lint:
 	@tools/bootstrap test lint
