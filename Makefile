@@ -9,7 +9,7 @@ ROWS ?=
 COMPARE_ARGS ?=
 
 .PHONY: help build quickstart spark-demo test test-quick test-long test-clients lint format sanitize \
-	bench bench-official bench-spark oracle compare wheel clean distclean
+	bench bench-official bench-serve bench-spark oracle compare wheel clean distclean
 
 help:
 	@echo "make quickstart  replay 336,776 flights through a durable topic"
@@ -22,6 +22,7 @@ help:
 	@echo "make format      what lint asks for and ruff can do itself"
 	@echo "make sanitize    tests of the compiled parts under address and undefined-behaviour sanitizers"
 	@echo "make bench       every claim about the speed of the library, as a table"
+	@echo "make bench-serve what pulsarx serve takes over TCP, minutes"
 	@echo "make bench-official  what a call costs beside the official client, minutes"
 	@echo "make bench-spark every claim about Spark, some minutes; each writes its part of benchmarks/RESULTS.md"
 	@echo "make oracle      the same programs on a real Apache Pulsar and on PulsarX, and what a call costs there;"
@@ -87,6 +88,10 @@ bench:
 bench-official:
 	@tools/bootstrap test bench
 	$(VENV_PYTHON) benchmarks/run.py --group official
+
+bench-serve:
+	@tools/bootstrap test bench
+	$(VENV_PYTHON) benchmarks/run.py --group serve
 
 bench-spark:
 	@tools/bootstrap spark bench
