@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class LedgerPartition(InputPartition):
-    """A Spark partition: consecutive ledger ranges of one topic partition. Pickles."""
+    """A Spark partition: consecutive ledger ranges of one topic or several. Pickles."""
 
     def __init__(self, ranges: list[LedgerRange], fail_on_data_loss: bool = True) -> None:
         super().__init__(None)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from _weakref import ref
 
 from pulsarx import errors
 from pulsarx._pycore.ground.collector_paused import call_paused
 from pulsarx._pycore.ground.control_plane import control_plane
-from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.ground.when_forgotten import WhenForgotten
 from pulsarx._pycore.ground.work_pool import WorkPool
+from pulsarx.client_owner import ClientOwner, Leave, give_back, take_back
 from pulsarx.clock import ManualClock
 from pulsarx.closing import Closing, attempt
 from pulsarx.enumerations import (
@@ -30,11 +29,11 @@ from pulsarx.enumerations import (
 from pulsarx.options.base import ClientOptions
 from pulsarx.options.service_url import leads_to_cluster
 from pulsarx.schema.schema import BytesSchema
-from pulsarx.topic_name import TopicName, check_is_for_users, check_subscription_name
+from pulsarx.topic_name import TopicName, check_subscription_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from types import ModuleType
     from typing import Any
 
@@ -45,9 +44,6 @@ if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.read_only_broker import ReadOnlyBroker
     from pulsarx.broker.runtime import BrokerSettings
-    from pulsarx.broker.topics.any_topic import AnyTopic
-    from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
-    from pulsarx.broker.topics.read_only_partitions import ReadOnlyPartitions
     from pulsarx.consumer import Consumer
     from pulsarx.interceptors import ConsumerInterceptor, ProducerInterceptor
     from pulsarx.message_id import MessageId
@@ -64,7 +60,7 @@ if TYPE_CHECKING:
         ServiceInfoProvider,
     )
     from pulsarx.producer import Producer
-    from pulsarx.producing.producer_creation import ProducerCreation, Steps
+    from pulsarx.producing.producer_creation import ProducerCreation
     from pulsarx.reader import Reader
     from pulsarx.schema.schema import Schema
     from pulsarx.table_view import TableView
@@ -404,6 +400,8 @@ class Client:
 
     def _create_producer(self, options: ProducerOptions) -> Any:
         """The producer, or (its creation,) where it waits for its turn."""
+        from pulsarx.producing.producer_steps import producer_steps
+
         self._limit_memory(options)
         return self._owner.make(producer_steps(self._owned(), options))
 
@@ -518,7 +516,7 @@ class Client:
             f"{self._consumer_count:x}-{broker.runtime.randomness.token(5)}"
         )
         consumer = subscribe(self._owner, broker, options, name, self._pool)
-        return self._take_over(consumer)
+        return self._take_over(consumer, take_back)
 
     def create_reader(
         self,
@@ -562,63 +560,11 @@ class Client:
         return self._keep(control_plane.perform(self._create_reader, (options,), give_back))
 
     def _create_reader(self, options: ReaderOptions) -> Reader:
-        from pulsarx.broker.topics.topic_gone import TopicGone
-        from pulsarx.consuming.seek_position import start_position
-        from pulsarx.options.members import decryption_of
-        from pulsarx.reader import Reader
+        from pulsarx.consuming.reading import make_reader
 
         assert self._broker is not None
-        schema = None
-        if options.schema_info is not None:
-            from pulsarx.consuming.consumer_schema import ConsumerSchema
-
-            schema = ConsumerSchema(self._broker, [options.topic], options.schema_info)
-        while True:
-            name = TopicName.of(options.topic)
-            if self.read_only and not name.persistent:
-                from pulsarx.broker.topics.non_persistent_reader import refuse_reading
-
-                refuse_reading(str(name))
-            found: Any = self._broker.lookup(name, create=not self.read_only)
-            is_partitioned = hasattr(found, "partition_count")
-            try:
-                if is_partitioned:
-                    reader = self._read_partitions(found, options)
-                    break
-                compacted = options.is_read_compacted
-                position = start_position(
-                    found, options.start_message_id, options.start_message_id_inclusive, compacted
-                )
-                decryption = decryption_of(options)
-                cursor = found.reader_cursor(options.schema, compacted, decryption)
-                core = cursor.attach(position, options.receiver_queue_size)
-                reader = Reader(core, cursor, found.name, options, self._pool)
-                break
-            except TopicGone:
-                pass  # it was found just before it went; look for it again
-            except errors.TopicNotFound:
-                if not (found.is_deleted if is_partitioned else found.is_gone):
-                    raise  # else beside its owner, who has deleted it
-        if schema is not None:
-            try:
-                schema.register(self.read_only)
-            except BaseException:
-                give_back(reader)
-                raise
-        return self._take_over(reader)
-
-    def _read_partitions(
-        self, topic: PartitionedTopic | ReadOnlyPartitions, options: ReaderOptions
-    ) -> Reader:
-        from pulsarx.consuming.partitioned_reader import PartitionedReader
-
-        reader: PartitionedReader = PartitionedReader(topic.name, options, self._pool)
-        try:
-            reader.attach(getattr(self._broker, "runtime", None), topic)
-        except BaseException:
-            give_back(reader)
-            raise
-        return reader
+        reader = make_reader(self._broker, options, self._pool, self.read_only)
+        return self._take_over(reader, give_back)
 
     def create_table_view(
         self, topic: str, subscription_name: str | None = None, schema: Any = _BYTES
@@ -642,29 +588,11 @@ class Client:
         return view
 
     def _create_table_view(self, options: TableViewOptions) -> TableView:
-        from pulsarx.broker.topics.topic_gone import TopicGone
-        from pulsarx.table_view import TableView
+        from pulsarx.consuming.reading import make_table_view
 
-        name = TopicName.of(options.topic)
-        schema = None
-        if options.schema_info is not None:
-            from pulsarx.consuming.consumer_schema import ConsumerSchema
-
-            schema = ConsumerSchema(self._owned(), [options.topic], options.schema_info)
-        while True:
-            view = TableView(str(name), options, self._pool)
-            try:
-                view.attach(self._owned(), name)
-                if schema is not None:
-                    schema.register()
-            except TopicGone:
-                give_back(view)  # it was found just before it went; look for it again
-                continue
-            except BaseException:
-                give_back(view)
-                raise
-            self._owner.adopt(view)
-            return view
+        view = make_table_view(self._owned(), options, self._pool)
+        self._owner.adopt(view)
+        return view
 
     def get_service_info(self) -> ServiceInfo:
         """What the client was opened with, as service discovery says it."""
@@ -783,10 +711,15 @@ class Client:
         assert self._broker is not None
         return Admin(ClientChannel(self._require_open, self._broker, self.read_only))
 
-    def _take_over(self, member: K) -> K:
-        """The last steps of making a consumer or reader but for `_keep`."""
+    def _take_over(self, member: K, undo: Callable[[K], None]) -> K:
+        """The last steps of making a consumer or reader but for `_keep`. undo: as of an interrupt,
+        where no thread can be started for its listener."""
         self._owner.adopt(member)
-        member.start_listener()
+        try:
+            member.start_listener()
+        except BaseException:
+            undo(member)
+            raise
         return member
 
     def _keep(self, member: Kept) -> Kept:
@@ -941,227 +874,3 @@ def _load_for_child() -> None:
 
 
 os.register_at_fork(before=_load_for_child, after_in_child=_reset_in_child)
-
-
-class Leave:
-    """Give back what a client has. A job; it does not refer to the client."""
-
-    __slots__ = ("_broker", "_is_exclusive", "_key", "_pool")
-
-    def __init__(
-        self, key: str, broker: Broker | ReadOnlyBroker, pool: WorkPool, is_exclusive: bool
-    ) -> None:
-        self._is_exclusive = is_exclusive
-        self._key = key
-        self._broker = broker
-        self._pool = pool
-
-    def __call__(self) -> None:
-        from pulsarx.broker import registry
-
-        if self._broker.state.is_forked:
-            return  # the parent's
-        try:
-            if self._broker.read_only:
-                self._broker.close()
-            elif hasattr(self._broker, "timeout_seconds"):  # of another process's folder
-                sys.modules["pulsarx.remote.guests"].release(self._broker)
-            else:
-                if self._is_exclusive:
-                    self._broker.share_again()  # type: ignore[union-attr]
-                registry.release(self._key, self._broker)  # type: ignore[arg-type]
-        finally:
-            self._pool.close()
-
-
-class ClientOwner:
-    """A MemberOwner: the part of a client that what it made refers to. It keeps the broker open,
-    and refers to the client weakly, which keeps some of them: so there is no circle."""
-
-    __slots__ = ("_broker", "_client", "_closing", "_members", "forgotten", "lock")
-
-    forgotten: WhenForgotten
-
-    def __init__(self, client: Client, closing: Closing) -> None:
-        self._client = ref(client)
-        self._closing = closing
-        self._broker: Broker | ReadOnlyBroker | None = None
-        self._members = WeakList()  # what the client made
-        self.lock = threading.Lock()  # of the members
-
-    def begin_again(self, closing: Closing) -> None:
-        """In a forked child: consumers and readers are left to the parent, producers come back when
-        they are used. The caller opens the folder."""
-        from pulsarx.producing.inherited_producer import InheritedProducer
-
-        self.forgotten.cancel()
-        self.lock = threading.Lock()  # another thread of the parent may have had it
-        self._closing = closing
-        members, self._members = self._members, WeakList()
-        for member in members.members():
-            if isinstance(member, InheritedProducer):
-                self._members.add(member)
-
-    def come_back(self) -> Broker:
-        """See MemberOwner."""
-        client = self._client()
-        if client is None:
-            raise errors.forked_error(errors.parent_pid())
-        client._require_open()
-        return self._owned()
-
-    def opened(self, broker: Broker | ReadOnlyBroker, forgotten: WhenForgotten) -> None:
-        """forgotten: gives back what the client has when nobody uses it any more."""
-        self._broker = broker
-        self.forgotten = forgotten
-
-    @property
-    def is_closing(self) -> bool:
-        return self._closing.begun
-
-    def runs_callbacks_here(self) -> bool:
-        return self._broker is not None and self._broker.runs_callbacks_here()
-
-    def make(self, steps: Steps) -> Any:
-        """The producer that the steps make, or (its creation,) where it waits for its turn."""
-        from pulsarx.producing.producer_creation import ProducerCreation
-
-        return self.advance(ProducerCreation(steps, self._owned().post))
-
-    def advance(self, creation: ProducerCreation) -> Any:
-        """As make, when there is a next step to take."""
-        producer = creation.advance()
-        if producer is None:
-            if creation.owner is None:
-                self.adopt(creation)
-            return (creation,)
-        self.adopt(producer)
-        return producer
-
-    def adopt(self, member: Member) -> None:
-        """Close it with the client."""
-        member.owner = self
-        with self.lock:
-            closing = self._closing.begun
-            if not closing:
-                self._members.add(member)
-        if closing:  # by another thread, which may not have seen this member
-            give_back(member)
-            raise errors.AlreadyClosed("client")
-
-    def members(self) -> list[Member]:
-        """What is to be closed with the client."""
-        with self.lock:
-            found: list[Member] = self._members.members()
-        return found
-
-    def let_go(self, member: Consumer | Reader | Producer) -> None:
-        member.is_let_go = True
-        client = self._client()
-        if client is not None:
-            client._kept.pop(id(member), None)
-
-    def _owned(self) -> Broker:
-        return self._broker  # type: ignore[return-value]
-
-    def create_letter_producer(
-        self, topic: str, producer_name: str | None, initial_subscription_name: str
-    ) -> Producer:
-        from pulsarx.letters.letter_topic import make_letter_topic, subscribe_initially
-
-        broker = self._owned()
-        broker.state.require_open()
-        if self._closing.begun:
-            raise errors.AlreadyClosed("client")
-        make_letter_topic(broker, topic)
-        if initial_subscription_name:
-            subscribe_initially(broker, topic, initial_subscription_name)
-        options = _member_options().ProducerOptions(
-            topic=topic,
-            producer_name=producer_name,
-            chunking_enabled=TopicName.of(topic).persistent,
-        )
-        options.for_letters = True
-        steps = _bare_producer_steps(broker, options)  # each letter brings the schema it has
-        producer: Producer = self.make(steps)
-        return producer
-
-
-def producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
-    """Make the producer that the options ask for. Calls of the control plane."""
-    from pulsarx.producing.producer_schema import check_producer, give_schema
-
-    topic, info = str(TopicName.of(options.topic)), options.schema_info
-    check_producer(broker, topic, info)
-    producer = yield from _bare_producer_steps(broker, options)
-    if info is not None:
-        try:
-            give_schema(broker, topic, producer, options.schema, info)
-        except BaseException:
-            give_back(producer)
-            raise
-    return producer
-
-
-def _bare_producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
-    from pulsarx.broker.topics.topic_gone import TopicGone
-    from pulsarx.producing.producer_creation import wait_for_turn
-    from pulsarx.producing.topic_producer import TopicProducer
-
-    wanted = check_is_for_users(TopicName.of(options.topic))
-    if options.chunking_enabled and not wanted.persistent:
-        raise errors.NotAllowedError(f"{wanted} is non-persistent: chunking_enabled must be False")
-    while True:
-        found = broker.lookup(wanted)
-        if hasattr(found, "partition_count"):
-            partitions: Any = found
-            try:
-                return (yield from _partitioned_producer_steps(broker, options, partitions))
-            except TopicGone:
-                continue  # it was found just before it went; look for it again
-        topic = found
-        topic.check_may_publish()
-
-        def make(name: str, topic: AnyTopic = topic) -> TopicProducer:
-            if options.interceptors is None:
-                return TopicProducer(topic, options, name)
-            from pulsarx.producing.intercepted_producer import InterceptedProducer
-
-            intercepted: Any = InterceptedProducer(topic, options, name)
-            intercepted.intercept(options.interceptors)
-            whole: TopicProducer = intercepted
-            return whole
-
-        try:
-            added = topic.producers.add(options.producer_name, make, int(options.access_mode))
-        except TopicGone:
-            continue
-        return (yield from wait_for_turn(topic.producers, added, make))
-
-
-def _partitioned_producer_steps(
-    broker: Broker, options: ProducerOptions, topic: PartitionedTopic
-) -> Steps:
-    from pulsarx.producing.partitioned_producer import PartitionedProducer
-
-    name = options.producer_name or broker.runtime.next_producer_name()
-    if options.interceptors is None:
-        made = PartitionedProducer(broker.runtime, topic, options, name)
-    else:
-        from pulsarx.producing.intercepted_producer import InterceptedPartitionedProducer
-
-        made = InterceptedPartitionedProducer(broker.runtime, topic, options, name)
-        made.intercept(options.interceptors)
-    yield from made.open()
-    return made
-
-
-def give_back(member: Member | tuple[Member]) -> None:
-    """Close what was made for a caller that was interrupted."""
-    attempt((member[0] if isinstance(member, tuple) else member).close_with_client)
-
-
-def take_back(consumer: Consumer) -> None:
-    """As give_back; a subscription that was made with it goes too."""
-    attempt(consumer.take_back)
-    consumer.let_go()

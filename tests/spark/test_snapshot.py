@@ -231,8 +231,8 @@ def test_places_by_partition(folder: Path) -> None:
     make_topics(folder, "p", partitions=2)
     publish(folder, 0, 20, "p-partition-0")
     publish(folder, 100, 20, "p-partition-1")
-    first, second = sorted(plan_topic(folder, "p"), key=lambda group: group[0].partition)
-    ids = [first[0].ledger_id, second[0].ledger_id]
+    (group,) = plan_topic(folder, "p")
+    ids = [each.ledger_id for each in sorted(group, key=lambda each: each.partition)]
     start = json.dumps({"p": {"0": [ids[0], 5], "1": -1}})
     assert values_of(source(folder, "p", startingOffsets=start)) == list(range(5, 20))
     # What is not named starts at its beginning.

@@ -11,6 +11,7 @@ from pulsarx.aio.control_call import perform, wait_until_told
 from pulsarx.aio.producer import Producer
 from pulsarx.aio.reader import READING, Reader
 from pulsarx.aio.table_view import TableView
+from pulsarx.client_owner import give_back, take_back
 from pulsarx.enumerations import (
     BatchingType,
     CompressionType,
@@ -100,11 +101,11 @@ class Client:
         arguments = dict(locals())
         del arguments["self"]
         client = self._client
-        made = await perform(self._begin_producer, arguments, give_back=ours.give_back)
+        made = await perform(self._begin_producer, arguments, give_back=give_back)
         while isinstance(made, tuple):
             (creation,) = made
-            await wait_until_told(creation.tell, lambda: ours.give_back(creation))  # noqa: B023
-            made = await perform(client._owner.advance, creation, give_back=ours.give_back)
+            await wait_until_told(creation.tell, lambda: give_back(creation))  # noqa: B023
+            made = await perform(client._owner.advance, creation, give_back=give_back)
         if access_mode != ProducerAccessMode.Shared:
             client._keep(made)
         return Producer(made)
@@ -172,9 +173,7 @@ class Client:
         if is_pattern_topic and isinstance(topic, str):
             arguments["topic"] = re.compile(topic)
         consumer = Consumer(
-            await perform(
-                self._client.subscribe, give_back=ours.take_back, **_with_schema(arguments)
-            )
+            await perform(self._client.subscribe, give_back=take_back, **_with_schema(arguments))
         )
         if message_listener is not None:
             consumer._listen(message_listener, consumer.negative_acknowledge, RECEIVING)
@@ -211,7 +210,9 @@ class Client:
             raise errors.OperationNotSupported("an asyncio reader in a client opened read_only")
         reader = Reader(
             await perform(
-                self._client.create_reader, give_back=ours.give_back, **_with_schema(arguments)
+                self._client.create_reader,
+                give_back=give_back,
+                **_with_schema(arguments),
             )
         )
         if reader_listener is not None:
@@ -225,7 +226,9 @@ class Client:
         arguments = {"topic": topic, "subscription_name": subscription_name, "schema": schema}
         return TableView(
             await perform(
-                self._client.create_table_view, give_back=ours.give_back, **_with_schema(arguments)
+                self._client.create_table_view,
+                give_back=give_back,
+                **_with_schema(arguments),
             )
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx._pycore.ground.open_state import OpenState
 from pulsarx.client import Client
+from pulsarx.client_owner import give_back, take_back
 from pulsarx.closing import attempt
 from pulsarx.cluster import official
 from pulsarx.cluster.cluster_consumer import ClusterConsumer
@@ -84,11 +85,11 @@ class ClusterClient(Client):
 
     def _subscribe(self, options: ConsumerOptions) -> Any:
         consumer: Any = ClusterConsumer(self._native, self._state, options, self._pool)
-        return self._take_over(consumer)
+        return self._take_over(consumer, take_back)
 
     def _create_reader(self, options: ReaderOptions) -> Any:
         reader: Any = ClusterReader(self._native, self._state, options)
-        return self._take_over(reader)
+        return self._take_over(reader, give_back)
 
     def _create_table_view(self, options: TableViewOptions) -> Any:
         view: Any = ClusterTableView(self._native, self._state, options)

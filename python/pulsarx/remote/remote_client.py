@@ -7,6 +7,7 @@ from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.open_state import OpenState
 from pulsarx._pycore.ground.when_forgotten import WhenForgotten
 from pulsarx.client import Client
+from pulsarx.client_owner import give_back, take_back
 from pulsarx.clock import ManualClock, system_clock
 from pulsarx.closing import attempt
 from pulsarx.enumerations import ConsumerCryptoFailureAction
@@ -87,7 +88,7 @@ class RemoteClient(Client):
         name = options.consumer_name or f"{self._consumer_count:x}-{self._randomness.token(5)}"
         consumer = RemoteConsumer(self._connection, topic, options, name, self._pool, self._clock)
         consumer.attach()
-        return self._take_over(consumer)
+        return self._take_over(consumer, take_back)
 
     def _create_reader(self, options: ReaderOptions) -> Reader:
         if options.is_read_compacted:
@@ -114,7 +115,7 @@ class RemoteClient(Client):
         cursor: Any = RemoteCursor(str(topic), receiver)
         core: Any = receiver
         reader = Reader(core, cursor, str(topic), options, self._pool)
-        return self._take_over(reader)
+        return self._take_over(reader, give_back)
 
     def _topic(self, name: str) -> TopicName:
         """OperationNotSupported: it has partitions."""

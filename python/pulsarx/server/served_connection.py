@@ -141,6 +141,9 @@ class ServedConnection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
         else:
             self._transport.pause_reading()
+            # What made it pause may have ended since it was looked at, and the step that ended it
+            # have seen that everything is read: another one looks again.
+            self._work.due()
 
     # The session ----------------------------------------------------------------------------------
 

@@ -161,7 +161,10 @@ cdef class SerialWork:
                 more = self.step()
             except BaseException:
                 log_exception(f"a step of {self.name} in the {self.pool.name} threads failed")
+            # What is put in a closed pool is never run: the threads end before they come to it.
             if more:
+                if self.pool.closed:
+                    continue
                 self.pool.put(self)      # behind the jobs of others
                 return
             self.taken = False
@@ -170,7 +173,7 @@ cdef class SerialWork:
             if not self.pool.closed:
                 self.due()
                 return
-            self.taken = True        # the threads end before they come to what is put now
+            self.taken = True
 
 
 def log_exception(text) -> None:

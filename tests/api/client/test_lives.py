@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -168,6 +169,27 @@ def test_what_could_not_be_made_is_not_kept(
         getattr(client, call)(*arguments)
     gc.collect()  # the traceback was in a circle
     assert references[0]() is None
+
+
+def test_where_no_thread_can_be_started_for_a_listener_nothing_is_left(
+    client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The subscription stayed taken, by a consumer that nobody had."""
+    topics = client.admin.topics
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    def listener(_: Any, message: Any) -> None:
+        raise AssertionError(message)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="can't start"):
+            client.subscribe("t", "s", message_listener=listener)
+    assert topics.get_subscriptions("t") == []
+    assert topics.stats("t")["subscriptions"] == {}
+    client.subscribe("t", "s")
 
 
 @pytest.mark.parametrize("name", MAKE)

@@ -14,7 +14,7 @@ import pulsarx
 from pulsarx import InitialPosition, MessageId, errors
 from pulsarx.broker.schemas.registry import SchemaRegistry
 from pulsarx.broker.topics.topic import Topic
-from pulsarx.client import take_back
+from pulsarx.client_owner import take_back
 from pulsarx.consuming.subscribing import _Several
 from pulsarx.schema import StringSchema
 

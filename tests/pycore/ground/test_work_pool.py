@@ -50,3 +50,24 @@ def test_a_step_runs_as_often_as_it_falls_due_behind_its_begin() -> None:
     assert pool.wait()
     assert count == 7
     pool.close()
+
+
+def test_a_step_that_has_more_to_do_goes_on_when_the_pool_is_closed_meanwhile() -> None:
+    """It was posted behind the end of all threads, and what was left was never done."""
+    pool = WorkPool(1)
+    running, closed, done = threading.Event(), threading.Event(), threading.Event()
+
+    def step() -> bool:
+        if running.is_set():
+            done.set()
+            return False
+        running.set()
+        return closed.wait(WAIT)
+
+    work = SerialWork(pool, step, "a step")
+    pool.grow()
+    work.due()
+    assert running.wait(WAIT)
+    pool.close()
+    closed.set()
+    assert done.wait(WAIT / 2)

@@ -1,0 +1,193 @@
+"""What a client is to what it made: its owner, and what is given back when it ends."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from _weakref import ref
+
+from pulsarx import errors
+from pulsarx._pycore.ground.weak_list import WeakList
+from pulsarx.closing import attempt
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol
+
+    from pulsarx._pycore.ground.when_forgotten import WhenForgotten
+    from pulsarx._pycore.ground.work_pool import WorkPool
+    from pulsarx.broker.broker import Broker
+    from pulsarx.broker.read_only_broker import ReadOnlyBroker
+    from pulsarx.closing import Closing
+    from pulsarx.consumer import Consumer
+    from pulsarx.producer import Producer
+    from pulsarx.producing.producer_creation import ProducerCreation, Steps
+    from pulsarx.reader import Reader
+    from pulsarx.table_view import TableView
+
+    class OwningClient(Protocol):
+        """What is asked of a client."""
+
+        _kept: dict[int, Any]
+
+        def _require_open(self) -> None: ...
+
+    Member = Producer | ProducerCreation | Consumer | Reader | TableView
+
+
+class Leave:
+    """Give back what a client has. A job; it does not refer to the client."""
+
+    __slots__ = ("_broker", "_is_exclusive", "_key", "_pool")
+
+    def __init__(
+        self, key: str, broker: Broker | ReadOnlyBroker, pool: WorkPool, is_exclusive: bool
+    ) -> None:
+        self._is_exclusive = is_exclusive
+        self._key = key
+        self._broker = broker
+        self._pool = pool
+
+    def __call__(self) -> None:
+        from pulsarx.broker import registry
+
+        if self._broker.state.is_forked:
+            return  # the parent's
+        try:
+            if self._broker.read_only:
+                self._broker.close()
+            elif hasattr(self._broker, "timeout_seconds"):  # of another process's folder
+                sys.modules["pulsarx.remote.guests"].release(self._broker)
+            else:
+                if self._is_exclusive:
+                    self._broker.share_again()  # type: ignore[union-attr]
+                registry.release(self._key, self._broker)  # type: ignore[arg-type]
+        finally:
+            self._pool.close()
+
+
+class ClientOwner:
+    """A MemberOwner: the part of a client that what it made refers to. It keeps the broker open,
+    and refers to the client weakly, which keeps some of them: so there is no circle."""
+
+    __slots__ = ("_broker", "_client", "_closing", "_members", "forgotten", "lock")
+
+    forgotten: WhenForgotten
+
+    def __init__(self, client: OwningClient, closing: Closing) -> None:
+        self._client = ref(client)
+        self._closing = closing
+        self._broker: Broker | ReadOnlyBroker | None = None
+        self._members = WeakList()  # what the client made
+        self.lock = threading.Lock()  # of the members
+
+    def begin_again(self, closing: Closing) -> None:
+        """In a forked child: consumers and readers are left to the parent, producers come back when
+        they are used. The caller opens the folder."""
+        from pulsarx.producing.inherited_producer import InheritedProducer
+
+        self.forgotten.cancel()
+        self.lock = threading.Lock()  # another thread of the parent may have had it
+        self._closing = closing
+        members, self._members = self._members, WeakList()
+        for member in members.members():
+            if isinstance(member, InheritedProducer):
+                self._members.add(member)
+
+    def come_back(self) -> Broker:
+        """See MemberOwner."""
+        client = self._client()
+        if client is None:
+            raise errors.forked_error(errors.parent_pid())
+        client._require_open()
+        return self._owned()
+
+    def opened(self, broker: Broker | ReadOnlyBroker, forgotten: WhenForgotten) -> None:
+        """forgotten: gives back what the client has when nobody uses it any more."""
+        self._broker = broker
+        self.forgotten = forgotten
+
+    @property
+    def is_closing(self) -> bool:
+        return self._closing.begun
+
+    def runs_callbacks_here(self) -> bool:
+        return self._broker is not None and self._broker.runs_callbacks_here()
+
+    def make(self, steps: Steps) -> Any:
+        """The producer that the steps make, or (its creation,) where it waits for its turn."""
+        from pulsarx.producing.producer_creation import ProducerCreation
+
+        return self.advance(ProducerCreation(steps, self._owned().post))
+
+    def advance(self, creation: ProducerCreation) -> Any:
+        """As make, when there is a next step to take."""
+        producer = creation.advance()
+        if producer is None:
+            if creation.owner is None:
+                self.adopt(creation)
+            return (creation,)
+        self.adopt(producer)
+        return producer
+
+    def adopt(self, member: Member) -> None:
+        """Close it with the client."""
+        member.owner = self
+        with self.lock:
+            closing = self._closing.begun
+            if not closing:
+                self._members.add(member)
+        if closing:  # by another thread, which may not have seen this member
+            give_back(member)
+            raise errors.AlreadyClosed("client")
+
+    def members(self) -> list[Member]:
+        """What is to be closed with the client."""
+        with self.lock:
+            found: list[Member] = self._members.members()
+        return found
+
+    def let_go(self, member: Consumer | Reader | Producer) -> None:
+        member.is_let_go = True
+        client = self._client()
+        if client is not None:
+            client._kept.pop(id(member), None)
+
+    def _owned(self) -> Broker:
+        return self._broker  # type: ignore[return-value]
+
+    def create_letter_producer(
+        self, topic: str, producer_name: str | None, initial_subscription_name: str
+    ) -> Producer:
+        from pulsarx.letters.letter_topic import make_letter_topic, subscribe_initially
+        from pulsarx.options.members import ProducerOptions
+        from pulsarx.producing.producer_steps import bare_producer_steps
+        from pulsarx.topic_name import TopicName
+
+        broker = self._owned()
+        broker.state.require_open()
+        if self._closing.begun:
+            raise errors.AlreadyClosed("client")
+        make_letter_topic(broker, topic)
+        if initial_subscription_name:
+            subscribe_initially(broker, topic, initial_subscription_name)
+        options = ProducerOptions(
+            topic=topic,
+            producer_name=producer_name,
+            chunking_enabled=TopicName.of(topic).persistent,
+        )
+        options.for_letters = True
+        steps = bare_producer_steps(broker, options)  # each letter brings the schema it has
+        producer: Producer = self.make(steps)
+        return producer
+
+
+def give_back(member: Member | tuple[Member]) -> None:
+    """Close what was made for a caller that was interrupted."""
+    attempt((member[0] if isinstance(member, tuple) else member).close_with_client)
+
+
+def take_back(consumer: Consumer) -> None:
+    """As give_back; a subscription that was made with it goes too."""
+    attempt(consumer.take_back)
+    consumer.let_go()

@@ -1,0 +1,111 @@
+"""Making the readers and table views of a client. In the control plane."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx.broker.topics.topic_gone import TopicGone
+from pulsarx.closing import attempt
+from pulsarx.consuming.seek_position import start_position
+from pulsarx.options.members import decryption_of
+from pulsarx.reader import Reader
+from pulsarx.topic_name import TopicName
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx._pycore.ground.work_pool import WorkPool
+    from pulsarx.broker.broker import Broker
+    from pulsarx.broker.read_only_broker import ReadOnlyBroker
+    from pulsarx.consuming.consumer_schema import ConsumerSchema
+    from pulsarx.options.members import ReaderOptions, TableViewOptions
+    from pulsarx.table_view import TableView
+
+
+def make_reader(
+    broker: Broker | ReadOnlyBroker, options: ReaderOptions, pool: WorkPool, read_only: bool
+) -> Reader:
+    """The reader that the options ask for; its listener is not started.
+
+    read_only: of the client, which may use the broker of one that owns the folder.
+    """
+    schema = _schema_of(broker, options)
+    while True:
+        name = TopicName.of(options.topic)
+        if read_only and not name.persistent:
+            from pulsarx.broker.topics.non_persistent_reader import refuse_reading
+
+            refuse_reading(str(name))
+        found: Any = broker.lookup(name, create=not read_only)
+        is_partitioned = hasattr(found, "partition_count")
+        try:
+            reader = (_reader_of_partitions if is_partitioned else _reader_of)(
+                broker, found, options, pool
+            )
+            break
+        except TopicGone:
+            pass  # it was found just before it went; look for it again
+        except errors.TopicNotFound:
+            if not (found.is_deleted if is_partitioned else found.is_gone):
+                raise  # else beside its owner, who has deleted it
+    if schema is not None:
+        try:
+            schema.register(read_only)
+        except BaseException:
+            attempt(reader.close_with_client)
+            raise
+    return reader
+
+
+def _reader_of(broker: Any, topic: Any, options: ReaderOptions, pool: WorkPool) -> Reader:
+    compacted = options.is_read_compacted
+    position = start_position(
+        topic, options.start_message_id, options.start_message_id_inclusive, compacted
+    )
+    cursor = topic.reader_cursor(options.schema, compacted, decryption_of(options))
+    core = cursor.attach(position, options.receiver_queue_size)
+    return Reader(core, cursor, topic.name, options, pool)
+
+
+def _reader_of_partitions(
+    broker: Any, topic: Any, options: ReaderOptions, pool: WorkPool
+) -> Reader:
+    from pulsarx.consuming.partitioned_reader import PartitionedReader
+
+    reader: PartitionedReader = PartitionedReader(topic.name, options, pool)
+    try:
+        reader.attach(getattr(broker, "runtime", None), topic)
+    except BaseException:
+        attempt(reader.close_with_client)
+        raise
+    return reader
+
+
+def make_table_view(broker: Broker, options: TableViewOptions, pool: WorkPool) -> TableView:
+    """The view that the options ask for, attached and not filled."""
+    from pulsarx.table_view import TableView
+
+    name = TopicName.of(options.topic)
+    schema = _schema_of(broker, options)
+    while True:
+        view: TableView = TableView(str(name), options, pool)
+        try:
+            view.attach(broker, name)
+            if schema is not None:
+                schema.register()
+            return view
+        except TopicGone:
+            attempt(view.close_with_client)  # it was found just before it went; look for it again
+        except BaseException:
+            attempt(view.close_with_client)
+            raise
+
+
+def _schema_of(
+    broker: Broker | ReadOnlyBroker, options: ReaderOptions | TableViewOptions
+) -> ConsumerSchema | None:
+    if options.schema_info is None:
+        return None
+    from pulsarx.consuming.consumer_schema import ConsumerSchema
+
+    return ConsumerSchema(broker, [options.topic], options.schema_info)
