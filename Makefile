@@ -8,8 +8,8 @@ SCENARIOS ?=
 ROWS ?=
 COMPARE_ARGS ?=
 
-.PHONY: help build quickstart spark-demo test test-quick test-long lint format sanitize \
-	bench bench-official bench-spark oracle compare wheel clean distclean
+.PHONY: help build quickstart spark-demo test test-quick test-long test-clients lint format sanitize \
+	bench bench-official bench-serve bench-spark oracle compare wheel clean distclean
 
 help:
 	@echo "make quickstart  replay 336,776 flights through a durable topic"
@@ -17,10 +17,12 @@ help:
 	@echo "make test        what must pass, in minutes; TESTS=tests/core or PYTEST_ARGS='-k ledger' for some"
 	@echo "make test-quick  most of it in less than two minutes, for daily work"
 	@echo "make test-long   campaigns of kills, crashes, threads and chance, for hours; goes on where it stopped"
+	@echo "make test-clients  the official Go client against pulsarx serve, where there is Go"
 	@echo "make lint        ruff, mypy, the tidy tests"
 	@echo "make format      what lint asks for and ruff can do itself"
 	@echo "make sanitize    tests of the compiled parts under address and undefined-behaviour sanitizers"
 	@echo "make bench       every claim about the speed of the library, as a table"
+	@echo "make bench-serve what pulsarx serve takes over TCP, minutes"
 	@echo "make bench-official  what a call costs beside the official client, minutes"
 	@echo "make bench-spark every claim about Spark, some minutes; each writes its part of benchmarks/RESULTS.md"
 	@echo "make oracle      the same programs on a real Apache Pulsar and on PulsarX, and what a call costs there;"
@@ -58,6 +60,10 @@ test-long:
 	@tools/bootstrap test
 	$(VENV_PYTHON) tests/long/long_run.py $(LONG_ARGS)
 
+test-clients:
+	@tools/bootstrap test
+	$(RUN_TESTS) -m long tests/server/test_go_client.py $(PYTEST_ARGS)
+
 lint:
 	@tools/bootstrap test lint
 	$(VENV_PYTHON) -m ruff check .
@@ -82,6 +88,10 @@ bench:
 bench-official:
 	@tools/bootstrap test bench
 	$(VENV_PYTHON) benchmarks/run.py --group official
+
+bench-serve:
+	@tools/bootstrap test bench
+	$(VENV_PYTHON) benchmarks/run.py --group serve
 
 bench-spark:
 	@tools/bootstrap spark bench

@@ -45,6 +45,7 @@ class Sizes:
     client_bytes: int = 40_000_000  # a turn, but no more than `messages`
     client_sends: int = 1_000
     client_rounds: int = 7
+    load_messages: int = 3_000_000  # in batches; a hundredth of them one by one
     spark_rounds: int = 5
     spark_warmups: int = 2
     spark_messages: int = 5_000_000
@@ -85,6 +86,7 @@ QUICK = Sizes(
     client_bytes=1_000_000,
     client_sends=20,
     client_rounds=1,
+    load_messages=100_000,
     spark_rounds=1,
     spark_warmups=0,
     spark_messages=96_000,

@@ -224,6 +224,23 @@ ROWS = (
               "`receive` + `data` + `acknowledge`, 10 KiB, durability `os`", 16),
     _official("official_receive_10240", "bench_official.py",
               "`receive` + `data` + `acknowledge`, 10 KiB, durability `sync`", 16),
+    # The official client on both sides of loopback, against a broker that does nothing. `send` is
+    # there for those who ask: it waits for every message, be it for a thread.
+    _at_least("serve_send_async", "bench_serve.py",
+              "the official client publishes 100 bytes in batches", "of the rate", 0.8,
+              needs="pulsar"),
+    _at_least("serve_receive", "bench_serve.py",
+              "it receives and acknowledges them", "of the rate", 0.8, needs="pulsar"),
+    _at_least("serve_send", "bench_serve.py",
+              "it publishes and waits for each", "of the rate", 0.8, promised=False,
+              needs="pulsar"),
+    _at_least("serve_load_1000", "bench_serve.py",
+              "100 bytes in batches of 1,000, in and out at the same time", "messages a second",
+              500_000),
+    _at_least("serve_load_100", "bench_serve.py", "the same in batches of 100",
+              "messages a second", 500_000, promised=False),
+    _at_least("serve_load_1", "bench_serve.py", "the same, one by one",
+              "messages a second", 10_000, promised=False),
     _official("real_pulsar_send_100", "bench_real_pulsar.py",
               "`send`, 100 bytes", 1, promised=False),
     _official("real_pulsar_send_1024", "bench_real_pulsar.py",
@@ -381,4 +398,9 @@ REAL_PULSAR = Group("real_pulsar", "Beside the official client on a real Pulsar"
     "The broker is Apache Pulsar standalone on the same machine, which does not flush its journal",
     "to the device; the folder has the default durability, `sync`, which flushes.",
 ))  # fmt: skip
-GROUPS = {group.name: group for group in (CORE, OFFICIAL, REAL_PULSAR, SPARK)}
+SERVE = Group("serve", "Served over TCP", "make bench-serve", ("bench_serve.py",), (
+    "Both ends on one machine, over loopback; the folder has durability `os`. A rate is that of",
+    "the same client on a broker that does nothing, measured in turns. The load is that of a",
+    "generator which repeats one batch, with 64 of them unconfirmed.",
+))  # fmt: skip
+GROUPS = {group.name: group for group in (CORE, OFFICIAL, REAL_PULSAR, SERVE, SPARK)}

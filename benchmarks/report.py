@@ -91,9 +91,9 @@ def _summed(group: Group, verdicts: dict[str, str]) -> str:
 
 HEADING = """# What was promised, and what was measured
 
-Written by `make bench`, `make bench-official`, `make oracle` and `make bench-spark`, each its part;
-do not edit. Each value is the median of pairs: floor and path measured in turns, so that noise
-slows both.
+Written by `make bench`, `make bench-official`, `make oracle`, `make bench-serve` and
+`make bench-spark`, each its part; do not edit. Each value is the median of pairs: floor and path
+measured in turns, so that noise slows both.
 """
 
 

@@ -1,14 +1,15 @@
 """`make bench` and its like: measure promises of reach.py, print each as met or missed.
 
-    python benchmarks/run.py [--group core|official|real_pulsar|spark] [--quick] [-k EXPRESSION]
-                             [--add] [--results FILE] [--messages COUNT] [--pulsar-url URL]
+    python benchmarks/run.py [--group core|official|real_pulsar|serve|spark] [--quick]
+                             [-k EXPRESSION] [--add] [--results FILE] [--messages COUNT]
+                             [--pulsar-url URL]
 
 Ends with 1 when a row has no figure, with 0 otherwise: a missed figure is a result, a missing one
 is not. When all rows are there, and the run was neither quick nor of another size, it writes the
 part of its group in RESULTS.md, and leaves the other part as it is.
 --group: core, the library alone; official, beside the official client; real_pulsar, the same on the
-Pulsar at --pulsar-url; or spark, which takes minutes, and is skipped with a word where there is no
-PySpark or no Java.
+Pulsar at --pulsar-url; serve, over TCP; or spark, which takes minutes, and is skipped with a word
+where there is no PySpark or no Java.
 --quick: small sizes and few rounds, to see that everything runs; no 10 GB.
 -k: only some benchmarks, as for pytest; the other rows are missing then.
 --add: write the rows that were measured into the part that RESULTS.md has, with their date.

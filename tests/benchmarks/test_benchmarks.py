@@ -45,7 +45,7 @@ def run_quick(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    "group", ["core", "official", pytest.param("spark", marks=pytest.mark.long)]
+    "group", ["core", "official", "serve", pytest.param("spark", marks=pytest.mark.long)]
 )
 def test_every_row_gets_a_figure(group: str) -> None:
     done = run_quick("--group", group)

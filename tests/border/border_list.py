@@ -93,9 +93,6 @@ LEFT_OUT: dict[str, list[str]] = {
     "the broker counts no messages in chunks that come over a connection": [
         "test_chunking__statistics_say_how_many_messages_in_chunks_come",
     ],
-    "consumer events are not supported yet over a connection": [
-        "test_listener__consumer_events_are_told_in_order[t]",
-    ],
     "the client is not told which messages of a batch were stored before, nor that any were": [
         "test_deduplication__of_a_batch_the_duplicates_are_told_to_their_callbacks",
         "test_deduplication__every_lower_id_is_a_duplicate_seen_or_not",

@@ -1,4 +1,4 @@
-"""What the tests of the server share: a folder that is served."""
+"""What the tests of the server share: a folder that is served, and a client of a session."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from peer import Peer, serving
 from served import Served
 
+import pulsarx
 from pulsarx.clock import ManualClock
 
 
@@ -27,3 +29,13 @@ def open_served() -> Iterator[Callable[..., Served]]:
 @pytest.fixture
 def served(open_served: Callable[..., Served]) -> Served:
     return open_served()
+
+
+@pytest.fixture
+def peer() -> Iterator[Peer]:
+    client = pulsarx.Client("memory:", durability="os")
+    made = Peer(serving(client))
+    made.connect()
+    yield made
+    made.server.close()
+    client.shutdown()

@@ -354,6 +354,12 @@ def requests() -> dict[str, dict[str, Any]]:
         "GET_SCHEMA": topic,
         "GET_OR_CREATE_SCHEMA": {**topic, "schema": schema},
         "GET_TOPICS_OF_NAMESPACE": {"namespace": "public/default", "request_id": 1, "mode": 0},
+        "WATCH_TOPIC_LIST": {
+            "namespace": "public/default",
+            "request_id": 1,
+            "watcher_id": 1,
+            "topics_pattern": ".*",
+        },
     }
 
 
@@ -404,6 +410,19 @@ def test_who_may_not_any_more_is_closed_and_does_not_come_again(
     assert bob.hear()[0] == "CLOSE_CONSUMER"
     bob.say("SUBSCRIBE", topic="t", subscription="s", type=1, consumer_id=0, request_id=6)
     assert isinstance(error_of(bob.hear()[1]["error"], ""), errors.AuthorizationError)
+
+
+def test_who_may_not_look_any_more_hears_of_no_more_topics(guarded: Served) -> None:
+    bob = connected(guarded, token("bob"))
+    ids = {"namespace": "public/default", "request_id": 1, "watcher_id": 1}
+    bob.say("WATCH_TOPIC_LIST", topics_pattern=".*", **ids)
+    assert bob.hear()[0] == "WATCH_TOPIC_LIST_SUCCESS"
+    guarded.client.admin.topics.create_non_partitioned_topic("first")
+    assert bob.hear()[0] == "WATCH_TOPIC_UPDATE"
+    guarded.client.admin.namespaces.revoke_permissions_on_namespace("public/default", "bob")
+    guarded.client.admin.topics.create_non_partitioned_topic("second")
+    bob.say("PING")
+    assert bob.hear()[0] == "PONG"
 
 
 def test_who_may_again_comes_again(guarded: Served, enter: Callable[..., Any]) -> None:

@@ -551,19 +551,47 @@ def test_a_terminated_topic_takes_no_more(served: Served, client: Any) -> None:
         client.create_producer("t")
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("persistent://no/such/t", "TopicNotFound"),
-        ("non-persistent://public/default/t", "NotAllowedError"),
-    ],
-)
-def test_what_is_refused_for_good_is_refused_at_once(client: Any, name: str, kind: str) -> None:
+@pytest.mark.parametrize("name", ["persistent://no/such/t", "non-persistent://no/such/t"])
+def test_what_is_refused_for_good_is_refused_at_once(client: Any, name: str) -> None:
     """Codes that clients try again and again would end in a Timeout, after 30 seconds."""
-    with pytest.raises(getattr(pulsar, kind)):
+    with pytest.raises(pulsar.TopicNotFound):
         client.create_producer(name)
-    with pytest.raises(getattr(pulsar, kind)):
+    with pytest.raises(pulsar.TopicNotFound):
         subscribed(client, name)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("partitions", [0, 2])
+def test_a_non_persistent_topic_goes_to_who_is_there(
+    served: Served, client: Any, kind: str, partitions: int
+) -> None:
+    topic = "non-persistent://public/default/t"
+    if partitions:
+        served.client.admin.topics.create_partitioned_topic(topic, partitions)
+    producer = client.create_producer(topic, batching_enabled=True)
+    consumer = subscribed(client, topic, consumer_type=getattr(pulsar.ConsumerType, kind))
+    came: list[bytes] = []
+    for number in range(PATIENCE_MS // 50):  # its permits may come a moment later than it does
+        producer.send(b"%d" % number)
+        with contextlib.suppress(pulsar.Timeout):
+            message = consumer.receive(50)
+            consumer.acknowledge(message)
+            came.append(message.data())
+        if len(came) >= 3:
+            break
+    assert len(came) >= 3 and came == sorted(came, key=int)
+
+
+def test_a_reader_of_a_non_persistent_topic_gets_what_comes(client: Any) -> None:
+    topic = "non-persistent://public/default/t"
+    reader = client.create_reader(topic, pulsar.MessageId.earliest)
+    producer = client.create_producer(topic)
+    for _ in range(PATIENCE_MS // 50):
+        producer.send(b"a")
+        with contextlib.suppress(pulsar.Timeout):
+            assert reader.read_next(50).data() == b"a"
+            return
+    raise AssertionError("nothing came")
 
 
 def test_a_refused_message_does_not_go_round_for_ever(open_served: Open) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from peer import Peer, batch, entry, names, serving
 
 import pulsarx
 from pulsarx import errors
@@ -29,8 +29,6 @@ from pulsarx.schema import (
     StringSchema,
 )
 from pulsarx.server import session as session_module
-from pulsarx.server.server import Server
-from pulsarx.testing import inspect
 from pulsarx.testing.faults import fault_plan
 from pulsarx.topic_name import TopicName
 from pulsarx.wire.commands import (
@@ -43,95 +41,10 @@ from pulsarx.wire.commands import (
     KEY_SHARED,
     SHARED,
 )
-from pulsarx.wire.frames import FrameReader, frame_encode
+from pulsarx.wire.frames import frame_encode
 from pulsarx.wire.protobuf import WireError
 from pulsarx.wire.schemas import schema_of, schema_values
 from pulsarx.wire.server_errors import code_of
-
-Told = tuple[str, dict[str, Any], bytes]
-
-
-class Peer:
-    """A client that speaks in commands, and keeps what it is told."""
-
-    def __init__(self, server: Server, **options: Any) -> None:
-        self.server = server
-        self._reader = FrameReader(5 << 20)
-        self.told: list[Told] = []
-        self.woken = threading.Event()
-        self.session = self.server.open_session(self._hear, self.woken.set, **options)
-
-    def another(self) -> Peer:
-        """One more, on a connection of its own."""
-        made = Peer(self.server)
-        made.connect()
-        return made
-
-    @contextmanager
-    def holding_callbacks(self) -> Iterator[None]:
-        """Keep the thread busy in which receipts are flushed and told; they come at the end."""
-        free = threading.Event()
-        self.server.completions.jobs.post(lambda: free.wait(20))
-        try:
-            yield
-        finally:
-            free.set()
-            self.server.completions.wait()  # for what flushes
-            self.server.completions.wait()  # for what that confirmed
-
-    def _hear(self, data: bytes) -> None:
-        self.told += self._reader.feed(data)
-
-    def say(self, name: str, entry: bytes | None = None, **values: Any) -> list[Told]:
-        """Send one command; what the broker said up to then, and because of it."""
-        self.session.received(frame_encode(name, values, entry))
-        self.server.completions.wait()
-        self.session.deliver()
-        found, self.told = self.told, []
-        return found
-
-    def connect(self) -> None:
-        self.say("CONNECT", client_version="test", protocol_version=20)
-
-    def produce(self, *entries: bytes) -> list[Told]:
-        self.say("PRODUCER", topic="t", producer_id=0, request_id=0)
-        return [told for entry in entries for told in self.send(entry)]
-
-    def send(self, entry: bytes, sequence_id: int = 1) -> list[Told]:
-        return self.say("SEND", entry, producer_id=0, sequence_id=sequence_id)
-
-    def subscribe(self, **values: Any) -> list[Told]:
-        values.setdefault("type", SHARED)
-        values.setdefault("topic", "t")
-        given = {"subscription": "s", "consumer_id": 0, "request_id": 1}
-        return self.say("SUBSCRIBE", initial_position=EARLIEST, **given, **values)
-
-
-def serving(client: pulsarx.Client) -> Server:
-    return Server(inspect(client).broker)
-
-
-@pytest.fixture
-def peer() -> Iterator[Peer]:
-    client = pulsarx.Client("memory:", durability="os")
-    made = Peer(serving(client))
-    made.connect()
-    yield made
-    made.server.close()
-    client.shutdown()
-
-
-def entry(payload: bytes, sequence_id: int = 1) -> bytes:
-    return encode_entry(payload, producer_name="p", sequence_id=sequence_id, publish_time_ms=1000)
-
-
-def batch(*payloads: bytes) -> bytes:
-    found = [(each, {}) for each in payloads]
-    return encode_batch(found, producer_name="p", publish_time_ms=1000)
-
-
-def names(told: list[Told]) -> list[str]:
-    return [each[0] for each in told]
 
 
 def test_the_first_command_is_connect() -> None:
@@ -549,11 +462,6 @@ def test_a_cumulative_acknowledgement_on_a_shared_subscription_is_not_allowed(pe
     assert (told[0], told[1]["error"]) == ("ACK_RESPONSE", 22)
 
 
-def test_topics_are_not_watched(peer: Peer) -> None:
-    (told,) = peer.say("WATCH_TOPIC_LIST", request_id=4)
-    assert (told[0], told[1]["error"]) == ("ERROR", 22)
-
-
 def test_a_producer_that_comes_again_takes_the_place_of_the_one_before(peer: Peer) -> None:
     """A connection that was cut may be missed by the broker later than its client is back."""
     (told,) = peer.say("PRODUCER", topic="t", producer_id=0, request_id=0, user_provided_name=False)
@@ -842,16 +750,6 @@ def test_a_consumer_that_reads_any_schema_does_not_keep_another_from_bringing_on
     assert name == ("SUCCESS" if is_any else "ERROR")
     if not is_any:
         assert told["error"] == INCOMPATIBLE
-
-
-def test_non_persistent_topics_are_refused_and_not_made(peer: Peer) -> None:
-    topic = "non-persistent://public/default/t"
-    producer = peer.say("PRODUCER", topic=topic, producer_id=0, request_id=0)
-    consumer = peer.subscribe(topic=topic)
-    asked = peer.say("PARTITIONED_METADATA", topic=topic, request_id=2, auto_creation_enabled=True)
-    for told in (producer, consumer, asked):
-        assert "not served to connections" in told[0][1]["message"]
-    assert peer.server.broker.volatile == {}
 
 
 # Policies ---------------------------------------------------------------------------------------

@@ -77,6 +77,9 @@ class PatternFollower:
             )  # fmt: skip
             self._broker.runtime.clock.call_after(self._period_ms, partial(self._try_again, name))
 
+    def grown(self, name: TopicName) -> None:
+        """The consumer of the topic attaches to its new partitions itself."""
+
     def deleted(self, name: TopicName) -> None:
         """Let go of a topic that was deleted. One that has its name by now is attached, as one that
         was created."""

@@ -56,7 +56,7 @@ _ANSWERS = frozenset(
     }
 )
 _OF_PRODUCERS = frozenset({"SEND_RECEIPT", "SEND_ERROR", "CLOSE_PRODUCER"})
-_OF_CONSUMERS = frozenset({"MESSAGE", "CLOSE_CONSUMER", "LINK"})
+_OF_CONSUMERS = frozenset({"MESSAGE", "CLOSE_CONSUMER", "ACTIVE_CONSUMER_CHANGE", "LINK"})
 
 
 class Answer:

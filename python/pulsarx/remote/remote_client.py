@@ -172,7 +172,6 @@ def _refuse_what_is_missing(options: ConsumerOptions) -> None:
         "retry letters": options.retry_enable,
         "dead letters": options.dead_letter_policy is not None,
         "unacked_messages_timeout_ms": bool(options.unacked_messages_timeout_ms),
-        "consumer_event_listener": options.consumer_event_listener is not None,
         "interceptors": options.interceptors is not None,
         "encryption": _decrypts(options),
         # The broker puts messages together that are in chunks, and the protocol has no word for it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections import deque
 from functools import partial
 
 from pulsarx import errors
@@ -69,10 +70,24 @@ class RemoteConsumer(RemoteReceiver, Consumer):
         self._nacked: dict[int, dict[MessageId, None]] = {}  # due time: what is due then
         self._due_ms: dict[MessageId, int] = {}
         self._timers: dict[int, Timer] = {}
+        self._activity: deque[bool] = deque()  # what the listener of events is still to be told
+        self._is_active: bool | None = None
         self._prepare(options, name, pool)
 
     def topic(self) -> str:
         return str(self._topic_name)
+
+    def _activity_changed(self, is_active: bool) -> None:
+        # A consumer that subscribed again after a seek is told what it knows.
+        if self._options.consumer_event_listener is not None and is_active != self._is_active:
+            self._is_active = is_active
+            self._activity.append(is_active)
+            self._begin_work().due()
+
+    def _step(self) -> bool:
+        while self._activity:
+            self._tell(self._activity.popleft(), self._topic_name.partition_index)
+        return super()._step()
 
     # Acknowledging --------------------------------------------------------------------------------
 

@@ -142,10 +142,15 @@ class RemoteReceiver:
                     self._attach_again()
                 self._changed.notify_all()
             self._notify()
+        elif name == "ACTIVE_CONSUMER_CHANGE":
+            self._activity_changed(values["is_active"])
         elif values["consumer_epoch"] < self._epoch:
             self._pass_over(values, entry)  # it comes again
         else:
             self._arrived(values, entry)
+
+    def _activity_changed(self, is_active: bool) -> None:
+        """It is the active consumer of a Failover subscription, or is not."""
 
     def _arrived(self, values: dict[str, Any], entry: bytes) -> None:
         place, ack_set = values["message_id"], values["ack_set"] or None

@@ -18,7 +18,6 @@ from pulsarx.access.access import Access
 from pulsarx.access.identity import Identity
 from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.broker.subscriptions.subscribe_request import ReceiverSettings, SubscribeRequest
-from pulsarx.broker.topics.partitioned_topic import PartitionedTopic, partition_count_of
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.topics.waiting_producer import WaitingProducer
 from pulsarx.closing import attempt
@@ -35,14 +34,17 @@ from pulsarx.server.guest_consumer import (
     record_acknowledgement,
 )
 from pulsarx.server.guest_watch import GuestWatch
+from pulsarx.server.schema_answers import SchemaAnswers, declared_schema
 from pulsarx.server.session_consumer import SessionConsumer, position_of
 from pulsarx.server.session_producer import SessionProducer
+from pulsarx.server.topic_answers import TopicAnswers, no_transactions
+from pulsarx.server.topic_list_watch import TopicListWatches
 from pulsarx.topic_name import TopicName, check_is_for_users, check_subscription_name
 from pulsarx.wire import commands
 from pulsarx.wire.frames import FrameReader, frame_encode, frame_size_max
 from pulsarx.wire.message_ids import id_data
 from pulsarx.wire.protobuf import WireError
-from pulsarx.wire.schemas import schema_of, schema_values
+from pulsarx.wire.schemas import schema_of
 from pulsarx.wire.server_errors import CHECKSUM, NOT_ALLOWED, code_of, message_of
 
 TYPE_CHECKING = False
@@ -51,17 +53,18 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from typing import Any, NoReturn, Protocol
 
+    from pulsarx._pycore.dispatch.entry_sink import EntrySink
     from pulsarx._pycore.publish.completion_queue import CompletionQueue
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.faces import SubscriptionHost
     from pulsarx.broker.ledgers.ledger_list import Position
     from pulsarx.broker.subscriptions.subscription import Subscription
+    from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.broker.topics.topic import Topic
     from pulsarx.options.consumer_policies import KeySharedPolicy
-    from pulsarx.schema.schema import SchemaInfo
 
     Values = dict[str, Any]
-    Waiting = tuple[Values, Topic, WaitingProducer, Callable[[str], SessionProducer]]
+    Waiting = tuple[Values, AnyTopic, WaitingProducer, Callable[[str], SessionProducer]]
 
     class SessionHost(Protocol):
         """The server of a session, as the session sees it."""
@@ -92,13 +95,10 @@ _TRANSACTIONS = {
     "END_TXN": "END_TXN_RESPONSE",
     "TC_CLIENT_CONNECT_REQUEST": "TC_CLIENT_CONNECT_RESPONSE",
 }
-_COORDINATORS = "persistent://pulsar/system/transaction_coordinator_assign"
 READS_ANY = AutoConsumeSchema()
-_DOMAINS = {
-    commands.PERSISTENT: "persistent",
-    commands.NON_PERSISTENT: "non-persistent",
-    commands.ALL: "any",
-}
+# Clients that do not know REACHED_END_OF_TOPIC: they connect anew, and would be told again.
+_WITHOUT_ENDS = ("Pulsar-CPP", "Pulsar-Go", "PulsarX")
+ACTIVITY_SINCE = 12  # version of the protocol that has ACTIVE_CONSUMER_CHANGE
 _TYPES = {
     commands.EXCLUSIVE: ConsumerType.Exclusive,
     commands.SHARED: ConsumerType.Shared,
@@ -157,9 +157,16 @@ class Session:
         self._lock = threading.Lock()  # of the consumers' dict, and what is in flight
         self._in_flight = 0  # bytes of entries that are not answered
         self._client_version = ""
+        self._protocol_version = 0
+        self._knows_ends = False  # it takes REACHED_END_OF_TOPIC
+        self._listens_late = False  # it knows a consumer from its first FLOW on
         self.is_connected = False
         self.is_open = True
         self.is_lost = False  # its connection has ended, and close is called soon
+        broker, tell, refuse, require = self._broker, self._tell, self._refuse, self._require
+        topics = TopicAnswers(broker, tell, refuse, require, self._service_urls)
+        schemas = SchemaAnswers(broker, tell, require)
+        self._topic_lists = TopicListWatches(broker, tell, refuse, require, wake)
         self._handlers: dict[str, Callable[[Values], None]] = {
             "PRODUCER": self._producer,
             "CLOSE_PRODUCER": self._close_producer,
@@ -171,18 +178,18 @@ class Session:
             "GET_LAST_MESSAGE_ID": self._get_last_message_id,
             "UNSUBSCRIBE": self._unsubscribe,
             "CLOSE_CONSUMER": self._close_consumer,
-            "LOOKUP": self._lookup,
-            "PARTITIONED_METADATA": self._partitioned_metadata,
-            "GET_TOPICS_OF_NAMESPACE": self._get_topics_of_namespace,
+            "LOOKUP": topics.lookup,
+            "PARTITIONED_METADATA": topics.partitioned_metadata,
+            "GET_TOPICS_OF_NAMESPACE": topics.topics_of_namespace,
+            "WATCH_TOPIC_LIST": self._topic_lists.begin,
+            "WATCH_TOPIC_LIST_CLOSE": self._topic_lists.end,
             "CONSUMER_STATS": self._consumer_stats,
-            "GET_SCHEMA": self._get_schema,
-            "GET_OR_CREATE_SCHEMA": self._get_or_create_schema,
+            "GET_SCHEMA": schemas.get,
+            "GET_OR_CREATE_SCHEMA": schemas.get_or_create,
             "VERB": self._verb,
             "AUTH_RESPONSE": self._auth_response,
             "PING": self._ping,
             "PONG": self._pong,
-            "WATCH_TOPIC_LIST": self._refuse_watching,
-            "WATCH_TOPIC_LIST_CLOSE": self._refuse_watching,
         }
         self._arrivals = self._broker.runtime.arrivals
         if is_guest:
@@ -272,13 +279,22 @@ class Session:
                 self._write(watch.news())
                 if watch.is_over:
                     self._watches.pop(number).close()
+        self._topic_lists.deliver(self._has_room)
         for consumer_id, consumer in self._each_consumer():
             if consumer.to_close or not consumer.is_open:
                 self._close_there(consumer_id, consumer)
-            elif consumer.is_due:
+                continue
+            was_due = consumer.is_due
+            if was_due:
                 self._deliver_to(consumer_id, consumer)
-            if isinstance(consumer, GuestConsumer) and (receipt := consumer.receipt()):
-                self._write(receipt)
+            if isinstance(consumer, GuestConsumer):
+                if receipt := consumer.receipt():
+                    self._write(receipt)
+                continue
+            for is_active in consumer.activations(self._listens_late):
+                self._tell("ACTIVE_CONSUMER_CHANGE", consumer_id=consumer_id, is_active=is_active)
+            if was_due and self._knows_ends and consumer.has_just_ended():
+                self._tell("REACHED_END_OF_TOPIC", consumer_id=consumer_id)
 
     def _deliver_to(self, consumer_id: int, consumer: SessionConsumer | GuestConsumer) -> None:
         try:
@@ -350,13 +366,19 @@ class Session:
     def _welcome(self, values: Values) -> None:
         self.is_connected = True
         self._client_version = values["client_version"]
+        self._knows_ends = not self._client_version.startswith(_WITHOUT_ENDS)
+        self._listens_late = self._client_version.startswith("Pulsar-Go")
+        self._protocol_version = values["protocol_version"]
         self._reader.frame_size_max = frame_size_max(self._message_size_max)
         self._tell(
             "CONNECTED",
             server_version=SERVER_VERSION,
             protocol_version=min(max(values["protocol_version"], 0), commands.PROTOCOL_VERSION),
             max_message_size=self._message_size_max,
-            feature_flags={"supports_partitions_without_auto_creation": True},
+            feature_flags={
+                "supports_topic_watchers": True,
+                "supports_partitions_without_auto_creation": True,
+            },
         )
 
     # Who the client is, and what it may do --------------------------------------------------------
@@ -441,6 +463,7 @@ class Session:
             )
             if isinstance(error, errors.AuthorizationError):
                 self._close_there(consumer_id, consumer)
+        self._topic_lists.close_forbidden()
 
     def _ping(self, _: Values) -> None:
         # Before the answer, so that it says: nothing else is there now.
@@ -491,6 +514,7 @@ class Session:
         leaving: list[Callable[[], object]] = [
             partial(topic.producers.withdraw, place) for _, topic, place, _make in waiting
         ]
+        leaving.append(self._topic_lists.close)
         leaving += [each.close for each in producers]
         leaving += [each.close for each in watches]
         leaving += [each.leave for each in consumers]
@@ -506,67 +530,15 @@ class Session:
 
     # Topics ---------------------------------------------------------------------------------------
 
-    def _topic(self, name: str, create: bool = True) -> Topic:
-        return self._broker.topic(_served(name), create=create).require_kept("serve")
+    def _service_urls(self) -> tuple[str | None, str | None]:
+        return self._service_url, self.service_url_tls
 
-    def _lookup(self, values: Values) -> None:
-        answer: Values = {"response": commands.CONNECT_HERE, "authoritative": True}
-        try:
-            if values["listener"]:
-                # Pulsar's words, which its clients look for.
-                raise errors.ServiceUnitNotReady(
-                    f"the broker do not have {values['listener']} listener"
-                )
-            if self._service_url is None and self.service_url_tls is None:
-                raise errors.OperationNotSupported("this connection has no address to tell")
-            self._require(Access.require_lookup, str(_served(values["topic"])))
-            answer["service_url"] = self._service_url
-            answer["service_url_tls"] = self.service_url_tls
-        except Exception as error:
-            answer = {"response": commands.LOOKUP_FAILED}
-            answer |= {"error": code_of(error), "message": message_of(error)}
-        self._tell("LOOKUP_RESPONSE", request_id=values["request_id"], **answer)
+    def _topic(self, name: str, create: bool = True) -> AnyTopic:
+        return self._broker.topic(TopicName.of(name), create=create)
 
-    def _get_topics_of_namespace(self, values: Values) -> None:
-        from pulsarx.broker.verbs.topics import get_list
-
-        try:
-            self._require(Access.require_in_namespace, values["namespace"])
-            found = get_list(self._broker, values["namespace"], False, _DOMAINS[values["mode"]])
-        except KeyError:
-            error = errors.OperationNotSupported(f"topics of mode {values['mode']}")
-            self._refuse(values, error)
-        except errors.TopicNotFound:  # as Pulsar: a namespace that is not there has no topics
-            self._tell("GET_TOPICS_OF_NAMESPACE_RESPONSE", request_id=values["request_id"])
-        except Exception as error:
-            self._refuse(values, error)
-        else:
-            self._tell(
-                "GET_TOPICS_OF_NAMESPACE_RESPONSE", request_id=values["request_id"], topics=found
-            )
-
-    def _partitioned_metadata(self, values: Values) -> None:
-        request_id = values["request_id"]
-        try:
-            if values["topic"].startswith(_COORDINATORS):
-                raise _no_transactions()
-            name = _served(values["topic"])
-            self._require(Access.require_lookup, str(name))
-            state = self._broker.catalogue.state
-            count = partition_count_of(state, name)
-            if str(name) not in state.topics:
-                if not values["auto_creation_enabled"]:
-                    raise errors.TopicNotFound(str(name))
-                found = self._broker.lookup(name)
-                count = found.partition_count if isinstance(found, PartitionedTopic) else 0
-        except Exception as error:
-            failure: Values = {"response": 1, "error": code_of(error), "message": message_of(error)}
-            self._tell("PARTITIONED_METADATA_RESPONSE", request_id=request_id, **failure)
-        else:
-            # Clients in C++ take an answer without a response for a failure.
-            self._tell(
-                "PARTITIONED_METADATA_RESPONSE", request_id=request_id, partitions=count, response=0
-            )
+    def _kept_topic(self, name: str) -> Topic:
+        """Of a guest, which reads the ledgers itself."""
+        return self._topic(name, create=False).require_kept("use from another process")
 
     def _verb(self, values: Values) -> None:
         import json
@@ -591,7 +563,7 @@ class Session:
         self._tell("VERB_RESPONSE", request_id=request_id, **answer)
 
     def _refuse_transaction(self, name: str, values: Values) -> None:
-        error = _no_transactions()
+        error = no_transactions()
         ids = {key: values.get(key) for key in ("least", "most") if values.get(key) is not None}
         self._tell(
             _TRANSACTIONS[name],
@@ -600,45 +572,6 @@ class Session:
             message=message_of(error),
             **ids,
         )
-
-    def _refuse_watching(self, values: Values) -> None:
-        self._refuse(values, errors.OperationNotSupported("watching the topics of a namespace"))
-
-    # Schemas ------------------------------------------------------------------------------------
-
-    def _get_schema(self, values: Values) -> None:
-        request_id, version = values["request_id"], values["schema_version"]
-        try:
-            self._require(Access.require_lookup, values["topic"])
-            topic, schemas = values["topic"], self._broker.schemas
-            if version:
-                found = schemas.find(topic, int.from_bytes(version, "big"))
-            else:
-                found = next(iter(schemas.versions(topic)[-1:]), None)
-            if found is None:
-                raise errors.TopicNotFound(f"{topic} has no such schema")
-            answer: Values = {
-                "schema": schema_values(found),
-                "schema_version": version_bytes(found.version()),
-            }
-        except Exception as error:
-            answer = {"error": code_of(error), "message": message_of(error)}
-        self._tell("GET_SCHEMA_RESPONSE", request_id=request_id, **answer)
-
-    def _get_or_create_schema(self, values: Values) -> None:
-        try:
-            check_is_for_users(_served(values["topic"]))
-            self._require(Access.require_produce, values["topic"])
-            info = _declared(values)
-            check_producer(self._broker, values["topic"], info)
-            answer: Values = {"schema_version": b""}
-            if info is not None:
-                topic = self._topic(values["topic"])
-                version = self._broker.schemas.register_producer(topic.name, info)
-                answer = {"schema_version": version_bytes(version)}
-        except Exception as error:
-            answer = {"error": code_of(error), "message": message_of(error)}
-        self._tell("GET_OR_CREATE_SCHEMA_RESPONSE", request_id=values["request_id"], **answer)
 
     # Producers ------------------------------------------------------------------------------------
 
@@ -649,7 +582,7 @@ class Session:
             if failure is not None:
                 raise failure
             if values["transactional"]:
-                raise _no_transactions()
+                raise no_transactions()
             self._require(Access.require_produce, values["topic"])
             if values["initial_subscription"]:
                 self._require(Access.require_consume, values["topic"])
@@ -658,10 +591,11 @@ class Session:
             mode = values["access_mode"]
             if mode not in ProducerAccessMode.__members__.values():
                 raise errors.OperationNotSupported(f"access mode {mode} of a producer")
-            check_producer(self._broker, values["topic"], _declared(values))
+            check_producer(self._broker, values["topic"], declared_schema(values))
             topic = self._topic(values["topic"])
             topic.check_may_publish()
-            if values["initial_subscription"]:
+            # One of a topic that keeps nothing would have nothing, and go at once.
+            if values["initial_subscription"] and topic.keeps_messages:
                 name = check_subscription_name(values["initial_subscription"])
                 subscribe_initially(self._broker, topic.name, name)
 
@@ -700,7 +634,7 @@ class Session:
             raise errors.ProducerBusy(f"this connection has a producer {producer_id} already")
 
     def _add_producer(
-        self, topic: Topic, make: Callable[[str], SessionProducer], values: Values
+        self, topic: AnyTopic, make: Callable[[str], SessionProducer], values: Values
     ) -> SessionProducer | WaitingProducer:
         name, mode = values["producer_name"] or None, values["access_mode"]
 
@@ -720,8 +654,8 @@ class Session:
             attempt(old.close)
             return add()
 
-    def _has_come(self, values: Values, topic: Topic, made: SessionProducer) -> None:
-        info, version = _declared(values), None
+    def _has_come(self, values: Values, topic: AnyTopic, made: SessionProducer) -> None:
+        info, version = declared_schema(values), None
         if info is not None:
             try:
                 version = self._broker.schemas.register_producer(topic.name, info)
@@ -814,7 +748,7 @@ class Session:
 
         self._fly(producer, size)
         if values["transaction_most"] is not None:
-            self._server.completions.jobs.post(lambda: told(_no_transactions(), None))
+            self._server.completions.jobs.post(lambda: told(no_transactions(), None))
         else:
             producer.publish(entry, told)
 
@@ -876,7 +810,7 @@ class Session:
         check_is_for_users(TopicName.of(values["topic"]))
         info = schema_of(values["schema"])
         reads_any = info is not None and info.schema_type() == SchemaType.AUTO_CONSUME
-        declared = None if reads_any else _declared(values)
+        declared = None if reads_any else declared_schema(values)
         schema = ConsumerSchema(self._broker, [values["topic"]], declared)
         topic = self._topic(values["topic"], values["force_topic_creation"])
         kind = _TYPES.get(values["type"])
@@ -904,7 +838,14 @@ class Session:
             sink=ConnectionSink,
             read_compacted=values["read_compacted"],
         )
-        found = topic.subscribe(request, SessionConsumer)
+
+        def make(sink: EntrySink, subscription: Subscription) -> SessionConsumer:
+            made = SessionConsumer(sink, subscription, topic.keeps_messages)
+            if kind == ConsumerType.Failover and self._protocol_version >= ACTIVITY_SINCE:
+                made.follow_activity(sink)
+            return made
+
+        found = topic.subscribe(request, make)
         assert isinstance(found, SessionConsumer)
         try:
             schema.register()
@@ -915,8 +856,10 @@ class Session:
             raise
         return found
 
-    def _start_of(self, topic: Topic, values: Values) -> Callable[[], Position]:
+    def _start_of(self, topic: AnyTopic, values: Values) -> Callable[[], Position]:
         """Where a new subscription begins."""
+        if not topic.keeps_messages:
+            return lambda: (0, 0)
         compacted, start = values["read_compacted"], values["start_message_id"]
         ledger = CompactedView(topic.ledger) if compacted else topic.ledger
         if start is not None:
@@ -940,13 +883,14 @@ class Session:
         if isinstance(consumer, SessionConsumer) and consumer.is_open:
             # Shut by the broker meanwhile: the next deliver says so.
             attempt(lambda: consumer.flow(values["permits"]))
+            consumer.has_flowed = True
             consumer.due()
 
     def _acknowledge(self, values: Values) -> None:
         failure: Values = {}
         try:
             if values["transaction_most"] is not None:
-                raise _no_transactions()
+                raise no_transactions()
             consumer = self._consumer(values)
             places = values.get("places")
             if places is not None:
@@ -985,7 +929,10 @@ class Session:
                     return consumer.position_of(target)
                 return consumer.ledger.position_at_time(min(time_ms, (1 << 63) - 1))
 
-            self._server.seek(consumer.subscription, find)
+            if consumer.keeps_messages:
+                self._server.seek(consumer.subscription, find)
+            else:  # as Pulsar, which has nowhere to go; its client has thrown its queue away
+                consumer.to_close = True
             self.deliver()  # the closing of its consumers goes before the answer
 
         self._answer(values, seek)
@@ -1101,7 +1048,7 @@ class Session:
         if not (arguments["goes_on"] or self._arrivals.is_over):
             self._arrivals.look()
             return {"is_early": True}  # first those that were there
-        topic = self._topic(arguments["topic"], create=False)
+        topic = self._kept_topic(arguments["topic"])
         try:
             consumer, made_subscription = attach_guest(topic, arguments)
         except TopicGone:
@@ -1132,14 +1079,14 @@ class Session:
 
     def _record_of_guest(self, arguments: Values) -> None:
         """Record what a consumer acknowledged that is not attached any more."""
-        topic = self._topic(arguments["topic"], create=False)
+        topic = self._kept_topic(arguments["topic"])
         subscription = topic.subscriptions.get(arguments["subscription"])
         if subscription is not None:
             for each in arguments["acknowledgements"]:
                 record_acknowledgement(subscription, *each)
 
     def _watch_for_guest(self, arguments: Values) -> None:
-        topic = self._topic(arguments["topic"], create=False)
+        topic = self._kept_topic(arguments["topic"])
         number = arguments["number"]
         self._watches[number] = GuestWatch(topic, number, self._wake)
         self._wake()
@@ -1154,7 +1101,7 @@ class Session:
         self._arrivals.has_arrived(arguments["pid"])
 
     def _take_back_guest(self, arguments: Values) -> None:
-        topic = self._topic(arguments["topic"], create=False)
+        topic = self._kept_topic(arguments["topic"])
         subscription = topic.subscriptions.get(arguments["subscription"])
         if subscription is not None:
             topic.take_back(subscription)
@@ -1181,34 +1128,7 @@ def _nothing() -> None:
     pass
 
 
-def _no_transactions() -> Exception:
-    return errors.OperationNotSupported("transactions are not supported")
-
-
 def _succeeds(values: Values, old: SessionProducer) -> bool:
     """Whether a producer of the same name is the same one, come again. A generated name is known to
     its producer alone."""
     return old.session.is_lost or (not values["user_provided_name"] and values["epoch"] > old.epoch)
-
-
-def _served(name: str) -> TopicName:
-    """OperationNotSupported: a topic of this kind is not served to connections."""
-    found = TopicName.of(name)
-    if not found.persistent:
-        raise errors.OperationNotSupported(
-            f"{found}: non-persistent topics are not served to connections yet"
-        )
-    return found
-
-
-def _declared(values: Values) -> SchemaInfo | None:
-    """The schema that a producer or consumer declares. IncompatibleSchema: it is malformed."""
-    from pulsarx.broker.schemas.compatibility import identity_of
-
-    info = schema_of(values["schema"])
-    if info is not None:
-        try:
-            identity_of(info)
-        except ValueError as error:
-            raise errors.IncompatibleSchema(str(error)) from error
-    return info

@@ -6,6 +6,7 @@ import threading
 
 from pulsarx import errors
 from pulsarx._pycore.consume.entry_consumer import EntryConsumer
+from pulsarx._pycore.dispatch.position_sink import SinkEvents
 from pulsarx.broker.subscriptions.backlog import mark_delete_position
 from pulsarx.message_id import MessageId
 from pulsarx.wire.commands import CUMULATIVE
@@ -28,12 +29,19 @@ _NO_ENTRY = -1  # what is before the first entry of a ledger
 class SessionConsumer(EntryConsumer):
     """One consumer of one topic. Calls of its session alone."""
 
-    def __init__(self, sink: EntrySink, subscription: Subscription) -> None:
+    def __init__(
+        self, sink: EntrySink, subscription: Subscription, keeps_messages: bool = True
+    ) -> None:
+        """keeps_messages: the topic does; else what is acknowledged or refused is gone anyway."""
         super().__init__(sink, subscription.host)
         self.consumer_name = sink.consumer_name
         self.partition = subscription.topic.ledger.partition
+        self.keeps_messages = keeps_messages
+        self._events: SinkEvents | None = None  # which of a Failover subscription is active
+        self._has_ended = False  # it was told that nothing more comes
         self.subscription = subscription
         self.is_due = True  # there may be something to send
+        self.has_flowed = False  # its client wants messages
         self.to_close = False  # the subscription was moved
         self._acknowledging = threading.Lock()  # so that nothing is acknowledged behind a move
         self._is_behind = False  # what it was sent is of before a move
@@ -47,6 +55,35 @@ class SessionConsumer(EntryConsumer):
         self.epoch = epoch
         self._wake = wake
         self.watch(self.due)
+        if self._events is not None:
+            self._events.wake = wake
+
+    def follow_activity(self, sink: EntrySink) -> None:
+        """Keep for `activations` when it becomes active or inactive, from the first on."""
+        self._events = SinkEvents()
+        sink.set_events(self._events, self.partition)
+
+    def activations(self, once_flowed: bool) -> Iterator[bool]:
+        """Whether it became active, each time since it was asked last. once_flowed: nothing before
+        its first FLOW."""
+        if self._events is None or (once_flowed and not self.has_flowed):
+            return
+        while (event := self._events.take()) is not None:
+            yield event[0]
+
+    def has_just_ended(self) -> bool:
+        """Whether its topic is terminated and it was sent all that there is for it; once."""
+        if self._has_ended or not self.subscription.topic.ledger.is_terminated or self.is_due:
+            return False
+        found = self.subscription.statistics()
+        mine = next(
+            (each for each in found["consumers"] if each["consumer_name"] == self.consumer_name),
+            None,
+        )
+        is_next = found.get("active_consumer_name") in (None, self.consumer_name)
+        wants_more = mine is not None and mine["available_permits"] > 0 and is_next
+        self._has_ended = found["msg_backlog"] == 0 or wants_more
+        return self._has_ended
 
     def due(self) -> None:
         """In any thread, and with mutexes held."""
@@ -109,6 +146,8 @@ class SessionConsumer(EntryConsumer):
 
     def acknowledge_entries(self, places: list[tuple[int, int]]) -> None:
         """Whole entries, by (ledger id, entry id). As acknowledge_all."""
+        if not self.keeps_messages:
+            return
         runs = []
         for place in places:
             found = self._places.pop(place, None)
@@ -123,7 +162,9 @@ class SessionConsumer(EntryConsumer):
 
     def acknowledge_all(self, kind: int, ids: list[dict[str, Any]]) -> None:
         """NotAllowedError: the topic never had such a message. AlreadyClosed: the subscription was
-        moved."""
+        moved. One that keeps no messages takes any."""
+        if not self.keeps_messages:
+            return
         runs: list[tuple[int, int, int]] = []
         if kind != CUMULATIVE:
             runs = [run for each in ids for run in self._acknowledged_runs(each)]
@@ -151,6 +192,8 @@ class SessionConsumer(EntryConsumer):
     def redeliver(self, ids: list[dict[str, Any]], epoch: int) -> None:
         """Have messages delivered again at once; no ids: all that the consumer was given."""
         self.epoch = max(self.epoch, epoch)
+        if not self.keeps_messages:
+            return
         if not ids:
             self.redeliver_unacknowledged()
         for each in ids:

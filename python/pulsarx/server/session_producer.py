@@ -6,7 +6,6 @@ from collections import deque
 
 from pulsarx import errors
 from pulsarx._pycore.publish.entry_intake import EntryIntake
-from pulsarx._pycore.publish.entry_publisher import LedgerPublisher
 from pulsarx.closing import attempt
 from pulsarx.compression import compress, decompress
 from pulsarx.wire.frames import entry_size_max
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.ground.rate_limit import PublishMeter, RateLimit
     from pulsarx._pycore.publish.completion_queue import CompletionQueue
     from pulsarx._pycore.publish.producer_sequences import ProducerSequences
-    from pulsarx.broker.topics.topic import Topic
+    from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.clock import Timer
 
     Told = Callable[[Any, Any], object]  # error or None, message id or None
@@ -33,7 +32,7 @@ class SessionProducer:
 
     def __init__(
         self,
-        topic: Topic,
+        topic: AnyTopic,
         name: str,
         completions: CompletionQueue,
         was_shut: Callable[[], object],
@@ -53,8 +52,9 @@ class SessionProducer:
         self._wake = wake
         self._late: deque[tuple[bytes, Told]] = deque()  # what waits for the publish rate
         self._timer: Timer | None = None
+        self.publisher = topic.publisher_for(completions)
         self._intake = EntryIntake(
-            LedgerPublisher(topic.name, topic.tail, completions, runtime.durability_code),
+            self.publisher,
             decompress,
             compress,
             entry_size_max(runtime.options.max_message_size),
@@ -120,7 +120,7 @@ class SessionProducer:
             self._was_shut()
 
     @property
-    def topic(self) -> Topic:
+    def topic(self) -> AnyTopic:
         return self._topic
 
     def close(self) -> None:

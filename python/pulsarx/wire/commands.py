@@ -67,6 +67,7 @@ SCHEMA = Schema(
 FEATURES = Schema(
     "FeatureFlags",
     supports_auth_refresh=_may(1, _BOOL, False),
+    supports_topic_watchers=_may(4, _BOOL, False),
     supports_partitions_without_auto_creation=_may(5, _BOOL, False),
 )
 AUTH_DATA = Schema("AuthData", method=_may(1, _TEXT), data=_may(2, _BYTES))
@@ -285,6 +286,7 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
                 "backlog": _may(15, _U64),
             },
         ),
+        "REACHED_END_OF_TOPIC": (27, {"consumer_id": _must(1, _U64)}),
         "SEEK": (
             28,
             {
@@ -303,12 +305,17 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
                 "mark_delete": _may(3, MESSAGE_ID),
             },
         ),
+        "ACTIVE_CONSUMER_CHANGE": (
+            31,
+            {"consumer_id": _must(1, _U64), "is_active": _may(2, _BOOL, False)},
+        ),
         "GET_TOPICS_OF_NAMESPACE": (
             32,
             {
                 "request_id": _REQUEST,
                 "namespace": _must(2, _TEXT),
                 "mode": _may(3, _I32, PERSISTENT),
+                "topics_pattern": _may(4, _TEXT),
                 "topics_hash": _may(5, _TEXT),
             },
         ),
@@ -318,6 +325,7 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
                 "request_id": _REQUEST,
                 "topics": _many(2, _TEXT),
                 "filtered": _may(3, _BOOL, False),
+                "topics_hash": _may(4, _TEXT),
                 "changed": _may(5, _BOOL, True),
             },
         ),
@@ -374,9 +382,35 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
             63,
             {"request_id": _REQUEST, "error": _may(2, _I32), "message": _may(3, _TEXT)},
         ),
-        # A broker that does not say that it watches topics is not asked to.
-        "WATCH_TOPIC_LIST": (64, {"request_id": _REQUEST}),
-        "WATCH_TOPIC_LIST_CLOSE": (67, {"request_id": _REQUEST}),
+        "WATCH_TOPIC_LIST": (
+            64,
+            {
+                "request_id": _REQUEST,
+                "watcher_id": _must(2, _U64),
+                "namespace": _must(3, _TEXT),
+                "topics_pattern": _must(4, _TEXT),
+                "topics_hash": _may(5, _TEXT),
+            },
+        ),
+        "WATCH_TOPIC_LIST_SUCCESS": (
+            65,
+            {
+                "request_id": _REQUEST,
+                "watcher_id": _must(2, _U64),
+                "topics": _many(3, _TEXT),
+                "topics_hash": _must(4, _TEXT),
+            },
+        ),
+        "WATCH_TOPIC_UPDATE": (
+            66,
+            {
+                "watcher_id": _must(1, _U64),
+                "new_topics": _many(2, _TEXT),
+                "deleted_topics": _many(3, _TEXT),
+                "topics_hash": _must(4, _TEXT),
+            },
+        ),
+        "WATCH_TOPIC_LIST_CLOSE": (67, {"request_id": _REQUEST, "watcher_id": _must(2, _U64)}),
         # Our own: a verb of broker.verbs.table; arguments and answer are JSON, as on the control
         # socket.
         "VERB": (

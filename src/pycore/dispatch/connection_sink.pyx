@@ -23,14 +23,16 @@ cdef class ConnectionSink(EntrySink):
     cdef list take_entry(self):
         cdef EntryView view
         cdef list claimed
-        while self.dispatcher.shares or self.permits > 0:
+        # What others push was counted then.
+        cdef bint is_pushed = self.dispatcher.shares or self.dispatcher.keeps_nothing
+        while is_pushed or self.permits > 0:
             if self.view is None or self.view_generation != self.dispatcher.generation:
                 if not self.fill():
                     return None
             view = self.view
             claimed = self.claim_slice(view)
             if claimed:
-                if not self.dispatcher.shares:    # the others counted when they pushed it
+                if not is_pushed:
                     self.permits -= <int64_t>len(claimed)
                 return deliveries(view, claimed)
         return None

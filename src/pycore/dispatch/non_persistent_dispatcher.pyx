@@ -366,8 +366,7 @@ cdef class NonPersistentDispatcher(Dispatcher):
         cdef EntryView view
         if receiver.slice_count == 0:
             receiver.drop_view()
-            if receiver.queue_size == 0 and receiver.index != PENDING_NOBODY:
-                receiver.permits = 1
+            ask_for_one(receiver)
             return False
         view = <EntryView>receiver.slices[receiver.slice_head].view
         try:
@@ -394,8 +393,8 @@ cdef class NonPersistentDispatcher(Dispatcher):
 
     cdef bint is_ready(self, EntrySink receiver) except -1:
         cdef uint32_t held = held_by(receiver)
-        if held == 0 and receiver.queue_size == 0 and receiver.index != PENDING_NOBODY:
-            receiver.permits = 1
+        if held == 0:
+            ask_for_one(receiver)
         return held != 0
 
     cdef int claim(self, EntrySink receiver, EntryView view, uint32_t index) except -2:
@@ -519,14 +518,21 @@ cdef inline uint32_t held_by(EntrySink receiver) noexcept:
         receiver.item_at if receiver.items != NULL else receiver.view_index)
 
 
+cdef inline void ask_for_one(EntrySink receiver) noexcept:
+    """Without a queue, a message may come while somebody waits for it."""
+    if receiver.queue_size == 0 and not receiver.by_flow and receiver.index != PENDING_NOBODY:
+        receiver.permits = 1
+
+
 cdef inline int64_t room_of(EntrySink receiver) noexcept:
-    """How many messages may be queued; with a queue of 0, one while somebody asks for it."""
-    if receiver.queue_size == 0:
+    """How many messages may be queued; with a queue of 0, one while somebody asks for it. Over a
+    connection, the permits of its client: what is sent lies in the client's queue."""
+    if receiver.queue_size == 0 or receiver.by_flow:
         return receiver.permits
     return <int64_t>receiver.queue_size - held_by(receiver)
 
 
 cdef inline void count_pushed(EntrySink receiver, uint32_t count) noexcept:
     receiver.queued += count
-    if receiver.queue_size == 0:
+    if receiver.queue_size == 0 or receiver.by_flow:
         receiver.permits -= count

@@ -14,6 +14,7 @@ from pulsarx._pycore.message.entry_view cimport EntryView
 
 cdef class SinkEvents(ConsumerEvents):
     """Keeps what the consumer is told until its connection asks."""
+    cdef public object wake              # has the connection ask soon; None: it asks anyway
 
 
 cdef class PositionSink(EntrySink):

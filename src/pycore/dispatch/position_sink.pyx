@@ -25,7 +25,9 @@ cdef class SinkEvents(ConsumerEvents):
         self.waiting = deque()
 
     cdef int tell(self, bint active, int partition) except -1:
-        self.waiting.append(active)
+        self.waiting.append((active, partition))
+        if self.wake is not None:
+            self.wake()
         return 0
 
 
@@ -63,7 +65,7 @@ cdef class PositionSink(EntrySink):
     cdef int put_state(self) except -1:
         cdef ConsumerEvents events = self.events
         while events is not None and events.waiting:
-            self.put(LINK_ACTIVE, 1 if events.waiting.popleft() else 0, 0, 0, 0)
+            self.put(LINK_ACTIVE, 1 if events.waiting.popleft()[0] else 0, 0, 0, 0)
         if self.told_generation != self.dispatcher.generation or (
                 self.told_rewinds != self.rewinds):
             self.put(LINK_RESET, self.flown, <uint64_t>self.permits, self.rewinds,

@@ -432,6 +432,9 @@ class First:
     def deleted(self, _: object) -> None:
         pass
 
+    def grown(self, _: object) -> None:
+        pass
+
 
 def test_a_new_topic_that_refuses_it_on_one_partition_is_tried_again_as_a_whole(
     clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock

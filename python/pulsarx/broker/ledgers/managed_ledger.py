@@ -225,6 +225,7 @@ class ManagedLedger(LedgerList):
                 self._commit([changes.terminate_topic(self.name)])
             finally:
                 self.end_attach()
+            self.tail.wake()  # for consumers that are told of it
 
     def cut(self) -> int:
         """Seal the open ledger now, so that the next message goes to a new one. The id of the last

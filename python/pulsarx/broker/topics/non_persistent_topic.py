@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.consume.consumer_core import ConsumerCore
     from pulsarx._pycore.ledger.ledger_tail import LedgerTail
+    from pulsarx._pycore.publish.completion_queue import CompletionQueue
     from pulsarx._pycore.publish.entry_publisher import EntryPublisher
     from pulsarx.broker.policies.message_policies import InactiveTopics
     from pulsarx.broker.runtime import BrokerRuntime
@@ -119,8 +120,12 @@ class NonPersistentTopic:
 
     def publisher(self, send_timeout_ms: int = 0, name: str = "") -> EntryPublisher:
         """What a producer publishes with. No send waits, so none times out."""
+        return self.publisher_for(self.runtime.completions)
+
+    def publisher_for(self, completions: CompletionQueue) -> EntryPublisher:
+        """See Topic."""
         return NonPersistentPublisher(
-            self._fan_out, self.runtime.completions, decompress, self.decompressed_size_max
+            self._fan_out, completions, decompress, self.decompressed_size_max
         )
 
     def producer_left(self, name: str, producer: Any) -> None:

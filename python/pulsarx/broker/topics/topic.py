@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.cursor.ack_tracker import AckTracker
     from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
     from pulsarx._pycore.ledger.ledger_tail import LedgerTail
+    from pulsarx._pycore.publish.completion_queue import CompletionQueue
     from pulsarx._pycore.publish.entry_publisher import EntryPublisher
     from pulsarx.broker.catalogue.catalogue import Catalogue
     from pulsarx.broker.catalogue.state import SubscriptionRecord, TopicRecord
@@ -226,6 +227,13 @@ class Topic:
             clock=runtime.clock,
             send_timeout_ms=send_timeout_ms,
         )
+
+    def publisher_for(self, completions: CompletionQueue) -> EntryPublisher:
+        """What a producer publishes with whose callbacks run there. No send times out."""
+        from pulsarx._pycore.publish.entry_publisher import LedgerPublisher
+
+        code = self.runtime.durability_code
+        return LedgerPublisher(self.name, self.ledger.tail, completions, code)
 
     @property
     def tail(self) -> LedgerTail:

@@ -57,7 +57,8 @@ class TopicDirectory:
     def watch(self, follower: Any) -> None:
         """Call follower.created(name) after each creation of a topic, with or without partitions,
         before its creator goes on and without a lock; and follower.deleted(name) after each
-        deletion. It is held weakly: it may simply go."""
+        deletion; and follower.grown(name) after a partitioned one was given more partitions. It is
+        held weakly: it may simply go."""
         with self._lock:
             self._followers.add(follower)
 
@@ -431,6 +432,8 @@ class TopicDirectory:
                     topic.partition(each).producers.reserve(topic.holder_name, holder)
         self._inactivity.note(topic.name)
         topic.has_grown(partition_count)
+        for follower in self._followers.members():
+            follower.grown(name)
 
     def policy_was_set(self) -> None:
         """Of those that are asked for when they matter."""

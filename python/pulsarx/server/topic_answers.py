@@ -1,0 +1,120 @@
+"""What a client asks about topics before it uses them: where they are, their partitions, which a
+namespace has."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx.access.access import Access
+from pulsarx.broker.topics.partitioned_topic import PartitionedTopic, partition_count_of
+from pulsarx.server.topics_hash import topics_hash
+from pulsarx.topic_name import TopicName
+from pulsarx.wire import commands
+from pulsarx.wire.server_errors import code_of, message_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pulsarx.broker.broker import Broker
+
+    Values = dict[str, Any]
+    Require = Callable[[Callable[[Access, str, str], None], str], None]
+
+_COORDINATORS = "persistent://pulsar/system/transaction_coordinator_assign"
+_DOMAINS = {
+    commands.PERSISTENT: "persistent",
+    commands.NON_PERSISTENT: "non-persistent",
+    commands.ALL: "any",
+}
+
+
+class TopicAnswers:
+    """Calls of one session alone."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        tell: Callable[..., None],
+        refuse: Callable[[Values, Exception], None],
+        require: Require,
+        service_urls: Callable[[], tuple[str | None, str | None]],
+    ) -> None:
+        """tell, refuse, require: as Session has them. service_urls: under which the client reaches
+        the broker, without TLS and with it."""
+        self._broker = broker
+        self._tell = tell
+        self._refuse = refuse
+        self._require = require
+        self._service_urls = service_urls
+
+    def lookup(self, values: Values) -> None:
+        answer: Values = {"response": commands.CONNECT_HERE, "authoritative": True}
+        try:
+            if values["listener"]:
+                # Pulsar's words, which its clients look for.
+                raise errors.ServiceUnitNotReady(
+                    f"the broker do not have {values['listener']} listener"
+                )
+            service_url, service_url_tls = self._service_urls()
+            if service_url is None and service_url_tls is None:
+                raise errors.OperationNotSupported("this connection has no address to tell")
+            self._require(Access.require_lookup, str(TopicName.of(values["topic"])))
+            answer |= {"service_url": service_url, "service_url_tls": service_url_tls}
+        except Exception as error:
+            answer = {"response": commands.LOOKUP_FAILED}
+            answer |= {"error": code_of(error), "message": message_of(error)}
+        self._tell("LOOKUP_RESPONSE", request_id=values["request_id"], **answer)
+
+    def partitioned_metadata(self, values: Values) -> None:
+        request_id = values["request_id"]
+        try:
+            if values["topic"].startswith(_COORDINATORS):
+                raise no_transactions()
+            name = TopicName.of(values["topic"])
+            self._require(Access.require_lookup, str(name))
+            count = partition_count_of(self._broker.catalogue.state, name)
+            if not self._broker.topics.is_there(str(name)):
+                if not values["auto_creation_enabled"]:
+                    raise errors.TopicNotFound(str(name))
+                found = self._broker.lookup(name)
+                count = found.partition_count if isinstance(found, PartitionedTopic) else 0
+        except Exception as error:
+            failure: Values = {"response": 1, "error": code_of(error), "message": message_of(error)}
+            self._tell("PARTITIONED_METADATA_RESPONSE", request_id=request_id, **failure)
+        else:
+            # Clients in C++ take an answer without a response for a failure.
+            self._tell(
+                "PARTITIONED_METADATA_RESPONSE", request_id=request_id, partitions=count, response=0
+            )
+
+    def topics_of_namespace(self, values: Values) -> None:
+        """All of them, whatever pattern is asked for: the client applies its own."""
+        from pulsarx.broker.verbs.topics import get_list
+
+        request_id = values["request_id"]
+        try:
+            self._require(Access.require_in_namespace, values["namespace"])
+            found = get_list(self._broker, values["namespace"], False, _DOMAINS[values["mode"]])
+        except KeyError:
+            error = errors.OperationNotSupported(f"topics of mode {values['mode']}")
+            self._refuse(values, error)
+            return
+        except errors.TopicNotFound:  # as Pulsar: a namespace that is not there has no topics
+            found = []
+        except Exception as error:
+            self._refuse(values, error)
+            return
+        known = topics_hash(found)
+        changed = values["topics_hash"] != known
+        self._tell(
+            "GET_TOPICS_OF_NAMESPACE_RESPONSE",
+            request_id=request_id,
+            topics=found if changed else [],
+            topics_hash=known,
+            changed=changed,
+        )
+
+
+def no_transactions() -> Exception:
+    return errors.OperationNotSupported("transactions are not supported")
