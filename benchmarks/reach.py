@@ -138,6 +138,9 @@ ROWS = (
               "times the rate", 2.5),
     _at_most("latency", "bench_latency.py",
              "send to receive to acknowledge, one thread, batching off, median", "µs", 2),
+    _at_most("between_processes", "bench_processes.py",
+             "send in a process to receive in another, the slower way of the two, median, against "
+             "a byte to the other process and back over a Unix socket", "of the time", 3),
     _at_most("asyncio_send", "bench_asyncio.py",
              "asyncio `send` of 100 bytes, 1000 in flight, above a task that awaits a future, CPU",
              "µs", 2),
@@ -327,6 +330,7 @@ CORE_FILES = (
     "bench_chunks.py",
     "bench_durable.py",
     "bench_latency.py",
+    "bench_processes.py",
     "bench_memory.py",
     "bench_timers.py",
     "bench_idle.py",

@@ -17,7 +17,7 @@ import multiprocessing, os, signal, sys, threading
 import pulsarx
 from pulsarx import MessageId, errors
 client = pulsarx.Client(sys.argv[1])
-signal.alarm(50)
+signal.alarm(170)
 """
 
 
@@ -154,7 +154,7 @@ PRE_FORK = """
 import os, signal, sys, traceback
 import pulsarx
 preload = sys.argv[2] == "preload"
-signal.alarm(50)
+signal.alarm(170)
 def load():
     global client, producer
     client = pulsarx.Client(sys.argv[1])
