@@ -1,9 +1,10 @@
 """Finds the modules of the package. Used by the package itself.
 
 The compiled ones are all linked into one library, because opening ninety libraries one by one costs
-more than everything else that importing PulsarX does. The packages `_core` and `_pycore` name
-LIBRARY as a folder of their search path, behind their own one; whatever is imported below them and
-is no file there is looked for in the library.
+more than everything else that importing PulsarX does. The packages `_core` and `_pycore`, and those
+in them, name LIBRARY as a folder of their search path, behind their own one; whatever is imported
+below them and is no file there is looked for in the library. It is in the path before a package
+runs: another thread looks there as soon as the package is in sys.modules.
 
 Those in Python are asked for by their names. Python's own finder lists each folder first and then
 asks for what it found there by each of five endings: a sixth of a start.
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 PACKAGE, _, _OWN_NAME = __file__.rpartition("/")
 LIBRARY = f"{PACKAGE}/_linked{EXTENSION_SUFFIXES[0]}"
+_WITH_LIBRARY = ("pulsarx._core", "pulsarx._pycore")
 
 
 class LinkedModules:
@@ -55,6 +57,8 @@ class SourceModules(FileFinder):
                 continue
             if folders:
                 sys.path_importer_cache.setdefault(stem, SourceModules(stem))
+                if name.startswith(_WITH_LIBRARY):
+                    folders.append(LIBRARY)
             loader = SourceFileLoader(name, file)
             return spec_from_file_location(
                 name, file, loader=loader, submodule_search_locations=folders

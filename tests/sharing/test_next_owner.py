@@ -22,7 +22,7 @@ SHORT_SECONDS = 0.3  # for what does not happen, however long one waits
 # Does what it is told with a consumer of the type it is given. An owner waits for others as long as
 # a slow machine may need.
 CONSUMER = """
-import sys, pulsarx
+import sys, threading, pulsarx
 from pulsarx.broker import arrivals
 arrivals.COMING_MS = arrivals.BUSY_MS = 60_000
 folder, kind = sys.argv[1:3]
@@ -45,6 +45,25 @@ for line in sys.stdin:
         message = consumer.receive(60000)
         print(message.data().decode(), flush=True)
     elif word == "close":
+        consumer.close()
+        print("closed", flush=True)
+    elif word == "close late":  # when this process has brought all it has to the next owner
+        from pulsarx.remote.connection import Connection
+        from pulsarx.remote.guest_subscription import GuestSubscription
+        arrived, perform = threading.Event(), Connection.perform
+        have_recorded = GuestSubscription._have_recorded
+        def noticed(self, verb, *arguments, **options):
+            answer = perform(self, verb, *arguments, **options)
+            if verb == "guest.arrived":
+                arrived.set()
+            return answer
+        def late(self):
+            print("closing", flush=True)
+            assert arrived.wait(60)
+            print("arrived", flush=True)
+            sys.stdin.readline()
+            have_recorded(self)
+        Connection.perform, GuestSubscription._have_recorded = noticed, late
         consumer.close()
         print("closed", flush=True)
     elif word == "acknowledge":
@@ -105,6 +124,29 @@ def test_what_was_acknowledged_while_the_owner_died_comes_to_nobody(
     acting.signal(signal.SIGCONT)
     assert acting.ask("close") == "closed"
     assert other.ask("receive") == "1"
+
+
+def test_what_a_closing_consumer_had_acknowledged_is_known_before_others_get_messages(
+    folder: Path, processes: list[Any]
+) -> None:
+    """Its process had arrived at the next owner, and it had not told it yet."""
+    owner = SharingProcess(folder)
+    processes.append(owner)
+    owner.run("p = client.create_producer('t')")
+    acting, other = Consumer(folder, "Failover"), Consumer(folder, "Failover")
+    processes += [acting, other]
+    assert acting.ask("subscribe") == "attached"
+    owner.run("[p.send(b'%d' % n) and None for n in range(2)] and None")
+    assert acting.ask("receive") == "0"
+    assert other.ask("subscribe") == "attached"
+    os.kill(owner.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, owner.pid, os.WSTOPPED)
+    assert acting.ask("acknowledge") == "done"
+    assert acting.ask("close late") == "closing"
+    owner.kill()
+    assert acting.line() == "arrived"
+    assert other.ask("receive") == "1"
+    assert acting.ask("go on") == "closed"
 
 
 def test_nobody_takes_the_place_of_an_exclusive_consumer_when_the_owner_dies(

@@ -337,6 +337,10 @@ class GuestSubscription:
         with it; the rest comes again. Raises what the owner answers."""
         consumer = None if self._consumer is None else self._consumer()
         if consumer is None or not consumer.is_open:
+            # It may just be closing. The owner shall know what it had acknowledged before this
+            # process has arrived: others get messages then.
+            if self.durable and not self._has_left and (left := self.dispatcher.unrecorded()):
+                self._record(connection, left)
             return
         with self._lock:
             if self._connection is connection and self.dispatcher.is_attached:

@@ -1,3 +1,4 @@
 from pulsarx.linked_modules import LIBRARY
 
-__path__.append(LIBRARY)
+if LIBRARY not in __path__:
+    __path__.append(LIBRARY)

@@ -56,6 +56,28 @@ def test_opening_a_folder_loads_nothing_expensive_and_not_what_a_producer_needs(
         assert "pulsarx.options.members" not in loaded and "pulsarx.message_id" not in loaded
 
 
+def test_the_library_is_in_the_path_of_a_package_before_that_runs() -> None:
+    """A thread that imported a module of a package that another one was just importing did not find
+    it."""
+    program = """
+from importlib.machinery import SourceFileLoader
+run, paths = SourceFileLoader.exec_module, {}
+def look(self, module):
+    paths[module.__name__] = list(getattr(module, "__path__", ()))
+    run(self, module)
+SourceFileLoader.exec_module = look
+import pulsarx
+pulsarx.Client("memory:").create_producer("t").send(b"1")
+packages = {name: path for name, path in paths.items() if path and name.startswith("pulsarx._")}
+print(sorted(packages), all("_linked" in path[-1] for path in packages.values()), sep="\\n")
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(pulsarx.__file__).parent.parent)}
+    found = subprocess.check_output([sys.executable, "-c", program], env=environment, text=True)
+    packages, have_it = found.splitlines()
+    assert "pulsarx._core" in packages and "pulsarx._pycore.dispatch" in packages
+    assert have_it == "True"
+
+
 def test_every_public_name_is_there() -> None:
     assert set(pulsarx.__all__) <= set(dir(pulsarx))
     for name in pulsarx.__all__:
