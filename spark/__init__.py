@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pulsarx.spark.stream_progress import ProgressListener, StreamProgress, progress
     from pulsarx.spark.subscription_sync import sync_subscription
     from pulsarx.spark.topic_plan import plan_topic
+    from pulsarx.spark.topic_tables import tables, tables_version
     from pulsarx.spark.topic_upsert import upsert_topic
     from pulsarx.spark.write_commit import abort_write, commit_write
     from pulsarx.spark.write_job import plan_write
@@ -46,6 +47,8 @@ _PLACES = {
     "write_topic": "partition_writer",
     "upsert_topic": "topic_upsert",
     "save_rdd": "partition_writer",
+    "tables": "topic_tables",
+    "tables_version": "topic_tables",
     "progress": "stream_progress",
     "ProgressListener": "stream_progress",
     "StreamProgress": "stream_progress",
@@ -70,6 +73,8 @@ __all__ = [
     "write_topic",
     "upsert_topic",
     "save_rdd",
+    "tables",
+    "tables_version",
     "progress",
     "ProgressListener",
     "StreamProgress",

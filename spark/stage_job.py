@@ -64,6 +64,12 @@ def plan_job(options: Options, schema: StructType, overwrite: bool, staging: boo
             '.mode("append"); to begin anew write to another topic'
         )
     check_write_schema(schema, options.topic is not None)
+    others = set(schema.names).difference(getattr(options, "columns", None) or schema.names)
+    if others:
+        raise ValueError(
+            f"option columns is {', '.join(options.columns)}, and the DataFrame has "
+            f"{', '.join(sorted(others))}, too. Leave the option away, or write these columns only"
+        )
     return plan_write(
         options.root,
         options.topic,

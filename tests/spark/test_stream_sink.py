@@ -97,6 +97,21 @@ def rows(*bounds: int) -> Rows:
     return [(str(number % 2), b"%d" % number) for number in range(*bounds)]
 
 
+def test_a_stream_creates_its_topic_with_its_first_batch(
+    folder: Path, run: Callable[[str], Run]
+) -> None:
+    first = run("first")
+    for batch in (0, 0, 1):  # the first is repeated
+        named = {"topic": "made", "createTopic": "true"}
+        told = first.tasks(batch, rows(batch, batch + 1), **named)
+        if batch == 0 and first.name == "first":
+            with pytest.raises(pulsarx.TopicNotFound):
+                values(folder, "made")
+        first.writer(**named).commit(told, batch)
+        first = run("second")
+    assert values(folder, "made") == [b"0", b"1"]
+
+
 def test_an_abort_behind_the_commit_takes_nothing_away(
     folder: Path, run: Callable[[str], Run]
 ) -> None:

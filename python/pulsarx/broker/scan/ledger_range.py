@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -72,7 +70,7 @@ class LedgerRange:
     @property
     def folder(self) -> str:
         """The data directory."""
-        return os.path.dirname(os.path.dirname(os.path.dirname(self.path)))
+        return self.path.rsplit("/", 3)[0]  # asked for with every small ledger
 
     def document(self) -> dict[str, Any]:
         """As JSON has it."""

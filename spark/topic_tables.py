@@ -1,0 +1,136 @@
+"""Topics of a namespace as tables of a session. Spark's API for Python knows data sources but no
+catalogs, so what there is are temporary views: SHOW TABLES lists them, SELECT reads them."""
+
+from __future__ import annotations
+
+import os
+
+from pulsarx import errors
+from pulsarx.broker.read_only_broker import ReadOnlyBroker
+from pulsarx.broker.scan.offsets import EARLIEST, format_offsets
+from pulsarx.broker.scan.plan import Planner
+from pulsarx.spark.given_offsets import boundary_of
+from pulsarx.topic_name import TopicName, is_system_topic
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+    from typing import Any
+
+    from pyspark.sql import SparkSession
+
+NAMESPACE = "public/default"
+
+
+def tables(
+    spark: SparkSession,
+    root: str | os.PathLike[str],
+    *,
+    namespace: str = NAMESPACE,
+    prefix: str = "",
+    as_of: datetime | int | str | Mapping[str, Any] | None = None,
+    **options: Any,
+) -> list[str]:
+    """Make a temporary view of each topic of a namespace, and replace those of their names; the
+    names of the views: prefix and the topic's local name.
+
+    A view is of what is published now: call it again for what came since. Topics with partitions
+    are one view.
+    as_of: of what was published before a time (a datetime with its zone, or milliseconds since
+        1970), or up to what `tables_version` said; topics that it does not name are left out.
+    options: of format("pulsarx"), such as columns.
+    ValueError: two topics whose names differ in upper and lower case alone, which Spark's do not;
+        as_of names a topic that is not there any more.
+    """
+    own = sorted({"root", "topic", "topics", "topicspattern"} & {name.lower() for name in options})
+    if own:
+        raise ValueError(f"tables: {', '.join(own)} is no option here; each view has its own")
+    path = os.path.abspath(os.fspath(root))
+    found = _topics(path, namespace)
+    ends: dict[str, dict[str, str]] = {name: {} for name in found}
+    if as_of is not None:
+        ends = _ends(path, found, as_of)
+    views = {name: prefix + TopicName.of(name).local_name for name in ends}
+    seen: dict[str, str] = {}
+    for name, view in views.items():
+        if view.lower() in seen:
+            raise ValueError(
+                f"{name} and {seen[view.lower()]} would be one view, for Spark does not tell upper "
+                "and lower case apart. Read them with read_topic"
+            )
+        seen[view.lower()] = name
+    for name, view in views.items():
+        given = {**options, **ends[name], "root": path, "topic": name}
+        frame = spark.read.format("pulsarx").options(**given).load()
+        frame.createOrReplaceTempView("`" + view.replace("`", "``") + "`")
+    return list(views.values())
+
+
+def tables_version(root: str | os.PathLike[str], *, namespace: str = NAMESPACE) -> str:
+    """How far the topics of a namespace are now, as text: `tables(as_of=...)` reads up to there,
+    for as long as retention keeps it, and so does option endingOffsets."""
+    path = os.path.abspath(os.fspath(root))
+    names = _topics(path, namespace)
+    broker = ReadOnlyBroker(path)
+    try:
+        return format_offsets(Planner(broker, names).latest()) if names else "{}"
+    finally:
+        broker.close()
+
+
+def _topics(root: str, namespace: str) -> list[str]:
+    """Whole topics, by their full names. TopicNotFound: there is no such namespace."""
+    broker = ReadOnlyBroker(root)
+    try:
+        state = broker.catalogue.state
+        if namespace not in state.namespaces:
+            raise errors.TopicNotFound(
+                f"{root} has no namespace {namespace!r:.200}; it has "
+                f"{', '.join(sorted(state.namespaces)[:5])}"
+            )
+        found = []
+        for text in state.topics:
+            name = TopicName.of(text)
+            is_partition = name.partition_index >= 0 and name.partitioned_name in state.topics
+            if name.namespace_name != namespace or not name.persistent or is_partition:
+                continue
+            if not is_system_topic(name):
+                found.append(text)
+        return sorted(found)
+    finally:
+        broker.close()
+
+
+def _ends(root: str, names: list[str], as_of: Any) -> dict[str, dict[str, str]]:
+    """The options that end each topic's view there."""
+    import json
+
+    if isinstance(as_of, str) and not as_of.strip().startswith("{"):
+        raise ValueError(
+            f"as_of is {as_of!r:.200}; give a datetime, milliseconds since 1970, or what "
+            "tables_version said"
+        )
+    broker = ReadOnlyBroker(root)
+    try:
+        parts = {name: Planner(broker, name).topics for name in names}
+    finally:
+        broker.close()
+    if isinstance(as_of, str) and not json.loads(as_of):
+        return {}
+    known = [part for each in parts.values() for part in each]
+    place = boundary_of(as_of, known)
+    if isinstance(place, int):
+        return {name: {"endingTimestamp": str(place)} for name in names}
+    gone = sorted(set(place).difference(known))
+    if gone:
+        raise ValueError(
+            f"as_of names {', '.join(gone[:5])}, which is not in {root} (any more). Leave it out"
+        )
+    found = {}
+    for name, mine in parts.items():
+        # A partition that came later has had no message then.
+        ends = {part: place.get(part, EARLIEST) for part in mine}
+        if any(part in place for part in mine):
+            found[name] = {"endingOffsets": json.dumps(ends)}
+    return found
