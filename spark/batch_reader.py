@@ -33,18 +33,27 @@ if TYPE_CHECKING:
     from pulsarx.broker.scan.offsets import Offsets
     from pulsarx.broker.scan.plan import Planner
     from pulsarx.spark.options import Options
+    from pulsarx.spark.value_format import ValueFormat
 
 
 class LedgerPartition(InputPartition):
     """A Spark partition: consecutive ledger ranges of one topic partition. Pickles."""
 
-    def __init__(self, ranges: list[LedgerRange], fail_on_data_loss: bool = True) -> None:
+    def __init__(
+        self,
+        ranges: list[LedgerRange],
+        fail_on_data_loss: bool = True,
+        values: ValueFormat | None = None,
+    ) -> None:
         super().__init__(None)
+        self.values = values
         self.ranges = ranges
         self.fail_on_data_loss = fail_on_data_loss
 
 
-def make_partitions(ranges: list[LedgerRange], options: Options) -> list[LedgerPartition]:
+def make_partitions(
+    ranges: list[LedgerRange], options: Options, values: ValueFormat | None
+) -> list[LedgerPartition]:
     """Small neighbours together, but not below minPartitions."""
     groups = group_for_tasks(
         ranges,
@@ -52,14 +61,16 @@ def make_partitions(ranges: list[LedgerRange], options: Options) -> list[LedgerP
         options.minPartitions,
         options.maxRecordsPerPartition,
     )
-    return [LedgerPartition(group, options.failOnDataLoss) for group in groups]
+    return [LedgerPartition(group, options.failOnDataLoss, values) for group in groups]
 
 
 def read_partition(partition: InputPartition) -> Iterator[Any]:
     """Spark makes a partition without ranges when there is nothing to read."""
     if not isinstance(partition, LedgerPartition):
         return iter(())
-    return read_partitions(partition.ranges, fail_on_data_loss=partition.fail_on_data_loss)
+    return read_partitions(
+        partition.ranges, fail_on_data_loss=partition.fail_on_data_loss, values=partition.values
+    )
 
 
 class Snapshot:
@@ -86,15 +97,23 @@ class Snapshot:
 class BatchReader(DataSourceReader):
     """Plans in the driver, reads in workers."""
 
-    def __init__(self, options: Options, columns: tuple[str, ...], snapshot: Snapshot) -> None:
+    def __init__(
+        self,
+        options: Options,
+        columns: tuple[str, ...],
+        values: ValueFormat | None,
+        snapshot: Snapshot,
+    ) -> None:
+        """columns: those of messages; values: how the value becomes others, None: it does not."""
         self._options = options
         self._columns = columns
+        self._values = values
         self._snapshot = snapshot
 
     def partitions(self) -> list[InputPartition]:
         options = self._options
         ranges = plan_leased(self._plan, options.root, options.leaseSeconds * 1000)
-        return list(make_partitions(ranges, options))
+        return list(make_partitions(ranges, options, self._values))
 
     def _plan(self) -> list[LedgerRange]:
         options = self._options
@@ -134,8 +153,14 @@ class FilteringReader(BatchReader):
     """A reader that Spark tells its filters. It skips whole ledgers that have no row for them, and
     Spark still applies them all: what comes out is the same."""
 
-    def __init__(self, options: Options, columns: tuple[str, ...], snapshot: Snapshot) -> None:
-        super().__init__(options, columns, snapshot)
+    def __init__(
+        self,
+        options: Options,
+        columns: tuple[str, ...],
+        values: ValueFormat | None,
+        snapshot: Snapshot,
+    ) -> None:
+        super().__init__(options, columns, values, snapshot)
         self._topics: set[Any] | None = None
         self._ledgers: set[int] | None = None
         self._from_ms = 0
