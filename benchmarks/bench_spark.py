@@ -7,6 +7,7 @@ Python workers talk by unless told otherwise, Unix domain sockets what `pulsarx.
 
 from __future__ import annotations
 
+import shutil
 import statistics
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 from measurement import Measurement, Sizes
-from spark_data import PARTS, VALUE_SIZE, SparkData
+from spark_data import PARTS, VALUE_SIZE, SmallData, SparkData
 from spark_process import SparkProcess, spark_is_missing
 
 MESSAGES_PER_BATCH = 1000
@@ -140,6 +141,52 @@ def bench_topic_parquet(
     finally:
         large.delete()
         spark.ask("use", folder=str(data.folder), messages=data.messages)
+
+
+# Small topics and ledgers -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def small(scratch: Path, sizes: Sizes) -> Iterator[SmallData]:
+    made = SmallData(scratch / "spark-small", sizes.small_messages, sizes.small_pieces)
+    try:
+        made.make()
+        yield made
+    finally:
+        shutil.rmtree(made.root, ignore_errors=True)
+
+
+def compare_small(
+    measurement: Measurement,
+    spark: SparkProcess,
+    small: SmallData,
+    row: str,
+    topics: tuple[list[str], list[str]],
+    names: tuple[str, str],
+) -> None:
+    """The same messages in other files, as tasks of the same number."""
+    sides: list[dict[str, Any]] = [{"root": str(small.root), "topics": each} for each in topics]
+    found = [spark.ask("amounts", frame="small_topics", **side) for side in sides]
+    assert found[0] == found[1], found
+    assert found[0]["messages"] == small.messages, found
+
+    def read(side: dict[str, Any]) -> Callable[[], object]:
+        return lambda: spark.ask("read", frame="small_topics", **side)
+
+    measure(measurement, row, read(sides[0]), read(sides[1]), small.messages, names)
+
+
+@only_uds
+def bench_many_topics(measurement: Measurement, spark: SparkProcess, small: SmallData) -> None:
+    names = ("one topic", f"{small.pieces} topics")
+    topics = (["one"], small.topics)
+    compare_small(measurement, spark, small, "spark_many_topics", topics, names)
+
+
+@only_uds
+def bench_many_ledgers(measurement: Measurement, spark: SparkProcess, small: SmallData) -> None:
+    names = (f"{small.few} ledgers", f"{small.pieces} ledgers")
+    compare_small(measurement, spark, small, "spark_many_ledgers", (["few"], ["many"]), names)
 
 
 # Writing ------------------------------------------------------------------------------------------

@@ -51,6 +51,8 @@ class Sizes:
     spark_messages_large: int = 20_000_000
     spark_batches: int = 11  # of a stream; the first is not counted
     spark_calls: int = 2_000
+    small_messages: int = 300_000
+    small_pieces: int = 1_000  # topics, or ledgers of one topic
     attached: int = 200
     planned: int = 10_000
 
@@ -89,6 +91,8 @@ QUICK = Sizes(
     spark_messages_large=96_000,
     spark_batches=2,
     spark_calls=50,
+    small_messages=6_000,
+    small_pieces=20,
     attached=20,
     planned=100,
 )

@@ -56,6 +56,29 @@ class SparkData:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+@dataclass(frozen=True)
+class SmallData:
+    """The same messages in one topic, in many topics, in few ledgers and in many."""
+
+    root: Path
+    messages: int  # a multiple of pieces
+    pieces: int
+    few: int = 10
+
+    @property
+    def topics(self) -> list[str]:
+        return [f"small-{number:04}" for number in range(self.pieces)]
+
+    def make(self) -> None:
+        share = self.messages // self.pieces
+        make_root(self.root, "one", "few", "many", *self.topics)
+        attach_pieces(self.root, "one", [("one", self.messages)])
+        attach_pieces(self.root, "few", [("few", self.messages // self.few)] * self.few)
+        attach_pieces(self.root, "many", [("many", share)] * self.pieces)
+        attach_pieces(self.root, "topics", [(topic, share) for topic in self.topics])
+        os.sync()
+
+
 def make_root(root: Path, *topics: str) -> None:
     """A data directory that nobody owns, with empty topics."""
     import pulsarx
@@ -140,3 +163,23 @@ def attach_parts(root: Path, topic: str, parts: list[Iterator[Any]]) -> None:
         assert sealed is not None, topic
         files.append(StagedFile.of_sealed(topic, sealed))
     attach(root, Transaction(f"making-{topic}", 0), files)
+
+
+def attach_pieces(root: Path, job: str, pieces: list[tuple[str, int]]) -> None:
+    """Ledgers of so many messages, each for a topic, in one commit."""
+    import pyarrow
+
+    from pulsarx.broker.requests.attach import Transaction, attach
+    from pulsarx.broker.staging.sealed_writer import SealedLedgerWriter
+    from pulsarx.broker.staging.staged_file import StagedFile
+    from pulsarx.broker.staging.staging import folder_id_of, make_staging
+
+    area, folder_id = make_staging(root, job), folder_id_of(root)
+    files = []
+    for number, (topic, count) in enumerate(pieces):
+        with SealedLedgerWriter(f"{area}/{number}.ledger", folder_id) as writer:
+            writer.append_arrow(pyarrow.record_batch([values(count, number)], ["value"]), "value")
+            sealed = writer.seal(flush=False)
+        assert sealed is not None, topic
+        files.append(StagedFile.of_sealed(topic, sealed))
+    attach(root, Transaction(job, 0), files)

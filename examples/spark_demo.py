@@ -60,7 +60,7 @@ class Clock:
 
 def publish(folder: Path, flights: list[Flight]) -> None:
     with pulsarx.Client(folder) as client:
-        # A job creates no topics; with partitions each carrier's hours are in one of them.
+        # With partitions each carrier's hours are in one of them.
         client.admin.topics.create_partitioned_topic("delays", 2)
         producer = client.create_producer(
             "flights", batching_enabled=True, max_pending_messages=50_000, block_if_queue_full=True

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
         write_topic,
     )
     from pulsarx.spark.spark_session import session
+    from pulsarx.spark.stream_progress import ProgressListener, StreamProgress, progress
     from pulsarx.spark.subscription_sync import sync_subscription
     from pulsarx.spark.topic_plan import plan_topic
+    from pulsarx.spark.topic_upsert import upsert_topic
     from pulsarx.spark.write_commit import abort_write, commit_write
     from pulsarx.spark.write_job import plan_write
 
@@ -42,7 +44,11 @@ _PLACES = {
     "plan_frame": "partition_reader",
     "read_partitions": "partition_reader",
     "write_topic": "partition_writer",
+    "upsert_topic": "topic_upsert",
     "save_rdd": "partition_writer",
+    "progress": "stream_progress",
+    "ProgressListener": "stream_progress",
+    "StreamProgress": "stream_progress",
     "plan_write": "write_job",
     "write_partitions": "partition_writer",
     "message_batches": "partition_writer",
@@ -62,7 +68,11 @@ __all__ = [
     "plan_frame",
     "read_partitions",
     "write_topic",
+    "upsert_topic",
     "save_rdd",
+    "progress",
+    "ProgressListener",
+    "StreamProgress",
     "plan_write",
     "write_partitions",
     "message_batches",

@@ -29,8 +29,12 @@ class BatchWriter(DataSourceArrowWriter):
     def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
         self._options = options
         self._job = plan_job(options, schema, overwrite, staging=True)
-        # Written before: the tasks need not do it again.
-        self._done = options.txnAppId is not None and find_commit(self._job) is not None
+        # Written before, and nothing to compare: the tasks need not do it again.
+        try:
+            self._done = options.txnAppId is not None and find_commit(self._job) is not None
+        except BaseException:
+            abort_write(self._job)
+            raise
         if self._done:
             abort_write(self._job)
 

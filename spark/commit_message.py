@@ -14,22 +14,25 @@ if TYPE_CHECKING:
 class CommitMessage:
     """The sealed ledgers that a task has left in the staging area."""
 
-    __slots__ = ("partition_id", "message_count", "files")
+    __slots__ = ("partition_id", "message_count", "files", "content")
 
-    def __init__(self, partition_id: int, message_count: int, files: list[StagedFile]) -> None:
+    def __init__(
+        self, partition_id: int, message_count: int, files: list[StagedFile], content: int = 0
+    ) -> None:
         self.partition_id = partition_id  # of Spark
         self.message_count = message_count
         self.files = files  # in the order written; of one topic partition in that of its rows
+        self.content = content  # digest of the rows, see rows_digest; 0: it is not wanted
 
     def text(self) -> str:
         documents = [file.document() for file in self.files]
-        return json.dumps([self.partition_id, self.message_count, documents])
+        return json.dumps([self.partition_id, self.message_count, documents, self.content])
 
     @staticmethod
     def of_text(text: str) -> CommitMessage:
-        partition_id, message_count, documents = json.loads(text)
+        partition_id, message_count, documents, content = json.loads(text)
         files = [StagedFile.of_document(document) for document in documents]
-        return CommitMessage(partition_id, message_count, files)
+        return CommitMessage(partition_id, message_count, files, content)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return CommitMessage.of_text, (self.text(),)

@@ -183,8 +183,8 @@ OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
     ("leaseSeconds", _lease_seconds, DAY_SECONDS // 24, _READS,
      "how long retention spares what a job was planned to read; 0: not at all"),
     ("filterPushdown", _flag, False, (BATCH,),
-     "filters on __topic, __messageId and the beginning of __publishTime skip ledgers; the session "
-     "must allow it, too"),
+     "comparisons of columns of messages are applied where they are read; the session must allow "
+     "it, too"),
     ("sealedOnly", _flag, False, _READS,
      "leave out what is still being written: for other hosts than the owner's"),
     ("valueFormat", _one_of(*FORMATS), FORMATS[0], _READS,
@@ -208,6 +208,9 @@ OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
     ("hashingScheme", _one_of(*HASHINGS), HASHINGS[0], _SINKS, "how a key chooses its partition"),
     ("txnAppId", _text, None, (SINK,), "name of the application; a txnVersion is written once"),
     ("txnVersion", _number, None, (SINK,), "ascending number of the write in its application"),
+    ("txnConflict", _one_of("error", "ignore"), "error", (SINK,),
+     "a txnVersion that was written with other messages, or before a later one"),
+    ("createTopic", _flag, None, _SINKS, "whether a topic that is not there is created"),
     ("maxLedgerBytes", _size, 1 << 30, _SINKS, "a task begins another ledger behind these"),
     ("maxMessageSize", _size, 5 << 20, _SINKS, "the largest value; max_message_size of the topic"),
     ("nullValues", _one_of("error", "allow"), "error", _SINKS, "messages without a value"),
@@ -311,6 +314,10 @@ def _check_together(values: dict[str, Any], given: frozenset[str], use: str) -> 
         or _flaw_of_triggers(values, given)
         or _flaw_of_subscription(values, given)
     )
+    if "txnConflict" in given and "txnAppId" not in given:
+        flaw = "txnConflict needs txnAppId and txnVersion"
+    if values["createTopic"] and values["topic"] is None:
+        flaw = "createTopic needs option topic; topics of the column __topic must be there"
     if len({"txnAppId", "txnVersion"} & given) == 1:
         flaw = "txnAppId and txnVersion go together"
     if flaw:

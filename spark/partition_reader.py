@@ -48,16 +48,31 @@ def read_partitions(
     FolderError: this host does not have the folder, or not that ledger any more; names host and
         path.
     """
-    import pyarrow as pa
-
-    from pulsarx.broker.scan.read_range import MAX_ROWS, read_range
+    from pulsarx.broker.scan.read_range import MAX_BYTES, MAX_ROWS
+    from pulsarx.spark.joined_batches import join_small
 
     freeze_heap()
     names = None if columns is None else column_names(columns)
+    rows_max = max_rows or MAX_ROWS
+    found = _each_batch(parts, names, rows_max, fail_on_data_loss, values)
+    return join_small(found, rows_max, MAX_BYTES)
+
+
+def _each_batch(
+    parts: Iterable[LedgerRange | list[LedgerRange] | pa.RecordBatch],
+    names: tuple[str, ...] | None,
+    rows_max: int,
+    fail_on_data_loss: bool,
+    values: ValueFormat | None,
+) -> Batches:
+    import pyarrow as pa
+
+    from pulsarx.broker.scan.read_range import read_range
+
     for part in parts:
         for planned in _ranges_of(part):
             try:
-                found = read_range(planned, names, max_rows or MAX_ROWS)
+                found = read_range(planned, names, rows_max)
             except errors.FolderError as error:
                 if fail_on_data_loss or not _was_removed(planned):
                     raise

@@ -89,19 +89,22 @@ def write_topic(
     frame: column value (binary or string), and if they are there __key, __eventTime,
         __messageProperties, and __topic where no topic is given. Rows of a Spark partition stay in
         order, partitions come in theirs; keys go to the topic partition their producers choose.
-    options: of `plan_write`; application and version make it idempotent.
+    options: of `plan_write`; application and version make it idempotent: the same again writes
+        nothing, other messages under them are refused.
     """
     check_write_schema(frame.schema, topic is not None)
     job = plan_write(root, topic, **options)
+    return _run(job, lambda: stage_frame(frame, job))
+
+
+def stage_frame(frame: DataFrame, job: WriteJob) -> list[CommitMessage]:
+    """Have tasks stage the rows; their messages are for `commit_write`."""
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return message_batches(write_partitions(batches, job))
 
-    def run() -> list[CommitMessage]:
-        rows = frame.mapInArrow(stage, MESSAGE_DDL).collect()
-        return [CommitMessage.of_text(row[0]) for row in rows]
-
-    return _run(job, run)
+    rows = frame.mapInArrow(stage, MESSAGE_DDL).collect()
+    return [CommitMessage.of_text(row[0]) for row in rows]
 
 
 def save_rdd(

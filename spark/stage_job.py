@@ -75,6 +75,8 @@ def plan_job(options: Options, schema: StructType, overwrite: bool, staging: boo
         null_values=options.nullValues == "allow",
         max_ledger_bytes=options.maxLedgerBytes,
         max_message_size=options.maxMessageSize,
+        on_conflict=getattr(options, "txnConflict", "error"),
+        create_topic=options.createTopic,
         staging=staging,
     )
 

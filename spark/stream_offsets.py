@@ -7,6 +7,9 @@ The offsets of broker.offsets, sorted by name, and which data directory they are
 under the same path has other messages at the same places. The offset that ends the very first batch
 also says where that batch began, under START: Spark notes it nowhere, and asks for the initial
 offset again when it repeats the first batch; by then the latest message is another one.
+
+What Spark only shows, as the latest offset of a query's progress, has the backlog, too, under
+STATUS: the API for Python has no metrics of sources. See stream_progress.
 """
 
 from __future__ import annotations
@@ -21,7 +24,9 @@ if TYPE_CHECKING:
 
     SparkOffset = dict[str, Any]
 
-FOLDER, START = "stream/folder", "stream/start"  # no topic has such a name
+# No topic has such a name.
+FOLDER, START, STATUS = "stream/folder", "stream/start", "stream/status"
+_OURS = (FOLDER, START, STATUS)
 
 
 def to_spark(offsets: Offsets, folder_id: str = "", start: Offsets | None = None) -> SparkOffset:
@@ -35,9 +40,7 @@ def to_spark(offsets: Offsets, folder_id: str = "", start: Offsets | None = None
 
 
 def of_spark(offset: SparkOffset) -> Offsets:
-    return {
-        name: (int(at[0]), int(at[1])) for name, at in offset.items() if name not in (FOLDER, START)
-    }
+    return {name: (int(at[0]), int(at[1])) for name, at in offset.items() if name not in _OURS}
 
 
 def start_of(offset: SparkOffset) -> Offsets | None:
@@ -52,5 +55,5 @@ def only_offsets(text: str) -> str:
         return text
     document = json.loads(text)
     if isinstance(document, dict):
-        document = {name: at for name, at in document.items() if name not in (FOLDER, START)}
+        document = {name: at for name, at in document.items() if name not in _OURS}
     return json.dumps(document)

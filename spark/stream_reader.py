@@ -16,9 +16,9 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from pulsarx import errors
-from pulsarx.clock import Deadline, monotonic_ms
+from pulsarx.clock import Deadline, monotonic_ms, system_clock
 from pulsarx.spark.batch_reader import make_partitions, read_partition
-from pulsarx.spark.stream_offsets import FOLDER, of_spark, start_of, to_spark
+from pulsarx.spark.stream_offsets import FOLDER, STATUS, of_spark, start_of, to_spark
 from pulsarx.spark.subscription_sync import hold_topics, move_subscription
 from pulsarx.spark.topic_plan import lease_read
 from pulsarx.spark.topic_source import TopicSource, starting_offsets
@@ -56,6 +56,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _reset(self) -> None:
         self._source: TopicSource | None = None
+        self._reached: Offsets | None = None  # the end of the last batch
         self._initial: Offsets | None = None  # where a stream without a checkpoint begins
         self._target: Offsets | None = None  # of Trigger.AvailableNow
         self._delay: Deadline | None = None  # until which too few messages are waited for
@@ -148,7 +149,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begin = self._of_spark(start)
         # Spark makes a first batch in any case. From then on the checkpoint knows the beginning.
         first = start_of(start) is None and begin == self._initial
-        end = self._reach(planner, begin, limit)
+        end = self._reached = self._reach(planner, begin, limit)
         if first:
             return self._to_spark(end, begin)
         if begin != end:
@@ -217,14 +218,41 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = {} if planner is None else planner.latest()
 
     def reportLatestOffset(self) -> SparkOffset | None:
-        planner = self._planner()
-        return None if planner is None else self._to_spark(planner.latest())
+        """For the progress alone. Never an error: the query went well."""
+        try:
+            planner = self._planner()
+            if planner is None:
+                return None
+            found = self._to_spark(planner.latest())
+            found[STATUS] = self._status(planner)
+            return found
+        except (errors.PulsarException, ValueError, OSError):
+            return None
+
+    def _status(self, planner: Planner) -> dict[str, Any]:
+        """What is left behind the batch that was last begun, as stream_progress reads it."""
+        reached = self._reached if self._reached is not None else planner.earliest()
+        known = set(planner.topics)
+        backlog = planner.backlog({name: at for name, at in reached.items() if name in known})
+        now_ms = system_clock().now_ms()
+        since = backlog.first_publish_ms
+        return {
+            "root": self._options.root,
+            "topics": len(known),
+            "messages": backlog.messages,
+            "bytes": backlog.bytes,
+            "seconds": 0.0 if since is None else max(now_ms - since, 0) / 1000,
+            "ledgers": backlog.ledgers,
+            "lease": self._job or None,
+            "lease_expires_ms": self._lease_expires_ms if self._job else None,
+            "subscription": self._options.subscription,
+        }
 
     # Reading --------------------------------------------------------------------------------------
 
     def partitions(self, start: SparkOffset, end: SparkOffset) -> list[InputPartition]:
         self._planner()
-        until = self._of_spark(end)
+        until = self._reached = self._of_spark(end)
         # Spark repeats a first batch from an initial offset it asked for anew.
         first = start_of(end)
         if first is not None:

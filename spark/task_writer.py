@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from pulsarx import errors
+from pulsarx.broker.staging.content_digest import ContentDigest
 from pulsarx.broker.staging.partition_choice import partitions_of_keys
 from pulsarx.broker.staging.sealed_writer import BATCH_MESSAGES_MAX, SealedLedgerWriter
 from pulsarx.broker.staging.staged_file import StagedFile
@@ -47,6 +48,7 @@ class TaskWriter:
         self._files: list[StagedFile] = []
         self._file_count = 0
         self._keyless_count = 0
+        self._content = ContentDigest()
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Each row a message, in their order.
@@ -65,13 +67,17 @@ class TaskWriter:
                 whole = TopicName.of(topic)
                 for index, rows, of_part in self._by_partition(part, at, partition_count):
                     self._append(str(whole.partition(index)), rows, at[of_part])
+            if self.job.on_conflict:
+                self._content.add(part, topic, VALUE, **_present(part))
         self.message_count += batch.num_rows
 
     def finish(self) -> CommitMessage:
         """Seal what is open, and tell what there is."""
         for topic in list(self._open):
             self._seal(topic)
-        return CommitMessage(self.partition_id, self.message_count, self._files)
+        return CommitMessage(
+            self.partition_id, self.message_count, self._files, self._content.value
+        )
 
     def abort(self) -> None:
         """Remove what this attempt has written, sealed files too: the driver does not know them."""
@@ -150,16 +156,9 @@ class TaskWriter:
     def _append(self, topic: str, rows: pa.RecordBatch, at: NDArray[np.int64]) -> None:
         writer = self._open.pop(topic, None) or self._create()
         self._open[topic] = writer
-        names = rows.schema.names
         before = writer.message_count
         try:
-            writer.append_arrow(
-                rows,
-                VALUE,
-                key=KEY if KEY in names else None,
-                properties=PROPERTIES if PROPERTIES in names else None,
-                event_time=EVENT_TIME if EVENT_TIME in names else None,
-            )
+            writer.append_arrow(rows, VALUE, **_present(rows))
         except (ValueError, errors.MessageTooBig) as error:
             raise self._of_row(error, int(at[writer.message_count - before])) from None
         if writer.size >= self.job.max_ledger_bytes:
@@ -193,6 +192,12 @@ class TaskWriter:
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is not None:
             self.abort()
+
+
+def _present(rows: pa.RecordBatch) -> dict[str, str]:
+    """The columns that messages are made of besides the value, as append_arrow names them."""
+    columns = {"key": KEY, "properties": PROPERTIES, "event_time": EVENT_TIME}
+    return {role: name for role, name in columns.items() if name in rows.schema.names}
 
 
 def _encoded(column: pa.Array) -> tuple[list[Any], NDArray[np.int64]]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
 
 VALUE, KEY, TOPIC, MESSAGE_ID = "value", "__key", "__topic", "__messageId"
+PARTITION = "__partition"
 PUBLISH_TIME, EVENT_TIME, PROPERTIES = "__publishTime", "__eventTime", "__messageProperties"
 COLUMN_TYPES = {
     VALUE: "binary",
@@ -43,7 +44,7 @@ COLUMN_TYPES = {
     PROPERTIES: "map<string,string>",
 }
 COLUMN_TYPES_ON_DEMAND = {
-    "__partition": "int",
+    PARTITION: "int",
     "__ledgerId": "bigint",
     "__entryId": "bigint",
     "__batchIndex": "int",

@@ -43,7 +43,7 @@ def plan_topic(
     sealed_only: bool = False,
     lease_ms: int = LEASE_MS,
 ) -> list[list[LedgerRange]]:
-    """What each task reads: ledger ranges, small ones of a topic put together, in order.
+    """What each task reads: ledger ranges in order, small ones together, also of several topics.
 
     root: the data directory, with or without a living owner. start, end: "earliest", "latest", a
         time (datetime, or milliseconds since 1970), or offsets by topic, as in the options of

@@ -13,10 +13,13 @@ import warnings
 
 from pulsarx import errors
 from pulsarx.broker.requests.attach import AttachResult, attach, attached
+from pulsarx.broker.requests.owner_request import ask_owner
+from pulsarx.broker.staging.content_digest import ContentDigest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from pulsarx.broker.staging.staged_file import StagedFile
     from pulsarx.spark.commit_message import CommitMessage
@@ -32,27 +35,77 @@ def commit_write(
     """Attach what the tasks wrote, once: the same application and version again answers what was
     attached then. Durable when it returns.
 
+    NotAllowedError: this version was written with other messages, or a later one was; unless the
+        job was planned with on_conflict="ignore".
     on_small_ledgers: warn, error (NotAllowedError) or ignore, when there are many of them.
     ValueError: messages of another write, or of two for one Spark partition.
     The errors of `attach`; nothing was attached then, but after a Timeout: call it again.
     """
-    files = ordered_files(job, messages)
+    told = list(messages)
+    files = ordered_files(job, told)
     _advise(files, on_small_ledgers)
+    content = _content_of(job, told)
+    _create_topic(job)
     try:
-        result = attach(job.root, job.transaction, files)
+        result = attach(job.root, job.transaction, files, content=content)
     except errors.Timeout:
-        result = attach(job.root, job.transaction, files)
+        result = attach(job.root, job.transaction, files, content=content)
     remove_staged(job)
-    _warn_of_later(job, result)
+    check_order(job, result)
+    if job.on_conflict == "error" and result.content and result.content != content:
+        count = sum({each.partition_id: each.message_count for each in told}.values())
+        raise errors.NotAllowedError(
+            f"write version {job.version} of {job.application!r}: it was written before, with "
+            f"{result.message_count} messages, and these {count} are not the same. Nothing was "
+            "written. Give each write its own version; where a write that is repeated computes "
+            "something else, as from the time or a random number, and the first is to stay: "
+            "option txnConflict ignore, argument on_conflict='ignore'"
+        )
     return result
 
 
+def _create_topic(job: WriteJob) -> None:
+    """With the commit, so that a job that fails leaves no topic; a kill leaves an empty one."""
+    if job.new_partitions < 0 or job.topic is None:
+        return
+    arguments: dict[str, Any] = {"topic": job.topic}
+    verb = "topics.create_non_partitioned_topic"
+    if job.new_partitions:
+        arguments["partitions"] = job.new_partitions
+        verb = "topics.create_partitioned_topic"
+    try:
+        ask_owner(job.root, verb, arguments)
+    except errors.NotAllowedError as error:
+        if "exists" not in errors.detail_of(error):
+            raise
+        # Somebody else did, as another batch; where partitions differ attaching finds that out.
+
+
+def _content_of(job: WriteJob, messages: list[CommitMessage]) -> str:
+    """The digest of all rows, in whatever order and tasks they were."""
+    if not job.on_conflict:
+        return ""
+    found = {each.partition_id: each for each in messages if each.message_count}
+    count = sum(each.message_count for each in found.values())
+    return ContentDigest(each.content for each in found.values()).text(count)
+
+
 def find_commit(job: WriteJob) -> AttachResult | None:
-    """What an earlier write of this application has attached, with this version or a later one."""
+    """What an earlier write of this application has attached, with this version or a later one;
+    None, too, when only the messages tell whether it was the same write: `commit_write` compares.
+
+    NotAllowedError: it was a later version, as for `commit_write`.
+    """
     found = attached(job.root, job.transaction)
     if found is not None:
-        _warn_of_later(job, found)
-    return found
+        check_order(job, found)
+        if job.new_partitions >= 0:
+            raise errors.NotAllowedError(
+                f"write version {job.version} of {job.application!r}: it was written before, and "
+                f"{job.topic} is not there any more. To write it to a new topic, give it another "
+                "version"
+            )
+    return None if found is not None and job.on_conflict == "error" and found.content else found
 
 
 def abort_write(job: WriteJob) -> None:
@@ -121,11 +174,17 @@ def _advise(files: list[StagedFile], on_small_ledgers: str) -> None:
     warnings.warn(text, stacklevel=3)
 
 
-def _warn_of_later(job: WriteJob, result: AttachResult) -> None:
-    """Warn of a version out of order, which counts as written: the caller may mean it to be new."""
-    if result.batch_id > job.version:
-        warnings.warn(
-            f"version {job.version} of {job.application!r} was not written: version "
-            f"{result.batch_id} was before. Versions of an application must ascend",
-            stacklevel=3,
+def check_order(job: WriteJob, result: AttachResult) -> None:
+    """A version behind a later one counts as written; the caller may mean it to be new."""
+    if result.batch_id <= job.version:
+        return
+    text = (
+        f"version {job.version} of {job.application!r} was not written: version "
+        f"{result.batch_id} was before. Versions of an application must ascend"
+    )
+    if job.on_conflict == "error":
+        raise errors.NotAllowedError(
+            f"{text}. Where an earlier version again is to be left out: option txnConflict ignore, "
+            "argument on_conflict='ignore'"
         )
+    warnings.warn(text, stacklevel=3)

@@ -33,7 +33,7 @@ class WriteJob:
     __slots__ = (
         "root", "folder_id", "name", "topic", "partition_counts", "application", "version",
         "hashing_scheme", "compression", "flush", "null_values", "max_ledger_bytes",
-        "max_message_size",
+        "max_message_size", "on_conflict", "new_partitions",
     )  # fmt: skip
 
     def __init__(
@@ -51,6 +51,8 @@ class WriteJob:
         null_values: bool,
         max_ledger_bytes: int,
         max_message_size: int,
+        on_conflict: str,
+        new_partitions: int,
     ) -> None:
         self.root = root  # of the data directory, on every host
         self.folder_id = folder_id
@@ -65,6 +67,10 @@ class WriteJob:
         self.null_values = null_values
         self.max_ledger_bytes = max_ledger_bytes
         self.max_message_size = max_message_size
+        # About a version that was written before: error, ignore; "": its versions are Spark's.
+        self.on_conflict = on_conflict
+        # The commit makes the topic with so many, 0: without any; -1: it is there.
+        self.new_partitions = new_partitions
 
     @property
     def transaction(self) -> Transaction:
@@ -133,14 +139,21 @@ def plan_write(
     null_values: bool = False,
     max_ledger_bytes: int = 1 << 30,
     max_message_size: int = MESSAGE_SIZE_MAX,
+    on_conflict: str = "error",
+    create_topic: bool | None = None,
     staging: bool = True,
 ) -> WriteJob:
     """Check where a write goes to and make its staging area. Runs on the driver.
 
-    topic: None: the column __topic names it, row by row. It must exist.
+    topic: None: the column __topic names it, row by row. It must exist, unless
+        it is named here and the commit may create it.
     application, version: writes of one application to a topic have ascending versions, and what was
         written once is not written again. To another topic it is another write; all topics of
         __topic are one. None: a write by itself, which is repeated when it is called again.
+    create_topic: whether the commit may create it, with the partitions of its namespace's policy
+        auto_topic_creation, or none; None: if there is such a policy, and it allows that.
+    on_conflict: NotAllowedError when the version was written with other messages, or a later one
+        was; "ignore": it counts as written in both cases, and is not compared.
     flush: tasks put their files on the device before they report; without it a power cut may take
         what was committed. null_values: whether rows without a value are messages or an error.
     max_ledger_bytes: after which a task begins the next ledger. max_message_size: of the topic's
@@ -155,9 +168,13 @@ def plan_write(
     _check_limit("max_ledger_bytes", max_ledger_bytes, 1 << 62)
     _check_limit("max_message_size", max_message_size, 1 << 29)
     _check_kinds(hashing_scheme, compression)
+    if on_conflict not in ("error", "ignore"):
+        raise ValueError(f"on_conflict is {on_conflict!r:.100}; it must be 'error' or 'ignore'")
     path = os.path.abspath(os.fspath(root))  # a link may lead elsewhere on another host
     name = f"spark-{uuid.uuid4().hex}"
-    topic, folder_id, counts = _look(path, topic, keep=not staging)
+    if create_topic and topic is None:
+        raise ValueError("create_topic needs a topic; those of the column __topic must be there")
+    topic, folder_id, counts, new_partitions = _look(path, topic, create_topic, keep=not staging)
     transaction = Transaction(name, 0)
     if application is not None and version is not None:
         transaction = _transaction(application, version, topic)
@@ -178,6 +195,8 @@ def plan_write(
         null_values,
         max_ledger_bytes,
         max_message_size,
+        "" if application is None else on_conflict,
+        new_partitions,
     )
 
 
@@ -240,8 +259,11 @@ def was_written_earlier(job: WriteJob) -> bool:
 _kept: list[ReadOnlyBroker] = []
 
 
-def _look(path: str, topic: str | None, keep: bool) -> tuple[str | None, str, dict[str, int]]:
-    """The topic's full name, the id of the data directory, partitions by topic.
+def _look(
+    path: str, topic: str | None, create: bool | None, keep: bool
+) -> tuple[str | None, str, dict[str, int], int]:
+    """The topic's full name, the id of the data directory, partitions by topic, and those of a
+    topic that is to be made, else -1.
 
     keep: for the next look in this process, which then reads what was committed since and no more.
     """
@@ -251,16 +273,31 @@ def _look(path: str, topic: str | None, keep: bool) -> tuple[str | None, str, di
         topics = broker.catalogue.state.topics
         if topic is None:
             counts = {each: record.partition_count for each, record in topics.items()}
-            return None, folder_id, counts
+            return None, folder_id, counts, -1
         topic = str(check_keeps_messages(TopicName.of(topic)))
-        if topic not in topics:
+        if topic in topics:
+            return topic, folder_id, {topic: topics[topic].partition_count}, -1
+        count = _new_partitions(broker, TopicName.of(topic), create)
+        if count < 0:
             raise _unknown(topic, topics, path)
-        return topic, folder_id, {topic: topics[topic].partition_count}
+        return topic, folder_id, {topic: count}, count
     finally:
         if keep:
             _keep(broker)
         else:
             broker.close()
+
+
+def _new_partitions(broker: ReadOnlyBroker, name: TopicName, create: bool | None) -> int:
+    """How many partitions a topic gets that is created, 0: none; -1: it is not to be created."""
+    if name.namespace_name not in broker.catalogue.state.namespaces:
+        return -1
+    policy: Any = broker.policies.namespace_policy(name.namespace_name, "auto_topic_creation")
+    if not (policy is not None and policy["allowed"] if create is None else create):
+        return -1
+    if policy is None or policy["type"] != "partitioned" or name.partition_index >= 0:
+        return 0
+    return int(policy["partitions"])
 
 
 def _kept_broker(path: str) -> ReadOnlyBroker:
@@ -295,6 +332,7 @@ def _keep(broker: ReadOnlyBroker) -> None:
 
 def _unknown(name: str, known: Any, root: str) -> errors.TopicNotFound:
     return errors.TopicNotFound(
-        f"{name} in {root}{nearest(name, known)} A job does not create topics; "
-        "client.admin.topics does"
+        f"{name} in {root}{nearest(name, known)} A job creates a topic with option "
+        "createTopic true, argument create_topic=True, or where the namespace's policy "
+        "auto_topic_creation says so; client.admin.topics does, too"
     )

@@ -10,6 +10,7 @@ from typing import Any
 from pipe import Pipe
 
 from pulsarx._pycore.ground.owner_link import OwnerLink
+from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.ledger.ledger_tail import LedgerTail
 from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.topics.read_only_topic import ReadOnlyTopic
@@ -63,10 +64,14 @@ class BesideTopic(ReadOnlyTopic):
         super().__init__(side.folder, record)
         self.connection = side.connection
         self.clock = side.clock
+        self.members = WeakList()
         self.consumer_tail = LedgerTail(self.ledger, self.ledger.partition)
 
     def take_back(self, subscription: Any) -> None:
         subscription.take_back()
+
+    def bring(self, subscription: Any) -> None:
+        raise AssertionError("there is one connection")
 
     def subscribe(self, request: Any, make: Any) -> Any:
         return subscribe_there(self, request, make)

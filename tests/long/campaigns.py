@@ -75,6 +75,10 @@ CAMPAIGNS = (
         "takeovers", "processes that share a folder, killed at random while all publish",
         "tests/sharing/test_takeover.py", "-m", "standard or long", rounds=40, scale=10,
     ),
+    campaign(
+        "consumer-kills", "processes that share subscriptions, killed at random",
+        "tests/sharing/test_consumer_kills.py", "-m", "standard or long", rounds=40, scale=5,
+    ),
     # Crash images and damage --------------------------------------------------------------------
     campaign(
         "catalogue-crashes", "a power cut at every call, with random parts of what was not flushed",

@@ -17,7 +17,7 @@ import multiprocessing, os, signal, sys, threading
 import pulsarx
 from pulsarx import MessageId, errors
 client = pulsarx.Client(sys.argv[1])
-signal.alarm(50)
+signal.alarm(170)
 """
 
 
@@ -151,10 +151,10 @@ def test_workers_of_multiprocessing_publish_by_one_producer(
 # As gunicorn does it: a master that forks workers and forks others for those that died; each
 # answers requests, here numbers that come through a pipe.
 PRE_FORK = """
-import os, signal, sys
+import os, signal, sys, traceback
 import pulsarx
 preload = sys.argv[2] == "preload"
-signal.alarm(50)
+signal.alarm(170)
 def load():
     global client, producer
     client = pulsarx.Client(sys.argv[1])
@@ -180,6 +180,8 @@ def start():
     if pid == 0:
         try:
             worker()
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(1)
     return pid

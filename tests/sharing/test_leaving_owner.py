@@ -11,6 +11,7 @@ from pulsarx import errors
 from pulsarx._pycore.ground.job_queue import JobQueue
 from pulsarx._pycore.publish.completion_queue import CompletionQueue
 from pulsarx.enumerations import Result, result_of
+from pulsarx.remote import connection as connection_module
 from pulsarx.remote.guest_connection import GuestConnection
 from pulsarx.wire.frames import FrameReader, frame_encode
 
@@ -28,10 +29,12 @@ def _refuse(owner: socket.socket, then_leave: bool) -> None:
     "then_leaves, raised", [(True, errors.ConnectError), (False, errors.ServiceUnitNotReady)]
 )
 def test_a_refusal_of_an_owner_that_closes_is_for_the_next_one(
-    then_leaves: bool, raised: type[Exception]
+    then_leaves: bool, raised: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It used to end the readers, and refuse the producers, of processes that would have gone on
     with the next owner a moment later."""
+    if then_leaves:
+        monkeypatch.setattr(connection_module, "_LEAVING_MS", 60_000)
     owner, guest = socket.socketpair()
     background = JobQueue("test-background")
     completions = CompletionQueue(Result.Ok, result_of)

@@ -115,7 +115,15 @@ def test_what_is_aborted_is_gone_and_messages_of_failed_tasks_may_be_missing(fol
 def test_a_version_of_an_application_is_written_once(folder: Path) -> None:
     make_topics(folder, "t")
     for version in ("1", "1", "2", "1", "2"):
-        writer, told = stage(folder, version.encode(), txnAppId="job", txnVersion=version)
+        ignored = {"txnConflict": "ignore"} if version == "1" else {}
+        writer, told = stage(
+            folder, version.encode(), txnAppId="job", txnVersion=version, **ignored
+        )
+        writer.commit(told)
+    with pytest.raises(pulsarx.NotAllowedError, match="version 2 was before"):
+        stage(folder, b"1", txnAppId="job", txnVersion="1")
+    writer, told = stage(folder, b"another", txnAppId="job", txnVersion="2")
+    with pytest.raises(pulsarx.NotAllowedError, match="not the same"):
         writer.commit(told)
     # Both planned before either was committed.
     first, second = (stage(folder, b"3", txnAppId="job", txnVersion="3") for _ in range(2))

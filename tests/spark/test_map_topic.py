@@ -166,7 +166,7 @@ def test_an_executor_without_the_folder_says_host_and_path(spark, folder, publis
 
 def test_a_frame_of_the_plan_may_be_mapped_by_hand(spark, folder, publish):
     publish("numbers", 900, partitions=3)
-    groups = plan_topic(folder, "numbers", columns=["value"])
+    groups = plan_topic(folder, "numbers", columns=["value"], min_partitions=3)
     frame = plan_frame(spark, groups)
     assert frame.count() == len(groups) == 3
 

@@ -11,7 +11,7 @@ import pulsarx
 from pulsarx._pycore.ranges.range_batch import COLUMNS
 from pulsarx.broker.scan.lease import release_lease
 from pulsarx.broker.scan.plan import Planner
-from pulsarx.spark import read_topic
+from pulsarx.spark import plan_topic, read_partitions, read_topic
 from pulsarx.spark.topic_columns import COLUMN_TYPES
 from pulsarx.testing import inspect
 
@@ -49,6 +49,41 @@ def test_partitions_topics_and_columns_are_chosen(spark, folder, publish):
     assert sorted(numbers(frame.collect())) == list(range(1000))
     assert frame.where("__key = 'k3'").count() == 200
     assert frame.select("value").limit(3).count() == 3
+
+
+def test_many_small_topics_are_few_tasks(spark, folder):
+    """Each of 985 topics was a task, and what a task costs was nearly all of the time."""
+    names = [f"topic-{index:02}" for index in range(40)]
+    with pulsarx.Client(folder, durability="os") as client:
+        for index, name in enumerate(names):
+            client.create_producer(name).send_many([b"%d" % (3 * index + at) for at in range(3)])
+    frames = [
+        read_topic(spark, names, root=folder, columns="value, __topic"),
+        spark.read.format("pulsarx")
+        .options(root=str(folder), topicsPattern="topic-.*", columns="value, __topic")
+        .load(),
+    ]
+    for frame in frames:
+        rows = frame.collect()
+        assert numbers(rows) == list(range(120))
+        assert [row["__topic"].rpartition("/")[2] for row in rows[::3]] == names
+        assert frame.rdd.getNumPartitions() <= spark.sparkContext.defaultParallelism
+
+
+def test_small_ledgers_come_in_large_batches(folder, publish):
+    """A batch for each ledger of a few rows was half of the time that reading them took."""
+    for first in range(0, 60, 10):
+        publish("numbers", 10, first=first)
+    publish("large", 20)
+    (group,) = plan_topic(folder, ["numbers", "large"], columns="value, __topic", lease_ms=0)
+    assert len(group) == 7
+    (batch,) = read_partitions([group])
+    values = [int(value) for value in batch.column("value").to_pylist()]
+    assert values == [*range(60), *range(20)]
+    rows = [each.num_rows for each in read_partitions([group], max_rows=25)]
+    assert max(rows) <= 25 and sum(rows) == 80 and len(rows) <= 5
+    (both,) = read_partitions([group, group])
+    assert both.num_rows == 160
 
 
 def test_a_frame_is_of_the_moment_it_was_made(spark, folder, publish):

@@ -190,10 +190,12 @@ def test_the_same_write_again_is_attached_once(spark, folder, topics):
     assert again == first
     # A driver that died between writing and knowing that it was attached.
     job = plan_write(folder, "plain", application="nightly", version=7)
-    found = spark.sparkContext.parallelize([b"twice"], 1).mapPartitions(
-        lambda rows: write_partitions(rows, job)
+    found = frame.repartition(3).mapInArrow(
+        lambda batches: message_batches(write_partitions(batches, job)), "message string"
     )
-    assert commit_write(job, found.collect()).already
+    assert commit_write(job, [CommitMessage.of_text(row[0]) for row in found.collect()]).already
+    with pytest.raises(pulsarx.NotAllowedError, match="not the same"):
+        save_rdd(spark.sparkContext.parallelize([b"another"], 1), "plain", **named)
     assert len(values_of(folder, "plain")) == 500
     write_topic(frame, "plain", **{**named, "version": 8})
     assert len(values_of(folder, "plain")) == 1000
@@ -318,7 +320,7 @@ def test_bad_input_is_refused_before_anything_runs(spark, folder, topics):
         write_topic(frame, root=folder)
     with pytest.raises(ValueError, match="column value is int; it must be binary or string"):
         write_topic(frame.selectExpr("cast(value as int) as value"), "plain", root=folder)
-    with pytest.raises(pulsarx.TopicNotFound, match=r"did you mean .*plain.*does not create"):
+    with pytest.raises(pulsarx.TopicNotFound, match=r"did you mean .*plain.*createTopic"):
         write_topic(frame, "plan", root=folder)
     with pytest.raises(ValueError, match="belong together"):
         write_topic(frame, "plain", root=folder, application="a")

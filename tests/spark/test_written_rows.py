@@ -23,8 +23,10 @@ from pulsarx.broker.requests.attach import AttachResult
 from pulsarx.broker.staging.sealed_writer import SealedLedgerWriter
 from pulsarx.enumerations import HashingScheme
 from pulsarx.spark import abort_write, commit_write, plan_write, task_writer, write_partitions
+from pulsarx.spark.commit_message import CommitMessage
 from pulsarx.spark.row_batches import row_batches
 from pulsarx.spark.write_commit import find_commit
+from pulsarx.testing import inspect
 
 VIEWS = (pa.string_view(), pa.binary_view())
 TEXTS = (pa.string(), pa.large_string(), pa.string_view())
@@ -402,7 +404,7 @@ def test_a_version_is_of_one_topic(root: Path) -> None:
     named: dict[str, Any] = {"application": "nightly", "version": 7}
     for _ in range(2):
         for topic in ("plain", "public/default/plain", "other", "keyed"):
-            write(root, topic, topic.encode(), **named)
+            write(root, topic, topic.rpartition("/")[2].encode(), **named)
         write(root, None, {"value": b"c", "__topic": "plain"}, **named)
     assert values_of(root, "plain") == [b"plain", b"c"]
     assert values_of(root, "other") == [b"other"]
@@ -411,13 +413,167 @@ def test_a_version_is_of_one_topic(root: Path) -> None:
     assert len(values_of(root, "plain")) == 3
 
 
-def test_a_version_behind_another_is_left_out_with_a_warning(root: Path) -> None:
+def test_a_version_behind_another_is_refused_and_left_out_if_that_is_asked_for(root: Path) -> None:
+    """It was left out with a warning: a stream with a new checkpoint lost its first batches."""
     write(root, "plain", b"8", application="nightly", version=8)
-    with pytest.warns(UserWarning, match=r"version 7 of 'nightly.*version 8 was before"):
-        assert write(root, "plain", b"7", application="nightly", version=7).already
+    earlier: dict[str, Any] = {"application": "nightly", "version": 7}
+    text = r"version 7 of 'nightly.*version 8 was before.*must ascend"
+    with pytest.raises(errors.NotAllowedError, match=text):
+        write(root, "plain", b"7", **earlier)
+    with pytest.raises(errors.NotAllowedError, match="txnConflict"):
+        find_commit(plan_write(root, "plain", **earlier))
+    with pytest.warns(UserWarning, match=text):
+        assert write(root, "plain", b"7", **earlier, on_conflict="ignore").already
     with pytest.warns(UserWarning, match="must ascend"):
-        find_commit(plan_write(root, "plain", application="nightly", version=7))
+        assert find_commit(plan_write(root, "plain", **earlier, on_conflict="ignore"))
     assert values_of(root, "plain") == [b"8"]
+
+
+def rows(*numbers: int, **columns: Any) -> dict[str, Any]:
+    times = [datetime.datetime.fromtimestamp(number, datetime.UTC) for number in numbers]
+    found = {
+        "value": [None if number < 0 else b"%d" % number for number in numbers],
+        "__key": [f"k{number}" for number in numbers],
+        "__eventTime": times,
+        "__messageProperties": [{"a": f"{number}", "b": ""} for number in numbers],
+    }
+    return {**found, **columns}
+
+
+PROPERTIES = pa.map_(pa.string(), pa.string())
+
+
+def table(columns: dict[str, Any]) -> pa.RecordBatch:
+    types = {"value": pa.binary(), "__key": pa.string(), "__messageProperties": PROPERTIES,
+             "__eventTime": pa.timestamp("us", "UTC"), "__topic": pa.string()}  # fmt: skip
+    made = {
+        name: [list(each.items()) for each in column] if types[name] == PROPERTIES else column
+        for name, column in columns.items()
+    }
+    arrays = [pa.array(column, types[name]) for name, column in made.items()]
+    return pa.record_batch(arrays, list(made))
+
+
+def test_the_same_rows_again_are_the_same_write_in_any_order_and_number_of_tasks(
+    root: Path,
+) -> None:
+    """Spark does not repeat an order of rows, nor which task has them."""
+    named: dict[str, Any] = {"application": "nightly", "version": 7}
+    write(root, "keyed", table(rows(1, 2, 3, 3)), **named)
+    turned = rows(3, 2)
+    turned["__messageProperties"] = [{"b": "", "a": f"{number}"} for number in (3, 2)]
+    parts = [[table(turned)], [table(rows(1)), table(rows(3))]]
+    for number_of_tasks in (1, 2):
+        job = plan_write(root, "keyed", **named)
+        assert find_commit(job) is None
+        tasks = parts if number_of_tasks == 2 else [[*parts[0], *parts[1]]]
+        told = [
+            CommitMessage(number, found.message_count, found.files, found.content)
+            for number, task in enumerate(tasks)
+            for found in write_partitions(task, job)
+        ]
+        assert commit_write(job, told).already
+        assert not staged(root)
+    assert sum(map(len, partitions_of(root, "keyed", 3))) == 4
+    # Written by one, with nothing to compare: as before there were digests.
+    assert find_commit(plan_write(root, "keyed", **named, on_conflict="ignore"))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        rows(1, 2, 4),
+        rows(1, 2),
+        rows(1, 2, 3, 3),
+        {**rows(1, 2, 3), "value": [b"1", b"3", b"2"]},
+        {**rows(1, 2, 3), "__key": ["k1", "k2", None]},
+        {**rows(1, 2, 3), "__key": ["k1", "k2", ""]},
+        {**rows(1, 2, 3), "__eventTime": rows(1, 2, 4)["__eventTime"]},
+        {**rows(1, 2, 3), "__messageProperties": rows(1, 2, 4)["__messageProperties"]},
+        {**rows(1, 2, 3), "__messageProperties": [{"a": "1"}, {}, {"b": "3", "a": ""}]},
+        {"value": [b"1", b"2", b"3"]},
+    ],
+)
+def test_two_different_writes_under_one_version_are_refused(
+    root: Path, other: dict[str, Any]
+) -> None:
+    """The second one was dropped, and its caller told that it was written."""
+    named: dict[str, Any] = {"application": "nightly", "version": 7}
+    write(root, "plain", table(rows(1, 2, 3)), **named)
+    with pytest.raises(errors.NotAllowedError, match=r"with 3 messages, and these \d are not"):
+        write(root, "plain", table(other), **named)
+    assert write(root, "plain", table(other), **named, on_conflict="ignore").already
+    assert len(values_of(root, "plain")) == 3 and not staged(root)
+
+
+def test_the_topics_that_rows_choose_are_part_of_what_is_compared(root: Path) -> None:
+    named: dict[str, Any] = {"application": "nightly", "version": 7}
+    first = rows(1, 2, __topic=["plain", "other"])
+    write(root, None, table(first), **named)
+    assert write(root, None, table(first), **named).already
+    full = ["persistent://public/default/plain", "public/default/other"]
+    assert write(root, None, table({**first, "__topic": full}), **named).already
+    with pytest.raises(errors.NotAllowedError, match="not the same"):
+        write(root, None, table({**first, "__topic": ["other", "plain"]}), **named)
+
+
+def test_what_was_attached_is_compared_after_a_checkpoint_of_the_catalogue(root: Path) -> None:
+    named: dict[str, Any] = {"application": "nightly", "version": 7}
+    write(root, "plain", b"1", **named)
+    with pulsarx.Client(root) as client:
+        inspect(client).catalogue.checkpoint()
+        with pytest.raises(errors.NotAllowedError):  # beside an owner
+            write(root, "plain", b"2", **named)
+    assert write(root, "plain", b"1", **named).already
+
+
+# Topics that a job creates ------------------------------------------------------------------------
+
+
+def test_a_topic_is_created_with_the_commit_if_the_job_or_its_namespace_says_so(
+    root: Path,
+) -> None:
+    with pytest.raises(errors.TopicNotFound, match=r"createTopic true.*auto_topic_creation"):
+        plan_write(root, "new")
+    with pytest.raises(ValueError, match="create_topic needs a topic"):
+        plan_write(root, create_topic=True)
+    job = plan_write(root, "new", create_topic=True)
+    abort_write(job)
+    with pytest.raises(errors.TopicNotFound):
+        messages_of(root, "new")
+    write(root, "new", b"1", create_topic=True)
+    write(root, "new", b"2", create_topic=True)
+    assert values_of(root, "new") == [b"1", b"2"]
+    with pulsarx.Client(root, durability="os") as client:
+        policies = client.admin.namespaces
+        policies.set_auto_topic_creation("public/default", True, "partitioned", 3)
+        write(root, "automatic", batch(value=["a", "b"], __key=["1", "2"]))
+        policies.set_auto_topic_creation("public/default", False)
+    assert sum(map(len, partitions_of(root, "automatic", 3))) == 2
+    with pytest.raises(errors.TopicNotFound):
+        plan_write(root, "another")
+    with pytest.raises(errors.TopicNotFound):
+        plan_write(root, "public/nowhere/another", create_topic=True)
+
+
+def test_a_topic_that_another_job_creates_meanwhile_is_written_to(root: Path) -> None:
+    jobs = [plan_write(root, "new", create_topic=True) for _ in range(2)]
+    for job, value in zip(jobs, (b"1", b"2")):
+        commit_write(job, write_partitions([value], job))
+    assert values_of(root, "new") == [b"1", b"2"]
+
+
+def test_a_version_that_went_to_a_deleted_topic_is_not_taken_as_written_to_a_new_one(
+    root: Path,
+) -> None:
+    named: dict[str, Any] = {"application": "nightly", "version": 7, "create_topic": True}
+    write(root, "new", b"1", **named)
+    with pulsarx.Client(root, durability="os") as client:
+        client.admin.topics.delete("new")
+    with pytest.raises(errors.NotAllowedError, match="not there any more"):
+        find_commit(plan_write(root, "new", **named))
+    write(root, "new", b"1", **{**named, "version": 8})
+    assert values_of(root, "new") == [b"1"]
 
 
 def test_two_messages_of_a_spark_partition_are_refused(root: Path) -> None:

@@ -10,8 +10,9 @@ is published by then
 the catalogue is written, as it was read,   the next owner recovers ledgers that were open, as
 and the marker last                         behind a killed one
 
-What goes while it is copied (a topic is deleted, or compacted once more) has all of it begin again;
-a copy that cannot change any more is kept.
+A topic that is deleted meanwhile is left out, as if that had been just before. Where else something
+goes (a topic is compacted once more) all of it begins again, but for copies that cannot change any
+more.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def backup(folder: Any, target: Any, progress: Any) -> Contents:
     show = progress_of(progress, "bytes")
     source = os.path.realpath(os.fspath(folder))
     files = FileSystem()
-    with workplace(os.path.abspath(os.fspath(target)), source, files) as work:
+    with workplace(os.path.realpath(os.fspath(target)), source, files) as work:
         view = control_plane.perform(FolderView, (source,), FolderView.close)
         try:
             return _Copying(view, work, files, show).run()
@@ -57,7 +58,7 @@ def restore(backup: Any, target: Any, progress: Any, allow_damage: bool) -> Cont
     show = progress_of(progress, "bytes")
     source = os.path.realpath(os.fspath(backup))
     files = FileSystem()
-    with workplace(os.path.abspath(os.fspath(target)), source, files) as work:
+    with workplace(os.path.realpath(os.fspath(target)), source, files) as work:
         view = control_plane.perform(FolderView, (source,), FolderView.close)
         try:
             control_plane.perform(view.require_unowned)
@@ -95,6 +96,9 @@ class _Copying:
         self._done = 0
         self._total = 0
         self._finished: set[str] = set()  # files that were copied and never change
+        # What was copied besides ledgers, by cursor and topic.
+        self._cursor_files: dict[int, list[str]] = {}
+        self._sequences: dict[int, str] = {}
 
     def run(self) -> Contents:
         for name in SUBDIRECTORIES:
@@ -102,26 +106,26 @@ class _Copying:
         try:
             for _ in range(_TRIES):
                 snapshot = self._snapshot()
-                if snapshot is not None and self._copy(snapshot):
+                if self._copy(snapshot):
+                    self._remove_others(snapshot)
                     self._show(self._done, self._done)
                     return self._contents(snapshot)
         finally:
             if self._is_leased:
                 control_plane.perform(self._view.release, (self._job,))
         raise errors.StorageError(
-            f"copy {self._view.path}: topics or ledgers went {_TRIES} times while they were "
-            "copied. Nothing was kept; try again when less is deleted"
+            f"copy {self._view.path}: ledgers went {_TRIES} times while they were copied. Nothing "
+            "was kept; try again when less is compacted or trimmed"
         )
 
-    def _snapshot(self) -> Snapshot | None:
+    def _snapshot(self) -> Snapshot:
         """What there is to copy, under a lease, and behind its cursors and sequences, which are
-        copied. None: some of it has gone."""
+        copied."""
         copied: dict[int, bool] = {}  # by cursor: whether its topic had ledgers then
         topics: set[int] = set()
         while True:
             snapshot: Snapshot = control_plane.perform(self._view.snapshot)
-            if not self._lease(snapshot):
-                return None
+            self._lease(snapshot)
             # One of a topic without ledgers may have got its file since.
             found = snapshot.cursors()
             fresh = [each for each in found if copied.get(each) is not found[each]]
@@ -134,28 +138,26 @@ class _Copying:
                 sequences = control_plane.perform(self._view.sequences, (topic_id,))
                 if sequences is not None:
                     self._write(*sequences)
+                    self._sequences[topic_id] = sequences[0]
             copied, topics = found, topics | topics_now
 
-    def _lease(self, snapshot: Snapshot) -> bool:
+    def _lease(self, snapshot: Snapshot) -> None:
+        """What has gone since is noticed where it is copied."""
         wanted = snapshot.leased() if self.leases else {}
         if wanted or self._is_leased:
-            if not control_plane.perform(self._view.lease, (self._job, wanted, _LEASE_MS)):
-                return False
+            control_plane.perform(self._view.lease, (self._job, wanted, _LEASE_MS))
             self._is_leased = True
             self._renewed = monotonic_ms()
-        return True
 
     def _copy_cursors(self, cursor_ids: list[int]) -> None:
         listed = control_plane.perform(self._view.cursor_files)
         for cursor_id in cursor_ids:
             for _ in range(_TRIES):
-                names = listed.get(cursor_id, [])
+                self._remove(self._cursor_files.get(cursor_id, []))  # of an earlier generation
+                names = self._cursor_files[cursor_id] = listed.get(cursor_id, [])
                 if all(self._copy_file(name) for name in names):
                     break
                 # The owner has replaced one generation by the next.
-                for name in names:
-                    if os.path.exists(f"{self._work}/{name}"):
-                        os.unlink(f"{self._work}/{name}")
                 listed = control_plane.perform(self._view.cursor_files)
             else:
                 raise errors.StorageError(
@@ -166,7 +168,7 @@ class _Copying:
         """Everything but cursors and sequences. False: some of it has gone."""
         self._total = self._done + snapshot.size()
         for ledger in snapshot.ledgers:
-            if ledger.path in self._finished:
+            if ledger.path in self._finished or not snapshot.holds(ledger):
                 continue
             size, is_final = control_plane.perform(self._view.published, (ledger,))
             path = f"{self._work}/{ledger.path}"
@@ -175,14 +177,38 @@ class _Copying:
                 is_final = not control_plane.perform(self._view.is_open, (ledger, path))
                 is_there = not is_final or self._copy_file(ledger.path)
             if not is_there:
-                if not control_plane.perform(self._view.is_lost, (ledger,)):
+                if control_plane.perform(self._view.is_lost, (ledger,)):
+                    snapshot.lost.append(ledger)
+                    continue
+                deleted = control_plane.perform(self._view.deleted_with, (ledger, snapshot))
+                if not deleted:
                     return False
-                snapshot.lost.append(ledger)
+                for topic in deleted:
+                    snapshot.leave_out(topic)
             elif is_final:
                 self._finished.add(ledger.path)
+        snapshot.ledgers = [each for each in snapshot.ledgers if snapshot.holds(each)]
+        snapshot.lost = [each for each in snapshot.lost if snapshot.holds(each)]
         for name, data in control_plane.perform(self._view.catalogue_files, (snapshot,)):
             self._write(name, data)
         return True
+
+    def _remove_others(self, snapshot: Snapshot) -> None:
+        """Take out of the copy what is no part of it: files of topics that are deleted by now."""
+        topics, cursors = {each.topic_id for each in snapshot.topics()}, snapshot.cursors()
+        ledgers = {each.path for each in snapshot.ledgers}
+        for folder, _, names in os.walk(f"{self._work}/ledgers"):
+            paths = [os.path.relpath(f"{folder}/{name}", self._work) for name in names]
+            self._remove([each for each in paths if each not in ledgers])
+        for cursor_id, names in self._cursor_files.items():
+            self._remove(names if cursor_id not in cursors else [])
+        for topic_id, name in self._sequences.items():
+            self._remove([name] if topic_id not in topics else [])
+
+    def _remove(self, names: list[str]) -> None:
+        for name in names:
+            if os.path.exists(f"{self._work}/{name}"):
+                os.unlink(f"{self._work}/{name}")
 
     def _copy_file(self, name: str, size: int | None = None) -> bool:
         """False: it is not there."""

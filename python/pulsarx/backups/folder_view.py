@@ -8,11 +8,13 @@ import os
 
 from pulsarx import errors
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
+from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.file import (
     CHECKPOINT,
     catalogue_file_encode,
     catalogue_file_name,
 )
+from pulsarx.broker.catalogue.operations import CatalogueDraft
 from pulsarx.broker.catalogue.state import LEDGER_PREPARED, CatalogueState
 from pulsarx.broker.folder.folder_marker import MARKER_NAME
 from pulsarx.broker.folder.storage_errors import storage_error
@@ -20,6 +22,7 @@ from pulsarx.broker.ledgers.read_only_ledger import ReadOnlyLedger
 from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.scan import lease as leases
 from pulsarx.broker.topics.deduplication import snapshot_name
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,10 +34,11 @@ HEADER_SIZE = 4096  # of a ledger file: what one without entries holds
 class LedgerCopy:
     """A ledger that is to be copied. A value."""
 
-    __slots__ = ("ledger_id", "messages", "path", "sealed", "size", "topic")
+    __slots__ = ("ledger_id", "messages", "path", "sealed", "size", "topic", "topic_id")
 
-    def __init__(self, topic: str, path: str, ledger_id: int, sealed: bool) -> None:
-        self.topic = topic
+    def __init__(self, topic: TopicRecord, path: str, ledger_id: int, sealed: bool) -> None:
+        self.topic = topic.name
+        self.topic_id = topic.topic_id
         self.path = path  # in the folder
         self.ledger_id = ledger_id
         self.sealed = sealed
@@ -72,6 +76,17 @@ class Snapshot:
     def size(self) -> int:
         return sum(each.size for each in self.ledgers)
 
+    def leave_out(self, name: str) -> None:
+        """As if a topic had been deleted just before."""
+        draft = CatalogueDraft(self.state)
+        draft.apply([changes.delete_topic(name)])
+        draft.publish(self.state.number, self.state.checksum)
+        self.state.deletions.clear()
+
+    def holds(self, ledger: LedgerCopy) -> bool:
+        """Whether the topic of a ledger was not left out since."""
+        return ledger.topic in self.state.topics
+
 
 class FolderView:
     """A folder beside its owner, or without one."""
@@ -107,13 +122,13 @@ class FolderView:
             if topic.ledgers and topic.ledgers[-1].state == LEDGER_PREPARED:
                 # As a reader sees it: it is in use, or not there.
                 topic.ledgers = list(ReadOnlyLedger(self._broker, topic).ledgers())
-            ledgers += [self._ledger(topic.name, each) for each in topic.ledgers]
+            ledgers += [self._ledger(topic, each) for each in topic.ledgers]
             compaction = topic.compaction
             if compaction is not None and compaction.ledger_id:
-                ledgers.append(self._sized(topic.name, compaction.ledger_id, True))
+                ledgers.append(self._sized(topic, compaction.ledger_id, True))
         return Snapshot(state, ledgers)
 
-    def _ledger(self, topic: str, record: LedgerRecord) -> LedgerCopy:
+    def _ledger(self, topic: TopicRecord, record: LedgerRecord) -> LedgerCopy:
         made = self._sized(topic, record.ledger_id, record.state == "sealed")
         made.messages = record.message_count
         if not made.sealed:
@@ -121,7 +136,7 @@ class FolderView:
             made.size = min(made.size, max(end, HEADER_SIZE))
         return made
 
-    def _sized(self, topic: str, ledger_id: int, sealed: bool) -> LedgerCopy:
+    def _sized(self, topic: TopicRecord, ledger_id: int, sealed: bool) -> LedgerCopy:
         path = self._directory.ledger_path(ledger_id)
         made = LedgerCopy(topic, os.path.relpath(path, self.path), ledger_id, sealed)
         try:
@@ -181,6 +196,23 @@ class FolderView:
             return True
         return self._record(ledger) is not None
 
+    def deleted_with(self, ledger: LedgerCopy, snapshot: Snapshot) -> list[str]:
+        """The topics of a snapshot that are deleted by now, if that of a ledger is: it, or the
+        partitioned topic it is part of with all partitions. Behind `is_lost`."""
+        if self._is_there(ledger.topic, ledger.topic_id):
+            return []
+        whole = TopicName.of(ledger.topic).partitioned_name
+        record = snapshot.state.topics.get(whole)
+        if record is None or self._is_there(whole, record.topic_id):
+            return [ledger.topic]
+        return [
+            each for each in snapshot.state.topics if TopicName.of(each).partitioned_name == whole
+        ]
+
+    def _is_there(self, topic: str, topic_id: int) -> bool:
+        found = self._broker.catalogue.state.topics.get(topic)
+        return found is not None and found.topic_id == topic_id
+
     def sequences(self, topic_id: int) -> tuple[str, bytes] | None:
         """The snapshot of a topic's deduplication, and its name in the folder; None: it has
         none."""
@@ -209,13 +241,9 @@ class FolderView:
 
     # The owner ------------------------------------------------------------------------------------
 
-    def lease(self, job: str, ledgers: dict[str, list[int]], ttl_ms: int) -> bool:
-        """Have ledgers be kept. False: some have gone since they were found."""
-        try:
-            leases.lease(self.path, job, ledgers, ttl_ms)
-        except (errors.NotAllowedError, errors.TopicNotFound):
-            return False
-        return True
+    def lease(self, job: str, ledgers: dict[str, list[int]], ttl_ms: int) -> None:
+        """Have ledgers be kept that are there."""
+        leases.lease(self.path, job, ledgers, ttl_ms, only_present=True)
 
     def renew(self, job: str, ttl_ms: int) -> None:
         leases.renew_lease(self.path, job, ttl_ms)

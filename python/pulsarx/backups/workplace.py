@@ -22,7 +22,12 @@ _SUFFIX = "unfinished"
 @contextmanager
 def workplace(target: str, source: str, files: FileSystem) -> Iterator[str]:
     """A folder beside the target, which becomes it, durably, at the end of the block. When the
-    block fails it is removed. FolderError: the target is in use, or inside of the source."""
+    block fails or is interrupted it is removed; behind the moment in which it becomes the target
+    that stays, whole, and only its name may not be durable yet. FolderError: the target is in use,
+    or inside of the source.
+
+    target, source: as os.path.realpath gives them.
+    """
     _check_target(target, source)
     unfinished = f"{target}.{os.urandom(4).hex()}.{_SUFFIX}"
     try:

@@ -8,6 +8,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from logging import Logger
+    from typing import Any
 
 DEBUG, INFO = 10, 20  # of the module logging
 
@@ -15,10 +16,10 @@ DEBUG, INFO = 10, 20  # of the module logging
 def listener(level: int) -> Logger | None:
     """The logger, if somebody wants what is told at this level. Where nobody has loaded `logging`
     nobody does, and it stays so: that is half of the time an import of the library takes."""
-    logging = sys.modules.get("logging")
-    if logging is None:
-        return None
-    logger: Logger = logging.getLogger("pulsarx")
+    find: Any = getattr(sys.modules.get("logging"), "getLogger", None)
+    if find is None:
+        return None  # or another thread is just loading it
+    logger: Logger = find("pulsarx")
     return logger if logger.isEnabledFor(level) else None
 
 

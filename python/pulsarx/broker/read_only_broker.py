@@ -6,6 +6,7 @@ It writes nothing but the counts of sleeping readers in the published ends.
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 
@@ -67,7 +68,12 @@ class ReadOnlyBroker:
         if owner is None or self.directory.ends_path is None:
             self.ends = None
         elif self.ends is None:
-            self.ends = PublishedEnds.open(self.directory.ends_path)
+            try:
+                self.ends = PublishedEnds.open(self.directory.ends_path)
+            except errors.StorageError as error:
+                if error.errno != errno.ENOENT:
+                    raise
+                # The owner is just opening the folder for the first time: nothing is published.
 
     def published(self, ledger: LedgerRecord) -> tuple[int, int, int]:
         """The end, entries and messages of an open ledger that its owner, dead or alive, has

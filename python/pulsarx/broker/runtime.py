@@ -10,6 +10,7 @@ from pulsarx._pycore.ground.interval_job import IntervalJob
 from pulsarx._pycore.ground.job_queue import JobQueue
 from pulsarx._pycore.ground.open_state import OpenState
 from pulsarx._pycore.ledger.published_ends import PublishedEnds
+from pulsarx.broker.arrivals import Arrivals
 from pulsarx.broker.catalogue.catalogue import Catalogue
 from pulsarx.broker_options import BrokerOptions
 from pulsarx.clock import ManualClock, system_clock
@@ -127,6 +128,8 @@ class BrokerRuntime:
         # Other processes look, when they have a new owner, what the last one stored of theirs.
         is_shared = getattr(directory, "is_shared", False)
         self.trims_from_ms = self.clock.now_ms() + SPARED_MS if is_shared else 0
+        # Of consumers, what it may not have recorded.
+        self.arrivals = Arrivals(getattr(directory, "guests", ()))
         self.attach_lock = threading.Lock()  # one attach at a time
         self.parts_lock = threading.Lock()  # a part of a topic is made that most do without
         # Behind the locks of topics: subscriptions are made on topics that have no ledger yet, or

@@ -212,6 +212,14 @@ class Connection:
         values = self.request("VERB", verb=verb, arguments=text)
         return json.loads(values["result"])
 
+    def leave_later(self, consumer_id: int) -> None:
+        """Have the owner of a folder close a consumer, when it comes to that."""
+        arguments = f'{{"consumer_id": {consumer_id}}}'
+        try:
+            self.request_later("VERB", _nothing, verb="guest.leave", arguments=arguments)
+        except (errors.AlreadyClosed, errors.ConnectError):
+            pass  # it ended with its connection
+
     def _require_open(self) -> None:
         if self._failure is not None:
             raise errors.again(self._failure)
@@ -354,6 +362,10 @@ def _close_forgotten(reference: weakref.ref[Connection], number: int) -> None:
         connection.request("CLOSE_CONSUMER", consumer_id=number)
     except (errors.AlreadyClosed, errors.ConnectError):
         pass  # with its connection
+
+
+def _nothing(_: Exception | None) -> None:
+    pass
 
 
 def _failure_of_verb(values: Values) -> Exception:

@@ -73,7 +73,11 @@ class GuestBroker(ReadOnlyBroker):
 
         NoOwner: there is none to be connected to. InvalidConfiguration: it has other settings.
         """
-        super().__init__(folder)
+        try:
+            super().__init__(folder)
+        except errors.FolderError as error:
+            # Its owner is just making it: the lock is taken before there is a marker.
+            raise NoOwner(errors.detail_of(error)) from error
         self.key = key
         self.name = folder
         self.timeout_seconds = timeout_seconds
@@ -104,6 +108,7 @@ class GuestBroker(ReadOnlyBroker):
         self._schemas = GuestSchemas(self)
         self.topics = GuestTopics(self)
         self.producers = WeakList()  # GuestProducer
+        self.members = WeakList()  # what else goes on with the next owner: consumers, TopicNews
         self._name_count = 0
         self._name_token = self.randomness.token(8)
         self._changed = threading.Condition()  # of what follows
@@ -115,7 +120,6 @@ class GuestBroker(ReadOnlyBroker):
         self._losses = 0
         self._reason = ""  # why this process could not take it over
         self._is_resuming = False  # what this process has at the owner is being brought to the next
-        self._left: list[Any] = []  # consumers whose connection has ended
         control_plane.hold()
         self._thread = threading.Thread(
             target=self._run, args=(socket, pid), name="pulsarx-guest", daemon=True
@@ -202,7 +206,6 @@ class GuestBroker(ReadOnlyBroker):
                 # By another thread: this one reads the answer.
                 self._resuming.post(partial(self._begin, connection))
                 connection.read()
-            consumers = connection.consumers()
             connection.lost(
                 errors.ConnectError(
                     f"the owner of {self.name} (process {connection.owner_pid}) has left"
@@ -211,7 +214,6 @@ class GuestBroker(ReadOnlyBroker):
             with self._changed:
                 self._losses += 1
                 self._is_resuming = True
-                self._left.extend(consumers)
                 self._changed.notify_all()
             connection.let_go()
             self._wake_readers()
@@ -234,21 +236,38 @@ class GuestBroker(ReadOnlyBroker):
         self._wake_readers()
         if not self._losses:
             return
+        for member in (*self.producers.members(), *self.members.members()):  # sends time out
+            self._bring(member, connection)
+        failure = attempt(partial(connection.perform, "guest.arrived", {"pid": self.process}))
+        self._log_failure("come to the next owner", failure, connection)
         with self._changed:
-            consumers, self._left = self._left, []
-        resumes = [(each, each.resume) for each in self.producers.members()]
-        resumes += [(each, each.resume) for each in consumers]
-        for member, resume in resumes:
-            failure = attempt(partial(resume, connection))
-            if failure is not None:
-                import logging
-
-                logging.getLogger("pulsarx").error(
-                    "%s of %s: %s", member.name, member.topic.name, errors.detail_of(failure)
-                )
-        with self._changed:
-            self._is_resuming = False
+            self._is_resuming = connection.is_lost
             self._changed.notify_all()
+
+    def _bring(self, member: Any, connection: GuestConnection) -> None:
+        failure = attempt(partial(member.resume, connection))
+        self._log_failure(f"{member.name} of {member.topic.name}", failure, connection)
+
+    def _log_failure(
+        self, what: str, failure: Exception | None, connection: GuestConnection
+    ) -> None:
+        if failure is None or connection.is_lost:
+            return  # or it is brought to the next one
+        import logging
+
+        logging.getLogger("pulsarx").error("%s: %s", what, errors.detail_of(failure))
+
+    def bring(self, member: Any) -> None:
+        """Bring a member to the owner there is now: its connection was lost while it was made, so
+        that nobody else may have done it."""
+
+        def bring() -> None:
+            with self._changed:
+                connection = self._live
+            if connection is not None and not connection.is_lost:
+                self._bring(member, connection)
+
+        self._resuming.post(bring)
 
     def settle(self) -> None:
         """Return when the owner has done what this process has told it. Timeout: there is none, or
@@ -328,7 +347,7 @@ class GuestBroker(ReadOnlyBroker):
         with self._changed:
             self._failure = failure
             self._changed.notify_all()
-        for member in (*self.producers.members(), *self._left):
+        for member in (*self.producers.members(), *self.members.members()):
             attempt(partial(member.end, failure))
 
     # Topics ---------------------------------------------------------------------------------------
@@ -432,9 +451,8 @@ class GuestBroker(ReadOnlyBroker):
             return
         for each in self.producers.members():
             each.abandon()
-        for each in current.consumers_now():
-            if hasattr(each, "abandon"):
-                each.abandon()
+        for each in self.members.members():
+            each.abandon()
         current.abandon()
 
 

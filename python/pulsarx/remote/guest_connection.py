@@ -114,12 +114,27 @@ class GuestConnection(Connection):
         next one is to be asked."""
         try:
             return super().request(name, **values)
+        except errors.Timeout as error:
+            raise self._unanswered(values.get("verb") or name) from error
         except (errors.AlreadyClosed, errors.ServiceUnitNotReady) as error:
             if not self.has_left():
                 raise
             raise errors.ConnectError(
                 f"the owner (process {self.owner_pid}) was closing the folder"
             ) from error
+
+    def settle(self) -> None:
+        try:
+            super().settle()
+        except errors.Timeout as error:
+            raise self._unanswered("ask whether all is done") from error
+
+    def _unanswered(self, what: str) -> errors.Timeout:
+        return errors.Timeout(
+            f"{what}: no answer of the owner of the folder (process {self.owner_pid}) within "
+            f"{self.timeout_seconds:g} s. It lives and is stopped or busy; it may have done it, or "
+            "do it later. Nobody else can own the folder as long as it lives"
+        )
 
     def read(self) -> None:
         """Do what the owner sends, until the connection ends."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         policies: PolicyStore
         completions: CompletionQueue
         producers: WeakList
+        members: WeakList
         timeout_seconds: int
 
         @property
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
 
         def unanswered(self, what: str, connection: GuestConnection) -> Exception:
             """The error of an owner that lives and does not answer."""
+
+        def bring(self, member: Any) -> None:
+            """Have a member resume at the owner there is now."""
 
         def resume_later(self, job: Callable[[], object]) -> None:
             """Have something brought to a connection, not now."""

@@ -145,6 +145,8 @@ class GuestProducer:
                 raise broker.unanswered(f"make a producer on {topic.name}", connection) from error
         self._start = self._end_now()
         broker.producers.add(self)
+        if self._connection.is_lost:
+            broker.bring(self)
 
     def _register(self, connection: GuestConnection) -> None:
         """Have an owner know it. Raises what that refuses it with."""
@@ -282,6 +284,11 @@ class GuestProducer:
     def resume(self, connection: GuestConnection) -> None:
         """Go on with the next owner. What that has stored is confirmed, the rest sent again. A
         job."""
+        if connection is not self._connection:
+            self._try(connection)
+
+    def _try(self, connection: GuestConnection) -> None:
+        """A job."""
         with self._lock:
             if not self._has_left and not connection.is_lost:
                 self._resume(connection)
@@ -314,17 +321,14 @@ class GuestProducer:
         except (errors.ProducerBlockedQuotaExceededError, errors.Timeout):
             # The topic has no room, or the owner is stopped: meanwhile sends wait.
             host = self.topic.host
-            host.clock.call_after(_HELD_MS, partial(host.resume_later, self._try_again))
+            again = partial(self._try, connection)
+            host.clock.call_after(_HELD_MS, partial(host.resume_later, again))
         except Exception as error:
             self._give_up(connection, error)
         else:
             self._is_held = False
             if publisher is not None:
                 publisher.resume(connection.link, self._number, stored, unknown)
-
-    def _try_again(self) -> None:
-        """A job."""
-        self.resume(self._connection)
 
     def _register_again(self, connection: GuestConnection) -> None:
         """As _register. An owner that lives may not have noticed yet that it was left."""

@@ -4,8 +4,10 @@ it: what the owner is asked for, and what it says."""
 from __future__ import annotations
 
 import os
+import threading
 import time
 import weakref
+from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.consume.consumer_host import ConsumerHost
@@ -16,6 +18,7 @@ from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.message.entry_view import EntryContext
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.clock import Deadline
+from pulsarx.closing import attempt
 from pulsarx.compression import decompress
 from pulsarx.enumerations import ConsumerType, KeySharedMode
 from pulsarx.schema.writer_schemas import WriterSchemas
@@ -46,9 +49,13 @@ if TYPE_CHECKING:
         decompressed_size_max: int
         broker: FolderView
         clock: ClockCore
+        members: WeakList  # what goes on with the next owner
 
         @property
         def connection(self) -> Connection: ...
+        def bring(self, subscription: GuestSubscription) -> None:
+            """Have it resume at the owner there is now."""
+
         @property
         def schemas(self) -> SchemaRegistry: ...
 
@@ -100,8 +107,11 @@ class GuestSubscription:
         self._core = SubscriptionCore(None, topic.clock)
         self._connection = topic.connection
         self._consumer: weakref.ref[ConsumerCore] | None = None
+        self._lock = threading.Lock()  # of what follows
         self._id = self._connection.add_consumer(self)
-        self._arguments: dict[str, Any] = {}  # with which the owner attached it
+        self._arguments: dict[str, Any] = {}  # with which the owner attaches it
+        self._is_attached = False
+        self._has_left = False
         self.settler = Settler(self._connection)
         self.dispatcher = GuestDispatcher(
             self._core,
@@ -114,6 +124,9 @@ class GuestSubscription:
             request.type_name,
             self.settler.settle,
         )
+        topic.members.add(self)
+        if self._connection.is_lost:
+            topic.bring(self)
 
     def attach(
         self, request: SubscribeRequest, make: Callable[[Any, Any], ConsumerCore]
@@ -136,29 +149,54 @@ class GuestSubscription:
         self._core.start()
         try:
             self._arguments = self._asked(request)
-            connection = self._connection
-            try:
-                answer = connection.perform("guest.subscribe", self._arguments)
-            except errors.ConnectError:
-                if not connection.is_lost:
-                    raise
-                self._await_resumption(connection)  # which attaches it
-                return consumer
+            answer = self._subscribe()
             if answer.get("is_gone"):
                 raise TopicGone(f"{topic.name}: it was deleted, or unloaded")
         except BaseException:
             consumer.shut()
             self._end(receiver)
+            self._connection.leave_later(self._id)  # an owner that did not answer may attach it yet
             raise
         request.made_subscription = answer["made_subscription"]
-        self.dispatcher.begin()
         return consumer
+
+    def _subscribe(self) -> dict[str, Any]:
+        """The answer of the owner that has attached the consumer. Those of a dead owner's guests
+        that go on are attached first."""
+        deadline = Deadline(int(self._connection.timeout_seconds * 1000))
+        while True:
+            with self._lock:
+                connection = self._connection
+                arguments = {**self._arguments, "consumer_id": self._id}
+            try:
+                answer: dict[str, Any] = connection.perform("guest.subscribe", arguments)
+            except errors.ConnectError:
+                if not connection.is_lost:
+                    raise
+                self._await_resumption(connection)
+                continue
+            if not answer.get("is_early"):
+                break
+            if deadline.expired():
+                raise errors.Timeout(
+                    f"subscribe to {self.topic.name}: the owner of the folder is new, and waits "
+                    "for other processes that used it"
+                )
+            time.sleep(_LOOK_SECONDS)
+        if "made_subscription" in answer:
+            with self._lock:
+                self._is_attached = True
+                if connection is self._connection:
+                    self.dispatcher.begin()
+                    return answer
+            # The owner left meanwhile, when it was not known yet that the consumer had been there.
+            self.topic.bring(self)
+        return answer
 
     def _asked(self, request: SubscribeRequest) -> dict[str, Any]:
         settings = request.settings
         self.topic.broker.refresh()  # so that `start` knows the ledgers there are
         return {
-            "consumer_id": self._id,
             "topic": self.topic.name,
             "subscription": request.subscription_name,
             "type": request.type.name,
@@ -167,6 +205,7 @@ class GuestSubscription:
             "start": list(request.start()),
             "key_shared": _policy_fields(request.key_shared),
             "reads_any": bool(getattr(request.schema, "reads_any", False)),
+            "goes_on": False,
             "wants_events": request.type == ConsumerType.Failover,
             "settings": {
                 "receiver_queue_size": settings.receiver_queue_size,
@@ -227,13 +266,44 @@ class GuestSubscription:
 
     def detach(self, receiver: EntrySink) -> None:
         """The consumer is gone: what it did not acknowledge goes to the others, or the next one."""
-        self._end(receiver)
+        try:
+            self._have_recorded()
+        finally:
+            self._end(receiver)
+            self._leave()
+
+    def _have_recorded(self) -> None:
+        """Return when what was acknowledged is recorded, be it by the next owner. Timeout: there is
+        none, or it does not answer."""
+        connection = self._connection
+        while self.durable and (left := self.dispatcher.unrecorded()):
+            try:
+                if connection is self._connection and self.dispatcher.is_attached:
+                    connection.settle()
+                else:
+                    self._record(connection, left)
+                return
+            except errors.ConnectError:
+                if not connection.is_lost:
+                    raise
+            except errors.AlreadyClosed:
+                return  # the client is closed: nobody waits for another owner
+            connection = self.topic.connection
+
+    def _record(self, connection: Connection, left: list[tuple[int, ...]]) -> None:
+        """Have an owner record acknowledgements of a consumer that is not attached there."""
+        names = {"topic": self.topic.name, "subscription": self.name}
+        connection.perform("guest.record", {**names, "acknowledgements": left})
+
+    def _leave(self) -> None:
         try:
             self._connection.perform("guest.leave", {"consumer_id": self._id})
         except (errors.AlreadyClosed, errors.ConnectError):
             pass  # it ended with its connection
 
     def _end(self, receiver: EntrySink) -> None:
+        with self._lock:
+            self._has_left = True
         self._connection.forget_consumer(self._id)
         self.dispatcher.leave(receiver)
         self._core.stop()
@@ -268,23 +338,36 @@ class GuestSubscription:
         consumer = None if self._consumer is None else self._consumer()
         if consumer is None or not consumer.is_open:
             return
-        start = self.dispatcher.first_open()
-        if start is not None:
-            self._arguments["start"] = list(start)
-        self._id = connection.add_consumer(self)
-        self._arguments["consumer_id"] = self._id
-        self.settler.connection = connection
+        with self._lock:
+            if self._connection is connection and self.dispatcher.is_attached:
+                return
+            number = connection.add_consumer(self)
+            self.settler.connection = connection
+            self.dispatcher.resume(connection.link, number)
+            if not self._is_attached:  # the caller of `attach` goes on with that
+                self._id, self._connection = number, connection
+                return
+            start = self.dispatcher.first_open()
+            if start is not None:
+                self._arguments["start"] = list(start)
+        arguments = {**self._arguments, "consumer_id": number, "goes_on": True}
         try:
-            self.dispatcher.resume(connection.link, self._id)
-            answer = connection.perform("guest.subscribe", self._arguments)
+            answer = connection.perform("guest.subscribe", arguments)
             if answer.get("is_gone"):
                 raise errors.TopicNotFound(f"{self.topic.name}: it was deleted")
         except BaseException:
             if not connection.has_left():
+                if left := self.dispatcher.unrecorded():
+                    attempt(partial(self._record, connection, left))
                 self._shut()
             raise
-        self._connection = connection
-        self.dispatcher.begin()
+        with self._lock:
+            self._id, self._connection = number, connection
+            has_left = self._has_left
+            if not has_left:
+                self.dispatcher.begin()
+        if has_left:  # while it was attached: it told the owner before
+            self._leave()
 
     def end(self, _: Exception) -> None:
         """There will be no owner any more that could be asked."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 from pulsarx._pycore.ledger.ledger_tail import LedgerTail
 from pulsarx.broker.topics.read_only_topic import ReadOnlyTopic
+from pulsarx.closing import attempt
 from pulsarx.remote.guest_producers import GuestProducers
 from pulsarx.remote.guest_subscription import subscribe_there
 from pulsarx.remote.topic_news import TopicNews
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from pulsarx.remote.guest_subscription import GuestSubscription
 
 
+_LOOK_MS = 5000  # whether readers are still there
+
+
 class GuestTopic(ReadOnlyTopic):
     """What producers, consumers and readers need of a topic. Any thread may call."""
 
@@ -36,8 +41,9 @@ class GuestTopic(ReadOnlyTopic):
         self.topic_id = record.topic_id
         self.consumer_tail = LedgerTail(self.ledger, self.ledger.partition)
         self.lock = threading.RLock()
+        self.members = broker.members
         self.producers = GuestProducers(self)
-        self._news: TopicNews | None = None  # from the first reader on
+        self._news: TopicNews | None = None  # while there are readers
 
     @property
     def connection(self) -> GuestConnection:
@@ -54,7 +60,23 @@ class GuestTopic(ReadOnlyTopic):
         with self.lock:
             if self._news is None:
                 self._news = TopicNews(self.host, self.name, self.tail)
-        return super().reader_cursor(schema, read_compacted, decryption)
+                self._look_later()
+            return super().reader_cursor(schema, read_compacted, decryption)
+
+    def _look_later(self) -> None:
+        self.host.clock.call_after(_LOOK_MS, partial(self.host.post, self._look))
+
+    def _look(self) -> None:
+        """Have the owner know that nobody here reads it any more. A job."""
+        if not self.host.state.is_open:
+            return
+        with self.lock:
+            if any(each.is_attached for each in self._reader_cursors.members()):
+                self._look_later()
+                return
+            news, self._news = self._news, None
+        if news is not None:
+            attempt(news.leave)  # the next owner does not know of it
 
     # Producers ------------------------------------------------------------------------------------
 
@@ -86,6 +108,10 @@ class GuestTopic(ReadOnlyTopic):
     def subscribe(self, request: Any, make: Any) -> Any:
         """Attach a consumer to a subscription, which the owner makes when it does not exist."""
         return subscribe_there(self, request, make)
+
+    def bring(self, subscription: GuestSubscription) -> None:
+        """Have it resume at the owner there is now."""
+        self.host.bring(subscription)
 
     def take_back(self, subscription: GuestSubscription) -> None:
         """Delete a subscription whose first consumer was refused, unless another uses it."""

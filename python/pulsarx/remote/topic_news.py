@@ -26,33 +26,50 @@ class TopicNews:
         self.topic = self  # as of a consumer, for the log
         self._host = host
         self._tail = tail
+        self._number = 0
         while True:
-            connection = host.connection
+            connection = self._connection = host.connection
             try:
-                self.resume(connection)
-                return
+                self._watch(connection)
+                break
             except errors.ConnectError:
                 if not connection.is_lost:
                     raise
+        host.members.add(self)
+        if connection.is_lost:
+            host.bring(self)
 
     def resume(self, connection: GuestConnection) -> None:
         """Ask the owner there is now."""
-        number = connection.add_consumer(self)
+        if connection is not self._connection:
+            self._connection = connection
+            self._watch(connection)
+
+    def _watch(self, connection: GuestConnection) -> None:
+        number = self._number = connection.add_consumer(self)
         try:
             connection.perform("guest.watch", {"topic": self.name, "number": number})
         except errors.TopicNotFound:
             connection.forget_consumer(number)  # its readers find that out
         self._tail.wake()
 
+    def leave(self) -> None:
+        """Nobody here reads the topic any more: the owner need not tell of it, and may delete it
+        when nobody else uses it."""
+        connection, number = self._connection, self._number
+        connection.forget_consumer(number)
+        connection.perform("guest.unwatch", {"number": number})
+
     def told(self, _: str, values: dict[str, Any], __: bytes) -> None:
         if values["numbers"][0]:
-            self._host.resume_later(partial(self._again, self._host.connection))
+            self._host.resume_later(partial(self._again, self._connection, self._number))
         self._tail.wake()
 
-    def _again(self, connection: GuestConnection) -> None:
+    def _again(self, connection: GuestConnection, number: int) -> None:
         """Its topic was unloaded, or deleted. A job."""
-        if not connection.is_lost:
-            self.resume(connection)
+        connection.forget_consumer(number)
+        if connection is self._connection and not connection.is_lost:
+            self._watch(connection)
 
     def lost(self, _: Exception) -> None:
         """The connection has ended; there will be another one, or `end`."""

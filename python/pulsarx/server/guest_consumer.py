@@ -4,6 +4,7 @@ it."""
 from __future__ import annotations
 
 import logging
+from collections import deque
 
 from pulsarx import errors
 from pulsarx._pycore.consume.position_consumer import PositionConsumer
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.topics.topic import Topic
     from pulsarx.options.consumer_policies import KeySharedPolicy
 
+_AGAIN_MS = 1000  # between two tries to record an acknowledgement
 _READS_ANY = AutoConsumeSchema()
 _log = logging.getLogger("pulsarx")
 
@@ -39,6 +41,7 @@ class GuestConsumer(PositionConsumer):
         self.subscription = subscription
         self.is_due = True  # there may be something to send
         self._id = 0
+        self._is_to_record = False
         self._wake: Callable[[], object] = lambda: None
         self._acts: dict[int, Callable[..., object]] = {
             owner_link.ACKNOWLEDGE: lambda a, b, c, _: self.acknowledge_run(a, b, c),
@@ -51,6 +54,8 @@ class GuestConsumer(PositionConsumer):
         }
         self._recorded = 0  # acknowledgements, since it came
         self._recorded_told = 0
+        # Those that could not be recorded, and what came behind them: it is tried again.
+        self._unrecorded: deque[tuple[int, tuple[int, int, int, int]]] = deque()
 
     def open_to(self, consumer_id: int, wake: Callable[[], object]) -> None:
         """Call wake() whenever there may be something to send. consumer_id: as its process knows
@@ -69,6 +74,9 @@ class GuestConsumer(PositionConsumer):
     def deliveries(self, has_room: Callable[[], bool]) -> Iterator[bytes]:
         """The frames that there are to send, as far as permits go and has_room says."""
         self.is_due = False
+        if self._is_to_record:
+            self._is_to_record = False
+            self._record()
         while self.is_open:
             if not has_room():
                 self.is_due = True
@@ -80,22 +88,50 @@ class GuestConsumer(PositionConsumer):
 
     def told(self, kind: int, numbers: tuple[int, int, int, int]) -> None:
         """Do what a frame asks for. What cannot be done is in the log: nobody waits for it."""
+        if kind in (owner_link.ACKNOWLEDGE, owner_link.ACKNOWLEDGE_THROUGH):
+            self._unrecorded.append((kind, numbers))
+            if len(self._unrecorded) == 1:
+                self._record()
+            return
         try:
             self._acts[kind](*numbers)
         except errors.AlreadyClosed:
             return  # the next deliver says so
         except Exception as error:
-            _log.error(
-                "consumer %s of subscription %s of %s in another process: %s",
-                self.consumer_name,
-                self.subscription.name,
-                self.subscription.topic.name,
-                errors.detail_of(error),
-            )
-        if kind in (owner_link.ACKNOWLEDGE, owner_link.ACKNOWLEDGE_THROUGH):
+            self._log_failure(error)
+        self.due()
+
+    def _log_failure(self, error: Exception) -> None:
+        _log.error(
+            "consumer %s of subscription %s of %s in another process: %s",
+            self.consumer_name,
+            self.subscription.name,
+            self.subscription.topic.name,
+            errors.detail_of(error),
+        )
+
+    def _record(self) -> None:
+        """Record what was acknowledged, in order. Where the disk is full that stays, and is tried
+        again; its process keeps it, too."""
+        while self._unrecorded:
+            kind, numbers = self._unrecorded[0]
+            try:
+                self._acts[kind](*numbers)
+            except errors.AlreadyClosed:
+                return
+            except errors.StorageError as error:
+                self._log_failure(error)
+                self.subscription.runtime.clock.call_after(_AGAIN_MS, self._record_again)
+                return
+            except Exception as error:
+                self._log_failure(error)
+            self._unrecorded.popleft()
             self._recorded += 1
-        else:
-            self.due()
+
+    def _record_again(self) -> None:
+        """In the clock's thread."""
+        self._is_to_record = True
+        self.due()
 
     def receipt(self) -> bytes:
         """The frame that tells how many acknowledgements are recorded; empty: it was told."""
@@ -111,6 +147,7 @@ class GuestConsumer(PositionConsumer):
     def leave(self) -> None:
         """Detach: messages that are not acknowledged go to the next consumer."""
         self.unwatch(self.due)
+        self._record()
         if self.shut():
             self.subscription.detach(self.receiver)
 
@@ -147,6 +184,17 @@ def attach_guest(topic: Topic, arguments: dict[str, Any]) -> tuple[GuestConsumer
     found = topic.subscribe(request, make)
     assert isinstance(found, GuestConsumer)
     return found, request.made_subscription
+
+
+def record_acknowledgement(
+    subscription: Subscription, kind: int, ledger_id: int, first: int, count: int
+) -> None:
+    """Acknowledge what a frame of a consumer did that has left: kind and numbers of it."""
+    if kind == owner_link.ACKNOWLEDGE_THROUGH:
+        subscription.acknowledge_before((ledger_id, first))
+        return
+    for message in range(first, first + count):
+        subscription.dispatcher.acknowledge_message(ledger_id, message)
 
 
 def _policy_of(given: dict[str, Any] | None) -> KeySharedPolicy | None:

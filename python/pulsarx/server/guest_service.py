@@ -4,12 +4,15 @@ as it does for a TCP port."""
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import threading
 from weakref import WeakSet
 
+from pulsarx import errors
 from pulsarx._pycore.ground.work_pool import WorkPool
+from pulsarx.closing import attempt
 from pulsarx.server.network_service import THREADS_MAX, new_loop, tell_exception
 from pulsarx.server.served_connection import READ_SIZE, UNSENT_MAX, ServedConnection
 from pulsarx.server.server import Server
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
     from pulsarx.broker.broker import Broker
 
+_log = logging.getLogger("pulsarx")
 _PARTING_SECONDS = 5.0  # how long guests may take their last answers
 
 
@@ -37,16 +41,19 @@ class GuestService:
         self._gone = asyncio.Event()  # all connections have
         self.connections: set[ServedConnection] = set()  # of the loop's thread
         self._closing = threading.Lock()
+        self._is_ending = False
         self._ended = threading.Event()  # the loop has
-        self._descriptors: set[int] = set()  # of the sockets, for a forked child
+        self._descriptors: dict[int, int] = {}  # of the sockets: the pids at the other end
+        self._telling = threading.Lock()  # of what LOCK says of them
         self.server = Server(broker)
         threading.Thread(target=self._run, name="pulsarx-guests", daemon=True).start()
         broker.on_close.append(self.close)
         _services.add(self)
 
-    def take(self, descriptor: int) -> None:
+    def take(self, descriptor: int, pid: int) -> None:
         """Serve a guest, whose socket is closed with its connection."""
-        self._descriptors.add(descriptor)
+        self._descriptors[descriptor] = pid
+        self._tell_guests()
         sock = socket.socket(fileno=descriptor)
         sock.setblocking(False)
 
@@ -56,8 +63,16 @@ class GuestService:
         try:
             self.loop.call_soon_threadsafe(connect)
         except RuntimeError:  # it has ended: the guest sees that, and goes to the next owner
-            self._descriptors.discard(descriptor)
+            self._descriptors.pop(descriptor, None)
             sock.close()
+
+    def _tell_guests(self) -> None:
+        """Have the next owner know whom it is to await. While this one closes that stays."""
+        with self._telling:
+            if not self._is_ending:
+                awaited = self._broker.runtime.arrivals.awaited
+                pids = awaited.union(list(self._descriptors.values()))
+                self._broker.directory.share(True, tuple(sorted(pids)))
 
     def has_guests(self) -> bool:
         """Whether another process is served, or is about to be."""
@@ -94,7 +109,7 @@ class GuestService:
                 lambda: ServedGuest(self, descriptor), sock=sock
             )
         except OSError:
-            self._descriptors.discard(descriptor)
+            self._descriptors.pop(descriptor, None)
             sock.close()
 
     def urls(self, host: str) -> tuple[None, None]:
@@ -116,7 +131,10 @@ class GuestService:
 
     def let_go(self, descriptor: int) -> None:
         """The socket is about to be closed. By the loop."""
-        self._descriptors.discard(descriptor)
+        self._descriptors.pop(descriptor, None)
+        failure = attempt(self._tell_guests)
+        if failure is not None:
+            _log.error("a process has left: %s", errors.detail_of(failure))
 
     # Life -----------------------------------------------------------------------------------------
 
@@ -125,6 +143,8 @@ class GuestService:
         child nothing."""
         if os.getpid() != self.process:
             return
+        with self._telling:
+            self._is_ending = True
         with self._closing:
             try:
                 self.loop.call_soon_threadsafe(self._ending.set)
@@ -171,15 +191,15 @@ _services: WeakSet[GuestService] = WeakSet()
 _making = threading.Lock()
 
 
-def take_guest(broker: Broker, descriptor: int) -> None:
-    """Serve a guest of a broker, which becomes the owner of the socket. What the control socket
-    calls."""
+def take_guest(broker: Broker, descriptor: int, pid: int) -> None:
+    """Serve the process of a number, a guest of a broker, which becomes the owner of the socket.
+    What the control socket calls."""
     with _making:
         found: GuestService | None = getattr(broker, "guest_service", None)
         if found is None:
             found = GuestService(broker)
             broker.guest_service = found
-    found.take(descriptor)
+    found.take(descriptor, pid)
 
 
 def _abandon_services() -> None:

@@ -22,6 +22,7 @@ class GuestWatch:
         self._wake = wake
         self.is_due = True  # for what came before it
         topic.tail.watch(self.due)
+        topic.watches.add(self)
 
     def due(self) -> None:
         """In any thread, and with mutexes held."""
@@ -39,4 +40,7 @@ class GuestWatch:
         return frame(LINK_NEWS, self._number, int(self.is_over))
 
     def close(self) -> None:
+        """Nobody there reads it any more."""
         self._topic.tail.unwatch(self.due)
+        self._topic.watches.discard(self)
+        self._topic.touch()

@@ -28,7 +28,11 @@ from pulsarx.message_id import MessageId
 from pulsarx.options.consumer_policies import ConsumerKeySharedPolicy
 from pulsarx.producing.producer_schema import check_producer, version_bytes
 from pulsarx.schema.auto_consume import AutoConsumeSchema
-from pulsarx.server.guest_consumer import GuestConsumer, attach_guest
+from pulsarx.server.guest_consumer import (
+    GuestConsumer,
+    attach_guest,
+    record_acknowledgement,
+)
 from pulsarx.server.guest_watch import GuestWatch
 from pulsarx.server.session_consumer import SessionConsumer, position_of
 from pulsarx.server.session_producer import SessionProducer
@@ -176,6 +180,7 @@ class Session:
             "WATCH_TOPIC_LIST": self._refuse_watching,
             "WATCH_TOPIC_LIST_CLOSE": self._refuse_watching,
         }
+        self._arrivals = self._broker.runtime.arrivals
         if is_guest:
             self._handlers["LINK"] = self._link
             self._guest_verbs: dict[str, Callable[[Values], Any]] = {
@@ -184,8 +189,11 @@ class Session:
                 "guest.require_last": self._require_last_guest,
                 "guest.unsubscribe": self._unsubscribe_guest,
                 "guest.leave": self._leave_guest,
+                "guest.record": self._record_of_guest,
                 "guest.take_back": self._take_back_guest,
                 "guest.watch": self._watch_for_guest,
+                "guest.unwatch": self._unwatch_for_guest,
+                "guest.arrived": self._guest_has_arrived,
             }
         else:
             self._guest_verbs = {}
@@ -267,6 +275,9 @@ class Session:
     def _deliver_to(self, consumer_id: int, consumer: SessionConsumer | GuestConsumer) -> None:
         try:
             if isinstance(consumer, GuestConsumer):
+                if not self._arrivals.is_over:  # it is woken then
+                    consumer.is_due = True
+                    return
                 for frames in consumer.deliveries(self._has_room):
                     self._write(frames)
                 return
@@ -1035,6 +1046,9 @@ class Session:
 
     def _subscribe_guest(self, arguments: Values) -> Any:
         consumer_id = arguments["consumer_id"]
+        if not (arguments["goes_on"] or self._arrivals.is_over):
+            self._arrivals.look()
+            return {"is_early": True}  # first those that were there
         topic = self._topic(arguments["topic"], create=False)
         try:
             consumer, made_subscription = attach_guest(topic, arguments)
@@ -1043,6 +1057,8 @@ class Session:
         with self._lock:
             self._consumers[consumer_id] = consumer
         consumer.open_to(consumer_id, self._wake)
+        if not self._arrivals.is_over:
+            self._arrivals.tell(self._wake)
         return {"made_subscription": made_subscription}
 
     def _seek_guest(self, arguments: Values) -> None:
@@ -1062,11 +1078,28 @@ class Session:
     def _leave_guest(self, arguments: Values) -> None:
         self._drop_consumer(arguments["consumer_id"])
 
+    def _record_of_guest(self, arguments: Values) -> None:
+        """Record what a consumer acknowledged that is not attached any more."""
+        topic = self._topic(arguments["topic"], create=False)
+        subscription = topic.subscriptions.get(arguments["subscription"])
+        if subscription is not None:
+            for each in arguments["acknowledgements"]:
+                record_acknowledgement(subscription, *each)
+
     def _watch_for_guest(self, arguments: Values) -> None:
         topic = self._topic(arguments["topic"], create=False)
         number = arguments["number"]
         self._watches[number] = GuestWatch(topic, number, self._wake)
         self._wake()
+
+    def _unwatch_for_guest(self, arguments: Values) -> None:
+        watch = self._watches.pop(arguments["number"], None)
+        if watch is not None:
+            watch.close()
+
+    def _guest_has_arrived(self, arguments: Values) -> None:
+        """A process that was a guest of the last owner has brought all it had there."""
+        self._arrivals.has_arrived(arguments["pid"])
 
     def _take_back_guest(self, arguments: Values) -> None:
         topic = self._topic(arguments["topic"], create=False)

@@ -71,6 +71,11 @@ cdef class GuestDispatcher(PendingDispatcher):
         self.receiver = receiver
         mutex_unlock(&self.core.mutex)
 
+    @property
+    def is_attached(self) -> bool:
+        """Whether the owner there is has attached it."""
+        return bool(self.attached)
+
     def begin(self) -> None:
         """The owner has attached it: let messages come, behind what was acknowledged before."""
         cdef size_t at
@@ -200,6 +205,17 @@ cdef class GuestDispatcher(PendingDispatcher):
         self.sent_at = min(self.sent_at + <size_t>(count - self.recorded_count), self.sent_end)
         self.recorded_count = count
         mutex_unlock(&self.core.mutex)
+
+    def unrecorded(self) -> list:
+        """[(kind, ledger id, first, count)]: the acknowledgements that no owner has said to be
+        recorded, as they were sent."""
+        cdef size_t at
+        mutex_lock(&self.core.mutex)
+        try:
+            return [(self.sent[at].kind, self.sent[at].ledger_id, self.sent[at].first,
+                     self.sent[at].count) for at in range(self.sent_at, self.sent_end)]
+        finally:
+            mutex_unlock(&self.core.mutex)
 
     def resume(self, OwnerLink link not None, uint64_t consumer_id) -> None:
         """Another owner is about to attach the consumer: what was not handed out is void. Call

@@ -46,6 +46,10 @@ cdef class PositionSink(EntrySink):
         cdef size_t size_max = <size_t>frames_max * LINK_FRAME_SIZE
         self.size = 0
         self.put_state()
+        # What was on its way when the other end asked for a rewind comes back before it confirms
+        # that: until then a later message of a key would overtake it.
+        if self.dispatcher.shares and self.resets_told != self.resets_done:
+            size_max = 0
         while self.size < size_max and (self.dispatcher.shares or self.permits > 0):
             if self.view is None or self.view_generation != self.dispatcher.generation:
                 try:

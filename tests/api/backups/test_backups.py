@@ -210,6 +210,42 @@ def test_a_topic_that_is_deleted_meanwhile_is_left_out(tmp_path: Path) -> None:
     assert contents(tmp_path / "r") == numbers(0, 40)
 
 
+def test_topics_that_are_deleted_and_made_without_pause_do_not_keep_it_from_ending(
+    tmp_path: Path,
+) -> None:
+    """It began again for each of them, and gave up."""
+    topics = iter(range(100, 200))
+    with opened(tmp_path / "f") as client:
+        publish(client, 0, 40)
+        subscribed(client).close()
+        for number in range(40):
+            publish(client, number, number + 1, f"x{number}")
+        client.admin.topics.create_partitioned_topic("p", 2)
+        publish(client, 0, 2, "p-partition-1")
+        left = iter(range(39, -1, -1))  # those that are not copied yet
+
+        def exchange(done: int, total: int) -> None:
+            number = next(left, None)
+            if number is not None:
+                client.admin.topics.delete(f"x{number}", force=True)
+                publish(client, 0, 1, f"x{next(topics)}")
+            if number == 37:
+                client.admin.topics.delete_partitioned_topic("p", force=True)
+
+        found = backup(tmp_path / "f", tmp_path / "b", progress=exchange)
+    files = [path for path in (tmp_path / "b" / "ledgers").rglob("*") if path.is_file()]
+    assert len(files) == found.ledgers
+    assert len(list((tmp_path / "b" / "cursors").iterdir())) == found.subscriptions == 1
+    restored = restore(tmp_path / "b", tmp_path / "r")
+    assert (restored.topics, restored.damage) == (found.topics, [])
+    assert contents(tmp_path / "r") == numbers(0, 40)
+    with opened(tmp_path / "r") as client:
+        kept = {name.rpartition("/")[2] for name in client.admin.topics.get_list("public/default")}
+        assert {"t", "x0"} <= kept
+        assert not any(name.startswith("p") for name in kept)
+        assert read(client, "x0") == numbers(0, 1)
+
+
 def test_a_ledger_that_is_sealed_meanwhile_is_copied_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -406,6 +442,34 @@ def test_a_damaged_backup_is_not_restored(tmp_path: Path, what: str) -> None:
 
 
 # Interrupted -------------------------------------------------------------------------------------
+
+
+def test_a_copy_that_is_interrupted_when_it_has_its_name_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path / "f") as client:
+        publish(client, 0, 40)
+        rename = os.rename
+
+        def then_ctrl_c(source: str, target: str) -> None:
+            rename(source, target)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(os, "rename", then_ctrl_c)
+        with pytest.raises(KeyboardInterrupt):
+            backup(tmp_path / "f", tmp_path / "b")
+        monkeypatch.undo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b", "f"]
+    assert restore(tmp_path / "b", tmp_path / "r").messages == 40
+
+
+def test_a_target_that_leads_into_the_folder_is_refused(tmp_path: Path) -> None:
+    with opened(tmp_path / "f") as client:
+        publish(client, 0, 1)
+        (tmp_path / "by").symlink_to(tmp_path / "f")
+        with pytest.raises(errors.FolderError, match="inside of it"):
+            backup(tmp_path / "f", tmp_path / "by" / "b")
+    assert not (tmp_path / "f" / "b").exists()
 
 
 def test_an_interrupted_copy_leaves_nothing(tmp_path: Path) -> None:

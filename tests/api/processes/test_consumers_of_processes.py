@@ -22,7 +22,7 @@ SHORT_MS = 200  # for what does not come, however long one waits
 
 # Subscribes, and does what its lines of input say.
 CONSUMER = """
-import json, sys
+import json, select, sys
 import pulsarx
 folder, kind, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 client = pulsarx.Client(folder)
@@ -44,6 +44,16 @@ for line in sys.stdin:
                 found.append(consumer.receive(int(rest)))
             except pulsarx.Timeout:
                 break
+            consumer.acknowledge(found[-1])
+        print(json.dumps([each.data().decode() for each in found]), flush=True)
+    elif word == "share":  # until the next line comes
+        print("done", flush=True)
+        found = []
+        while not select.select([sys.stdin], [], [], 0)[0]:
+            try:
+                found.append(consumer.receive(int(rest)))
+            except pulsarx.Timeout:
+                continue
             consumer.acknowledge(found[-1])
         print(json.dumps([each.data().decode() for each in found]), flush=True)
     elif word == "acknowledge":
@@ -158,16 +168,18 @@ def test_processes_share_the_messages_of_a_subscription(
     with Consumer(folder, kind) as first, Consumer(folder, kind) as second:
         mine = subscribe(client, kind)
         texts = publish(client, 300)
-        first.tell("drain 2000")
-        second.tell("drain 2000")
+        for each in (first, second):
+            each.do(f"share {SHORT_MS}")
         found = []
-        while True:
+        while client.admin.topics.stats("t")["subscriptions"]["s"]["msg_backlog"]:
             try:
-                message = mine.receive(2000)
+                message = mine.receive(SHORT_MS)
             except errors.Timeout:
-                break
+                continue
             mine.acknowledge(message)
             found.append(message.data().decode())
+        for each in (first, second):
+            each.tell("stop")
         parts = [found, json.loads(first.line()), json.loads(second.line())]
     assert sorted((text for part in parts for text in part), key=int) == texts
     assert all(parts), "somebody got nothing"

@@ -432,7 +432,7 @@ def test_turned_on_and_off_while_all_send_nothing_is_lost(open_client: OpenClien
     threads = [threading.Thread(target=work, args=[name]) for name in "abcd"]
     for thread in threads:
         thread.start()
-    for number in range(30):
+    for number in range(12):
         client.admin.topics.set_deduplication("t", number % 2 == 0)
     over.set()
     for thread in threads:

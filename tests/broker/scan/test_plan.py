@@ -26,7 +26,7 @@ import pulsarx
 from pulsarx import errors
 from pulsarx.broker.catalogue.catalogue import Catalogue
 from pulsarx.broker.scan import plan as plan_module
-from pulsarx.broker.scan.ledger_range import LedgerRange, group_ranges
+from pulsarx.broker.scan.ledger_range import RANGES_MAX, LedgerRange, group_ranges
 from pulsarx.broker.scan.offsets import format_offsets, parse_offsets
 from pulsarx.broker.scan.plan import Planner, plan
 from pulsarx.testing import inspect
@@ -100,13 +100,23 @@ def test_a_range_is_a_value(client: pulsarx.Client):
     assert found.folder_id == inspect(client).directory.folder_id
 
 
-def test_groups_stay_within_one_topic_and_size(client: pulsarx.Client):
+def test_a_group_takes_neighbours_of_several_topics_up_to_a_size(client: pulsarx.Client):
+    """985 small topics were 985 tasks of Spark."""
     publish(client, 12, "a")
     publish(client, 12, "b")
     ranges = plan(client, ["a", "b"])
-    groups = group_ranges(ranges, ranges[0].size * 2)
-    assert [len(group) for group in groups] == [2, 2, 2, 2]
+    groups = group_ranges(ranges, ranges[0].size * 3)
+    assert [len(group) for group in groups] == [3, 3, 2]
+    assert len({each.topic for each in groups[1]}) == 2
     assert [each for group in groups for each in group] == ranges
+    assert [len(group) for group in group_ranges(ranges, 1 << 30, 6)] == [2, 2, 2, 2]
+
+
+def test_a_group_has_no_more_ledgers_than_a_task_opens_in_moments(client: pulsarx.Client):
+    publish(client, 3)
+    (one,) = plan(client, "t")
+    groups = group_ranges([one] * (2 * RANGES_MAX + 1), 1 << 40)
+    assert [len(group) for group in groups] == [RANGES_MAX, RANGES_MAX, 1]
 
 
 # Offsets

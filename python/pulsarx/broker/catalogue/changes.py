@@ -164,10 +164,11 @@ def attach_ledgers(
     attached_ms: int,
     ledgers: dict[str, list[Any]],
     forgotten: list[str],
+    content: str = "",
 ) -> Operation:
     """ledgers: by topic, a row a ledger (see `operations`). forgotten: applications whose last
-    transaction need not be known any more."""
-    return {
+    transaction need not be known any more. content: a digest of the messages."""
+    made: Operation = {
         "op": "attach_ledgers",
         "application": application,
         "batch_id": batch_id,
@@ -175,6 +176,8 @@ def attach_ledgers(
         "ledgers": ledgers,
         "forgotten": forgotten,
     }
+    # Earlier versions refuse a commit with a field that they do not know.
+    return made | {"content": content} if content else made
 
 
 def create_subscription(

@@ -28,9 +28,9 @@ FORMAT_VERSION = 1
 # topics, terminated topics, schemas or deletions is of version 3. One with topics that hold
 # messages in chunks or are compacted, with non-persistent topics, which others would open as
 # persistent ones, or with events to be told, is of version 4. One with topics that hold
-# encrypted entries is of version 5. A commit needs no such number, for an operation that is not
-# known is refused.
-_VERSIONS_KNOWN = {COMMIT: ("1",), CHECKPOINT: ("1", "2", "3", "4", "5"), SEQUENCES: ("1",)}
+# encrypted entries is of version 5, one with digests of what transactions attached of version 6. A
+# commit needs no such number, for an operation that is not known is refused.
+_VERSIONS_KNOWN = {COMMIT: ("1",), CHECKPOINT: ("1", "2", "3", "4", "5", "6"), SEQUENCES: ("1",)}
 _NUMBER_DIGITS = 20
 _HEADER_SIZE_MAX = 200
 

@@ -600,7 +600,13 @@ def _attach_ledgers(draft: CatalogueDraft, fields: Operation) -> None:
     if ids and max(ids) - first + 1 != len(ids):
         raise CatalogueError("the ids of ledgers that are attached together follow each other")
     draft.transactions[application] = TransactionRecord(
-        application, batch_id, fields["attached_ms"], first, len(ids), message_count
+        application,
+        batch_id,
+        fields["attached_ms"],
+        first,
+        len(ids),
+        message_count,
+        fields["content"],
     )
 
 
@@ -802,7 +808,7 @@ OPERATIONS: dict[
     "attach_ledgers": (
         _attach_ledgers,
         {"application": "text", "batch_id": "count", "attached_ms": "integer", "ledgers": "rows"},
-        {"forgotten": ("texts", [])},
+        {"forgotten": ("texts", []), "content": ("string", "")},
     ),
     # ledgers: ids by topic. forgotten: jobs whose lease has expired.
     "set_lease": (

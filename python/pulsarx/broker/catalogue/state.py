@@ -229,7 +229,7 @@ class TransactionRecord:
 
     __slots__ = (
         "application", "batch_id", "attached_ms", "first_ledger_id", "ledger_count",
-        "message_count",
+        "message_count", "content",
     )  # fmt: skip
 
     def __init__(
@@ -240,6 +240,7 @@ class TransactionRecord:
         first_ledger_id: int,
         ledger_count: int,
         message_count: int,
+        content: str = "",
     ) -> None:
         self.application = application
         self.batch_id = batch_id
@@ -247,9 +248,11 @@ class TransactionRecord:
         self.first_ledger_id = first_ledger_id  # the ids of one attach follow each other
         self.ledger_count = ledger_count
         self.message_count = message_count
+        self.content = content  # a digest of the messages; "": none was given
 
     def row(self) -> list[Any]:
-        return [getattr(self, name) for name in self.__slots__]
+        found = [getattr(self, name) for name in self.__slots__]
+        return found if self.content else found[:-1]
 
     def __repr__(self) -> str:
         return f"TransactionRecord(application={self.application!r}, batch_id={self.batch_id})"
@@ -415,6 +418,8 @@ class CatalogueState:
     @property
     def needs_version(self) -> int:
         """The version of its checkpoint: the first one that can express it."""
+        if any(each.content for each in self.transactions.values()):
+            return 6
         version = max(map(_version_of, self.topics.values()), default=1)
         if self.change_events:
             return max(version, 4)

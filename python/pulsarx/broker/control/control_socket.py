@@ -195,12 +195,19 @@ class ControlSocket:
         except ValueError as error:
             told = {"error": "StorageError", "detail": f"the answer: {error}"}
             frame_send(connection, told, Deadline(_REQUEST_MS))
-        if is_guest and "error" not in answer:
-            self._broker.directory.share(True)
+        if not is_guest:
+            return
+        asked = request["connect"]
+        pid: Any = asked.get("pid") if isinstance(asked, dict) else None
+        arrivals = self._broker.runtime.arrivals
+        if "error" in answer:
+            arrivals.has_arrived(pid)
+        else:
+            arrivals.comes(pid)
             # By its name: it is above the broker.
             control_plane.load("pulsarx.server.guest_service")
             service = sys.modules["pulsarx.server.guest_service"]
-            service.take_guest(self._broker, connection.detach())
+            service.take_guest(self._broker, connection.detach(), pid)
 
     def _greet(self, asked: Any) -> dict[str, Any]:
         """What another process is told that wants to use the folder through this one."""

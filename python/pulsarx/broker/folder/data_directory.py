@@ -50,7 +50,7 @@ class DataDirectory:
 
     __slots__ = (
         "path", "read_only", "files", "folder_id", "format_version", "started_ms", "epoch",
-        "catalogue_path", "ends_path", "orphans_path", "is_shared",
+        "catalogue_path", "ends_path", "orphans_path", "is_shared", "guests",
         "_durable", "_control_socket", "_lock_descriptor", "_when_forgotten", "_closed", "_forked",
         "__weakref__",
     )  # fmt: skip
@@ -75,6 +75,7 @@ class DataDirectory:
         self._when_forgotten: WhenForgotten | None = None
         # Other processes used it through its owner, this one or the one before, and may come again.
         self.is_shared = False
+        self.guests: tuple[int, ...] = ()  # pids of those processes
         self._closed = False
         self._forked = False
 
@@ -109,8 +110,13 @@ class DataDirectory:
             return cls(path, True, files, marker)
         _make_folder(files, path)
         if marker_read(files, path) is None:
-            _check_may_become_one(files, path)
-        descriptor, was_shared = _take_ownership(path, now_ms, BRIEF_OWNER if brief else "")
+            try:
+                _check_may_become_one(files, path)
+            except FolderError:
+                # Another process may have made it one since; its marker comes before its data.
+                if marker_read(files, path) is None:
+                    raise
+        descriptor, left = _take_ownership(path, now_ms, BRIEF_OWNER if brief else "")
         try:
             _make_subdirectories(files, path)
             marker = marker_read(files, path)
@@ -131,7 +137,7 @@ class DataDirectory:
         opened._when_forgotten = WhenForgotten(control_plane.post, release)
         opened._control_socket = BRIEF_OWNER if brief else ""
         opened.started_ms = now_ms
-        opened.is_shared = was_shared
+        opened.is_shared, opened.guests = left.shared, left.guests
         _opened.add(opened)
         return opened
 
@@ -165,16 +171,18 @@ class DataDirectory:
         self._control_socket = control_socket or self._control_socket
         self._write_owner()
 
-    def share(self, is_shared: bool) -> None:
-        """Say in LOCK whether other processes use the folder through its owner: the next owner
-        gives them time to come."""
-        if is_shared != self.is_shared:
-            self.is_shared = is_shared
+    def share(self, is_shared: bool, guests: tuple[int, ...] = ()) -> None:
+        """Say in LOCK whether other processes use the folder through its owner, and which ones: the
+        next owner gives them time to come."""
+        if is_shared != self.is_shared or guests != self.guests:
+            self.is_shared, self.guests = is_shared, guests
             self._write_owner()
 
     def _write_owner(self) -> None:
-        socket, shared = self._control_socket, self.is_shared
-        mine = OwnerInfo(os.getpid(), self.epoch, self.started_ms, socket, shared)
+        mine = OwnerInfo(
+            os.getpid(), self.epoch, self.started_ms, self._control_socket, self.is_shared,
+            self.guests,
+        )  # fmt: skip
         try:
             owner_lock_write(self._lock_descriptor, mine)
         except OSError as error:
@@ -386,9 +394,8 @@ def _check_may_become_one(files: FileOperations, path: str) -> None:
         )
 
 
-def _take_ownership(path: str, now_ms: int, control_socket: str) -> tuple[int, bool]:
-    """The locked descriptor, and whether other processes used the folder through the owner
-    before."""
+def _take_ownership(path: str, now_ms: int, control_socket: str) -> tuple[int, OwnerInfo]:
+    """The locked descriptor, and what the owner before wrote."""
     lock_path = f"{path}/{LOCK_NAME}"
     try:
         descriptor = _take_lock(lock_path)
@@ -411,12 +418,13 @@ def _take_ownership(path: str, now_ms: int, control_socket: str) -> tuple[int, b
             pid=owner.pid if owner is not None and owner.pid else None,
         )
     try:
-        shared = owner_lock_left(descriptor).shared
-        owner_lock_write(descriptor, OwnerInfo(os.getpid(), 0, now_ms, control_socket, shared))
+        left = owner_lock_left(descriptor)
+        mine = OwnerInfo(os.getpid(), 0, now_ms, control_socket, left.shared, left.guests)
+        owner_lock_write(descriptor, mine)
     except OSError as error:
         owner_lock_release(descriptor)
         raise _refused(path, error) from error
-    return descriptor, shared
+    return descriptor, left
 
 
 def _take_lock(lock_path: str) -> int:

@@ -110,7 +110,7 @@ class MemoryDirectory:
         self.check_writable()
         self.epoch = epoch
 
-    def share(self, is_shared: bool) -> None:
+    def share(self, is_shared: bool, guests: tuple[int, ...] = ()) -> None:
         """No other process can use it."""
 
     def ledger_path(self, ledger_id: int) -> str | None:

@@ -13,18 +13,26 @@ import os
 from pulsarx._pycore.ground.file_system import is_file_locked, lock_file, unlock_file
 
 # One block, written by one call: a reader beside the owner sees the old text or the new one.
-_TEXT_SIZE = 512
+_TEXT_SIZE = 2048
+_GUESTS_SIZE_MAX = 1024  # bytes of the numbers of processes; of more of them some are not told
 
 
 class OwnerInfo:
     """The owner of a data directory, as it wrote itself into LOCK. Immutable by habit."""
 
-    __slots__ = ("pid", "epoch", "started_ms", "control_socket", "shared")
+    __slots__ = ("pid", "epoch", "started_ms", "control_socket", "shared", "guests")
 
     def __init__(
-        self, pid: int, epoch: int, started_ms: int, control_socket: str, shared: bool = False
+        self,
+        pid: int,
+        epoch: int,
+        started_ms: int,
+        control_socket: str,
+        shared: bool = False,
+        guests: tuple[int, ...] = (),
     ) -> None:
         self.shared = shared  # other processes used the folder through it, or through one before
+        self.guests = guests  # pids of those that use it now, or are awaited
         self.pid = pid  # 0: the owner had not written it yet
         self.epoch = epoch  # 0: it has not committed its epoch yet
         self.started_ms = started_ms
@@ -58,13 +66,18 @@ def owner_lock_write(descriptor: int, owner: OwnerInfo) -> None:
     """Write the owner into LOCK. Not flushed: it says nothing once the owner is gone."""
     text = f"pid {owner.pid}\nepoch {owner.epoch}\nstarted_ms {owner.started_ms}\n"
     text += f"control_socket {owner.control_socket}\n" + ("shared 1\n" if owner.shared else "")
+    if owner.guests:
+        pids = " ".join(map(str, owner.guests))
+        if len(pids) > _GUESTS_SIZE_MAX:
+            pids = pids[:_GUESTS_SIZE_MAX].rpartition(" ")[0]
+        text += f"guests {pids}\n"
     data = text.encode("utf-8", "surrogateescape")
     os.pwrite(descriptor, data.ljust(_TEXT_SIZE), 0)
 
 
 def owner_lock_left(descriptor: int) -> OwnerInfo:
     """What the owner before wrote, or zeros, for one that has just taken the lock."""
-    return _owner_of_text(os.pread(descriptor, 4 * _TEXT_SIZE, 0))
+    return _owner_of_text(os.pread(descriptor, 2 * _TEXT_SIZE, 0))
 
 
 def owner_lock_query(path: str) -> OwnerInfo | None:
@@ -76,7 +89,7 @@ def owner_lock_query(path: str) -> OwnerInfo | None:
     try:
         if not is_file_locked(descriptor):
             return None
-        return _owner_of_text(os.pread(descriptor, 4 * _TEXT_SIZE, 0))
+        return _owner_of_text(os.pread(descriptor, 2 * _TEXT_SIZE, 0))
     finally:
         os.close(descriptor)
 
@@ -90,7 +103,7 @@ def _owner_of_text(data: bytes) -> OwnerInfo:
 
     def number(name: str) -> int:
         text = found.get(name, "")
-        return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
+        return int(text) if _is_number(text) else 0
 
     return OwnerInfo(
         number("pid"),
@@ -98,4 +111,9 @@ def _owner_of_text(data: bytes) -> OwnerInfo:
         number("started_ms"),
         found.get("control_socket", ""),
         number("shared") == 1,
+        tuple(int(each) for each in found.get("guests", "").split() if _is_number(each)),
     )
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 20

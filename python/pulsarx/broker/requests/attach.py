@@ -59,7 +59,7 @@ class AttachResult:
 
     __slots__ = (
         "already", "application", "batch_id", "attached_ms", "first_ledger_id", "ledger_count",
-        "message_count",
+        "message_count", "content",
     )  # fmt: skip
 
     def __init__(
@@ -71,6 +71,7 @@ class AttachResult:
         first_ledger_id: int,
         ledger_count: int,
         message_count: int,
+        content: str = "",
     ) -> None:
         self.already = already  # True: an earlier call did it, this one touched nothing
         self.application = application
@@ -80,6 +81,7 @@ class AttachResult:
         self.first_ledger_id = first_ledger_id
         self.ledger_count = ledger_count
         self.message_count = message_count
+        self.content = content  # as it was given then; another one: of another write
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AttachResult):
@@ -103,11 +105,14 @@ def attach(
     staged_files: Iterable[StagedFile],
     *,
     thorough: bool = False,
+    content: str = "",
     timeout_ms: int | None = None,
 ) -> AttachResult:
     """Attach all files or none. In a topic they come in the order given. Durable on return.
 
     thorough: read every entry of the files before, not only header and footer.
+    content: a digest of the messages, kept with the transaction: the result has that of the write
+        that was attached, so that a caller can tell whether it was this one.
     timeout_ms: None: a minute, and longer for very many files. There may be a million.
     FolderError: the files are of another data directory. StorageError, CorruptDataError: one is
     missing, or is not what its writer said. TopicNotFound: a topic of them does not exist.
@@ -122,6 +127,8 @@ def attach(
         "batch_id": transaction.batch_id,
         "thorough": thorough,
     }
+    if content:
+        arguments["content"] = content
 
     def known() -> dict[str, Any] | None:
         # Reading a large catalogue costs more than looking whether there is anything to attach.

@@ -26,15 +26,18 @@ def lease(
     ledgers: Mapping[str, Iterable[int]],
     ttl_ms: int,
     *,
+    only_present: bool = False,
     timeout_ms: int = TIMEOUT_MS,
 ) -> int:
     """Lease ledgers, given by topic (in full, partitions one by one), for ttl_ms; when that ends.
 
-    A lease the job has is replaced. NotAllowedError: a ledger is not there (any more): plan again.
+    A lease the job has is replaced. only_present: a ledger that is not there (any more) is left
+    out. NotAllowedError, TopicNotFound: one is not there; plan again.
     """
     wanted = {topic: list(ids) for topic, ids in ledgers.items()}
     arguments = {"job": job, "ledgers": wanted, "ttl_ms": ttl_ms}
-    return int(ask_owner(folder, "leases.set", arguments, timeout_ms)["expires_ms"])
+    verb = "leases.set_present" if only_present else "leases.set"
+    return int(ask_owner(folder, verb, arguments, timeout_ms)["expires_ms"])
 
 
 def lease_ranges(

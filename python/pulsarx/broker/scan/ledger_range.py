@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+# Of one task: opening so many small ledgers takes as long as reading 128 MiB of a large one.
+RANGES_MAX = 2000
+
+
 class LedgerRange:
     """Consecutive messages of one ledger of a topic. A value: compares, hashes, pickles, is JSON.
 
@@ -105,11 +109,8 @@ class LedgerRange:
 def group_ranges(
     ranges: list[LedgerRange], target_bytes: int, messages_max: int | None = None
 ) -> list[list[LedgerRange]]:
-    """Neighbours put together up to target_bytes and messages_max, in order: one task for many
-    small ledgers.
-
-    A group never has ranges of two topics.
-    """
+    """Neighbours put together up to target_bytes, messages_max and RANGES_MAX, in order: one task
+    for many small ledgers, also for those of many small topics."""
     groups: list[list[LedgerRange]] = []
     size = count = 0
     for each in ranges:
@@ -117,9 +118,9 @@ def group_ranges(
         count += each.message_count
         if (
             not groups
-            or groups[-1][0].topic != each.topic
             or size > target_bytes
             or (messages_max is not None and count > messages_max)
+            or len(groups[-1]) == RANGES_MAX
         ):
             groups.append([])
             size, count = each.size, each.message_count

@@ -47,6 +47,13 @@ class Piece:
             self._file = self.ledgers.span(self.ledger).file
         return self._file
 
+    def first_publish_ms(self) -> int:
+        """When its first entry was published."""
+        if self.ledger.state == "sealed" and self.first == 0:
+            return self.ledger.first_publish_ms
+        frame = self.file.frame(self.offset, self.end)
+        return self.ledger.last_publish_ms if frame is None else int(frame["publish_time_ms"])
+
     def _place(self, ordinal: int) -> tuple[int, int, int]:
         """(offset, first ordinal, span) of the entry with a message; behind all: the end."""
         offset = self.file.find_message(ordinal, self.end)

@@ -74,15 +74,21 @@ def was_attached_to(state: CatalogueState, record: TransactionRecord, topic: str
 
 
 def attach_ledgers(
-    broker: Broker, application: str, batch_id: int, files: list[StagedFile], thorough: bool
+    broker: Broker,
+    application: str,
+    batch_id: int,
+    files: list[StagedFile],
+    thorough: bool,
+    content: str = "",
 ) -> dict[str, Any]:
-    """Attach all of them or none. Any thread; after its files were checked, one attach at a time
+    """Attach all of them or none. content: what the record keeps to tell another write under the
+    same batch by. Any thread; after its files were checked, one attach at a time
     goes on in a broker."""
     broker.state.require_open()
     known = attached_already(broker.catalogue.state, application, batch_id)
     if known is not None:
         return known
-    attachment = _Attachment(broker, application, batch_id, files)
+    attachment = _Attachment(broker, application, batch_id, files, content)
     failure: Exception | None = None
     try:
         attachment.check(thorough)
@@ -102,12 +108,18 @@ class _Attachment:
     """An attach on its way. For one thread."""
 
     def __init__(
-        self, broker: Broker, application: str, batch_id: int, files: list[StagedFile]
+        self,
+        broker: Broker,
+        application: str,
+        batch_id: int,
+        files: list[StagedFile],
+        content: str,
     ) -> None:
         self.broker = broker
         self.application = application
         self.batch_id = batch_id
         self.files = files
+        self.content = content
         self.topics: list[Topic] = []
         self.linked: list[str] = []
         self.checked: list[tuple[int, ...]] = []  # what each file was when it was checked
@@ -245,6 +257,7 @@ class _Attachment:
             attached_ms=now_ms,
             ledgers=rows,
             forgotten=forgotten,
+            content=self.content,
         )
 
     def _link(self, ids: list[int]) -> None:

@@ -6,6 +6,7 @@ import threading
 from contextlib import ExitStack, suppress
 
 from pulsarx import errors
+from pulsarx._pycore.dispatch.position_sink import PositionSink
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.attempt import attempt
 from pulsarx.broker.catalogue import changes
@@ -60,6 +61,7 @@ class Topic:
         "_non_durable",
         "_rate_limits",
         "_reader_cursors",
+        "watches",
         "_trimming",
         "decompressed_size_max",
         "deduplication",
@@ -88,6 +90,7 @@ class Topic:
         self.subscriptions: dict[str, Subscription] = {}
         self._non_durable: dict[str, Subscription] = {}
         self._reader_cursors: WeakList | None = None  # made with the first
+        self.watches: set[Any] = set()  # of other processes that read it
         self._is_gone = False
         self.producers = ProducerRegistry(self.name, runtime)
         self.ledger = ManagedLedger(runtime, self.name, self._ledger_changed)
@@ -279,6 +282,8 @@ class Topic:
 
     def subscribe(self, request: SubscribeRequest, make: MakeConsumer) -> ConsumerCore:
         """Attach a consumer to a subscription, which is made when it does not exist."""
+        if not (self.runtime.arrivals.is_over or request.sink is PositionSink):
+            self.runtime.arrivals.wait()  # the session of a guest does not
         with self.lock:
             self.runtime.state.require_open()  # else this consumer would never be closed
             self.check_not_gone()
@@ -575,7 +580,7 @@ class Topic:
         for each in self.all_subscriptions():
             each.detach_forgotten()
         found = [each for each in self.all_subscriptions() if not is_exempt_subscription(each.name)]
-        if self.producers.is_used() or self.readers():
+        if self.producers.is_used() or self.readers() or self.watches:
             return True
         if mode == NO_SUBSCRIPTIONS:
             return bool(found)

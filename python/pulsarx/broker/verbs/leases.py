@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 _TTL_MAX_MS = 30 * 24 * 3600 * 1000
 
 
-def set_lease(broker: Broker, job: str, ledgers: Arguments, ttl_ms: int) -> Arguments:
+def set_lease(
+    broker: Broker, job: str, ledgers: Arguments, ttl_ms: int, only_present: bool = False
+) -> Arguments:
+    """only_present: what is not there (any more) is left out; else it is an error."""
     now_ms, expires_ms = _times(broker, ttl_ms)
     ledgers = {str(TopicName.of(name)): ids for name, ids in ledgers.items()}
     for name, ids in ledgers.items():
@@ -27,21 +30,32 @@ def set_lease(broker: Broker, job: str, ledgers: Arguments, ttl_ms: int) -> Argu
             raise ValueError(f"lease: {ids!r:.100} are no ids of ledgers of {name:.200}")
 
     def operations(state: CatalogueState) -> list[Arguments]:
+        wanted: Arguments = {}
         for name, ids in ledgers.items():
             record = state.topics.get(name)
             if record is None:
+                if only_present:
+                    continue
                 raise errors.TopicNotFound(name)
             gone = set(ids).difference(each.ledger_id for each in record.ledgers)
+            if only_present:
+                wanted[name] = [each for each in ids if each not in gone]
+                continue
             if gone:
                 raise errors.NotAllowedError(
                     f"lease ledgers of {name} for job {job}: {len(gone)} of them are not there "
                     f"(any more), {min(gone)} for one. Plan again"
                 )
+            wanted[name] = ids
         forgotten = _expired(state, now_ms)
-        return [changes.set_lease(job, expires_ms, ledgers, forgotten=forgotten)]
+        return [changes.set_lease(job, expires_ms, wanted, forgotten=forgotten)]
 
     broker.catalogue.commit(operations)
     return {"expires_ms": expires_ms}
+
+
+def set_present(broker: Broker, job: str, ledgers: Arguments, ttl_ms: int) -> Arguments:
+    return set_lease(broker, job, ledgers, ttl_ms, only_present=True)
 
 
 def renew(broker: Broker, job: str, ttl_ms: int) -> Arguments:
@@ -90,6 +104,7 @@ def release(broker: Broker, job: str) -> Arguments:
 
 VERBS = {
     "leases.set": Verb(set_lease, {"job": str, "ledgers": dict, "ttl_ms": int}),
+    "leases.set_present": Verb(set_present, {"job": str, "ledgers": dict, "ttl_ms": int}),
     "leases.renew": Verb(renew, {"job": str, "ttl_ms": int}),
     "leases.release": Verb(release, {"job": str}),
 }

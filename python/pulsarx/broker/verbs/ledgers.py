@@ -15,12 +15,17 @@ if TYPE_CHECKING:
 
 
 def attach(
-    broker: Broker, application: str, batch_id: int, files: list[Any], thorough: bool
+    broker: Broker,
+    application: str,
+    batch_id: int,
+    files: list[Any],
+    thorough: bool,
+    content: str = "",
 ) -> dict[str, Any]:
     if batch_id < 0:
         raise ValueError(f"attach: batch_id {batch_id} is below 0")
     staged = [StagedFile.of_document(each) for each in files]
-    return attach_ledgers(broker, application, batch_id, staged, thorough)
+    return attach_ledgers(broker, application, batch_id, staged, thorough, content)
 
 
 def attach_list(
@@ -32,6 +37,7 @@ def attach_list(
     count: int,
     checksum: int,
     thorough: bool,
+    content: str = "",
 ) -> dict[str, Any]:
     """As attach; the files are described in a list in the staging area."""
     if batch_id < 0:
@@ -40,12 +46,14 @@ def attach_list(
     if known is not None:
         return known
     staged = read_list(broker.directory.path, job, name, count, checksum)
-    return attach_ledgers(broker, application, batch_id, staged, thorough)
+    return attach_ledgers(broker, application, batch_id, staged, thorough, content)
 
 
 VERBS = {
     "ledgers.attach": Verb(
-        attach, {"application": str, "batch_id": int, "files": list, "thorough": bool}
+        attach,
+        {"application": str, "batch_id": int, "files": list, "thorough": bool},
+        optional={"content": str},
     ),
     "ledgers.attach_list": Verb(
         attach_list,
@@ -58,5 +66,6 @@ VERBS = {
             "checksum": int,
             "thorough": bool,
         },
+        optional={"content": str},
     ),
 }

@@ -59,9 +59,11 @@ def perform(folder: OpenFolder, name: object, arguments: object, read_only: bool
             f"request {name!r:.100} is not known to this version of PulsarX; it knows "
             f"{', '.join(sorted(VERBS))}"
         )
-    if not isinstance(arguments, dict) or set(arguments) != set(verb.kinds):
+    if not isinstance(arguments, dict) or set(arguments) - set(verb.optional) != set(verb.kinds):
         raise ValueError(f"request {name}: its arguments are {', '.join(verb.kinds)}")
-    for each, kind in verb.kinds.items():
+    for each, kind in {**verb.kinds, **verb.optional}.items():
+        if each not in arguments:
+            continue
         value = arguments[each]
         if value.__class__ is not kind or (
             isinstance(value, str) and not 0 < len(value) <= _NAME_SIZE_MAX

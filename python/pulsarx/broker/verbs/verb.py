@@ -12,19 +12,22 @@ class Verb:
     """A value. function(folder, **arguments) answers what JSON can say; it may be repeated, for the
     answer to a request may get lost, unless it is one that removes."""
 
-    __slots__ = ("function", "kinds", "reads", "removes")
+    __slots__ = ("function", "kinds", "optional", "reads", "removes")
 
     def __init__(
         self,
         function: Callable[..., Any],
         kinds: Mapping[str, type],
         *,
+        optional: Mapping[str, type] | None = None,
         reads: bool = False,
         removes: bool = False,
     ) -> None:
-        """kinds: the arguments, all of them required. reads: changes nothing, so that a folder
-        opened read_only can do it. removes: done once more it would take what has come since."""
+        """kinds: the arguments that are required; optional: those that need not be there. reads:
+        changes nothing, so that a folder opened read_only can do it. removes: done once more it
+        would take what has come since."""
         self.function = function
         self.kinds = kinds
+        self.optional = optional or {}
         self.reads = reads
         self.removes = removes

@@ -1,0 +1,134 @@
+"""How long a message takes from the process that sends it to the one that receives it, beside what
+a byte takes to the other process and back over a Unix socket.
+
+The owner of the folder sends and another process receives, and the other way around; the two are
+measured turn by turn with the socket, in the same two processes. Confirmed as `os`: the disk is
+another matter. The clock is one for all processes of the machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from fresh_process import TREE
+from measurement import Measurement, shown
+
+# Does what the lines of its input say; `exchange` answers each byte of the socket.
+OTHER = """
+import socket, sys, time
+import pulsarx
+folder, descriptor = sys.argv[1], int(sys.argv[2])
+link = socket.socket(fileno=descriptor)
+client = pulsarx.Client(folder, durability="os")
+there = client.create_producer("there")
+here = client.subscribe("here", "s")
+print("ready", flush=True)
+for line in sys.stdin:
+    what, count = line.split()
+    taken = []
+    for _ in range(int(count)):
+        if what == "exchange":
+            link.send(link.recv(1))
+        elif what == "receive":
+            message = here.receive(60000)
+            taken.append(time.monotonic_ns() - int(message.data()))
+            here.acknowledge(message)
+            link.send(b"x")
+        elif what == "send":
+            link.recv(1)
+            there.send(b"%d" % time.monotonic_ns())
+    print(taken, flush=True)
+"""
+
+
+class Pair:
+    """This process, which owns the folder, and another one beside it."""
+
+    def __init__(self, folder: Path) -> None:
+        import pulsarx
+
+        self.client = pulsarx.Client(folder, durability="os")
+        self.here = self.client.create_producer("here")
+        self.there = self.client.subscribe("there", "s")
+        self.link, theirs = socket.socketpair()
+        self.other = subprocess.Popen(
+            [sys.executable, "-c", OTHER, str(folder), str(theirs.fileno())],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=[theirs.fileno()],
+            env=os.environ | {"PYTHONPATH": str(TREE)}, text=True,
+        )  # fmt: skip
+        theirs.close()
+        assert self._line() == "ready"
+
+    def _line(self) -> str:
+        assert self.other.stdout is not None
+        return self.other.stdout.readline().strip()
+
+    def _ask(self, what: str, count: int) -> None:
+        assert self.other.stdin is not None
+        self.other.stdin.write(f"{what} {count}\n")
+        self.other.stdin.flush()
+
+    def socket_ns(self, count: int) -> float:
+        """A byte to the other process and back."""
+        self._ask("exchange", count)
+        taken = []
+        for _ in range(count):
+            began = time.monotonic_ns()
+            self.link.send(b"x")
+            self.link.recv(1)
+            taken.append(time.monotonic_ns() - began)
+        self._line()
+        return statistics.median(taken)
+
+    def from_owner_ns(self, count: int) -> float:
+        """A message of the owner to the other process."""
+        self._ask("receive", count)
+        for _ in range(count):
+            self.here.send(b"%d" % time.monotonic_ns())
+            self.link.recv(1)
+        return statistics.median(json.loads(self._line()))
+
+    def to_owner_ns(self, count: int) -> float:
+        """A message of the other process to the owner."""
+        self._ask("send", count)
+        taken = []
+        for _ in range(count):
+            self.link.send(b"x")
+            message = self.there.receive(60_000)
+            taken.append(time.monotonic_ns() - int(message.data()))
+            self.there.acknowledge(message)
+        self._line()
+        return statistics.median(taken)
+
+    def close(self) -> None:
+        self.other.stdin.close()  # type: ignore[union-attr]
+        self.other.wait()
+        self.client.close()
+
+
+def bench_between_processes(measurement: Measurement, scratch: Path) -> None:
+    pair = Pair(scratch / "processes")
+    count = measurement.sizes.round_trips // 10
+    for way in (pair.socket_ns, pair.from_owner_ns, pair.to_owner_ns):
+        way(count)
+    found: dict[str, list[float]] = {"socket": [], "from": [], "to": []}
+
+    def turn() -> float:
+        found["socket"].append(pair.socket_ns(count))
+        found["from"].append(pair.from_owner_ns(count))
+        found["to"].append(pair.to_owner_ns(count))
+        return max(found["from"][-1], found["to"][-1]) / found["socket"][-1]
+
+    measurement.values("between_processes", turn, measurement.sizes.rounds)
+    pair.close()
+    medians = {name: shown(statistics.median(each) * 1e-9) for name, each in found.items()}
+    measurement.add_note(
+        f"from the owner {medians['from']}, to it {medians['to']}, the socket {medians['socket']}"
+    )

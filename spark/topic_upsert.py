@@ -1,0 +1,122 @@
+"""Rows as the newest state of their keys: what foreachBatch does with output mode update or
+complete. The topic is a table for those who read it compacted."""
+
+from __future__ import annotations
+
+import os
+
+from pulsarx import errors
+from pulsarx.broker.requests.attach import attached
+from pulsarx.spark.partition_writer import stage_frame
+from pulsarx.spark.topic_columns import check_write_schema
+from pulsarx.spark.write_commit import abort_write, check_order, commit_write
+from pulsarx.spark.write_job import plan_write
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pyspark.sql import DataFrame
+
+    from pulsarx.broker.requests.attach import AttachResult
+
+_KEY, _VALUE = "__key", "value"
+_READ_AT_ONCE = 10_000
+
+
+def upsert_topic(
+    frame: DataFrame,
+    topic: str,
+    *,
+    root: str | os.PathLike[str],
+    application: str,
+    version: int,
+    complete: bool = False,
+    **options: Any,
+) -> AttachResult:
+    """Write each row as the newest message of its key, all or none, and wait for it.
+
+    frame: columns as of `write_topic`, with __key, which is never null, and a row a key; without a
+        value the key is deleted.
+    application, version: the name of the query and its batch: what was written under them is not
+        written again. NotAllowedError: a later batch was written, as with a new checkpoint.
+    complete: rows are the whole table, as of output mode complete: keys of the topic that are not
+        among them are deleted, for which the driver reads the topic, compacted if it is.
+    options: of `plan_write`.
+    """
+    if _KEY not in frame.columns:
+        raise ValueError(
+            f"upsert_topic: the DataFrame has no column {_KEY!r}, which says whose newest state a "
+            f"row is. It has {', '.join(frame.columns)}"
+        )
+    check_write_schema(frame.schema, True)
+    job = plan_write(
+        root,
+        topic,
+        application=application,
+        version=version,
+        **{"null_values": True, **options},
+    )
+    try:
+        done = attached(job.root, job.transaction)
+        if done is not None:
+            check_order(job, done)
+            abort_write(job)
+            return done
+        cached = frame.is_cached
+        if complete and not cached:
+            frame.persist()
+        try:
+            rows = _with_checked_key(frame)
+            if complete and job.new_partitions < 0:
+                rows = rows.unionByName(_deleted(frame, _live_keys(job.root, topic)), True)
+            messages = stage_frame(rows, job)
+        finally:
+            if complete and not cached:
+                frame.unpersist()
+        return commit_write(job, messages)
+    except errors.Timeout:
+        raise  # whether it was attached is unknown: the files must stay
+    except BaseException:
+        abort_write(job)
+        raise
+
+
+def _with_checked_key(frame: DataFrame) -> DataFrame:
+    from pyspark.sql import functions
+
+    flaw = functions.raise_error(functions.lit(f"upsert_topic: a row has no {_KEY} (null)"))
+    key = functions.col(_KEY)
+    return frame.withColumn(_KEY, functions.when(key.isNull(), flaw).otherwise(key))
+
+
+def _deleted(frame: DataFrame, known: list[str]) -> DataFrame:
+    """Messages without a value for those of the keys that are not in a frame."""
+    from pyspark.sql import functions
+
+    fields = {field.name: field.dataType for field in frame.schema.fields}
+    keys = frame.sparkSession.createDataFrame([(key,) for key in known], f"{_KEY} string")
+    there = frame.select(functions.col(_KEY).cast("string").alias(_KEY))
+    gone = keys.join(there, _KEY, "left_anti")
+    return gone.select(
+        functions.lit(None).cast(fields[_VALUE]).alias(_VALUE),
+        functions.col(_KEY).cast(fields[_KEY]).alias(_KEY),
+    )
+
+
+def _live_keys(root: str, topic: str) -> list[str]:
+    """The keys whose last message in the topic has a value."""
+    import pulsarx
+
+    found: dict[str, bool] = {}
+    with pulsarx.Client(root, read_only=True) as client:
+        for part in client.get_topic_partitions(topic):
+            reader = client.create_reader(part, pulsarx.MessageId.earliest, is_read_compacted=True)
+            while reader.has_message_available():
+                for message in reader.read_many(_READ_AT_ONCE, 0):
+                    key = message.partition_key()
+                    if key:
+                        # As compaction has it: an empty value deletes its key, too.
+                        found[key] = not message.has_null_value() and bool(message.data())
+            reader.close()
+    return [key for key, is_live in found.items() if is_live]

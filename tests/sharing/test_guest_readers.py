@@ -1,0 +1,40 @@
+"""Facts about readers of other processes, as the owner of their folder sees them."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from sharing_process import SharingProcess
+
+import pulsarx
+from pulsarx.remote import guest_topic
+
+
+def test_a_topic_that_another_process_reads_is_not_deleted_as_inactive(
+    folder: Path, processes: list[SharingProcess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was, beside its reader."""
+    monkeypatch.setattr(guest_topic, "_LOOK_MS", 50)
+    owner = SharingProcess(folder)
+    processes.append(owner)
+    owner.run("client.close()")
+    owner.run(
+        "options = pulsarx.BrokerOptions(\n"
+        " broker_delete_inactive_topics_enabled=True,\n"
+        " broker_delete_inactive_topics_frequency_seconds=1)"
+    )
+    owner.run("client = pulsarx.Client(sys.argv[1], broker_options=options)")
+    with pulsarx.Client(folder) as client:
+        topics = client.admin.topics
+        topics.create_non_partitioned_topic("read")
+        reader = client.create_reader("read", pulsarx.MessageId.earliest)
+        topics.create_non_partitioned_topic("unread")
+        pause = threading.Event()
+        while "persistent://public/default/unread" in topics.get_list("public/default"):
+            pause.wait(0.1)
+        assert "persistent://public/default/read" in topics.get_list("public/default")
+        reader.close()
+        while topics.get_list("public/default"):
+            pause.wait(0.1)

@@ -1,0 +1,144 @@
+"""Facts about what an owner sends to a consumer of another process, frame by frame."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import pulsarx
+from pulsarx import errors
+from pulsarx._pycore.ground import owner_link
+from pulsarx.server.guest_consumer import GuestConsumer
+from pulsarx.server.server import Server
+from pulsarx.wire.frames import FrameReader, frame_encode
+
+CONSUMER = 7
+
+
+class Guest:
+    """Another process's end of a connection, which says what a test has it say."""
+
+    def __init__(self, client: Any) -> None:
+        self._server = Server(client._broker)
+        self._heard: list[tuple[str, dict[str, Any]]] = []
+        self._reader = FrameReader(5 << 20)
+        self._session = self._server.open_session(self._hear, lambda: None, is_guest=True)
+        self._say(frame_encode("CONNECT", {"client_version": "test", "protocol_version": 21}))
+
+    def _hear(self, data: bytes) -> None:
+        self._heard += [(name, values) for name, values, _ in self._reader.feed(data)]
+
+    def _say(self, data: bytes) -> None:
+        self._session.received(data)
+        self._session.deliver()
+
+    def deliver(self) -> None:
+        self._session.deliver()
+
+    def subscribe(self, kind: str) -> None:
+        settings = {
+            "receiver_queue_size": 1000, "priority_level": 0, "properties": {},
+            "chunked_pending_max": 0, "acks_oldest_chunked": False, "chunked_expiry_ms": 0,
+        }  # fmt: skip
+        arguments = {
+            "consumer_id": CONSUMER, "topic": "persistent://public/default/t", "type": kind,
+            "subscription": "s", "durable": True, "consumer_name": "c", "start": [0, 0],
+            "key_shared": None, "reads_any": False, "wants_events": False, "goes_on": False,
+            "settings": settings,
+        }  # fmt: skip
+        text = json.dumps(arguments)
+        ask = {"request_id": 1, "verb": "guest.subscribe", "arguments": text}
+        self._say(frame_encode("VERB", ask))
+        assert [values["error"] for values in self.heard("VERB_RESPONSE")] == [None]
+
+    def tell(self, frames: list[tuple[int, ...]]) -> None:
+        """Frames that come together: kind and numbers of each."""
+        self._say(b"".join(owner_link.frame(kind, CONSUMER, *rest) for kind, *rest in frames))
+
+    def heard(self, name: str) -> list[dict[str, Any]]:
+        return [values for each, values in self._heard if each == name]
+
+    def link(self) -> list[tuple[int, tuple[int, ...]]]:
+        """The link frames that came since the last time."""
+        found = [(each["kind"], tuple(each["numbers"])) for each in self.heard("LINK")]
+        self._heard.clear()
+        return found
+
+    def close(self) -> None:
+        self._server.close()
+
+
+@pytest.fixture
+def client() -> Iterator[pulsarx.Client]:
+    with pulsarx.Client("memory:") as made:
+        yield made
+
+
+def recorded(frames: list[tuple[int, tuple[int, ...]]]) -> int:
+    """How many acknowledgements the owner has said to have recorded."""
+    return max((numbers[0] for kind, numbers in frames if kind == owner_link.RECORDED), default=0)
+
+
+def runs(frames: list[tuple[int, tuple[int, ...]]]) -> list[int]:
+    return [numbers[1] for kind, numbers in frames if kind == owner_link.RUN]
+
+
+def test_nothing_overtakes_what_comes_back_after_a_negative_acknowledgement(
+    client: pulsarx.Client,
+) -> None:
+    """Later messages of a key were sent behind the confirmation of a rewind, while earlier ones
+    that had been on their way came back: they were received out of order."""
+    client.admin.topics.create_non_partitioned_topic("t")
+    guest = Guest(client)
+    guest.subscribe("KeyShared")
+    producer = client.create_producer("t")
+    for number in range(6):
+        producer.send(b"%d" % number, partition_key="k")
+    guest.tell([(owner_link.FLOW, 3)])
+    frames = guest.link()
+    ledger = frames[0][1][0]
+    assert runs(frames) == [0, 1, 2]
+    # It refuses the first, while the others are on their way: they come back below.
+    guest.tell(
+        [(owner_link.FLOW, 9), (owner_link.NACK, ledger, 0, 1, 0), (owner_link.REWIND, 0, 0, 0, 0)]
+    )
+    assert [kind for kind, _ in guest.link()] == [owner_link.RESET]
+    guest.tell([(owner_link.GIVE_BACK, ledger, 1, 1), (owner_link.GIVE_BACK, ledger, 2, 1)])
+    assert guest.link() == []
+    guest.tell([(owner_link.RESET_DONE, 1)])
+    assert runs(guest.link()) == [0, 1, 2, 3, 4, 5]
+    guest.close()
+
+
+def test_an_acknowledgement_that_the_disk_had_no_room_for_is_recorded_when_it_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its process was told that it was recorded, and forgot it: the message came again."""
+    clock = pulsarx.ManualClock()
+    with pulsarx.Client("memory:", clock=clock) as client:
+        producer = client.create_producer("t")
+        for number in range(3):
+            producer.send(b"%d" % number)
+        guest = Guest(client)
+        guest.subscribe("Shared")
+        guest.tell([(owner_link.FLOW, 3)])
+        ledger = guest.link()[0][1][0]
+        record = GuestConsumer.acknowledge_run
+
+        def full(*_: object) -> None:
+            raise errors.StorageFullError("no space left")
+
+        monkeypatch.setattr(GuestConsumer, "acknowledge_run", full, raising=False)
+        guest.tell([(owner_link.ACKNOWLEDGE, ledger, 0, 1), (owner_link.ACKNOWLEDGE, ledger, 1, 1)])
+        assert recorded(guest.link()) == 0
+        monkeypatch.setattr(GuestConsumer, "acknowledge_run", record)
+        guest.tell([(owner_link.ACKNOWLEDGE, ledger, 2, 1)])
+        assert recorded(guest.link()) == 0
+        clock.advance(1000)
+        guest.deliver()
+        assert recorded(guest.link()) == 3
+        assert client.admin.topics.stats("t")["subscriptions"]["s"]["msg_backlog"] == 0
+        guest.close()

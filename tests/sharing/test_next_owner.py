@@ -1,0 +1,262 @@
+"""Facts about what processes bring to the next owner of their folder, and what that waits for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from child_process import ChildProcess
+from sharing_process import Refused, SharingProcess
+
+import pulsarx
+from pulsarx import ConsumerType, InitialPosition, errors
+from pulsarx.broker import arrivals
+
+PATIENCE_MS = 60_000
+SHORT_SECONDS = 0.3  # for what does not happen, however long one waits
+
+# Does what it is told with a consumer of the type it is given. An owner waits for others as long as
+# a slow machine may need.
+CONSUMER = """
+import sys, pulsarx
+from pulsarx.broker import arrivals
+arrivals.COMING_MS = arrivals.BUSY_MS = 60_000
+folder, kind = sys.argv[1:3]
+client = pulsarx.Client(folder, operation_timeout_seconds=120)
+def subscribe():
+    try:
+        return client.subscribe(
+            "t", "s", getattr(pulsarx.ConsumerType, kind), receiver_queue_size=1,
+            initial_position=pulsarx.InitialPosition.Earliest)
+    except pulsarx.ConsumerBusy:
+        print("busy", flush=True)
+print("ready", flush=True)
+for line in sys.stdin:
+    word = line.strip()
+    if word == "subscribe":
+        consumer = subscribe()
+        if consumer is not None:
+            print("attached", flush=True)
+    elif word == "receive":
+        message = consumer.receive(60000)
+        print(message.data().decode(), flush=True)
+    elif word == "close":
+        consumer.close()
+        print("closed", flush=True)
+    elif word == "acknowledge":
+        consumer.acknowledge(message)
+        print("done", flush=True)
+"""
+
+
+class Consumer(ChildProcess):
+    def __init__(self, folder: Path, kind: str) -> None:
+        super().__init__(CONSUMER, folder, kind)
+        assert self.line() == "ready"
+
+    def ask(self, what: str) -> str:
+        self.tell(what)
+        return self.line()
+
+    def stop(self) -> None:
+        self.signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED)
+
+
+def lock_text(folder: Path) -> str:
+    return (folder / "LOCK").read_text()
+
+
+def owner_of(folder: Path) -> int:
+    return int(lock_text(folder).split()[1])
+
+
+def wait_for_owner(folder: Path, pid: int) -> None:
+    pause = threading.Event()
+    while owner_of(folder) != pid or "control_socket control.sock" not in lock_text(folder):
+        pause.wait(0.01)
+
+
+@pytest.mark.parametrize("kind", ["Shared", "KeyShared", "Failover"])
+def test_what_was_acknowledged_while_the_owner_died_comes_to_nobody(
+    folder: Path, processes: list[Any], kind: str
+) -> None:
+    """Another process, which was faster to come to the next owner, got it: the acknowledgement had
+    been with the dead one."""
+    owner = SharingProcess(folder)
+    processes.append(owner)
+    owner.run("p = client.create_producer('t')")
+    acting, other = Consumer(folder, kind), Consumer(folder, kind)
+    processes += [acting, other]
+    assert acting.ask("subscribe") == "attached"
+    owner.run("[p.send(b'%d' % n, partition_key='k') and None for n in range(2)] and None")
+    assert acting.ask("receive") == "0"
+    assert other.ask("subscribe") == "attached"
+    os.kill(owner.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, owner.pid, os.WSTOPPED)
+    assert acting.ask("acknowledge") == "done"
+    acting.stop()
+    owner.kill()
+    wait_for_owner(folder, other.pid)
+    acting.signal(signal.SIGCONT)
+    assert acting.ask("close") == "closed"
+    assert other.ask("receive") == "1"
+
+
+def test_nobody_takes_the_place_of_an_exclusive_consumer_when_the_owner_dies(
+    folder: Path, processes: list[Any]
+) -> None:
+    """One that was faster to come to the next owner got its subscription."""
+    owner = SharingProcess(folder)
+    processes.append(owner)
+    owner.run("p = client.create_producer('t')")
+    owner.run("[p.send(b'%d' % n) and None for n in range(2)] and None")
+    holding, other = Consumer(folder, "Exclusive"), Consumer(folder, "Exclusive")
+    processes += [holding, other]
+    assert holding.ask("subscribe") == "attached"
+    assert holding.ask("receive") == "0"
+    holding.stop()
+    owner.kill()
+    wait_for_owner(folder, other.pid)
+    other.tell("subscribe")
+    threading.Event().wait(SHORT_SECONDS)
+    holding.signal(signal.SIGCONT)
+    assert other.line() == "busy"
+    assert holding.ask("acknowledge") == "done"
+    assert holding.ask("receive") == "1"
+
+
+def test_a_process_that_opens_the_folder_next_waits_for_those_that_used_it(
+    folder: Path, processes: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrivals, "COMING_MS", 60_000)
+    owner = SharingProcess(folder)
+    processes.append(owner)
+    owner.run("client.create_producer('t').send(b'0') and None")
+    holding = Consumer(folder, "Shared")
+    processes.append(holding)
+    assert holding.ask("subscribe") == "attached"
+    assert holding.ask("receive") == "0"
+    os.kill(owner.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, owner.pid, os.WSTOPPED)
+    assert holding.ask("acknowledge") == "done"
+    holding.stop()
+    owner.kill()
+    with pulsarx.Client(folder) as client:
+        assert owner_of(folder) == os.getpid()
+        holding.signal(signal.SIGCONT)
+        consumer = client.subscribe("t", "s", ConsumerType.Shared)
+        producer = client.create_producer("t")
+        for number in range(1, 4):
+            producer.send(b"%d" % number)
+        assert consumer.receive(PATIENCE_MS).data() != b"0"
+
+
+def test_processes_that_have_ended_are_not_awaited(
+    folder: Path, processes: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = SharingProcess(folder)
+    processes.append(owner)
+    owner.run("client.create_producer('t').send(b'0') and None")
+    guest = Consumer(folder, "Shared")
+    processes.append(guest)
+    os.kill(owner.pid, signal.SIGSTOP)  # so that it does not see the guest leave
+    os.waitid(os.P_PID, owner.pid, os.WSTOPPED)
+    guest.kill()
+    owner.kill()
+    assert f"guests {guest.pid}" in lock_text(folder)
+    monkeypatch.setattr(arrivals, "COMING_MS", 10**9)
+    monkeypatch.setattr(arrivals, "BUSY_MS", 10**9)
+    with pulsarx.Client(folder) as client:
+        client.subscribe("t", "s")
+
+
+def test_a_process_that_is_stopped_is_awaited_for_a_while(
+    folder: Path, processes: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = SharingProcess(folder)
+    processes.append(owner)
+    owner.run("client.create_producer('t').send(b'0') and None")
+    guest = Consumer(folder, "Shared")
+    processes.append(guest)
+    guest.stop()
+    owner.kill()
+    with pulsarx.Client(folder) as client:
+        start = InitialPosition.Earliest
+        consumer = client.subscribe("t", "s", ConsumerType.Shared, initial_position=start)
+        assert consumer.receive(PATIENCE_MS).data() == b"0"
+        guest.signal(signal.SIGCONT)
+
+
+def test_a_consumer_that_came_too_late_for_its_caller_does_not_stay(
+    folder: Path, processes: list[Any]
+) -> None:
+    """The owner attached it when it went on, and the subscription had a consumer that nobody
+    knew."""
+    owner = SharingProcess(folder)
+    processes.append(owner)
+    owner.run("client.create_producer('t').send(b'0') and None")
+    guest = SharingProcess(folder)
+    processes.append(guest)
+    guest.run("p = client.create_producer('t')")
+    guest.run("connection = client._broker.connection")
+    os.kill(owner.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, owner.pid, os.WSTOPPED)
+    guest.run("connection.timeout_seconds = 1")
+    with pytest.raises(Refused) as refused:
+        guest.run("c = client.subscribe('t', 's')")
+    assert refused.value.kind == "Timeout"
+    assert f"process {owner.pid}" in refused.value.detail
+    assert "may have done it" in refused.value.detail
+    os.kill(owner.pid, signal.SIGCONT)
+    guest.run("connection.timeout_seconds = 60")
+    found = guest.run("client.admin.topics.stats('t')['subscriptions']['s']['consumers']")
+    assert found == []
+
+
+@pytest.mark.parametrize("kind", ["Exclusive", "Shared"])
+def test_what_was_acknowledged_counts_when_its_consumer_is_closed_before_the_next_owner_comes(
+    folder: Path, processes: list[Any], kind: str
+) -> None:
+    """It was known to the dead owner's socket alone."""
+    owner = SharingProcess(folder)
+    processes.append(owner)
+    owner.run("p = client.create_producer('t')")
+    owner.run("[p.send(b'%d' % n) and None for n in range(2)] and None")
+    with pulsarx.Client(folder) as client:
+        start = InitialPosition.Earliest
+        consumer = client.subscribe("t", "s", getattr(ConsumerType, kind), initial_position=start)
+        message = consumer.receive(PATIENCE_MS)
+        os.kill(owner.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, owner.pid, os.WSTOPPED)
+        consumer.acknowledge(message)
+        owner.kill()
+        consumer.close()
+        assert client.admin.topics.stats("t")["subscriptions"]["s"]["msg_backlog"] == 1
+
+
+def test_a_producer_whose_topic_has_no_room_at_the_next_owner_goes_on_when_it_has(
+    folder: Path, processes: list[Any]
+) -> None:
+    """It was tried once more with the owner that had gone, and never again."""
+    owner = SharingProcess(folder, durability="os")
+    processes.append(owner)
+    owner.run("topics = client.admin.topics")
+    owner.run("topics.create_non_partitioned_topic('t')")
+    owner.run("topics.create_subscription('t', 's', MessageId.earliest)")
+    owner.run("client.create_producer('t').send(bytes(2000)) and None")
+    with pulsarx.Client(folder) as client:
+        producer = client.create_producer("t")
+        owner.run("topics.set_backlog_quota('t', limit_size=1000)")
+        owner.kill()
+        told: list[Any] = []
+        producer.send_async(b"1", lambda result, _: told.append(result))
+        with pytest.raises(errors.ProducerBlockedQuotaExceededError):
+            client.create_producer("t")
+        client.admin.topics.set_backlog_quota("t", limit_size=1 << 30)
+        producer.flush()
+        assert told == [pulsarx.Result.Ok]

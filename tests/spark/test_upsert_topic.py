@@ -1,0 +1,103 @@
+"""upsert_topic: output modes update and complete, in foreachBatch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from topic_contents import messages_of
+
+import pulsarx
+
+pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'")
+
+from pulsarx.spark import upsert_topic
+
+
+def table(folder: Path, topic: str = "totals") -> dict[str, bytes]:
+    """What a table view sees."""
+    with pulsarx.Client(folder, durability="os") as client:
+        return dict(client.create_table_view(topic).items())
+
+
+def send(folder: Path, *names: str) -> None:
+    with pulsarx.Client(folder, durability="os") as client:
+        client.create_producer("clicks").send_many([name.encode() for name in names])
+
+
+def run(spark: Any, folder: Path, checkpoint: Path, mode: str) -> None:
+    """What is new in the topic, one message a batch, counted by its value."""
+
+    def write(frame: Any, batch: int) -> None:
+        for _ in range(2):  # Spark repeats a batch after a failure
+            upsert_topic(
+                frame, "totals", root=folder, application="counts", version=batch,
+                complete=mode == "complete", create_topic=True,
+            )  # fmt: skip
+
+    options = {"root": str(folder), "topic": "clicks", "startingOffsets": "earliest"}
+    clicks = spark.readStream.format("pulsarx").options(**options).load()
+    counts = clicks.groupBy("value").count()
+    rows = counts.selectExpr("value AS __key", "string(count) AS value")
+    query = (
+        rows.writeStream.outputMode(mode)
+        .foreachBatch(write)
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(200)
+
+
+@pytest.mark.parametrize("mode", ["update", "complete"])
+def test_a_stream_of_changed_totals_is_a_table(
+    spark: Any, folder: Path, tmp_path: Path, mode: str
+) -> None:
+    checkpoint = tmp_path / "checkpoint"
+    send(folder, "a", "b", "a")
+    run(spark, folder, checkpoint, mode)
+    send(folder, "b", "b", "c")
+    run(spark, folder, checkpoint, mode)
+    assert table(folder) == {"a": b"2", "b": b"3", "c": b"1"}
+    # Each batch is there once; of a complete table all keys, of an updated one those that changed.
+    assert len(messages_of(folder, "totals")) == (2 + 2 if mode == "update" else 2 + 3)
+
+
+def test_keys_that_are_not_in_a_complete_table_are_deleted_also_after_compaction(
+    spark: Any, folder: Path
+) -> None:
+    def write(version: int, complete: bool, *rows: tuple[str, str | None]) -> None:
+        frame = spark.createDataFrame(list(rows), "__key string, value string")
+        named: dict[str, Any] = {"application": "job", "version": version, "complete": complete}
+        upsert_topic(frame, "totals", root=folder, **named)
+
+    with pulsarx.Client(folder, durability="os") as client:
+        client.admin.topics.create_partitioned_topic("totals", 2)
+        write(0, True, ("a", "1"), ("b", "2"), ("c", "3"))
+        write(1, True, ("a", "1"), ("d", "4"))
+        assert table(folder) == {"a": b"1", "d": b"4"}
+        write(2, False, ("e", "5"), ("d", None))
+        with pytest.raises(pulsarx.NotAllowedError, match="must ascend"):
+            write(1, True, ("z", "1"))
+        assert table(folder) == {"a": b"1", "e": b"5"}
+        for part in client.get_topic_partitions("totals"):
+            client.admin.topics.trigger_compaction(part)
+        write(3, True, ("f", "6"))
+        assert table(folder) == {"f": b"6"}
+        before = sum(len(messages_of(folder, f"totals-partition-{index}")) for index in range(2))
+        write(4, True, ("f", "6"))  # what is deleted is not deleted again and again
+        after = sum(len(messages_of(folder, f"totals-partition-{index}")) for index in range(2))
+        assert after == before + 1
+
+
+def test_rows_without_a_key_are_refused(spark: Any, folder: Path) -> None:
+    named: dict[str, Any] = {"root": folder, "application": "job", "version": 0}
+    with pulsarx.Client(folder, durability="os") as client:
+        client.admin.topics.create_non_partitioned_topic("totals")
+    frame = spark.createDataFrame([("a", "1"), (None, "2")], "__key string, value string")
+    with pytest.raises(ValueError, match="no column '__key'"):
+        upsert_topic(frame.select("value"), "totals", **named)
+    with pytest.raises(Exception, match="no __key"):
+        upsert_topic(frame, "totals", **named)
+    assert messages_of(folder, "totals") == [] and not list(folder.glob("staging/*"))
