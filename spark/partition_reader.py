@@ -9,6 +9,7 @@ import os
 
 from pulsarx import errors
 from pulsarx.broker.scan.ledger_range import LedgerRange
+from pulsarx.spark.keywords import check_keywords
 from pulsarx.spark.topic_columns import column_names, columns_ddl
 from pulsarx.spark.topic_plan import plan_topic
 from pulsarx.spark.worker_heap import freeze_heap
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     Batches = Iterator[pa.RecordBatch]
 
 RANGES_COLUMN = "ranges"
+_READ_ARGUMENTS = ("root", "value_format", "mode")
 _RANGES_DDL = f"{RANGES_COLUMN} string"
 
 
@@ -135,6 +137,7 @@ def map_topic(
     """
     from pyspark.sql.types import StructType
 
+    check_keywords("map_topic", options, plan_topic, *_READ_ARGUMENTS, "value_schema")
     wanted = schema if isinstance(schema, StructType) else StructType.fromDDL(schema)
     if not callable(function):
         raise TypeError(f"function is {type(function).__name__}; it must be callable")
@@ -170,6 +173,7 @@ def read_topic(
     mode: what becomes of a value that cannot be decoded: FAILFAST, the default, is an error,
         PERMISSIVE a row of nulls with the value in _corrupt_record, DROPMALFORMED nothing.
     """
+    check_keywords("read_topic", options, plan_topic, *_READ_ARGUMENTS, "schema")
     chosen = value_format or ("raw" if schema is None else "json")
     values = _planned_values(root, topics, columns, chosen, schema, mode)
     frame_schema: StructType | str
@@ -269,6 +273,7 @@ def topic_rdd(
     options: of `map_topic`."""
     from pulsarx.spark.lease_keeper import keeper, rdd_is_left
 
+    check_keywords("topic_rdd", options, plan_topic, "root", "batches")
     context: SparkContext = spark.sparkContext
     options = {"parallelism": context.defaultParallelism, **options}
     groups = _plan_groups(root, topics, columns, options)

@@ -23,7 +23,7 @@ from pulsarx.schema import (
     String,
     StringSchema,
 )
-from pulsarx.spark import map_topic, read_topic
+from pulsarx.spark import map_topic, read_topic, write_topic
 
 pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'")
 
@@ -279,3 +279,13 @@ def test_places_and_producers_are_columns_to_filter_and_sort_by(spark, folder, p
     row = frame.where("__partition = 1 and __batchIndex = 0").first()
     assert row["__producerName"] and row["__schemaVersion"] is None
     assert bytes(row["__keyBytes"]) == b"k%d" % (int(bytes(row.value)) % 5)
+
+
+def test_an_unknown_argument_is_refused_by_the_name_that_was_called(spark, folder):
+    with pytest.raises(TypeError, match="read_topic has no argument 'colums'; did you mean"):
+        read_topic(spark, "t", root=folder, colums="value")
+    with pytest.raises(TypeError, match="map_topic has no argument 'min_partition'; did you mean"):
+        map_topic(spark, "t", iter, "value binary", root=folder, min_partition=2)
+    frame = spark.range(1).selectExpr("binary('x') AS value")
+    with pytest.raises(TypeError, match="write_topic has no argument 'txn_version'; did you mean"):
+        write_topic(frame, "t", root=folder, txn_version=2)
