@@ -14,11 +14,14 @@ from pyspark.sql.datasource import (
     GreaterThanOrEqual,
     In,
     InputPartition,
+    LessThan,
+    LessThanOrEqual,
 )
 
 from pulsarx import errors
 from pulsarx.spark.partition_reader import read_partitions
-from pulsarx.spark.topic_columns import MESSAGE_ID, PUBLISH_TIME, TOPIC
+from pulsarx.spark.row_filter import filter_of, filtered
+from pulsarx.spark.topic_columns import MESSAGE_ID, PUBLISH_TIME
 from pulsarx.spark.topic_plan import group_for_tasks, plan_leased
 from pulsarx.spark.topic_source import TopicSource, ending_offsets, starting_offsets
 
@@ -33,18 +36,33 @@ if TYPE_CHECKING:
     from pulsarx.broker.scan.offsets import Offsets
     from pulsarx.broker.scan.plan import Planner
     from pulsarx.spark.options import Options
+    from pulsarx.spark.row_filter import RowFilter
+    from pulsarx.spark.value_format import ValueFormat
 
 
 class LedgerPartition(InputPartition):
     """A Spark partition: consecutive ledger ranges of one topic or several. Pickles."""
 
-    def __init__(self, ranges: list[LedgerRange], fail_on_data_loss: bool = True) -> None:
+    def __init__(
+        self,
+        ranges: list[LedgerRange],
+        fail_on_data_loss: bool = True,
+        values: ValueFormat | None = None,
+        filters: list[RowFilter] | None = None,
+    ) -> None:
         super().__init__(None)
+        self.values = values
+        self.filters = filters or []
         self.ranges = ranges
         self.fail_on_data_loss = fail_on_data_loss
 
 
-def make_partitions(ranges: list[LedgerRange], options: Options) -> list[LedgerPartition]:
+def make_partitions(
+    ranges: list[LedgerRange],
+    options: Options,
+    values: ValueFormat | None,
+    filters: list[RowFilter] | None = None,
+) -> list[LedgerPartition]:
     """Small neighbours together, but not below minPartitions."""
     groups = group_for_tasks(
         ranges,
@@ -52,14 +70,19 @@ def make_partitions(ranges: list[LedgerRange], options: Options) -> list[LedgerP
         options.minPartitions,
         options.maxRecordsPerPartition,
     )
-    return [LedgerPartition(group, options.failOnDataLoss) for group in groups]
+    return [LedgerPartition(group, options.failOnDataLoss, values, filters) for group in groups]
 
 
 def read_partition(partition: InputPartition) -> Iterator[Any]:
     """Spark makes a partition without ranges when there is nothing to read."""
     if not isinstance(partition, LedgerPartition):
         return iter(())
-    return read_partitions(partition.ranges, fail_on_data_loss=partition.fail_on_data_loss)
+    found = read_partitions(
+        partition.ranges, fail_on_data_loss=partition.fail_on_data_loss, values=partition.values
+    )
+    if not partition.filters:
+        return found
+    return (filtered(batch, partition.filters) for batch in found)
 
 
 class Snapshot:
@@ -86,15 +109,27 @@ class Snapshot:
 class BatchReader(DataSourceReader):
     """Plans in the driver, reads in workers."""
 
-    def __init__(self, options: Options, columns: tuple[str, ...], snapshot: Snapshot) -> None:
+    def __init__(
+        self,
+        options: Options,
+        columns: tuple[str, ...],
+        values: ValueFormat | None,
+        snapshot: Snapshot,
+    ) -> None:
+        """columns: those of messages; values: how the value becomes others, None: it does not."""
         self._options = options
         self._columns = columns
+        self._values = values
+        self._filters: list[RowFilter] = []
         self._snapshot = snapshot
 
     def partitions(self) -> list[InputPartition]:
         options = self._options
         ranges = plan_leased(self._plan, options.root, options.leaseSeconds * 1000)
-        return list(make_partitions(ranges, options))
+        return list(make_partitions(ranges, options, self._values, self._row_filters()))
+
+    def _row_filters(self) -> list[RowFilter]:
+        return [each for each in self._filters if not each.is_of_range()]
 
     def _plan(self) -> list[LedgerRange]:
         options = self._options
@@ -130,38 +165,58 @@ class BatchReader(DataSourceReader):
         return read_partition(partition)
 
 
-class FilteringReader(BatchReader):
-    """A reader that Spark tells its filters. It skips whole ledgers that have no row for them, and
-    Spark still applies them all: what comes out is the same."""
+_OPERATIONS = {
+    EqualTo: "in",
+    EqualNullSafe: "in",
+    In: "in",
+    GreaterThan: "greater",
+    GreaterThanOrEqual: "greater_equal",
+    LessThan: "less",
+    LessThanOrEqual: "less_equal",
+}
 
-    def __init__(self, options: Options, columns: tuple[str, ...], snapshot: Snapshot) -> None:
-        super().__init__(options, columns, snapshot)
-        self._topics: set[Any] | None = None
+
+class FilteringReader(BatchReader):
+    """A reader that Spark tells its filters. Those of columns of messages it applies itself, to
+    ranges, and to rows before they leave the task; from message ids and times it learns which
+    ledgers have no row for them."""
+
+    def __init__(
+        self,
+        options: Options,
+        columns: tuple[str, ...],
+        values: ValueFormat | None,
+        snapshot: Snapshot,
+    ) -> None:
+        super().__init__(options, columns, values, snapshot)
         self._ledgers: set[int] | None = None
         self._from_ms = 0
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        for each in filters:
-            self._note(each)
-        return filters
+        """Those that are left to Spark."""
+        return [each for each in filters if not self._note(each)]
 
-    def _note(self, given: Filter) -> None:
+    def _note(self, given: Filter) -> bool:
+        """Whether it is applied here, exactly."""
         (column, *deeper) = getattr(given, "attribute", (None,))
         value: Any = getattr(given, "value", None)
-        if value is None or deeper:
-            return
-        lower = isinstance(given, (GreaterThan, GreaterThanOrEqual)) and column == PUBLISH_TIME
-        if not lower and not isinstance(given, (In, EqualTo, EqualNullSafe)):
-            return
+        operation = _OPERATIONS.get(type(given))
+        if value is None or deeper or operation is None:
+            return False
         values = list(value) if isinstance(given, In) else [value]
-        if column == TOPIC:
-            self._topics = _narrowed(self._topics, values)
-        elif column == MESSAGE_ID:
+        if column == MESSAGE_ID and operation == "in":
             self._ledgers = _narrowed(self._ledgers, map(_ledger_of, values))
-        elif column == PUBLISH_TIME and all(getattr(each, "tzinfo", None) for each in values):
+        found = filter_of(column, operation, values)
+        if found is None:
+            return False
+        if column == PUBLISH_TIME and operation in ("in", "greater", "greater_equal"):
             # The ends of a ledger are known by its latest message alone: entries of a producer
             # that batches are published later than their time says.
             self._from_ms = max(self._from_ms, int(min(map(_milliseconds, values), default=0)))
+        if column not in self._columns and not found.is_of_range():
+            return False
+        self._filters.append(found)
+        return True
 
     def _wanted(self, ranges: list[LedgerRange], source: TopicSource) -> list[LedgerRange]:
         topics = source.broker.catalogue.state.topics
@@ -171,12 +226,13 @@ class FilteringReader(BatchReader):
             for ledger in topics[name].ledgers
             if ledger.state == "sealed" and ledger.last_publish_ms < self._from_ms
         }
+        of_range = [each for each in self._filters if each.is_of_range()]
         return [
             each
             for each in ranges
-            if (self._topics is None or each.topic in self._topics)
-            and (self._ledgers is None or each.ledger_id in self._ledgers)
+            if (self._ledgers is None or each.ledger_id in self._ledgers)
             and each.ledger_id not in over
+            and all(found.holds(each) for found in of_range)
         ]
 
 

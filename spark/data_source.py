@@ -16,6 +16,8 @@ from pulsarx.spark.options import BATCH, SINK, STREAM, STREAM_SINK, of_stream, r
 from pulsarx.spark.stream_reader import StreamReader
 from pulsarx.spark.stream_writer import StreamWriter
 from pulsarx.spark.topic_columns import COLUMN_TYPES, columns_of, read_schema
+from pulsarx.spark.topic_source import TopicSource
+from pulsarx.spark.value_format import FormatPlan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from pulsarx.spark.options import Options
+    from pulsarx.spark.value_format import ValueFormat
 
 
 class PulsarxDataSource(DataSource):
@@ -45,6 +48,8 @@ class PulsarxDataSource(DataSource):
         except errors.TopicNotFound:
             if options.topicsPattern is None and not options.waitForTopic:
                 raise
+        if options.valueFormat != "raw":
+            return plan_format(options).schema(options.columns)
         return read_schema(options.columns or tuple(COLUMN_TYPES))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -69,15 +74,15 @@ class PulsarxDataSource(DataSource):
 
     def reader(self, schema: StructType) -> BatchReader:
         options = read_options(self.options, BATCH)
-        columns = _columns(schema, options)
+        columns, values = _columns(schema, options)
         if self._snapshot is None:
             self._snapshot = Snapshot(options)
         kind = FilteringReader if options.filterPushdown else BatchReader
-        return kind(options, columns, self._snapshot)
+        return kind(options, columns, values, self._snapshot)
 
     def streamReader(self, schema: StructType) -> StreamReader:
         options = read_options(self.options, STREAM)
-        return StreamReader(options, _columns(schema, options))
+        return StreamReader(options, *_columns(schema, options))
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         return BatchWriter(read_options(self.options, SINK), schema, overwrite)
@@ -86,15 +91,37 @@ class PulsarxDataSource(DataSource):
         return StreamWriter(read_options(self.options, STREAM_SINK), schema, overwrite)
 
 
-def _columns(schema: StructType, options: Options) -> tuple[str, ...]:
-    """ValueError: the schema is not that of a topic, or not that of option columns."""
-    found = columns_of(schema)
+def _columns(schema: StructType, options: Options) -> tuple[tuple[str, ...], ValueFormat | None]:
+    """What is read of messages, and how the value becomes columns; None: it does not. ValueError:
+    the schema is not that of a topic, or not that of option columns."""
+    values = None
+    if options.valueFormat == "raw":
+        found = columns_of(schema)
+    else:
+        values = plan_format(options).of_schema(schema)
+        found = values.columns
     if options.columns is not None and options.columns != found:
         raise ValueError(
             f"the schema has the columns {', '.join(found)}, and option columns says "
             f"{', '.join(options.columns)}. Give one of them"
         )
-    return found
+    return (found, None) if values is None else (values.read_columns, values)
+
+
+def plan_format(options: Options) -> FormatPlan:
+    """Looks at the folder for the schemas of the topics."""
+    source = TopicSource(options)
+    try:
+        planner = source.planner()
+        return FormatPlan(
+            options.valueFormat,
+            options.mode,
+            options.valueSchema,
+            source.broker,
+            planner.topics if planner is not None else [],
+        )
+    finally:
+        source.close()
 
 
 def register(spark: Any) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 
+from pulsarx.spark.value_choice import FORMATS, MODES, check_format
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -159,28 +161,13 @@ def _one_of(*names: str) -> Callable[[str], str]:
     return read
 
 
-def _value_format(text: str) -> str:
-    if text.strip().lower() == "auto":
-        raise ValueError(
-            "topics have no schemas in this version; use raw, and from_json, from_avro or "
-            "CAST(value AS STRING) on what comes"
-        )
-    return _one_of("raw")(text)
-
-
-def _columns(text: str) -> tuple[str, ...]:
-    from pulsarx.spark.topic_columns import column_names
-
-    return column_names(_names(text))
-
-
 #  name                      read as        default    where          meaning
 OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
     ("root", _folder, None, _ALL, "the data directory: one path on the driver and every executor"),
     ("topic", _text, None, _ALL, "one topic, with all its partitions; where a sink writes"),
     ("topics", _names, None, _READS, "several topics, with commas between them"),
     ("topicsPattern", _pattern, None, _READS, "topics whose full name matches, also later ones"),
-    ("columns", _columns, None, (*_READS, SINK),
+    ("columns", _names, None, (*_READS, SINK),
      "which columns are there, in this order; default all; of a write no others"),
     ("startingOffsets", _offsets, None, _READS,
      "earliest (default of read), latest (default of readStream), JSON by topic"),
@@ -197,11 +184,16 @@ OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
     ("leaseSeconds", _lease_seconds, DAY_SECONDS // 24, _READS,
      "how long retention spares what a job was planned to read; 0: not at all"),
     ("filterPushdown", _flag, False, (BATCH,),
-     "filters on __topic, __messageId and the beginning of __publishTime skip ledgers; the session "
-     "must allow it, too"),
+     "comparisons of columns of messages are applied where they are read; the session must allow "
+     "it, too"),
     ("sealedOnly", _flag, False, _READS,
      "leave out what is still being written: for other hosts than the owner's"),
-    ("valueFormat", _value_format, "raw", _READS, "raw: value is the payload as it was published"),
+    ("valueFormat", _one_of(*FORMATS), FORMATS[0], _READS,
+     "raw: value is the payload; string; json, avro, schema: columns of its fields"),
+    ("valueSchema", _text, None, _READS,
+     "of valueFormat avro: the definition; of json: a Spark schema as JSON, or use .schema()"),
+    ("mode", _one_of(*MODES), None, _READS,
+     "values that cannot be decoded: FAILFAST (default), PERMISSIVE, DROPMALFORMED"),
     ("waitForTopic", _flag, False, (STREAM,), "begin without topics that are not there yet"),
     ("maxBytesPerTrigger", _size, None, (STREAM,), "about so many bytes a micro-batch"),
     ("maxEntriesPerTrigger", _count, None, (STREAM,), "entries a micro-batch"),
@@ -260,7 +252,9 @@ _HINTS = {
     "subscriptionprefix": "Name a subscription with option subscription",
     "groupidprefix": "Name a subscription with option subscription",
     "startingoffsetsbytimestampstrategy": "Where no message is that new, reading begins at the end",
-    "allowdifferenttopicschemas": "Topics have no schemas in this version, values are bytes",
+    "allowdifferenttopicschemas": "Read topics of different schemas one by one, or with "
+    "valueFormat raw",
+    "avroschema": "Give the definition as option valueSchema, with valueFormat avro",
 }
 
 _TABLE = {row[0].lower(): row for row in OPTIONS}
@@ -317,6 +311,7 @@ def _check_together(values: dict[str, Any], given: frozenset[str], use: str) -> 
     flaw = (
         _flaw_of_topics(values, given, use)
         or _flaw_of_places(values, given, use)
+        or _flaw_of_values(values)
         or _flaw_of_triggers(values, given)
         or _flaw_of_subscription(values, given)
     )
@@ -343,6 +338,21 @@ def _flaw_of_topics(values: dict[str, Any], given: frozenset[str], use: str) -> 
             return f"give one of topic, topics, topicsPattern; given is {said}"
         if values["waitForTopic"] and values["topicsPattern"] is not None:
             return "a topicsPattern always waits for topics; leave waitForTopic away"
+    return ""
+
+
+def _flaw_of_values(values: dict[str, Any]) -> str:
+    from pulsarx.spark.topic_columns import column_names
+
+    value_format = values["valueFormat"]
+    try:
+        if values["columns"] is not None:
+            if value_format in ("raw", "string"):
+                column_names(values["columns"])
+            values["columns"] = tuple(values["columns"])
+        check_format(value_format, values["mode"], values["valueSchema"])
+    except ValueError as error:
+        return str(error)
     return ""
 
 

@@ -9,6 +9,7 @@ import os
 
 from pulsarx import errors
 from pulsarx.broker.scan.ledger_range import LedgerRange
+from pulsarx.spark.keywords import check_keywords
 from pulsarx.spark.topic_columns import column_names, columns_ddl
 from pulsarx.spark.topic_plan import plan_topic
 from pulsarx.spark.worker_heap import freeze_heap
@@ -23,9 +24,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.types import StructType
 
+    from pulsarx.spark.value_format import ValueFormat
+
     Batches = Iterator[pa.RecordBatch]
 
 RANGES_COLUMN = "ranges"
+_READ_ARGUMENTS = ("root", "value_format", "mode")
 _RANGES_DDL = f"{RANGES_COLUMN} string"
 
 
@@ -34,6 +38,7 @@ def read_partitions(
     columns: str | Sequence[str] | None = None,
     max_rows: int | None = None,
     fail_on_data_loss: bool = True,
+    values: ValueFormat | None = None,
 ) -> Batches:
     """The messages of some ledger ranges as Arrow record batches. Runs in a worker: in
     `rdd.mapPartitions`, or first thing in the function of `plan_frame(...).mapInArrow`.
@@ -41,6 +46,7 @@ def read_partitions(
     parts: ledger ranges, lists of them, or record batches of `plan_frame`. columns: those of the
         plan unless given. max_rows: of a batch; 65536, or 8 MiB, whichever comes first.
     fail_on_data_loss: False: ledgers that retention removed since the plan are skipped.
+    values: how the values become columns; None: they are bytes.
     FolderError: this host does not have the folder, or not that ledger any more; names host and
         path.
     """
@@ -50,7 +56,8 @@ def read_partitions(
     freeze_heap()
     names = None if columns is None else column_names(columns)
     rows_max = max_rows or MAX_ROWS
-    return join_small(_each_batch(parts, names, rows_max, fail_on_data_loss), rows_max, MAX_BYTES)
+    found = _each_batch(parts, names, rows_max, fail_on_data_loss, values)
+    return join_small(found, rows_max, MAX_BYTES)
 
 
 def _each_batch(
@@ -58,6 +65,7 @@ def _each_batch(
     names: tuple[str, ...] | None,
     rows_max: int,
     fail_on_data_loss: bool,
+    values: ValueFormat | None,
 ) -> Batches:
     import pyarrow as pa
 
@@ -72,8 +80,15 @@ def _each_batch(
                     raise
                 _warn(str(error))
                 continue
+            if values is None:
+                for batch in found:
+                    yield pa.record_batch(batch)
+                continue
+            from pulsarx.spark.value_decoder import ValueDecoder
+
+            decoder = ValueDecoder(values, planned)
             for batch in found:
-                yield pa.record_batch(batch)
+                yield decoder.columns(pa.record_batch(batch))
 
 
 def _was_removed(planned: LedgerRange) -> bool:
@@ -102,6 +117,9 @@ def map_topic(
     *,
     root: str | os.PathLike[str],
     columns: str | Sequence[str] | None = None,
+    value_format: str = "raw",
+    value_schema: StructType | str | None = None,
+    mode: str | None = None,
     **options: Any,
 ) -> DataFrame:
     """A DataFrame of what function makes of the topic, as `DataFrame.mapInArrow`, but read and
@@ -110,6 +128,7 @@ def map_topic(
     function: gets an iterator of record batches with the named columns, once a Spark partition,
         and gives record batches with the columns of schema in their order. columns: only these
         are decoded.
+    value_format, value_schema, mode: as `read_topic`, which calls the schema of the value schema.
     options: start, end, max_bytes_per_partition ... of `plan_topic`, which runs now: the
         DataFrame is of what is published now, however often it is used. Without min_partitions
         there are as many tasks as Spark runs at once, of 1 MiB at least. The driver keeps its lease
@@ -118,6 +137,7 @@ def map_topic(
     """
     from pyspark.sql.types import StructType
 
+    check_keywords("map_topic", options, plan_topic, *_READ_ARGUMENTS, "value_schema")
     wanted = schema if isinstance(schema, StructType) else StructType.fromDDL(schema)
     if not callable(function):
         raise TypeError(f"function is {type(function).__name__}; it must be callable")
@@ -129,7 +149,8 @@ def map_topic(
 
         return checked_batches(function(batches), wanted)
 
-    return _mapped_frame(spark, topics, map_checked, wanted, root, columns, options)
+    values = _planned_values(root, topics, columns, value_format, value_schema, mode)
+    return _mapped_frame(spark, topics, map_checked, wanted, root, columns, options, values)
 
 
 def read_topic(
@@ -138,12 +159,65 @@ def read_topic(
     *,
     root: str | os.PathLike[str],
     columns: str | Sequence[str] | None = None,
+    schema: StructType | str | None = None,
+    value_format: str | None = None,
+    mode: str | None = None,
     **options: Any,
 ) -> DataFrame:
     """The messages of topics as a DataFrame, as they are now. Name the columns you need: one
-    costs about half of all seven. options: of `map_topic`."""
-    ddl = columns_ddl(column_names(columns))
-    return _mapped_frame(spark, topics, iter, ddl, root, columns, options)
+    costs about half of all seven. options: of `map_topic`.
+
+    schema: of the value, which is JSON ("price double, tags array<string>") or, with value_format
+        avro, the definition. value_format: raw, string, json, avro, or schema, which is the
+        topic's own; columns are then those of its fields, and of messages.
+    mode: what becomes of a value that cannot be decoded: FAILFAST, the default, is an error,
+        PERMISSIVE a row of nulls with the value in _corrupt_record, DROPMALFORMED nothing.
+    """
+    check_keywords("read_topic", options, plan_topic, *_READ_ARGUMENTS, "schema")
+    chosen = value_format or ("raw" if schema is None else "json")
+    values = _planned_values(root, topics, columns, chosen, schema, mode)
+    frame_schema: StructType | str
+    if values is None:
+        frame_schema = columns_ddl(column_names(columns))
+    else:
+        frame_schema = values.frame_schema
+    return _mapped_frame(spark, topics, iter, frame_schema, root, columns, options, values)
+
+
+def _planned_values(
+    root: str | os.PathLike[str],
+    topics: str | Sequence[str],
+    columns: str | Sequence[str] | None,
+    value_format: str,
+    value_schema: StructType | str | None,
+    mode: str | None,
+) -> ValueFormat | None:
+    """None: the values are bytes."""
+    from pyspark.sql.types import StructType
+
+    from pulsarx.broker.read_only_broker import ReadOnlyBroker
+    from pulsarx.spark.topic_source import check_topics
+    from pulsarx.spark.value_choice import check_format
+    from pulsarx.spark.value_format import FormatPlan
+
+    if value_format == "json" and isinstance(value_schema, str):
+        found = StructType.fromDDL(value_schema)
+        if not isinstance(found, StructType):
+            raise ValueError(f"schema {value_schema!r:.200} has no columns; name them")
+        value_schema = found
+    check_format(value_format, mode, value_schema)
+    if value_format == "raw":
+        return None
+    if isinstance(columns, str):
+        columns = [each.strip() for each in columns.split(",")]
+    named = [topics] if isinstance(topics, str) else list(topics)
+    broker = ReadOnlyBroker(os.path.abspath(os.fspath(root)))
+    try:
+        check_topics(broker, named)
+        plan = FormatPlan(value_format, mode, value_schema, broker, named)
+        return plan.of_schema(plan.schema(columns))
+    finally:
+        broker.close()
 
 
 def _mapped_frame(
@@ -154,17 +228,21 @@ def _mapped_frame(
     root: str | os.PathLike[str],
     columns: str | Sequence[str] | None,
     options: dict[str, Any],
+    values: ValueFormat | None,
 ) -> DataFrame:
     from pulsarx.spark.lease_keeper import frame_is_left, keeper
 
     options = {"parallelism": _parallelism(spark), **options}
+    if values is not None:
+        columns = values.read_columns
     groups = _plan_groups(root, topics, columns, options)
     # As text, so that a task makes objects of its own part only.
     texts = [_text_of(group) for group in groups]
     fail = options.get("fail_on_data_loss", True)
 
     def read_and_map(ids: Batches) -> Batches:
-        return function(read_partitions(_parts_of(ids, texts), fail_on_data_loss=fail))
+        parts = _parts_of(ids, texts)
+        return function(read_partitions(parts, fail_on_data_loss=fail, values=values))
 
     frame = _frame_of_ids(spark, len(texts)).mapInArrow(read_and_map, schema)
     keeper.keep(groups, frame_is_left(frame))
@@ -195,6 +273,7 @@ def topic_rdd(
     options: of `map_topic`."""
     from pulsarx.spark.lease_keeper import keeper, rdd_is_left
 
+    check_keywords("topic_rdd", options, plan_topic, "root", "batches")
     context: SparkContext = spark.sparkContext
     options = {"parallelism": context.defaultParallelism, **options}
     groups = _plan_groups(root, topics, columns, options)

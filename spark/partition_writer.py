@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx.spark.commit_message import CommitMessage
+from pulsarx.spark.keywords import check_keywords
 from pulsarx.spark.topic_columns import check_write_schema
 from pulsarx.spark.worker_heap import freeze_heap
 from pulsarx.spark.write_commit import abort_write, commit_write, find_commit
@@ -92,6 +93,7 @@ def write_topic(
     options: of `plan_write`; application and version make it idempotent: the same again writes
         nothing, other messages under them are refused.
     """
+    check_keywords("write_topic", options, plan_write, "root")
     check_write_schema(frame.schema, topic is not None)
     job = plan_write(root, topic, **options)
     return _run(job, lambda: stage_frame(frame, job))
@@ -112,6 +114,7 @@ def save_rdd(
 ) -> AttachResult:
     """Append the elements of an RDD to a topic, all or none, and wait for it. Elements as of
     `write_partitions`; options of `plan_write`."""
+    check_keywords("save_rdd", options, plan_write, "root")
     job = plan_write(root, topic, **options)
 
     def stage(parts: Iterable[Any]) -> Iterator[CommitMessage]:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.scan.plan import Planner
     from pulsarx.spark.options import Options
     from pulsarx.spark.stream_offsets import SparkOffset
+    from pulsarx.spark.value_format import ValueFormat
 
 _STARTS = ("startingOffsets", "startingOffsetsByTimestamp", "startingTimestamp")
 _ATTEMPTS_MAX = 3  # while retention removes ledgers between planning and leasing
@@ -44,9 +45,13 @@ _ATTEMPTS_MAX = 3  # while retention removes ledgers between planning and leasin
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """One thread at a time. What travels to tasks is without files and state."""
 
-    def __init__(self, options: Options, columns: tuple[str, ...]) -> None:
+    def __init__(
+        self, options: Options, columns: tuple[str, ...], values: ValueFormat | None
+    ) -> None:
+        """columns: those of messages; values: how the value becomes others, None: it does not."""
         self._options = options
         self._columns = columns
+        self._values = values
         self._reset()
 
     def _reset(self) -> None:
@@ -66,7 +71,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._lease_expires_ms = 0  # as the owner's clock has it
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_options": self._options, "_columns": self._columns}
+        return {
+            "_options": self._options,
+            "_columns": self._columns,
+            "_values": self._values,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -257,7 +266,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             except errors.NotAllowedError:
                 if attempt == _ATTEMPTS_MAX:
                     raise
-        return list(make_partitions(ranges, self._options))
+        values = self._values
+        if values is not None and self._source is not None:
+            # A producer may have brought another version since the query began.
+            values = values.with_writers(self._source.broker, {each.topic for each in ranges})
+        return list(make_partitions(ranges, self._options, values))
 
     def _plan(self, start: Offsets, end: Offsets) -> list[LedgerRange]:
         planner = self._planner()

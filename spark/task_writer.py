@@ -146,6 +146,11 @@ class TaskWriter:
         detail = errors.detail_of(error)
         text, told = re.subn(r"\brow \d+", named, detail, count=1)
         text = text if told else f"{named}: {detail}"
+        if isinstance(error, errors.MessageTooBig):
+            text += (
+                f", {self.job.max_message_size} bytes. Option maxMessageSize (argument "
+                "max_message_size) sets it; brokers that take more are given as much"
+            )
         if isinstance(error, errors.PulsarException):
             return errors.remade(type(error), text, errors.attributes_of(error))
         error.args = (text,)

@@ -9,6 +9,18 @@ __messageId          binary                MessageId.serialize   ignored: it get
 __publishTime        timestamp             always there          ignored: it gets a new one
 __eventTime          timestamp             null without one      timestamp, or ms since 1970
 __messageProperties  map<string, string>   maybe empty           map<string, string>
+
+Read where they are named alone, and not written:
+
+__partition          int                   -1: the topic has none
+__ledgerId           bigint                with __entryId and __batchIndex the place of a message:
+__entryId            bigint                messages of a topic partition sort by them
+__batchIndex         int                   -1: in no batch
+__sequenceId         bigint                of its producer
+__producerName       string
+__orderingKey        binary                null without one
+__keyBytes           binary                the key; decoded, where the producer's was of bytes
+__schemaVersion      bigint                null: written without a schema
 """
 
 from __future__ import annotations
@@ -20,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
 
 VALUE, KEY, TOPIC, MESSAGE_ID = "value", "__key", "__topic", "__messageId"
+PARTITION = "__partition"
 PUBLISH_TIME, EVENT_TIME, PROPERTIES = "__publishTime", "__eventTime", "__messageProperties"
 COLUMN_TYPES = {
     VALUE: "binary",
@@ -29,6 +42,21 @@ COLUMN_TYPES = {
     PUBLISH_TIME: "timestamp",
     EVENT_TIME: "timestamp",
     PROPERTIES: "map<string,string>",
+}
+COLUMN_TYPES_ON_DEMAND = {
+    PARTITION: "int",
+    "__ledgerId": "bigint",
+    "__entryId": "bigint",
+    "__batchIndex": "int",
+    "__sequenceId": "bigint",
+    "__producerName": "string",
+    "__orderingKey": "binary",
+    "__keyBytes": "binary",
+    "__schemaVersion": "bigint",
+}
+EVERY_TYPE = {**COLUMN_TYPES, **COLUMN_TYPES_ON_DEMAND}
+_WITHOUT_MEANING = {
+    "__redeliveryCount": "a job reads ledgers, which nobody redelivers; consumers have it",
 }
 _WRITTEN = {
     VALUE: ("binary", "string"),
@@ -41,21 +69,28 @@ _PASSED_OVER = (MESSAGE_ID, PUBLISH_TIME)
 
 
 def column_names(columns: str | Sequence[str] | None) -> tuple[str, ...]:
-    """None: all; "value, __key" as a list. ValueError: an unknown one, says the nearest."""
+    """None: the usual seven; "value, __key" as a list. ValueError: an unknown one."""
     if columns is None:
         return tuple(COLUMN_TYPES)
     if isinstance(columns, str):
         columns = [each.strip() for each in columns.split(",")]
     names = tuple(columns)
     for name in names:
-        if name not in COLUMN_TYPES:
-            raise ValueError(
-                f"there is no column {name!r}{nearest(name, COLUMN_TYPES)} "
-                f"Columns: {', '.join(COLUMN_TYPES)}"
-            )
+        check_column(name, EVERY_TYPE)
     if not names or len(set(names)) < len(names):
         raise ValueError(f"columns {', '.join(names)!r}: each must be named once, and one at least")
     return names
+
+
+def check_column(name: str, known: Iterable[str]) -> None:
+    """ValueError: there is no such column; says the nearest."""
+    if name in known:
+        return
+    if name in _WITHOUT_MEANING:
+        raise ValueError(f"there is no column {name!r}: {_WITHOUT_MEANING[name]}")
+    raise ValueError(
+        f"there is no column {name!r}{nearest(name, known)} Columns: {', '.join(known)}"
+    )
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -68,7 +103,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def columns_ddl(columns: Sequence[str]) -> str:
     """The schema of these columns as Spark's DDL."""
-    return ", ".join(f"`{name}` {COLUMN_TYPES[name]}" for name in columns)
+    return ", ".join(f"`{name}` {EVERY_TYPE[name]}" for name in columns)
 
 
 # Reading ------------------------------------------------------------------------------------------
@@ -78,7 +113,7 @@ def read_schema(columns: Iterable[str]) -> StructType:
     from pyspark.sql.types import StructField, StructType
 
     kinds = _spark_types()
-    return StructType([StructField(name, kinds[COLUMN_TYPES[name]], True) for name in columns])
+    return StructType([StructField(name, kinds[EVERY_TYPE[name]], True) for name in columns])
 
 
 def columns_of(schema: StructType) -> tuple[str, ...]:
@@ -97,9 +132,16 @@ def columns_of(schema: StructType) -> tuple[str, ...]:
 
 
 def _spark_types() -> dict[str, DataType]:
-    from pyspark.sql.types import BinaryType, LongType, MapType, StringType, TimestampType
+    from pyspark.sql.types import (
+        BinaryType,
+        IntegerType,
+        LongType,
+        MapType,
+        StringType,
+        TimestampType,
+    )
 
-    kinds = (BinaryType(), StringType(), TimestampType(), LongType())
+    kinds = (BinaryType(), StringType(), TimestampType(), LongType(), IntegerType())
     found: dict[str, DataType] = {kind.simpleString(): kind for kind in kinds}
     return found | {"map<string,string>": MapType(StringType(), StringType(), True)}
 

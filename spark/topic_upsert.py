@@ -7,6 +7,7 @@ import os
 
 from pulsarx import errors
 from pulsarx.broker.requests.attach import attached
+from pulsarx.spark.keywords import check_keywords
 from pulsarx.spark.partition_writer import stage_frame
 from pulsarx.spark.topic_columns import check_write_schema
 from pulsarx.spark.write_commit import abort_write, check_order, commit_write
@@ -49,6 +50,7 @@ def upsert_topic(
             f"upsert_topic: the DataFrame has no column {_KEY!r}, which says whose newest state a "
             f"row is. It has {', '.join(frame.columns)}"
         )
+    check_keywords("upsert_topic", options, plan_write, "root", "complete")
     check_write_schema(frame.schema, True)
     job = plan_write(
         root,

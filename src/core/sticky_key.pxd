@@ -16,6 +16,10 @@ cdef enum StickyKeyHash:
 cdef uint32_t sticky_key_hash(const SingleMetadata* metadata) noexcept nogil
 """The hash of a message in a batch, decoded."""
 
+cdef uint32_t sticky_key_decode(const uint8_t* key, uint32_t size, uint8_t* bytes) noexcept nogil
+"""Write the bytes that a base64 key stands for, size at most, and return how many they are. What is
+not base64 is copied as it is."""
+
 cdef uint32_t sticky_key_of_entry(const MessageMetadata* metadata) noexcept nogil
 """The hash of a message that is an entry, or of the first one of a batch."""
 

@@ -1,6 +1,7 @@
 """Body of sticky_key.pxd: one rule for the sticky key, in three forms."""
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 
 from pulsarx._core.message_metadata cimport MessageMetadata
 from pulsarx._core.murmur3 cimport murmur3_32, murmur3_blocks, murmur3_end
@@ -73,6 +74,16 @@ cdef uint32_t hash_of_base64(const uint8_t* key, uint32_t size) noexcept nogil:
     rest = (chars - at) * 6 >> 3
     hashed = murmur3_blocks(hashed, bytes, rest & ~<uint32_t>3)
     return murmur3_end(hashed, bytes + (rest & ~<uint32_t>3), <size_t>chars * 6 >> 3)
+
+
+cdef uint32_t sticky_key_decode(const uint8_t* key, uint32_t size, uint8_t* bytes) noexcept nogil:
+    cdef uint32_t chars = size
+    if size & 3 == 0 and size and key[size - 1] == 0x3D:
+        chars -= 2 if key[size - 2] == 0x3D else 1
+    if chars & 3 == 1 or not decode_step(key, chars, bytes):
+        memcpy(bytes, key, size)
+        return size
+    return <uint32_t>(<uint64_t>chars * 6 >> 3)
 
 
 cdef inline uint32_t hash_of_keys(uint32_t flags, const uint8_t* ordering_key,

@@ -287,7 +287,7 @@ LETTERS = [f"k{number}" for number in range(10)]
     ("column", "wrong", "kind", "error", "text"),
     [
         ("value", None, pa.binary(), ValueError, "no value"),
-        ("value", bytes(6 << 20), pa.binary(), errors.MessageTooBig, "over max_message_size"),
+        ("value", bytes(6 << 20), pa.binary(), errors.MessageTooBig, "5242880 bytes. Option"),
         ("__eventTime", -1, pa.int64(), ValueError, "before 1970"),
         ("__messageProperties", [("a", None)], pa.map_(pa.string(), pa.string()), ValueError,
          "no name or no value"),

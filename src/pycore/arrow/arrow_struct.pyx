@@ -11,7 +11,7 @@ from pulsarx._pycore.arrow.arrow_block cimport TextColumn
 from pulsarx._pycore.arrow.arrow_schema cimport ArrowArray, ArrowArrayStream, ArrowSchema
 
 cdef enum:
-    CHILDREN_MAX = 7
+    CHILDREN_MAX = 16        # columns of a ledger range, the widest table
     BUFFERS_MAX = 3
 
 cdef struct SchemaPrivate:

@@ -2,6 +2,7 @@ from collections.abc import Iterable
 from typing import Any, final
 
 COLUMNS: tuple[str, ...]
+COLUMNS_ON_DEMAND: tuple[str, ...]
 
 def check_columns(names: Iterable[str]) -> tuple[str, ...]: ...
 

@@ -9,8 +9,18 @@
   __publishTime        timestamp[us, UTC]    never
   __eventTime          timestamp[us, UTC]    without one
   __messageProperties  map<string, string>   never; empty
+  __partition          int32                 never; -1: the topic has none
+  __ledgerId           int64                 never
+  __entryId            int64                 never
+  __batchIndex         int32                 never; -1: in no batch
+  __sequenceId         int64                 never
+  __producerName       string                never
+  __orderingKey        binary                without one
+  __keyBytes           binary                without a key; base64 decoded
+  __schemaVersion      int64                 written without a schema
 
-Names and types are those that Spark users know; all are declared nullable, as Spark declares them.
+The first seven are read where none is named. Names and types are those that Spark users know; all
+are declared nullable, as Spark declares them.
 """
 
 cimport cython
@@ -21,22 +31,28 @@ from pulsarx import errors
 from pulsarx._pycore.arrow.arrow_schema cimport ARROW_NULLABLE, ArrowArray, ArrowSchema
 from pulsarx._pycore.arrow.arrow_struct cimport *
 from pulsarx._pycore.ranges.range_block cimport (
-    RANGE_EVENT_TIME, RANGE_KEY, RANGE_MESSAGE_ID, RANGE_PROPERTIES,
-    RANGE_PUBLISH_TIME, RANGE_TOPIC, RANGE_VALUE, BytesColumn, range_block_hold,
-    range_block_release,
+    RANGE_BATCH_INDEX, RANGE_ENTRY_ID, RANGE_EVENT_TIME, RANGE_KEY, RANGE_KEY_BYTES,
+    RANGE_LEDGER_ID, RANGE_MESSAGE_ID, RANGE_ORDERING_KEY, RANGE_PARTITION, RANGE_PRODUCER_NAME,
+    RANGE_PROPERTIES, RANGE_PUBLISH_TIME, RANGE_SCHEMA_VERSION, RANGE_SEQUENCE_ID, RANGE_TOPIC,
+    RANGE_VALUE, BytesColumn, range_block_hold, range_block_release,
 )
 
 # In the order of the bits of RangeColumn.
 COLUMNS = ("value", "__key", "__topic", "__messageId", "__publishTime", "__eventTime",
            "__messageProperties")
+COLUMNS_ON_DEMAND = ("__partition", "__ledgerId", "__entryId", "__batchIndex", "__sequenceId",
+                     "__producerName", "__orderingKey", "__keyBytes", "__schemaVersion")
+cdef tuple EVERY_COLUMN = COLUMNS + COLUMNS_ON_DEMAND
 
 cdef extern from *:
     """
     static const char *const RANGE_NAMES[] = {
         "value", "__key", "__topic", "__messageId", "__publishTime", "__eventTime",
-        "__messageProperties"};
+        "__messageProperties", "__partition", "__ledgerId", "__entryId", "__batchIndex",
+        "__sequenceId", "__producerName", "__orderingKey", "__keyBytes", "__schemaVersion"};
     static const char *const RANGE_FORMATS[] = {
-        "z", "z", "u", "z", "tsu:UTC", "tsu:UTC", "+m"};
+        "z", "z", "u", "z", "tsu:UTC", "tsu:UTC", "+m", "i", "l", "l", "i", "l", "u", "z", "z",
+        "l"};
     static const char RANGE_NOTHING[64] = {0};
     """
     const char** RANGE_NAMES
@@ -51,21 +67,21 @@ cdef int column_order(object names, ColumnOrder* order) except -1:
     if isinstance(names, (str, bytes)):
         raise TypeError(f"columns must be a list of names, not {errors.shown(names)}")
     for name in names:
-        if name not in COLUMNS:
+        if name not in EVERY_COLUMN:
             import difflib
 
-            near = difflib.get_close_matches(str(name), COLUMNS, 1, 0.4)
+            near = difflib.get_close_matches(str(name), EVERY_COLUMN, 1, 0.4)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise ValueError(
-                f"there is no column {errors.shown(name)}{hint} Columns: {', '.join(COLUMNS)}")
-        place = COLUMNS.index(name)
+                f"there is no column {errors.shown(name)}{hint} Columns: {', '.join(EVERY_COLUMN)}")
+        place = EVERY_COLUMN.index(name)
         if order.columns >> place & 1:
             raise ValueError(f"column {errors.shown(name)} is named twice")
         order.columns |= 1u << place
         order.places[order.count] = place
         order.count += 1
     if order.count == 0:
-        raise ValueError(f"no column is named. Columns: {', '.join(COLUMNS)}")
+        raise ValueError(f"no column is named. Columns: {', '.join(EVERY_COLUMN)}")
     return 0
 
 
@@ -132,6 +148,29 @@ cdef int make_column(ArrowArray* self, const ArrowColumns* columns, RangeBlock* 
         return arrow_make_text(self, columns, rows, block.topic.offsets, block.topic.data)
     if column == RANGE_PUBLISH_TIME:
         return arrow_make_fixed(self, columns, rows, block.publish_times)
+    if column == RANGE_PRODUCER_NAME:
+        return arrow_make_text(self, columns, rows, block.producer_name.offsets,
+                               block.producer_name.data)
+    if column == RANGE_ORDERING_KEY:
+        return make_bytes(self, columns, rows, &block.ordering_key)
+    if column == RANGE_KEY_BYTES:
+        return make_bytes(self, columns, rows, &block.key_bytes)
+    if column == RANGE_PARTITION:
+        return arrow_make_fixed(self, columns, rows, block.partitions)
+    if column == RANGE_BATCH_INDEX:
+        return arrow_make_fixed(self, columns, rows, block.batch_indexes)
+    if column == RANGE_LEDGER_ID:
+        return arrow_make_fixed(self, columns, rows, block.ledger_ids)
+    if column == RANGE_ENTRY_ID:
+        return arrow_make_fixed(self, columns, rows, block.entry_ids)
+    if column == RANGE_SEQUENCE_ID:
+        return arrow_make_fixed(self, columns, rows, block.sequence_ids)
+    if column == RANGE_SCHEMA_VERSION:
+        if arrow_make_fixed(self, columns, rows, block.schema_versions) != 0:
+            return ENOMEM
+        if block.version_nulls:
+            arrow_set_nulls(self, columns, block.version_validity, block.version_nulls)
+        return 0
     if column == RANGE_PROPERTIES:
         return arrow_make_properties(self, columns, rows, block.property_offsets,
                                      &block.property_key, &block.property_value)

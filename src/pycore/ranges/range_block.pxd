@@ -17,9 +17,21 @@ cdef enum RangeColumn:
     RANGE_PUBLISH_TIME = 16
     RANGE_EVENT_TIME = 32
     RANGE_PROPERTIES = 64
-    RANGE_COLUMN_COUNT = 7
+    RANGE_PARTITION = 128
+    RANGE_LEDGER_ID = 256
+    RANGE_ENTRY_ID = 512
+    RANGE_BATCH_INDEX = 1024
+    RANGE_SEQUENCE_ID = 2048
+    RANGE_PRODUCER_NAME = 4096
+    RANGE_ORDERING_KEY = 8192
+    RANGE_KEY_BYTES = 16384
+    RANGE_SCHEMA_VERSION = 32768
+    RANGE_COLUMN_COUNT = 16
     # What is found in the header of a message alone, and not in its place or its payload.
-    RANGE_DESCRIBED = RANGE_KEY | RANGE_EVENT_TIME | RANGE_PROPERTIES
+    RANGE_DESCRIBED = (RANGE_KEY | RANGE_EVENT_TIME | RANGE_PROPERTIES | RANGE_SEQUENCE_ID
+                       | RANGE_ORDERING_KEY | RANGE_KEY_BYTES)
+    # What is the same for all messages of an entry and stands in its metadata.
+    RANGE_OF_METADATA = RANGE_PRODUCER_NAME | RANGE_SCHEMA_VERSION
 
 cdef enum RangeLimits:
     RANGE_ROWS_MAX = 16777216
@@ -55,11 +67,22 @@ cdef struct RangeBlock:
     BytesColumn value
     BytesColumn key
     BytesColumn message_id
+    BytesColumn ordering_key
+    BytesColumn key_bytes
+    int32_t* partitions
+    int32_t* batch_indexes           # -1: of a message that is in no batch
+    int64_t* ledger_ids
+    int64_t* entry_ids
+    int64_t* sequence_ids
+    int64_t* schema_versions
+    uint8_t* version_validity
+    int64_t version_nulls
     int64_t* publish_times           # microseconds, as event_times
     int64_t* event_times
     uint8_t* event_validity
     int64_t event_count
     int32_t* property_offsets
+    TextColumn producer_name
     TextColumn property_key
     TextColumn property_value
     TopicColumn* topic

@@ -11,13 +11,15 @@ from pulsarx._core.byte_reader cimport ByteReader, byte_reader_start
 from pulsarx._core.byte_writer cimport ByteWriter, byte_writer_start, byte_writer_varint
 from pulsarx._core.message_metadata cimport MessageMetadata, message_metadata_decode
 from pulsarx._core.single_metadata cimport (
-    METADATA_COMPACTED_OUT, METADATA_EVENT_TIME, METADATA_MARKER, METADATA_NULL_VALUE,
-    METADATA_PARTITION_KEY, METADATA_PROPERTIES, PropertyView, SingleMetadata, property_next,
+    METADATA_COMPACTED_OUT, METADATA_EVENT_TIME, METADATA_KEY_BASE64, METADATA_MARKER,
+    METADATA_NULL_VALUE, METADATA_ORDERING_KEY, METADATA_PARTITION_KEY, METADATA_PROPERTIES,
+    METADATA_SCHEMA_VERSION, METADATA_SEQUENCE_ID, PropertyView, SingleMetadata, property_next,
     single_metadata_decode,
 )
 from pulsarx._core.status cimport (
     STATUS_CORRUPT, STATUS_END, STATUS_NO_MEMORY, STATUS_OK, STATUS_TOO_LARGE,
 )
+from pulsarx._core.sticky_key cimport sticky_key_decode
 from pulsarx._pycore.arrow.arrow_block cimport (
     text_column_append, text_column_cut, text_column_free,
 )
@@ -29,6 +31,7 @@ cdef enum:
     ID_ROOM = 24                 # an id of usual numbers, with space to spare
     ID_SIZE_MAX = 64
     KEY_ROOM = 16
+    SCHEMA_VERSION_SIZE = 8
     TAG_PARTITION_KEY = 0x12     # protobuf tags of SingleMessageMetadata ...
     TAG_PAYLOAD_SIZE = 0x18
     TAG_LEDGER_ID = 0x08         # ... and of MessageIdData
@@ -83,6 +86,14 @@ cdef bint make_bytes(BytesColumn* column, int64_t rows, int64_t capacity,
     return True
 
 
+cdef bint make_numbers(RangeBlock* self, uint32_t column, void** room,
+                       size_t size) noexcept nogil:
+    if self.columns & column:
+        room[0] = room_new(size * <size_t>self.row_capacity)
+        return room[0] != NULL
+    return True
+
+
 cdef bint make_columns(RangeBlock* self, int64_t bytes_expected) noexcept nogil:
     cdef size_t rows = <size_t>self.row_capacity
     if self.columns & RANGE_VALUE and not make_bytes(
@@ -94,10 +105,25 @@ cdef bint make_columns(RangeBlock* self, int64_t bytes_expected) noexcept nogil:
     if self.columns & RANGE_MESSAGE_ID and not make_bytes(
             &self.message_id, self.row_capacity, ID_ROOM * self.row_capacity, 0xFF):
         return False
-    if self.columns & RANGE_PUBLISH_TIME:
-        self.publish_times = <int64_t*>room_new(8 * rows)
-        if self.publish_times == NULL:
+    if self.columns & RANGE_ORDERING_KEY and not make_bytes(
+            &self.ordering_key, self.row_capacity, KEY_ROOM * self.row_capacity, 0):
+        return False
+    if self.columns & RANGE_KEY_BYTES and not make_bytes(
+            &self.key_bytes, self.row_capacity, KEY_ROOM * self.row_capacity, 0):
+        return False
+    if not (make_numbers(self, RANGE_PUBLISH_TIME, <void**>&self.publish_times, 8)
+            and make_numbers(self, RANGE_PARTITION, <void**>&self.partitions, 4)
+            and make_numbers(self, RANGE_BATCH_INDEX, <void**>&self.batch_indexes, 4)
+            and make_numbers(self, RANGE_LEDGER_ID, <void**>&self.ledger_ids, 8)
+            and make_numbers(self, RANGE_ENTRY_ID, <void**>&self.entry_ids, 8)
+            and make_numbers(self, RANGE_SEQUENCE_ID, <void**>&self.sequence_ids, 8)
+            and make_numbers(self, RANGE_SCHEMA_VERSION, <void**>&self.schema_versions, 8)):
+        return False
+    if self.columns & RANGE_SCHEMA_VERSION:
+        self.version_validity = <uint8_t*>room_new(bits_size(self.row_capacity))
+        if self.version_validity == NULL:
             return False
+        memset(self.version_validity, 0, bits_size(self.row_capacity))
     if self.columns & RANGE_EVENT_TIME:
         self.event_times = <int64_t*>room_new(8 * rows)
         self.event_validity = <uint8_t*>room_new(bits_size(self.row_capacity))
@@ -147,6 +173,16 @@ cdef void range_block_release(RangeBlock* self) noexcept nogil:
     free_bytes(&self.value)
     free_bytes(&self.key)
     free_bytes(&self.message_id)
+    text_column_free(&self.producer_name)
+    free_bytes(&self.ordering_key)
+    free_bytes(&self.key_bytes)
+    room_free(self.partitions)
+    room_free(self.batch_indexes)
+    room_free(self.ledger_ids)
+    room_free(self.entry_ids)
+    room_free(self.sequence_ids)
+    room_free(self.schema_versions)
+    room_free(self.version_validity)
     room_free(self.publish_times)
     room_free(self.event_times)
     room_free(self.event_validity)
@@ -170,7 +206,8 @@ cdef inline int reserve(BytesColumn* column, int64_t more) noexcept nogil:
 
 
 cdef inline int64_t described_size(const RangeBlock* self) noexcept nogil:
-    return self.key.size + self.property_key.data_size + self.property_value.data_size
+    return (self.key.size + self.ordering_key.size + self.key_bytes.size
+            + self.property_key.data_size + self.property_value.data_size)
 
 
 cdef inline bint is_full(const RangeBlock* self, uint64_t more) noexcept nogil:
@@ -227,15 +264,25 @@ cdef uint32_t take_plain(RangeBlock* self, const BlockEntry* entry, uint32_t* at
     return count
 
 
+cdef void fill_null(BytesColumn* column, int64_t first_row, int64_t end_row) noexcept nogil:
+    """Rows of a column that began with no row valid."""
+    cdef int64_t row
+    cdef int32_t offset = <int32_t>column.size
+    column.nulls += end_row - first_row
+    for row in range(first_row, end_row):
+        column.offsets[row + 1] = offset
+
+
 cdef void fill_absent(RangeBlock* self, int64_t first_row) noexcept nogil:
     """The rows from first_row on have no key, no event time and no property."""
     cdef int64_t row
     cdef int32_t offset
     if self.columns & RANGE_KEY:
-        offset = <int32_t>self.key.size
-        self.key.nulls += self.row_count - first_row
-        for row in range(first_row, self.row_count):
-            self.key.offsets[row + 1] = offset
+        fill_null(&self.key, first_row, self.row_count)
+    if self.columns & RANGE_ORDERING_KEY:
+        fill_null(&self.ordering_key, first_row, self.row_count)
+    if self.columns & RANGE_KEY_BYTES:
+        fill_null(&self.key_bytes, first_row, self.row_count)
     if self.columns & RANGE_EVENT_TIME:
         memset(self.event_times + first_row, 0, 8 * <size_t>(self.row_count - first_row))
     if self.columns & RANGE_PROPERTIES:
@@ -253,14 +300,27 @@ cdef void take_value(RangeBlock* self, bint is_null, const uint8_t* payload,
     append(&self.value, row, payload, size)
 
 
-cdef void take_key(RangeBlock* self, const SingleMetadata* single) noexcept nogil:
-    cdef int64_t row = self.row_count
-    cdef bint present = single.flags & METADATA_PARTITION_KEY != 0
+cdef void take_optional(BytesColumn* column, int64_t row, bint present, const uint8_t* data,
+                        uint32_t size) noexcept nogil:
     if present:
-        self.key.validity[row >> 3] |= <uint8_t>(1 << (row & 7))
+        column.validity[row >> 3] |= <uint8_t>(1 << (row & 7))
     else:
-        self.key.nulls += 1
-    append(&self.key, row, single.partition_key, single.partition_key_size if present else 0)
+        column.nulls += 1
+    append(column, row, data, size if present else 0)
+
+
+cdef void take_key_bytes(RangeBlock* self, const SingleMetadata* single) noexcept nogil:
+    """The key, decoded where the producer had one of bytes and sent base64."""
+    cdef int64_t row = self.row_count
+    cdef BytesColumn* column = &self.key_bytes
+    cdef bint present = single.flags & METADATA_PARTITION_KEY != 0
+    if not present or single.flags & METADATA_KEY_BASE64 == 0:
+        take_optional(column, row, present, single.partition_key, single.partition_key_size)
+        return
+    column.validity[row >> 3] |= <uint8_t>(1 << (row & 7))
+    column.size += sticky_key_decode(single.partition_key, single.partition_key_size,
+                                     column.data + column.size)
+    column.offsets[row + 1] = <int32_t>column.size
 
 
 cdef void take_event_time(RangeBlock* self, const SingleMetadata* single) noexcept nogil:
@@ -299,7 +359,8 @@ cdef inline bint describe_usual(const BatchMessage* found, SingleMetadata* singl
     """The key of a header [key] [payload size] [sequence id], without decoding all of it."""
     cdef const uint8_t* header = found.encoded_metadata
     cdef uint32_t size
-    if found.flags & (METADATA_EVENT_TIME | METADATA_PROPERTIES):
+    if found.flags & (METADATA_EVENT_TIME | METADATA_PROPERTIES | METADATA_ORDERING_KEY
+                      | METADATA_KEY_BASE64):
         return False
     single.flags = found.flags
     if found.flags & METADATA_PARTITION_KEY == 0:
@@ -317,12 +378,18 @@ cdef inline bint describe_usual(const BatchMessage* found, SingleMetadata* singl
 cdef int take_row(RangeBlock* self, const SingleMetadata* single, const uint8_t* metadata,
                   uint32_t metadata_size, uint32_t field, const uint8_t* payload,
                   uint32_t payload_size) noexcept nogil:
-    """Append one message; publish time and id are for fill_places. Any failure leaves no trace."""
+    """Append one message; what its entry says is for fill_places. Any failure leaves no trace."""
+    cdef bint has_key = single.flags & METADATA_PARTITION_KEY != 0
+    cdef bint has_order = single.flags & METADATA_ORDERING_KEY != 0
     cdef int status = STATUS_OK
     if self.columns & RANGE_VALUE:
         status = reserve(&self.value, payload_size)
-    if status == STATUS_OK and self.columns & RANGE_KEY and single.flags & METADATA_PARTITION_KEY:
+    if status == STATUS_OK and self.columns & RANGE_KEY and has_key:
         status = reserve(&self.key, single.partition_key_size)
+    if status == STATUS_OK and self.columns & RANGE_KEY_BYTES and has_key:
+        status = reserve(&self.key_bytes, single.partition_key_size)
+    if status == STATUS_OK and self.columns & RANGE_ORDERING_KEY and has_order:
+        status = reserve(&self.ordering_key, single.ordering_key_size)
     if status == STATUS_OK and self.columns & RANGE_PROPERTIES:
         status = take_properties(self, single, metadata, metadata_size, field)
         if status != STATUS_OK:
@@ -334,7 +401,15 @@ cdef int take_row(RangeBlock* self, const SingleMetadata* single, const uint8_t*
     if self.columns & RANGE_VALUE:
         take_value(self, single.flags & METADATA_NULL_VALUE, payload, payload_size)
     if self.columns & RANGE_KEY:
-        take_key(self, single)
+        take_optional(&self.key, self.row_count, has_key, single.partition_key,
+                      single.partition_key_size)
+    if self.columns & RANGE_KEY_BYTES:
+        take_key_bytes(self, single)
+    if self.columns & RANGE_ORDERING_KEY:
+        take_optional(&self.ordering_key, self.row_count, has_order, single.ordering_key,
+                      single.ordering_key_size)
+    if self.columns & RANGE_SEQUENCE_ID:
+        self.sequence_ids[self.row_count] = <int64_t>single.sequence_id
     if self.columns & RANGE_EVENT_TIME:
         take_event_time(self, single)
     self.row_count += 1
@@ -374,11 +449,59 @@ cdef int fill_ids(RangeBlock* self, const BlockEntry* entry, int64_t first_row, 
     return STATUS_OK
 
 
+cdef int fill_of_metadata(RangeBlock* self, const BlockEntry* entry,
+                          int64_t first_row) noexcept nogil:
+    """The name of the producer, and the version of the schema, as a number: 8 bytes, big endian."""
+    cdef MessageMetadata metadata
+    cdef uint64_t version = 0
+    cdef int64_t row
+    cdef int at
+    cdef int status = message_metadata_decode(entry.metadata, entry.metadata_size, &metadata)
+    if status != STATUS_OK:
+        return status
+    if self.columns & RANGE_PRODUCER_NAME:
+        for row in range(first_row, self.row_count):
+            status = text_column_append(&self.producer_name, metadata.producer_name,
+                                        metadata.producer_name_size)
+            if status != STATUS_OK:
+                return STATUS_NO_MEMORY
+    if self.columns & RANGE_SCHEMA_VERSION:
+        if metadata.flags & METADATA_SCHEMA_VERSION == 0 or (
+                metadata.schema_version_size != SCHEMA_VERSION_SIZE):
+            self.version_nulls += self.row_count - first_row
+            memset(self.schema_versions + first_row, 0, 8 * <size_t>(self.row_count - first_row))
+            return STATUS_OK
+        for at in range(SCHEMA_VERSION_SIZE):
+            version = version << 8 | metadata.schema_version[at]
+        for row in range(first_row, self.row_count):
+            self.schema_versions[row] = <int64_t>version
+            self.version_validity[row >> 3] |= <uint8_t>(1 << (row & 7))
+    return STATUS_OK
+
+
 cdef int fill_places(RangeBlock* self, const BlockEntry* entry, int64_t first_row,
                      int64_t first_index, int64_t batch_size) noexcept nogil:
-    """Publish time and id of the rows from first_row on, neighbours in one entry."""
+    """What their entry says of the rows from first_row on, neighbours in it."""
     cdef int64_t row
     cdef int64_t time_us = entry.publish_time_ms
+    cdef int status
+    if self.columns & RANGE_PARTITION:
+        for row in range(first_row, self.row_count):
+            self.partitions[row] = self.partition
+    if self.columns & RANGE_LEDGER_ID:
+        for row in range(first_row, self.row_count):
+            self.ledger_ids[row] = <int64_t>entry.ledger_id
+    if self.columns & RANGE_ENTRY_ID:
+        for row in range(first_row, self.row_count):
+            self.entry_ids[row] = <int64_t>entry.entry_id
+    if self.columns & RANGE_BATCH_INDEX:
+        for row in range(first_row, self.row_count):
+            self.batch_indexes[row] = (
+                <int32_t>(first_index + row - first_row) if batch_size else -1)
+    if self.columns & RANGE_OF_METADATA:
+        status = fill_of_metadata(self, entry, first_row)
+        if status != STATUS_OK:
+            return status
     if self.columns & RANGE_PUBLISH_TIME:
         # A time that no microseconds can say comes from a damaged clock: the furthest instead.
         time_us = time_us * 1000 if 0 <= time_us <= INT64_MAX // 1000 else INT64_MAX
@@ -389,7 +512,14 @@ cdef int fill_places(RangeBlock* self, const BlockEntry* entry, int64_t first_ro
     return STATUS_OK
 
 
-cdef int take_described(RangeBlock* self, const BlockEntry* entry, uint32_t* at,
+cdef uint64_t entry_sequence_id(const BlockEntry* entry) noexcept nogil:
+    cdef MessageMetadata metadata
+    if message_metadata_decode(entry.metadata, entry.metadata_size, &metadata) != STATUS_OK:
+        return 0
+    return metadata.sequence_id
+
+
+cdef int take_described(RangeBlock* self, const BlockEntry* entry, uint32_t* at, uint32_t index,
                         bint* skipped) noexcept nogil:
     """Append the next message of a batch, whatever it has; skipped: it was compacted out."""
     cdef BatchMessage found
@@ -409,9 +539,12 @@ cdef int take_described(RangeBlock* self, const BlockEntry* entry, uint32_t* at,
         return STATUS_TOO_LARGE
     if self.columns & RANGE_DESCRIBED == 0:
         single.flags = found.flags
-    elif not describe_usual(&found, &single):
+    elif self.columns & RANGE_SEQUENCE_ID or not describe_usual(&found, &single):
         status = single_metadata_decode(found.encoded_metadata, found.encoded_metadata_size,
                                         &single)
+        if status == STATUS_OK and single.flags & METADATA_SEQUENCE_ID == 0:
+            # As Pulsar's client numbers the messages of such a batch.
+            single.sequence_id = entry_sequence_id(entry) + index
     if status == STATUS_OK:
         status = take_row(self, &single, found.encoded_metadata, found.encoded_metadata_size,
                           IN_BATCH, found.payload, found.payload_size)
@@ -433,7 +566,7 @@ cdef int range_block_take_batch(RangeBlock* self, const BlockEntry* entry, uint3
         if self.row_count == self.row_capacity:
             status = STATUS_TOO_LARGE
             break
-        if may_be_plain(entry, at[0]):
+        if self.columns & RANGE_SEQUENCE_ID == 0 and may_be_plain(entry, at[0]):
             plain_row = self.row_count
             number += take_plain(self, entry, at, <uint32_t>min(
                 <int64_t>(until - number), self.row_capacity - plain_row))
@@ -441,7 +574,7 @@ cdef int range_block_take_batch(RangeBlock* self, const BlockEntry* entry, uint3
                 fill_absent(self, plain_row)
             if number == until or self.row_count == self.row_capacity:
                 continue
-        status = take_described(self, entry, at, &skipped)
+        status = take_described(self, entry, at, number, &skipped)
         if status == STATUS_OK:
             number += 1
         if skipped:
@@ -469,6 +602,9 @@ cdef int range_block_take_single(RangeBlock* self, const BlockEntry* entry) noex
     single.flags = metadata.flags
     single.partition_key = metadata.partition_key
     single.partition_key_size = metadata.partition_key_size
+    single.ordering_key = metadata.ordering_key
+    single.ordering_key_size = metadata.ordering_key_size
+    single.sequence_id = metadata.sequence_id
     single.event_time_ms = metadata.event_time_ms
     status = take_row(self, &single, entry.metadata, entry.metadata_size, IN_METADATA,
                       entry.payload, entry.payload_size)

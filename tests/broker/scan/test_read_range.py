@@ -20,6 +20,7 @@ import pulsarx
 from pulsarx import CompressionType, errors
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ranges.entry_codec import encode_batch
+from pulsarx._pycore.ranges.range_batch import COLUMNS_ON_DEMAND
 from pulsarx.broker.scan.ledger_range import LedgerRange
 from pulsarx.broker.scan.plan import plan
 from pulsarx.broker.scan.read_range import read_range
@@ -96,6 +97,55 @@ def test_each_column_alone_is_the_same(client: pulsarx.Client, name: str):
     publish_all_kinds(client)
     (rows,) = tables([one_range(client)], columns=[name])
     assert rows == [{name: row[name]} for row in expected_rows(client)]
+
+
+def place_rows(client: pulsarx.Client, topic: str = "t") -> list[dict[str, Any]]:
+    """What a reader tells of places and producers, in the columns that are read on demand."""
+    reader = client.create_reader(topic, pulsarx.MessageId.earliest)
+    rows = []
+    while reader.has_message_available():
+        message = reader.read_next(5000)
+        place = message.message_id()
+        version = message.schema_version()
+        rows.append(
+            {
+                "__partition": place.partition(),
+                "__ledgerId": place.ledger_id(),
+                "__entryId": place.entry_id(),
+                "__batchIndex": place.batch_index(),
+                "__sequenceId": message.sequence_id(),
+                "__producerName": message.producer_name(),
+                "__orderingKey": message.ordering_key().encode() or None,
+                "__keyBytes": message.key_bytes() or None,
+                "__schemaVersion": (
+                    int.from_bytes(version.encode("latin-1"), "big") if version else None
+                ),
+            }
+        )
+    reader.close()
+    return rows
+
+
+def test_places_and_producers_are_what_a_reader_sees(client: pulsarx.Client):
+    publish_all_kinds(client)
+    expected = place_rows(client)
+    names = list(expected[0])
+    assert tuple(names) == COLUMNS_ON_DEMAND
+    assert tables([one_range(client)], columns=names) == [expected]
+    for name in names:
+        (rows,) = tables([one_range(client)], columns=[name])
+        assert rows == [{name: row[name]} for row in expected]
+    (batch,) = read_range(one_range(client), [*names, "value"])
+    pa.record_batch(batch).validate(full=True)
+
+
+def test_the_version_of_a_schema_is_read_for_each_message(client: pulsarx.Client):
+    client.create_producer("t").send(b"without")
+    client.create_producer("t", schema=pulsarx.schema.StringSchema()).send("with")
+    expected = [row["__schemaVersion"] for row in place_rows(client)]
+    assert expected == [None, 0]
+    (rows,) = tables([one_range(client)], columns=["__schemaVersion"])
+    assert [row["__schemaVersion"] for row in rows] == expected
 
 
 def test_types_are_those_that_spark_declares(client: pulsarx.Client):

@@ -1,0 +1,97 @@
+"""Filters that Spark hands over: what they say of messages, exactly, so that Spark need not apply
+them again. Planned on the driver, where they leave out ranges; tasks apply them to rows.
+
+A filter is one comparison of a column of messages with values; all of them hold together. A null
+is in none, as SQL has it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pulsarx.spark.topic_columns import EVERY_TYPE, PARTITION, TOPIC
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    import pyarrow as pa
+
+    from pulsarx.broker.scan.ledger_range import LedgerRange
+
+LEDGER_ID = "__ledgerId"
+# What is the same for all messages of a range.
+_OF_RANGE: dict[str, Callable[[LedgerRange], Any]] = {
+    TOPIC: lambda planned: planned.topic,
+    PARTITION: lambda planned: planned.partition,
+    LEDGER_ID: lambda planned: planned.ledger_id,
+}
+_OPERATIONS = ("in", "greater", "greater_equal", "less", "less_equal")
+
+
+class RowFilter:
+    """A comparison of a column with values. A value that pickles."""
+
+    def __init__(self, column: str, operation: str, values: list[Any]) -> None:
+        """operation: in, or the name of a comparison of pyarrow.compute, of one value."""
+        self.column = column
+        self.operation = operation
+        self.values = values
+
+    def is_of_range(self) -> bool:
+        return self.column in _OF_RANGE
+
+    def holds(self, planned: LedgerRange) -> bool:
+        """Whether it holds for the messages of a range; of those that is_of_range."""
+        found = _OF_RANGE[self.column](planned)
+        if self.operation == "in":
+            return found in self.values
+        import operator
+
+        names = {"greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le"}
+        return bool(getattr(operator, names[self.operation])(found, self.values[0]))
+
+    def mask(self, batch: pa.RecordBatch) -> pa.Array:
+        """Which rows it holds for."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        column = batch.column(self.column)
+        if self.operation == "in":
+            return pc.is_in(column, value_set=pa.array(self.values, column.type))
+        return getattr(pc, self.operation)(column, pa.scalar(self.values[0], column.type))
+
+
+def filter_of(column: Any, operation: str, values: list[Any]) -> RowFilter | None:
+    """None: it is not exactly one of these; Spark applies it."""
+    kind = EVERY_TYPE.get(column, "")
+    check = _IS_OF.get(kind)
+    if check is None or operation not in _OPERATIONS or not all(map(check, values)):
+        return None
+    if operation != "in" and kind in ("binary", "string"):
+        return None  # Java and Arrow need not order them alike
+    return RowFilter(column, operation, [_plain(value) for value in values])
+
+
+def _plain(value: Any) -> Any:
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+def _is_number(value: Any, bits: int) -> bool:
+    return type(value) is int and -(1 << bits) <= value < 1 << bits
+
+
+_IS_OF: dict[str, Callable[[Any], bool]] = {
+    "int": lambda value: _is_number(value, 31),
+    "bigint": lambda value: _is_number(value, 63),
+    "string": lambda value: isinstance(value, str),
+    "binary": lambda value: isinstance(value, bytes | bytearray),
+    "timestamp": lambda value: isinstance(value, datetime) and value.tzinfo is not None,
+}
+
+
+def filtered(batch: pa.RecordBatch, filters: list[RowFilter]) -> pa.RecordBatch:
+    for each in filters:
+        batch = batch.filter(each.mask(batch))
+    return batch

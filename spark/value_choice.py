@@ -1,0 +1,31 @@
+"""What a user says of values: their format, and what becomes of those that are not of it."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+FORMATS = RAW, STRING, JSON, AVRO, SCHEMA = "raw", "string", "json", "avro", "schema"
+MODES = FAIL_FAST, PERMISSIVE, DROP_MALFORMED = "FAILFAST", "PERMISSIVE", "DROPMALFORMED"
+
+
+def check_format(
+    value_format: str, mode: str | None, value_schema: str | StructType | None
+) -> None:
+    """ValueError: the three do not go together."""
+    if value_format not in FORMATS:
+        raise ValueError(f"valueFormat {value_format!r} must be one of {', '.join(FORMATS)}")
+    if mode is not None and mode not in MODES:
+        raise ValueError(f"mode {mode!r} must be one of {', '.join(MODES)}")
+    if mode is not None and value_format == RAW:
+        raise ValueError("mode is about values that cannot be decoded; raw decodes none")
+    if value_schema is not None and value_format not in (JSON, AVRO):
+        raise ValueError(
+            f"a schema of the value needs valueFormat json or avro, not {value_format}"
+        )
+    if value_format == AVRO and not isinstance(value_schema, str):
+        raise ValueError(
+            "valueFormat avro needs option valueSchema: the definition as Avro's JSON; or use "
+            "valueFormat schema, where the topic has one"
+        )

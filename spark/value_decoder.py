@@ -1,0 +1,172 @@
+"""Makes columns of values, in the task that reads them: bytes become Arrow, and no Java parses.
+
+JSON goes by pyarrow's reader (tables.json_columns), Avro value by value.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+
+from pulsarx import errors
+from pulsarx.enumerations import SchemaType
+from pulsarx.message_id import MessageId
+from pulsarx.schema.auto_consume import reader_of
+from pulsarx.schema.avro_schema import AvroSchema
+from pulsarx.spark.topic_columns import VALUE
+from pulsarx.spark.value_choice import DROP_MALFORMED, FAIL_FAST
+from pulsarx.spark.value_format import (
+    CORRUPT_RECORD,
+    SCHEMA_VERSION,
+    ValueFormat,
+)
+from pulsarx.tables.json_columns import JsonDecoder, table_of
+from pulsarx.tables.value_types import checker
+from pulsarx.topic_name import TopicName
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pulsarx.broker.scan.ledger_range import LedgerRange
+    from pulsarx.tables.json_columns import Flaws
+
+
+class ValueDecoder:
+    """Decodes the batches of one ledger range, in order. One thread at a time."""
+
+    def __init__(self, values: ValueFormat, planned: LedgerRange) -> None:
+        self._format = values
+        self._planned = planned
+        self._row_count = 0
+        self._topic = TopicName.of(planned.topic).partitioned_name
+        self._decode: Callable[[pa.Array, pa.RecordBatch], tuple[pa.Table, Flaws]]
+        if values.kind == "JSON":
+            self._decode = JsonDecoder(values.fields).decode
+        elif values.kind == "STRING":
+            self._decode = self._texts
+        else:
+            self._decode = self._one_by_one
+            self._decoders: dict[int | None, Callable[[bytes], Any]] = {}
+
+    def columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns that the format has. ValueError: a value that cannot be decoded, in mode
+        FAILFAST; names topic, message and value."""
+        values = self._format
+        flaws: Flaws = {}
+        found: dict[str, pa.Array] = dict(zip(batch.schema.names, batch.columns))
+        if values.fields.names:
+            payloads = found.pop(VALUE)
+            table, flaws = self._decode(payloads, batch)
+            for name in table.column_names:
+                column = table[name]
+                found[name] = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+            if flaws and values.mode == FAIL_FAST:
+                row = min(flaws)
+                self._refuse(row, flaws[row], payloads[row].as_py())
+            if CORRUPT_RECORD in values.columns:
+                found[CORRUPT_RECORD] = _only(payloads, flaws)
+        self._row_count += batch.num_rows
+        made = pa.RecordBatch.from_arrays(
+            [found[name] for name in values.columns], list(values.columns)
+        )
+        if flaws and values.mode == DROP_MALFORMED:
+            good = pa.array([row not in flaws for row in range(made.num_rows)])
+            made = made.filter(good)
+        return made
+
+    def _refuse(self, row: int, why: str, payload: bytes) -> None:
+        raise ValueError(
+            f"message {self._id_of(self._row_count + row)} of {self._planned.topic} cannot be "
+            f"decoded as {self._format.kind}: {why}. Its value is {errors.shown(payload)}. "
+            "mode PERMISSIVE gives a row of nulls for such a message, DROPMALFORMED none"
+        )
+
+    def _id_of(self, number: int) -> MessageId:
+        """Of a row of the range: read again, for usually nobody asks."""
+        from pulsarx.broker.scan.read_range import read_range
+
+        for batch in read_range(self._planned, ["__messageId"]):
+            if number < len(batch):
+                return MessageId.deserialize(pa.record_batch(batch).column(0)[number].as_py())
+            number -= len(batch)
+        raise AssertionError(number)
+
+    def _texts(self, payloads: pa.Array, batch: pa.RecordBatch) -> tuple[pa.Table, Flaws]:
+        (field,) = self._format.fields
+        flaws: Flaws = {}
+        try:
+            return pa.table([payloads.cast(field.type)], [field.name]), flaws
+        except pa.ArrowException:
+            texts: list[str | None] = []
+            for row, payload in enumerate(payloads.to_pylist()):
+                try:
+                    texts.append(None if payload is None else payload.decode())
+                except UnicodeError as error:
+                    texts.append(None)
+                    flaws[row] = str(error)
+            return pa.table([pa.array(texts, field.type)], [field.name]), flaws
+
+    # Avro and others ------------------------------------------------------------------------------
+
+    def _one_by_one(self, payloads: pa.Array, batch: pa.RecordBatch) -> tuple[pa.Table, Flaws]:
+        fields = self._format.fields
+        is_record = self._format.kind == "AVRO"
+        check = _record_check(fields) if is_record else _value_check(fields)
+        versions = batch.column(SCHEMA_VERSION).to_pylist()
+        rows: list[dict[str, Any] | None] = []
+        flaws: Flaws = {}
+        for row, payload in enumerate(payloads.to_pylist()):
+            if payload is None:
+                rows.append(None)
+                continue
+            try:
+                rows.append(check(self._decoder_of(versions[row])(payload)))
+            except Exception as error:
+                rows.append(None)
+                flaws[row] = str(error)
+        return table_of(rows, fields, fields, flaws), flaws
+
+    def _decoder_of(self, version: int | None) -> Callable[[bytes], Any]:
+        found = self._decoders.get(version)
+        if found is None:
+            found = self._decoders[version] = self._make_decoder(version)
+        return found
+
+    def _make_decoder(self, version: int | None) -> Callable[[bytes], Any]:
+        """version: of the schema that a message was written with; None: with none."""
+        reader = self._format.reader
+        assert reader is not None
+        writer = None
+        if version is not None:
+            writer = self._format.writers.get(self._topic, {}).get(version)
+            if writer is None:
+                raise ValueError(f"the topic has no version {version} of a schema")
+        if reader.schema_type() != SchemaType.AVRO:
+            return reader_of(reader)
+        return AvroSchema(None, json.loads(reader.schema())).decoder(writer)
+
+
+def _record_check(fields: pa.Schema) -> Callable[[Any], dict[str, Any]]:
+    """Of dicts that may have more fields than are wanted."""
+    checks = {each.name: checker(each.type, each.name) for each in fields}
+
+    def check(value: dict[str, Any]) -> dict[str, Any]:
+        return {name: check_field(value[name]) for name, check_field in checks.items()}
+
+    return check
+
+
+def _value_check(fields: pa.Schema) -> Callable[[Any], dict[str, Any]]:
+    (field,) = fields
+    return lambda value: {field.name: value}
+
+
+def _only(payloads: pa.Array, rows: Flaws) -> pa.Array:
+    """These rows of the payloads, and null for the others."""
+    if not rows:
+        return pa.nulls(len(payloads), pa.binary())
+    taken = pa.array([row if row in rows else None for row in range(len(payloads))], pa.int64())
+    return payloads.take(taken)
