@@ -11,6 +11,7 @@ from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.scan.lease import lease_ranges
 from pulsarx.broker.scan.ledger_range import group_ranges
 from pulsarx.broker.scan.plan import TARGET_BYTES, Planner
+from pulsarx.spark.cluster_url import folder_path
 from pulsarx.spark.given_offsets import boundary_of
 from pulsarx.spark.topic_columns import column_names
 from pulsarx.spark.topic_source import check_topics
@@ -57,7 +58,7 @@ def plan_topic(
     TopicNotFound, ValueError, DataLossError, FolderError: say what to change.
     """
     names = column_names(columns)
-    path = os.path.abspath(os.fspath(root))
+    path = folder_path(root)
     least = min_partitions or 0
     for name, value in (("min_partitions", least), ("lease_ms", lease_ms)):
         if value < 0:
