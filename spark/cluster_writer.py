@@ -157,18 +157,18 @@ class ClusterBatchWriter(DataSourceArrowWriter):
     """Made in the driver; travels to the tasks. Pickles."""
 
     def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
-        self._job = plan_cluster_job(options, schema, overwrite)
+        self.job = plan_cluster_job(options, schema, overwrite)
         if options.txnAppId is not None:
-            self._job.producer = f"spark-{options.txnAppId}"
-            self._job.epoch = options.txnVersion
-            _check_deduplication(self._job)
+            self.job.producer = f"spark-{options.txnAppId}"
+            self.job.epoch = options.txnVersion
+            _check_deduplication(self.job)
 
     def write(self, iterator: Iterator[Any]) -> SentMessage:
         from pyspark import TaskContext
 
         check_no_table()
         context = TaskContext.get()
-        return _send(self._job, context.partitionId() if context else 0, iterator)
+        return _send(self.job, context.partitionId() if context else 0, iterator)
 
     def commit(self, messages: list[Any]) -> None:
         """Everything is published."""
@@ -268,7 +268,9 @@ class ClusterTaskWriter(TaskWriter):
 
         job = self._cluster
         options: dict[str, Any] = {
-            "batching_enabled": True,
+            # Of a batch the official client tells the broker the first sequence id alone, and so
+            # does the broker when it is asked for the last one: what is stored nobody would know.
+            "batching_enabled": not job.producer,
             "block_if_queue_full": True,
             "compression_type": CompressionType(job.compression),
         }

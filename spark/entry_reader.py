@@ -206,8 +206,11 @@ def _next(reader: Any) -> Any:
         return reader.read_next(0)
     except errors.Timeout:
         pass
-    if not reader.has_message_available():
-        return None
+    try:
+        if not reader.has_message_available():
+            return None
+    except errors.BrokerMetadataError:
+        return None  # as brokers tell that the last message was removed
     try:
         return reader.read_next(STALL_MS)
     except errors.Timeout:

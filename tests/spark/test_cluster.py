@@ -4,6 +4,7 @@ official client."""
 from __future__ import annotations
 
 import datetime
+import threading
 from typing import Any
 
 import pytest
@@ -11,11 +12,13 @@ import pytest
 pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'")
 pytest.importorskip("_pulsar", reason="no official client: pip install 'pulsarx[pulsar]'")
 
+import pyarrow as pa
 from cluster_steps import PREFIX, ServedCluster, served_cluster
 from pyspark.sql.types import StructType
 
 import pulsarx.spark
 from pulsarx import MessageId, errors
+from pulsarx.spark.cluster_writer import ClusterTaskWriter
 from pulsarx.spark.data_source import PulsarxDataSource
 
 pytestmark = pytest.mark.standard
@@ -187,11 +190,42 @@ def test_a_version_is_sent_once_and_goes_on_where_it_broke_off(
     for _ in range(2):
         cluster.write(rows, "t", **done)
     assert sorted(map(int, cluster.contents("t"))) == list(range(50))
+    # Brokers of Pulsar are told one sequence id an entry: in batches some would be sent again.
+    alone = cluster.read(spark, "t", columns="__batchIndex").distinct().collect()
+    assert [row[0] for row in alone] == [-1]
     cluster.write(rows, "t", txnAppId="job", txnVersion="8")
     assert len(cluster.contents("t")) == 100
     with pytest.raises(Exception, match="has written version 8 of the application, and this"):
         cluster.write(rows, "t", **done)
     assert len(cluster.contents("t")) == 100
+
+
+def test_attempts_that_die_at_any_row_leave_each_row_once(
+    spark: Any, cluster: ServedCluster
+) -> None:
+    topics = cluster.client.admin.topics
+    topics.create_partitioned_topic("t", 2)
+    topics.set_deduplication("t", True)
+    values = [b"%d" % n for n in range(40)]
+    keys = [b"k%d" % (n % 5) for n in range(40)]
+    rows = pa.RecordBatch.from_pydict({"value": values, "__key": keys})
+    job = _planned(cluster, "writer", txnAppId="a", txnVersion="1").job
+    for sent in (0, 1, 17, 17, 39, 40):
+        attempt = ClusterTaskWriter(job, 3)
+        attempt.add(rows.slice(0, sent))
+        attempt.abort()  # what is on its way may be stored, or not
+    slow = ClusterTaskWriter(job, 3)
+    slow.add(rows.slice(0, 5))
+    end = threading.Timer(0.5, slow.abort)  # the next attempt waits until this one is gone
+    end.start()
+    last = ClusterTaskWriter(job, 3)
+    last.add(rows)
+    assert last.send_rest() == 40
+    end.join()
+    found = [cluster.contents(f"t-partition-{number}") for number in range(2)]
+    assert sorted(found[0] + found[1], key=int) == values
+    for each in found:
+        assert each == sorted(each, key=int)
 
 
 def test_a_row_that_no_message_can_be_is_named(spark: Any, cluster: ServedCluster) -> None:
