@@ -62,19 +62,6 @@ def test_a_stream_goes_on_from_its_checkpoint_and_repeats_nothing(
     assert set(offset) == {PREFIX + "in", "stream/folder"}
 
 
-def test_without_deduplication_a_repeated_batch_is_written_again(
-    spark: Any, cluster: ServedCluster, tmp_path: Path
-) -> None:
-    cluster.client.admin.topics.create_non_partitioned_topic("out")
-    cluster.publish("in", 5)
-    checkpoint = tmp_path / "checkpoint"
-    _run(spark, cluster, checkpoint, {}, startingOffsets="earliest")
-    for each in (checkpoint / "commits").glob("*0*"):
-        each.unlink()
-    _run(spark, cluster, checkpoint, {}, startingOffsets="earliest")
-    assert cluster.contents("out") == [b"%d" % n for n in range(5)] * 2
-
-
 def test_a_stream_whose_next_messages_are_gone_fails_or_goes_on(
     spark: Any, cluster: ServedCluster, tmp_path: Path
 ) -> None:
