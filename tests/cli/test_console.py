@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import urllib.error
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 from chromium import CHROMIUM, DRIVER, Chromium
-from command_line import TIMEOUT, Owner, invoke, start
+from command_line import PROGRAM, TIMEOUT, Owner, invoke, start
 
 import pulsarx
 
@@ -174,3 +175,40 @@ def test_the_address_that_is_printed_shows_the_page(
         chromium.until("document.getElementById('main').innerText.includes('billing')")
     finally:
         chromium.close()
+
+
+def test_the_browser_is_given_a_file_that_others_cannot_read(folder: Path, tmp_path: Path):
+    """Its command line, which all users of the machine see, has no secret."""
+    fifo, script = tmp_path / "opened", tmp_path / "browser"
+    os.mkfifo(fifo)
+    script.write_text(f'#!/bin/sh\necho "$1" > {fifo}\n')
+    script.chmod(0o700)
+    master, slave = os.openpty()
+    running = subprocess.Popen(
+        [*PROGRAM, "--url", str(folder), "console"],
+        stdin=subprocess.DEVNULL,
+        stdout=slave,
+        stderr=slave,
+        env={**os.environ, "BROWSER": f"{script} %s"},
+    )
+    os.close(slave)
+    try:
+        given = fifo.read_text().strip()
+        assert given.startswith("file:///") and "key" not in given
+        path = Path(given.removeprefix("file://"))
+        assert "/#key=" in path.read_text()
+        assert path.parent.stat().st_mode & 0o777 == 0o700
+        if CHROMIUM is not None and DRIVER is not None:
+            chromium = Chromium(tmp_path / "profile")
+            try:
+                chromium.open(given)
+                chromium.until("document.querySelector('tbody a')")
+            finally:
+                chromium.close()
+        running.send_signal(signal.SIGINT)
+        assert running.wait(TIMEOUT) in (0, 130)  # 130: while the browser was started
+        assert not path.parent.exists()
+    finally:
+        running.kill()
+        running.wait()
+        os.close(master)

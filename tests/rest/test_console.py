@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from signing import SECRET_TEXT, token
 import pulsarx
 from pulsarx import ConsumerType
 from pulsarx.access import AccessSettings
-from pulsarx.clock import ManualClock
+from pulsarx.clock import Deadline, ManualClock
 
 ORDERS = "persistent://public/default/orders"
 PLACE = "public/default"
@@ -122,6 +123,12 @@ def test_a_partitioned_topic_is_one_row_with_the_sum_of_its_partitions(administe
     found = get(administered, "topic", topic="parts")
     assert sum(each["backlog"] for each in found["partitions"]) == 7
     assert found["subscriptions"]["s"]["backlog"] == 7
+    assert found["subscriptions"]["s"]["consumers"] == []
+    assert found["subscriptions"]["s"]["points"][-1][1] == 7
+    consumer = administered.client.subscribe("parts", "s", ConsumerType.Shared, consumer_name="c")
+    consumer.receive()
+    [one] = get(administered, "topic", topic="parts")["subscriptions"]["s"]["consumers"]
+    assert (one["name"], one["unacked"] > 0, one["metadata"]) == ("c", True, {})
 
 
 def test_rates_and_backlogs_are_remembered(open_administered: Open):
@@ -140,6 +147,22 @@ def test_rates_and_backlogs_are_remembered(open_administered: Open):
     assert [point[1] for point in found["subscriptions"]["billing"]["points"]][-2:] == [40, 60]
     [row] = get(administered, "topics", namespace=PLACE, now="true")["rows"]
     assert row["rate_in"] == 2  # less than a second says nothing
+
+
+def test_the_server_looks_by_itself(open_administered: Open):
+    clock = ManualClock(1_000_000)
+    administered = open_administered(clock)
+    administered.client.subscribe("orders", "billing").close()
+    sampler = administered.server.sampler
+    pause = threading.Event()
+    for backlog in (10, 20, 30):
+        publish(administered, "orders", 10)
+        deadline = Deadline(60_000)
+        while all(point[1] != backlog for point in sampler.points(ORDERS, None, 0, 100)):
+            assert not deadline.expired()
+            clock.advance(1)
+            pause.wait(0.005)
+    assert {point[1] for point in sampler.points(ORDERS, None, 0, 100)} == {10, 20, 30}
 
 
 def test_what_nobody_looks_at_is_not_opened(open_administered: Open, tmp_path: Path):
@@ -325,6 +348,21 @@ def test_encrypted_messages_show_their_keys_and_no_value(
     assert (found["encrypted"], found["messages"]) == (["alice"], 2)
     assert found["data"] == ""
     assert get(administered, "messages", topic="orders", text="secret")["messages"] == []
+
+
+def test_messages_in_chunks_are_one_each_in_any_page(administered: Administered):
+    producer = administered.client.create_producer("orders", chunking_enabled=True)
+    producer.send(b"small")
+    producer.send(b"x" * (12 << 20))
+    producer.send(b"last")
+    found, begin = [], "earliest"
+    for _ in range(3):
+        page = get(administered, "messages", topic="orders", count=2, from_=begin)
+        found += [each["size"] for each in page["messages"]]
+        if page["next"] is None:
+            break
+        begin = behind(page)
+    assert found == [5, 12 << 20, 4]
 
 
 def test_a_message_without_a_value_says_so(administered: Administered):

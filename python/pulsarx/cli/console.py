@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+from contextlib import contextmanager
 
 import click
 
@@ -11,6 +13,8 @@ from pulsarx.cli.command import command, folder_argument
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pulsarx.cli.folder import Folder
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -37,6 +41,7 @@ def console(folder: Folder, port: int, no_browser: bool) -> None:
     only who has the whole address may use it.
     """
     import secrets
+    import webbrowser
 
     from pulsarx.rest.console_service import ConsoleService
 
@@ -50,10 +55,33 @@ def console(folder: Folder, port: int, no_browser: bool) -> None:
             address = f"{service.url}/#key={secret}"
             folder.output.record({"folder": service.place, "url": address})
             folder.output.flush()
-            if folder.output.is_table and not no_browser:
-                import webbrowser
-
-                webbrowser.open(address)
-            signal.sigwait(_SIGNALS)
+            if folder.output.is_table and not no_browser and _has_display():
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)  # for the browser inherits it
+                with _leading_to(address) as place:
+                    webbrowser.open(place)
+                    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+                    signal.sigwait(_SIGNALS)
+            else:
+                signal.sigwait(_SIGNALS)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _has_display() -> bool:
+    """Else a browser of text would take the terminal."""
+    return any(os.environ.get(each) for each in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+
+
+@contextmanager
+def _leading_to(address: str) -> Iterator[str]:
+    """The address of a file that leads there and that only this user may read, while it is needed:
+    command lines, the browser's too, are seen by all users of the machine."""
+    import html
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory(prefix="pulsarx-") as folder:
+        path = Path(folder) / "console.html"
+        text = f'<meta http-equiv="refresh" content="0; url={html.escape(address)}">'
+        path.write_text(f"<!doctype html><title>PulsarX</title>{text}", encoding="utf-8")
+        yield path.as_uri()

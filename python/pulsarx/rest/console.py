@@ -161,7 +161,7 @@ def _topic(call: Call) -> Json:
         if producers is None
         else [each["producer_name"] for each in producers[:_CONSUMERS_MAX]],
         "subscriptions": {
-            each: _subscription(figures)
+            each: _subscription(figures, _consumers(found, each))
             | {"points": sampler.points(name, each, since_ms, _TREND_POINTS_MAX)}
             for each, figures in found["subscriptions"].items()
         },
@@ -177,8 +177,7 @@ def _backlog(found: Json) -> int:
     return sum(each["msg_backlog"] for each in found["subscriptions"].values())
 
 
-def _subscription(found: Json) -> Json:
-    consumers = found.get("consumers")
+def _subscription(found: Json, consumers: list[Json] | None) -> Json:
     held = found.get("keys_held_back") or []
     return {
         "type": found["type"],
@@ -195,21 +194,41 @@ def _subscription(found: Json) -> Json:
         "out": found["msg_out_counter"],
         "keys_held": held[:_KEYS_MAX] if isinstance(held, list) else [],
         "keys_held_count": len(held) if isinstance(held, list) else held,
-        "consumers": None
-        if not isinstance(consumers, list)
-        else [
-            {
-                "name": each["consumer_name"],
-                "permits": each["available_permits"],
-                "pulls": each.get("reads_ledger_on_receive", False),
-                "unacked": each["unacked_messages"],
-                "blocked": each["blocked_consumer_on_unacked_msgs"],
-                "out": each["msg_out_counter"],
-                "metadata": each["metadata"],
-                "ranges": _ranges_of(found, each["consumer_name"]),
-            }
-            for each in consumers[:_CONSUMERS_MAX]
-        ],
+        "consumers": None if consumers is None else consumers[:_CONSUMERS_MAX],
+    }
+
+
+def _consumers(found: Json, name: str) -> list[Json] | None:
+    """Of a subscription; one that is on several partitions is told once. None: the owner alone
+    knows them."""
+    shown: dict[tuple[int, str], Json] = {}
+    for topic in found.get("partitions", {}).values() if "partitions" in found else [found]:
+        figures = topic["subscriptions"].get(name, {"consumers": []})
+        if figures.get("consumers") is None:
+            return None
+        alike: dict[str, int] = {}  # consumers may have one name
+        for each in figures["consumers"]:
+            number = alike[each["consumer_name"]] = alike.get(each["consumer_name"], 0) + 1
+            one = _consumer(figures, each)
+            known = shown.setdefault((number, one["name"]), one)
+            if known is not one:
+                for count in ("permits", "unacked", "out"):
+                    known[count] += one[count]
+                known["blocked"] |= one["blocked"]
+                known["ranges"] = None
+    return list(shown.values())
+
+
+def _consumer(figures: Json, each: Json) -> Json:
+    return {
+        "name": each["consumer_name"],
+        "permits": each["available_permits"],
+        "pulls": each.get("reads_ledger_on_receive", False),
+        "unacked": each["unacked_messages"],
+        "blocked": each["blocked_consumer_on_unacked_msgs"],
+        "out": each["msg_out_counter"],
+        "metadata": each["metadata"],
+        "ranges": _ranges_of(figures, each["consumer_name"]),
     }
 
 

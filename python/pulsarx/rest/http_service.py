@@ -249,8 +249,11 @@ class HttpServer:
         except errors.PulsarException as error:
             # Who looks at the page is told the same.
             _log.info("%s: look at topics: %s", self.folder.place, errors.detail_of(error))
+        except Exception:
+            _log.exception("%s: looking at topics failed, because of a bug", self.folder.place)
         finally:
-            self._sample_later()
+            if not self._ended.is_set():
+                self._sample_later()
 
     def _stop_looking(self) -> None:
         for each in (self._timer, self._sample_timer):
@@ -280,10 +283,10 @@ class HttpServer:
             except RuntimeError:
                 pass  # it has ended
             self._ended.wait()
-            self._stop_looking()
-            self._listener.close()
             self.sampler.end()
+            self._listener.close()
             self._executor.shutdown()
+            self._stop_looking()
             if self.access is not None:
                 self.access.close()
             if self.close in self._on_close:

@@ -188,6 +188,7 @@ class Sampler:
         rows: dict[str, TopicRow] = {}
         counts: dict[tuple[str, ...], tuple[int | None, int]] = {}
         all_rates: dict[tuple[str, ...], float | None] = {}
+        wholes: dict[tuple[str, ...], tuple[int, float]] = {}  # of partitioned topics
         for figures in raw:
             row = TopicRow(figures)
             rates = self._rates_of(row, now_ms)
@@ -203,12 +204,19 @@ class Sampler:
             base = figures.get("part_of")
             if base is None:
                 rows[row.topic] = row
-            else:
-                rows.setdefault(base, TopicRow({"topic": base})).add(row)
+                continue
+            rows.setdefault(base, TopicRow({"topic": base})).add(row)
+            for key, (_, backlog) in row.counts.items():
+                if len(key) == 2:
+                    before = wholes.get((base, key[1]), (0, 0.0))
+                    sums = before[0] + backlog, before[1] + (rates[key] or 0.0)
+                    wholes[base, key[1]] = sums
         for row in rows.values():
             if row.partitions and row.backlog is not None:
                 self._add(row, now_ms)
-        self._history.keep({*counts, *((name,) for name in rows)})
+        for whole, (backlog, rate) in wholes.items():
+            self._history.add(whole, now_ms, (backlog, 0.0, rate, 0.0))
+        self._history.keep({*counts, *wholes, *((name,) for name in rows)})
         if now_ms - self._time_ms >= _RATE_MS:
             self._counts, self._time_ms = counts, now_ms
         self.began_ms = self.began_ms or now_ms
