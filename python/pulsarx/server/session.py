@@ -929,6 +929,7 @@ class Session:
                     return consumer.position_of(target)
                 return consumer.ledger.position_at_time(min(time_ms, (1 << 63) - 1))
 
+            consumer.has_sought = True
             if consumer.keeps_messages:
                 self._server.seek(consumer.subscription, find)
             else:  # as Pulsar, which has nowhere to go; its client has thrown its queue away
@@ -981,13 +982,16 @@ class Session:
             if self._broker.state.is_open:
                 self._write(consumer.farewell())
             return
+        # The URLs spare a client a pause of 100 ms, and a LOOKUP. One in C++ that sought needs the
+        # pause: the thread that called seek may see the answer late, and then empties the queue,
+        # into which messages come as soon as the consumer is there again.
+        at_once = consumer.to_close and not consumer.has_sought
         self._tell(
             "CLOSE_CONSUMER",
             consumer_id=consumer_id,
             request_id=commands.FROM_BROKER,
-            # Spares the client a pause, and a LOOKUP.
-            service_url=self._service_url if consumer.to_close else None,
-            service_url_tls=self.service_url_tls if consumer.to_close else None,
+            service_url=self._service_url if at_once else None,
+            service_url_tls=self.service_url_tls if at_once else None,
         )
 
     def _get_last_message_id(self, values: Values) -> None:
