@@ -180,6 +180,24 @@ def test_what_nobody_looks_at_is_not_opened(open_administered: Open, tmp_path: P
     assert opened(ORDERS) is not None
 
 
+def test_a_topic_that_cannot_be_opened_is_listed_with_the_reason(
+    open_administered: Open, tmp_path: Path
+):
+    folder = tmp_path / "events"
+    with pulsarx.Client(folder) as client:
+        for name in ("bad", "good"):
+            client.create_producer(name).send(b"the payload of " + name.encode())
+    files = [each for each in folder.rglob("*.ledger") if b"payload of bad" in each.read_bytes()]
+    for path in files:
+        path.unlink()
+        path.mkdir()
+    administered = open_administered(folder=folder)
+    rows = get(administered, "topics", namespace=PLACE, sort="name")["rows"]
+    assert [row["backlog"] for row in rows] == [None, 0]
+    assert str(files[0]) in rows[0]["flaw"]
+    assert ask(administered, "topic", topic="bad").status == 500
+
+
 # A topic ------------------------------------------------------------------------------------------
 
 
