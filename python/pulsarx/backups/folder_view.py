@@ -129,16 +129,21 @@ class FolderView:
         return Snapshot(state, ledgers)
 
     def _ledger(self, topic: TopicRecord, record: LedgerRecord) -> LedgerCopy:
-        made = self._sized(topic, record.ledger_id, record.state == "sealed")
+        made = self._sized(topic, record.ledger_id, record.state == "sealed", record)
         made.messages = record.message_count
         if not made.sealed:
             end, _, made.messages = self._broker.published(record)
             made.size = min(made.size, max(end, HEADER_SIZE))
         return made
 
-    def _sized(self, topic: TopicRecord, ledger_id: int, sealed: bool) -> LedgerCopy:
-        path = self._directory.ledger_path(ledger_id)
+    def _sized(
+        self, topic: TopicRecord, ledger_id: int, sealed: bool, record: LedgerRecord | None = None
+    ) -> LedgerCopy:
+        path = self._directory.ledger_path(record.file_id if record is not None else ledger_id)
         made = LedgerCopy(topic, os.path.relpath(path, self.path), ledger_id, sealed)
+        if record is not None and record.merged_id:
+            made.size = record.merged_size  # the file is copied with the first of them
+            return made
         try:
             made.size = os.stat(path).st_size
         except OSError:
@@ -194,7 +199,12 @@ class FolderView:
         compaction = None if topic is None else topic.compaction
         if compaction is not None and compaction.ledger_id == ledger.ledger_id:
             return True
-        return self._record(ledger) is not None
+        found = self._record(ledger)
+        # Where it was merged with others, the file is another one now, and there.
+        return found is not None and self._path_of(found) == ledger.path
+
+    def _path_of(self, record: LedgerRecord) -> str:
+        return os.path.relpath(self._directory.ledger_path(record.file_id), self.path)
 
     def deleted_with(self, ledger: LedgerCopy, snapshot: Snapshot) -> list[str]:
         """The topics of a snapshot that are deleted by now, if that of a ledger is: it, or the

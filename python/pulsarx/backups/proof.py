@@ -104,7 +104,7 @@ class Proof:
             for each in self._broker.catalogue.state.topics.values()
             if not each.partition_count
         ]
-        self.size = sum(self._size_of(each.ledger_id) for one in topics for each in one.ledgers)
+        self.size = sum(self._size_of(each) for one in topics for each in one.ledgers)
         for topic in topics:
             found.topics += 1
             yield from self._topic(topic)
@@ -228,13 +228,16 @@ class Proof:
         room = bytearray(min(BLOCK, max(end - at, 0)))
         descriptor, size = _open(file.path)
         try:
-            there = min(end, (file.mapped_size if descriptor is None else size) & ~7)
+            # Of a file of merged ledgers no more than the ledger has.
+            if descriptor is None or file.at:
+                size = file.mapped_size
+            there = min(end, size & ~7)
             while at < there:
                 begin = at
                 try:
                     if descriptor is not None:
                         # A device that fails would end the process where it is read as memory.
-                        os.preadv(descriptor, [room], at)
+                        os.preadv(descriptor, [room], file.at + at)
                 except OSError as error:
                     tell(at, end, entry, entries, message, messages, str(error.strerror))
                     return
@@ -268,7 +271,7 @@ class Proof:
         why: str = "not what was written",
     ) -> None:
         entries, messages = max(next_entry - entry, 0), max(next_message - message, 0)
-        file = self._ledger_file(ledger.ledger_id)
+        file = self._ledger_file(ledger)
         kind = "compacted ledger" if compacted else "ledger"
         places = f"entry {entry}" if entries == 1 else f"{entries} entries from entry {entry} on"
         if not entries:
@@ -297,7 +300,7 @@ class Proof:
     ) -> None:
         self._tell(
             what,
-            self._ledger_file(ledger.ledger_id),
+            self._ledger_file(ledger),
             f"{what} {ledger.ledger_id} of {ledgers.name}: {text}",
             topic=ledgers.name,
             ledger_id=ledger.ledger_id,
@@ -312,12 +315,14 @@ class Proof:
             compaction is not None and compaction.ledger_id == ledger_id
         )
 
-    def _ledger_file(self, ledger_id: int) -> str:
-        return os.path.relpath(self._broker.directory.ledger_path(ledger_id), self._path)
+    def _ledger_file(self, ledger: LedgerRecord | CompactionRecord) -> str:
+        return os.path.relpath(self._broker.directory.ledger_path(ledger.file_id), self._path)
 
-    def _size_of(self, ledger_id: int) -> int:
+    def _size_of(self, ledger: LedgerRecord) -> int:
+        if ledger.merged_id:
+            return ledger.merged_size
         try:
-            return os.stat(self._broker.directory.ledger_path(ledger_id)).st_size
+            return os.stat(self._broker.directory.ledger_path(ledger.ledger_id)).st_size
         except OSError:
             return 0  # told when it is read
 

@@ -154,6 +154,20 @@ def compaction_status(folder: Folder, topic: str) -> None:
     folder.output.record(folder.admin().topics.compaction_status(topic))
 
 
+@command("pulsarx topics merge-ledgers orders")
+@topic_argument
+@click.option(
+    "--size-max",
+    type=click.IntRange(min=1),
+    default=1 << 20,
+    show_default=True,
+    help="Ledgers of fewer bytes are merged.",
+)
+def merge_ledgers(folder: Folder, topic: str, size_max: int) -> None:
+    """Merge the files of small ledgers, as jobs leave them; message ids stay."""
+    folder.output.record(folder.admin().topics.merge_ledgers(topic, size_max))
+
+
 @command("pulsarx topics last-message-id orders")
 @topic_argument
 def last_message_id(folder: Folder, topic: str) -> None:
@@ -205,6 +219,7 @@ for _name, _command in {
     "unload": unload,
     "compact": compact,
     "compaction-status": compaction_status,
+    "merge-ledgers": merge_ledgers,
     "last-message-id": last_message_id,
     "get-backlog-size": backlog_size,
     "stats": stats,

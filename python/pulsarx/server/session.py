@@ -982,7 +982,7 @@ class Session:
             if self._broker.state.is_open:
                 self._write(consumer.farewell())
             return
-        # The URLs spare a client a pause of 100 ms, and a LOOKUP. A C++ client that sought needs the
+        # The URLs spare a client a pause of 100 ms, and a LOOKUP. One in C++ that sought needs the
         # pause: the thread that called seek may see the answer late, and then empties the queue,
         # into which messages come as soon as the consumer is there again.
         at_once = consumer.to_close and not consumer.has_sought

@@ -25,6 +25,7 @@ cdef class LedgerFile:
     cdef readonly bint growing           # mapped past its end: a writer's map
     cdef readonly uint64_t ledger_id
     cdef readonly object path            # None: in memory
+    cdef readonly uint64_t at            # where it begins in the file at path; 0 unless merged
     cdef AppendIndex append_index        # keeps c_index of a file that is being written
     cdef int c_footer_load(self) except -1
     cdef uint64_t c_size_now(self) except? 0
@@ -37,6 +38,6 @@ cdef class LedgerFile:
     cdef int c_raise(self, int status, object what) except -1
 
 cdef LedgerFile ledger_file_map(int fd, uint64_t size, uint64_t file_size, uint64_t ledger_id,
-                                object path, bytes uuid, bytes folder_id)
-"""Map size bytes, which may reach past the end of the file. The descriptor stays the caller's.
-uuid, folder_id: what the file must be; None: whatever it is."""
+                                object path, bytes uuid, bytes folder_id, uint64_t at = *)
+"""Map size bytes from at (on a page), which may reach past the end of the file. The descriptor
+stays the caller's. uuid, folder_id: what the file must be; None: whatever it is."""

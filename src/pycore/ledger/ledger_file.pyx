@@ -49,7 +49,7 @@ cdef class LedgerFile:
 
     @staticmethod
     def open(path: str, ledger_id: int, growing: bool = False, *, uuid: str = "",
-             folder_id: str = "") -> LedgerFile:
+             folder_id: str = "", at: int = 0, size: int = 0) -> LedgerFile:
         """Map a file as it is. A foreign, newer or damaged header raises; an unborn file has no
         entries.
 
@@ -58,11 +58,14 @@ cdef class LedgerFile:
         uuid, folder_id: 32 hex digits each, as the catalogue names the file and its data directory.
         CorruptDataError names both when another file is in its place. A file without a header whose
         entries are of this uuid can be read all the same: `headless`.
+        at, size: the ledger is these bytes of a file that several were merged into. All offsets
+        count from its own beginning.
         """
         cdef bytes name = os.fsencode(path)
         cdef const char* c_name = name
         cdef LedgerFile self
-        cdef uint64_t size = 0
+        cdef uint64_t begin = at
+        cdef uint64_t there = 0
         cdef int fd = -1
         cdef int error
         with nogil:
@@ -70,13 +73,15 @@ cdef class LedgerFile:
         if error:
             raise_status(STATUS_IO, error, f"open ledger {ledger_id} at {path}")
         try:
-            error = file_size(fd, &size)
+            error = file_size(fd, &there)
             if error:
                 raise_status(STATUS_IO, error, f"open ledger {ledger_id} at {path}")
+            if size:
+                there = min(there - begin, size) if there > begin else 0
             self = ledger_file_map(
-                fd, max(size, GROWING_SIZE) if growing else size, size, ledger_id, path,
+                fd, max(there, GROWING_SIZE) if growing else there, there, ledger_id, path,
                 bytes.fromhex(uuid) if uuid else None,
-                bytes.fromhex(folder_id) if folder_id else bytes(16))
+                bytes.fromhex(folder_id) if folder_id else bytes(16), begin)
         finally:
             file_close(fd)
         return self
@@ -99,6 +104,12 @@ cdef class LedgerFile:
     def sealed(self) -> bool:
         """Was the file sealed when it was mapped?"""
         return bool(self.c_header.sealed)
+
+    @property
+    def sealed_size(self) -> int:
+        """Bytes from the beginning to the end of the footer. CorruptDataError: it has none."""
+        self.c_footer_load()
+        return self.c_header.footer_offset + LEDGER_FOOTER_SIZE
 
     @property
     def header_damaged(self) -> bool:
@@ -505,15 +516,16 @@ cdef dict frame_dict(const EntryFrame* frame):
 
 
 cdef LedgerFile ledger_file_map(int fd, uint64_t size, uint64_t file_size, uint64_t ledger_id,
-                                object path, bytes uuid, bytes folder_id):
+                                object path, bytes uuid, bytes folder_id, uint64_t at=0):
     cdef LedgerFile self = LedgerFile.__new__(LedgerFile)
     cdef uint8_t* base = NULL
     cdef int status
     cdef int error = 0
     self.ledger_id = ledger_id
     self.path = path
+    self.at = at
     if size > 0:
-        error = file_map(fd, 0, size, False, &base)
+        error = file_map(fd, at, size, False, &base)
     if error:
         raise_status(STATUS_IO, error, f"map ledger {ledger_id} at {path or 'memory'}")
     self.c_read.base = base

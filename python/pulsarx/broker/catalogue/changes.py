@@ -246,6 +246,18 @@ def remove_compaction(topic: str) -> Operation:
     return {"op": "remove_compaction", "topic": topic}
 
 
+def merge_ledgers(topic: str, merged_id: int, uuid: str, places: list[list[int]]) -> Operation:
+    """A file that was begun as by `begin_compaction` holds these ledgers; those they had are to be
+    removed. places: id, first byte in the file, and bytes of each."""
+    return {
+        "op": "merge_ledgers",
+        "topic": topic,
+        "merged_id": merged_id,
+        "uuid": uuid,
+        "places": places,
+    }
+
+
 def add_schema(
     topic: str,
     version: int,

@@ -30,7 +30,11 @@ FORMAT_VERSION = 1
 # persistent ones, or with events to be told, is of version 4. One with topics that hold
 # encrypted entries is of version 5, one with digests of what transactions attached of version 6. A
 # commit needs no such number, for an operation that is not known is refused.
-_VERSIONS_KNOWN = {COMMIT: ("1",), CHECKPOINT: ("1", "2", "3", "4", "5", "6"), SEQUENCES: ("1",)}
+_VERSIONS_KNOWN = {
+    COMMIT: ("1",),
+    CHECKPOINT: ("1", "2", "3", "4", "5", "6", "7"),
+    SEQUENCES: ("1",),
+}
 _NUMBER_DIGITS = 20
 _HEADER_SIZE_MAX = 200
 

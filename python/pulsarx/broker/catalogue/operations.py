@@ -356,7 +356,8 @@ def _delete_topic(draft: CatalogueDraft, fields: Operation) -> None:
     if topic.name in draft.schemas or topic.name in draft.state.schemas:
         draft.schemas[topic.name] = None
     # A prepared one too. Without any of them there may be sequences of its producers.
-    ledgers = [[ledger.ledger_id, ledger.uuid] for ledger in topic.ledgers]
+    ledgers = [[ledger.ledger_id, ledger.uuid] for ledger in topic.ledgers if not ledger.merged_id]
+    ledgers += [list(each) for each in topic.merged.items()]
     if topic.compaction is not None and topic.compaction.ledger_id:
         ledgers.append([topic.compaction.ledger_id, topic.compaction.uuid])
     cursor_ids = [each.cursor_id for each in topic.subscriptions.values()]
@@ -556,6 +557,44 @@ def _remove_ledgers(draft: CatalogueDraft, fields: Operation) -> None:
             topic.removed_ledger_id = ledger.ledger_id
             topic.removed_messages = ledger.message_count
     topic.ledgers = kept
+    if topic.merged:
+        left = {ledger.merged_id for ledger in kept}
+        for merged_id, uuid in list(topic.merged.items()):
+            if merged_id not in left:
+                del topic.merged[merged_id]
+                _remove_later(draft, topic, merged_id, uuid)
+
+
+def _merge_ledgers(draft: CatalogueDraft, fields: Operation) -> None:
+    """The files they had until now are among those to be removed."""
+    topic = draft.topic(fields["topic"])
+    merged_id, uuid = fields["merged_id"], fields["uuid"]
+    begun = draft.state.deletions.get(merged_id)
+    if merged_id in draft.deletions:
+        begun = draft.deletions[merged_id]
+    if begun is None or begun.ledgers != [[merged_id, uuid]]:
+        raise CatalogueError(f"topic {topic.name} has begun no file {merged_id} of merged ledgers")
+    places: dict[int, tuple[int, int]] = {}
+    for row in fields["places"]:
+        if not isinstance(row, list) or len(row) != 3 or not all(map(_is_integer, row)):
+            raise CatalogueError(f"{row!r:.100} is no place of a ledger in a merged file")
+        if row[1] < 0 or row[1] % 4096 or row[2] < 1:
+            raise CatalogueError(f"ledger {row[0]} cannot be {row[2]} bytes at {row[1]} of a file")
+        places[row[0]] = (row[1], row[2])
+    before = []
+    ledgers = topic.ledgers.copy()
+    for at, ledger in enumerate(ledgers):
+        if ledger.ledger_id in places and ledger.state == LEDGER_SEALED and not ledger.merged_id:
+            before.append([ledger.ledger_id, ledger.uuid])
+            ledgers[at] = ledger.merged(merged_id, *places[ledger.ledger_id])
+    if not before or len(before) != len(fields["places"]):
+        raise CatalogueError(
+            f"topic {topic.name} has not all of the ledgers {sorted(places)} as sealed files of "
+            "their own"
+        )
+    topic.ledgers = ledgers
+    topic.merged[merged_id] = uuid
+    draft.deletions[merged_id] = DeletionRecord(merged_id, topic.name, before, [])
 
 
 def _create_subscription(draft: CatalogueDraft, fields: Operation) -> None:
@@ -764,6 +803,12 @@ OPERATIONS: dict[
         {},
     ),
     "remove_compaction": (_remove_compaction, {"topic": "text"}, {}),
+    # places: id of a ledger, where it begins in the file, and its bytes there.
+    "merge_ledgers": (
+        _merge_ledgers,
+        {"topic": "text", "merged_id": "id", "uuid": "text", "places": "list"},
+        {},
+    ),
     "forget_deletions": (_forget_deletions, {"topic_ids": "ids"}, {}),
     "expect_change_event": (_expect_change_event, {"topic": "text"}, {}),
     "forget_change_events": (_forget_change_events, {"topics": "texts"}, {}),

@@ -15,6 +15,7 @@ LEDGER_PREPARED = "prepared"  # ready, and not known to hold an entry; the last 
 LEDGER_OPEN = "open"
 LEDGER_SEALED = "sealed"
 LEASED_NOTHING = 1 << 63  # greater than every ledger id
+_UNMERGED_FIELDS = 11  # of a ledger with a file to itself
 
 
 class LedgerRecord:
@@ -23,6 +24,7 @@ class LedgerRecord:
     __slots__ = (
         "ledger_id", "uuid", "slot", "state", "entry_count", "message_count", "size",
         "first_publish_ms", "last_publish_ms", "sealed_ms", "damaged",
+        "merged_id", "merged_at", "merged_size",
     )  # fmt: skip
 
     def __init__(
@@ -38,6 +40,9 @@ class LedgerRecord:
         last_publish_ms: int = 0,
         sealed_ms: int = 0,
         damaged: bool = False,
+        merged_id: int = 0,
+        merged_at: int = 0,
+        merged_size: int = 0,
     ) -> None:
         self.ledger_id = ledger_id
         self.uuid = uuid  # 32 hex digits, as in the header of the file
@@ -50,13 +55,30 @@ class LedgerRecord:
         self.last_publish_ms = last_publish_ms
         self.sealed_ms = sealed_ms
         self.damaged = damaged  # sealed although some entry below its end cannot be read
+        # The file that it and others were merged into, and which bytes of it are its own file, from
+        # header to footer; 0: it has a file to itself.
+        self.merged_id = merged_id
+        self.merged_at = merged_at
+        self.merged_size = merged_size
+
+    @property
+    def file_id(self) -> int:
+        """By which `ledger_path` finds the file that holds it."""
+        return self.merged_id or self.ledger_id
+
+    def merged(self, merged_id: int, at: int, size: int) -> LedgerRecord:
+        """Itself, in a merged file."""
+        made = LedgerRecord(*self.row())
+        made.merged_id, made.merged_at, made.merged_size = merged_id, at, size
+        return made
 
     def used(self) -> LedgerRecord:
         """A prepared ledger as the open one that it becomes."""
         return LedgerRecord(self.ledger_id, self.uuid, self.slot)
 
     def row(self) -> list[Any]:
-        return [getattr(self, name) for name in self.__slots__]
+        names = self.__slots__ if self.merged_id else self.__slots__[:_UNMERGED_FIELDS]
+        return [getattr(self, name) for name in names]
 
     def __repr__(self) -> str:
         return f"LedgerRecord(ledger_id={self.ledger_id}, state={self.state!r})"
@@ -135,6 +157,11 @@ class CompactionRecord:
         self.removed_count = removed_count  # messages that did not survive
 
     @property
+    def file_id(self) -> int:
+        """By which `ledger_path` finds the file that holds it."""
+        return self.ledger_id
+
+    @property
     def horizon(self) -> tuple[int, int]:
         """The position of the topic up to which it was compacted."""
         return self.horizon_ledger_id, self.horizon_message
@@ -155,7 +182,7 @@ class TopicRecord:
     __slots__ = (
         "topic_id", "name", "partition_count", "properties", "policies",
         "ledgers", "subscriptions", "removed_ledger_id", "removed_messages", "epoch", "terminated",
-        "chunked", "encrypted", "compaction",
+        "chunked", "encrypted", "compaction", "merged",
     )  # fmt: skip
 
     def __init__(
@@ -175,6 +202,8 @@ class TopicRecord:
         self.chunked = False  # it may hold messages in chunks
         self.encrypted = False  # it may hold encrypted entries
         self.compaction: CompactionRecord | None = None  # None: it was never compacted
+        # Files that hold several of the ledgers: by id, the uuid of the first one in the file.
+        self.merged: dict[int, str] = {}
 
     def copy(self) -> TopicRecord:
         made = TopicRecord(self.topic_id, self.name, self.partition_count, self.properties)
@@ -188,11 +217,12 @@ class TopicRecord:
         made.chunked = self.chunked
         made.encrypted = self.encrypted
         made.compaction = self.compaction
+        made.merged = self.merged.copy()
         return made
 
     def row(self) -> list[Any]:
-        """Itself as JSON keeps it, but for `terminated`, `chunked`, `encrypted` and
-        `compaction`, which the state keeps."""
+        """Itself as JSON keeps it, but for `terminated`, `chunked`, `encrypted`, `compaction` and
+        `merged`, which the state keeps."""
         if not (self.ledgers or self.subscriptions or self.removed_ledger_id or self.epoch >= 0):
             # Most topics of a folder that has many.
             return [
@@ -326,6 +356,8 @@ class DeletionRecord:
 
 def _version_of(topic: TopicRecord) -> int:
     """The first version of a checkpoint that can express it."""
+    if topic.merged:
+        return 7
     if topic.encrypted:
         return 5
     if topic.chunked or topic.compaction is not None or topic.name.startswith("non-persistent:"):
@@ -391,7 +423,7 @@ class CatalogueState:
             document["schemas"] = {
                 topic: [each.row() for each in records] for topic, records in self.schemas.items()
             }
-        terminated, chunked, encrypted, compactions = [], [], [], {}
+        terminated, chunked, encrypted, compactions, merged = [], [], [], {}, {}
         for topic in self.topics.values():
             if topic.terminated:
                 terminated.append(topic.name)
@@ -401,6 +433,8 @@ class CatalogueState:
                 encrypted.append(topic.name)
             if topic.compaction is not None:
                 compactions[topic.name] = topic.compaction.row()
+            if topic.merged:
+                merged[topic.name] = [list(each) for each in topic.merged.items()]
         if terminated:
             document["terminated"] = terminated
         if chunked:
@@ -409,6 +443,8 @@ class CatalogueState:
             document["encrypted"] = encrypted
         if compactions:
             document["compactions"] = compactions
+        if merged:
+            document["merged"] = merged
         if self.deletions:
             document["deletions"] = [each.row() for each in self.deletions.values()]
         if self.change_events:
@@ -418,9 +454,9 @@ class CatalogueState:
     @property
     def needs_version(self) -> int:
         """The version of its checkpoint: the first one that can express it."""
-        if any(each.content for each in self.transactions.values()):
-            return 6
         version = max(map(_version_of, self.topics.values()), default=1)
+        if any(each.content for each in self.transactions.values()):
+            return max(version, 6)
         if self.change_events:
             return max(version, 4)
         if self.schemas or self.deletions:
@@ -457,6 +493,8 @@ class CatalogueState:
             made.topics[name].encrypted = True
         for name, row in document.get("compactions", {}).items():
             made.topics[name].compaction = CompactionRecord(*row)
+        for name, rows in document.get("merged", {}).items():
+            made.topics[name].merged = dict(rows)
         return made
 
     def __eq__(self, other: object) -> bool:

@@ -41,7 +41,15 @@ def open_ledger(
     path: str, ledger: LedgerRecord, folder_id: str, *, growing: bool = False
 ) -> LedgerFile:
     """The file of a ledger, which is refused as damage if it is another's."""
-    return LedgerFile.open(path, ledger.ledger_id, growing, uuid=ledger.uuid, folder_id=folder_id)
+    return LedgerFile.open(
+        path,
+        ledger.ledger_id,
+        growing,
+        uuid=ledger.uuid,
+        folder_id=folder_id,
+        at=ledger.merged_at,
+        size=ledger.merged_size,
+    )
 
 
 def missing_file(topic: str, path: str, ledger: LedgerRecord) -> errors.CorruptDataError:

@@ -590,7 +590,7 @@ class ManagedLedger(LedgerList):
         kept = self._in_memory.get(ledger.ledger_id)
         if kept is not None:
             return LedgerSpan.sealed(ledger.ledger_id, kept.map(), *ends_of(ledger))
-        path = self.runtime.directory.ledger_path(ledger.ledger_id)
+        path = self.runtime.directory.ledger_path(ledger.file_id)
         if path is None:
             raise LedgerTrimmed
         if ledger.state != "sealed":
@@ -603,8 +603,11 @@ class ManagedLedger(LedgerList):
         except errors.StorageError:
             if os.path.exists(path):
                 raise
-            if all(each.ledger_id != ledger.ledger_id for each in self.ledgers()):
+            now = [each for each in self.ledgers() if each.ledger_id == ledger.ledger_id]
+            if not now:
                 raise LedgerTrimmed from None
+            if now[0].file_id != ledger.file_id:
+                return self.make_span(now[0])  # merged meanwhile
             raise missing_file(self.name, path, ledger) from None
         if file.headless:
             self.tell_headless(ledger.ledger_id, path)
@@ -674,6 +677,7 @@ class ManagedLedger(LedgerList):
         there, aside = self._removable(ledger_ids)
         removed: list[int] = []
         records = {each.ledger_id: each for each in self.ledgers()}
+        emptied: list[int] = []
 
         def removal(state: CatalogueState) -> list[dict[str, Any]]:
             lowest, _ = state.leased_from(self.name, self.runtime.clock.now_ms())
@@ -683,7 +687,9 @@ class ManagedLedger(LedgerList):
         if not there:
             return removed
         with self.lock:
+            merged = set(self._merged_files())
             self.runtime.catalogue.commit(removal)
+            emptied += merged.difference(self._merged_files())
             for ledger_id in removed:
                 self._in_memory.pop(ledger_id, None)
                 if ledger_id > self._opened_at:
@@ -693,8 +699,24 @@ class ManagedLedger(LedgerList):
         for path in [aside[each] for each in removed if each in aside]:
             kept = self.runtime.directory.set_aside(path)
             logger().error("%s: %s cannot be read and is kept as %s", self.name, path, kept)
-        self._unlink(*(each for each in removed if each not in aside))
+        self._unlink(
+            *(each for each in removed if each not in aside and not records[each].merged_id)
+        )
+        self._remove_merged(emptied)
         return removed
+
+    def _remove_merged(self, merged_ids: list[int]) -> None:
+        """None of the ledgers that were merged into these files is there any more."""
+        self._unlink(*merged_ids)
+        there = self.runtime.directory.ledger_path
+        gone = [each for each in merged_ids if not os.path.exists(str(there(each)))]
+        if gone:  # what stays is tried again by the next owner
+            attempt(lambda: self.runtime.catalogue.commit([changes.forget_deletions(gone)]))
+
+    def _merged_files(self) -> list[int]:
+        """The ids of files that hold several of the ledgers."""
+        record = self.record()
+        return [] if record is None else list(record.merged)
 
     def published_since_opened(self) -> tuple[int, int]:
         """Messages, and bytes of their entries."""
@@ -714,16 +736,16 @@ class ManagedLedger(LedgerList):
         aside: dict[int, str] = {}
         for ledger_id in ledger_ids:
             ledger = records.get(ledger_id)
-            path = self.runtime.directory.ledger_path(ledger_id)
             if ledger is None:
                 continue  # removed by another trim meanwhile
+            path = self.runtime.directory.ledger_path(ledger.file_id)
             if path is not None and ledger.size > HEADER_SIZE:
                 try:
                     found = look_at(self.name, path, ledger, self.runtime.directory.folder_id)
                 except (ForeignLedger, errors.CorruptDataError) as error:
                     self._tell_held(ledger_id, error)
                     break
-                if found == DAMAGED:
+                if found == DAMAGED and not ledger.merged_id:
                     aside[ledger_id] = path
             elif path is not None and ledger.entry_count and os.path.exists(path):
                 aside[ledger_id] = path  # sealed as lost: somebody has put its file back since
@@ -822,7 +844,7 @@ def look_at(topic: str, path: str, ledger: LedgerRecord, folder_id: str) -> int:
         file = open_ledger(path, ledger, folder_id)
     except errors.CorruptDataError as error:
         try:
-            LedgerFile.open(path, ledger.ledger_id)
+            LedgerFile.open(path, ledger.ledger_id, at=ledger.merged_at, size=ledger.merged_size)
         except errors.CorruptDataError:
             return DAMAGED
         raise ForeignLedger(errors.detail_of(error)) from None

@@ -180,7 +180,7 @@ class ReadOnlyLedger(LedgerList):
     def _open(self, ledger: LedgerRecord, growing: bool = False) -> LedgerFile:
         """LedgerTrimmed: the owner has removed it. CorruptDataError: it has not, and the file is
         gone, or another's."""
-        path = self.broker.directory.ledger_path(ledger.ledger_id)
+        path = self.broker.directory.ledger_path(ledger.file_id)
         folder_id = self.broker.directory.folder_id
         try:
             file = open_ledger(path, ledger, folder_id, growing=growing)
@@ -193,7 +193,10 @@ class ReadOnlyLedger(LedgerList):
             known = {each.ledger_id: each for each in self.ledgers()}
             if ledger.ledger_id not in known:
                 raise LedgerTrimmed from None
-            raise missing_file(self.name, path, known[ledger.ledger_id]) from None
+            now = known[ledger.ledger_id]
+            if now.file_id != ledger.file_id:
+                return self._open(now)  # merged with others since the caller took its list
+            raise missing_file(self.name, path, now) from None
         if file.headless:
             self.tell_headless(ledger.ledger_id, path)
         return file

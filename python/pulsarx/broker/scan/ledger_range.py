@@ -20,7 +20,8 @@ class LedgerRange:
 
     __slots__ = (
         "topic", "partition", "ledger_id", "path", "uuid", "folder_id",
-        "first_message", "end_message", "offset", "end", "columns", "from_ms", "until_ms", "lease",
+        "first_message", "end_message", "offset", "end", "columns", "from_ms", "until_ms",
+        "merged_at", "merged_size", "lease",
     )  # fmt: skip
 
     def __init__(
@@ -38,6 +39,8 @@ class LedgerRange:
         columns: tuple[str, ...],
         from_ms: int | None = None,
         until_ms: int | None = None,
+        merged_at: int = 0,
+        merged_size: int = 0,
         lease: tuple[str, int, int, int] | None = None,
     ) -> None:
         self.topic = topic  # full name; that of the partition
@@ -54,6 +57,9 @@ class LedgerRange:
         # Only messages published from then on, and before, are read (milliseconds since 1970).
         self.from_ms = from_ms
         self.until_ms = until_ms
+        # Which bytes of a file of merged ledgers are this one; 0: it has a file to itself.
+        self.merged_at = merged_at
+        self.merged_size = merged_size
         # (job, ttl_ms, expires_ms, lowest ledger of the topic in it): a reader renews it.
         self.lease = lease
 

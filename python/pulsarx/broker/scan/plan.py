@@ -463,7 +463,7 @@ class Planner:
                 piece.ledgers.name,
                 piece.ledgers.partition,
                 piece.ledger.ledger_id,
-                str(ledger_path(piece.ledger.ledger_id)),
+                str(ledger_path(piece.ledger.file_id)),
                 piece.ledger.uuid,
                 folder_id,
                 piece.first,
@@ -473,6 +473,8 @@ class Planner:
                 columns,
                 from_ms,
                 until_ms,
+                piece.ledger.merged_at,
+                piece.ledger.merged_size,
             )
             for piece in pieces
         ]

@@ -74,13 +74,18 @@ def open_ledger(planned: LedgerRange) -> LedgerFile:
     """The file of a range, mapped, if it is the one that was planned."""
     where = f"ledger {planned.ledger_id} of {planned.topic} at {planned.path}"
     try:
-        file = LedgerFile.open(planned.path, planned.ledger_id)
+        file = LedgerFile.open(
+            planned.path, planned.ledger_id, at=planned.merged_at, size=planned.merged_size
+        )
     except errors.CorruptDataError:
         raise
     except errors.StorageError as error:
         if os.path.exists(planned.path):
             raise
-        raise errors.FolderError(_missing(planned, where)) from error
+        merged = _merged(planned)
+        if merged is None:
+            raise errors.FolderError(_missing(planned, where)) from error
+        return merged
     if file.folder_id and file.folder_id != planned.folder_id:
         raise errors.FolderError(
             f"read {where} on {os.uname().nodename}: the file belongs to data directory "
@@ -93,6 +98,33 @@ def open_ledger(planned: LedgerRange) -> LedgerFile:
             f"{planned.uuid}. The folder was put back from a copy, or is another one; plan again"
         )
     return file
+
+
+def _merged(planned: LedgerRange) -> LedgerFile | None:
+    """The ledger in the file that it was merged into since it was planned; None: it was not."""
+    from pulsarx._pycore.ground.file_system import FileSystem
+    from pulsarx.broker.catalogue.catalogue import Catalogue
+    from pulsarx.broker.folder.data_directory import DataDirectory
+
+    if not os.path.isdir(planned.folder):
+        return None
+    directory = DataDirectory.open(planned.folder, files=FileSystem(), read_only=True)
+    try:
+        catalogue = Catalogue.open(directory)
+        topic = catalogue.state.topics.get(planned.topic)
+        for ledger in () if topic is None else topic.ledgers:
+            if ledger.uuid == planned.uuid and ledger.merged_id:
+                return LedgerFile.open(
+                    directory.ledger_path(ledger.merged_id),
+                    ledger.ledger_id,
+                    uuid=ledger.uuid,
+                    folder_id=planned.folder_id,
+                    at=ledger.merged_at,
+                    size=ledger.merged_size,
+                )
+        return None
+    finally:
+        directory.close()
 
 
 def _missing(planned: LedgerRange, where: str) -> str:

@@ -196,6 +196,19 @@ def compaction_status(folder: OpenFolder, topic: str) -> dict[str, str]:
     return found[0]
 
 
+def merge_ledgers(broker: Broker, topic: str, size_max: int) -> Arguments:
+    """Of a partitioned topic, in each partition."""
+    from pulsarx.broker.topics.ledger_merge import merge_ledgers as merge
+
+    if size_max < 1:
+        raise ValueError(f"merge ledgers of {topic}: size_max is {size_max}; give bytes, 1 or more")
+    found = {"ledgers": 0, "files": 0}
+    for each in kept_topics_of(broker, topic):
+        for name, count in merge(broker.runtime, each.ledger, size_max).items():
+            found[name] += count
+    return found
+
+
 # Looking ------------------------------------------------------------------------------------------
 
 
@@ -279,6 +292,7 @@ VERBS = {
     "topics.trim": Verb(trim, _TOPIC),
     "topics.unload": Verb(unload, _TOPIC),
     "topics.trigger_compaction": Verb(trigger_compaction, _TOPIC),
+    "topics.merge_ledgers": Verb(merge_ledgers, {**_TOPIC, "size_max": int}),
     "topics.compaction_status": Verb(compaction_status, _TOPIC, reads=True),
     "topics.get_last_message_id": Verb(get_last_message_id, _TOPIC, reads=True),
     "topics.get_backlog_size": Verb(get_backlog_size, {**_TOPIC, "message_id": str}, reads=True),
