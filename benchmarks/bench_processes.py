@@ -1,5 +1,6 @@
 """How long a message takes from the process that sends it to the one that receives it, beside what
-a byte takes to the other process and back over a Unix socket.
+a byte takes to the other process and back over a Unix socket; and how many a second a process
+publishes beside the owner, against the owner itself.
 
 The owner of the folder sends and another process receives, and the other way around; the two are
 measured turn by turn with the socket, in the same two processes. Confirmed as `os`: the disk is
@@ -28,6 +29,7 @@ folder, descriptor = sys.argv[1], int(sys.argv[2])
 link = socket.socket(fileno=descriptor)
 client = pulsarx.Client(folder, durability="os")
 there = client.create_producer("there")
+many = client.create_producer("many", batching_enabled=True, block_if_queue_full=True)
 here = client.subscribe("here", "s")
 print("ready", flush=True)
 for line in sys.stdin:
@@ -41,6 +43,13 @@ for line in sys.stdin:
             taken.append(time.monotonic_ns() - int(message.data()))
             here.acknowledge(message)
             link.send(b"x")
+        elif what == "publish":
+            payload, began = bytes(100), time.monotonic_ns()
+            for _ in range(int(count)):
+                many.send_async(payload, None)
+            many.flush()
+            taken.append(time.monotonic_ns() - began)
+            break
         elif what == "send":
             link.recv(1)
             there.send(b"%d" % time.monotonic_ns())
@@ -57,6 +66,9 @@ class Pair:
         self.client = pulsarx.Client(folder, durability="os")
         self.here = self.client.create_producer("here")
         self.there = self.client.subscribe("there", "s")
+        self.many = self.client.create_producer(
+            "own", batching_enabled=True, block_if_queue_full=True
+        )
         self.link, theirs = socket.socketpair()
         self.other = subprocess.Popen(
             [sys.executable, "-c", OTHER, str(folder), str(theirs.fileno())],
@@ -107,6 +119,19 @@ class Pair:
         self._line()
         return statistics.median(taken)
 
+    def publish_here_ns(self, count: int) -> float:
+        """So many messages of 100 bytes of the owner, the last confirmed."""
+        payload, began = bytes(100), time.monotonic_ns()
+        for _ in range(count):
+            self.many.send_async(payload, None)
+        self.many.flush()
+        return time.monotonic_ns() - began
+
+    def publish_there_ns(self, count: int) -> float:
+        """The same of the other process."""
+        self._ask("publish", count)
+        return json.loads(self._line())[0]
+
     def close(self) -> None:
         self.other.stdin.close()  # type: ignore[union-attr]
         self.other.wait()
@@ -131,4 +156,26 @@ def bench_between_processes(measurement: Measurement, scratch: Path) -> None:
     medians = {name: shown(statistics.median(each) * 1e-9) for name, each in found.items()}
     measurement.add_note(
         f"from the owner {medians['from']}, to it {medians['to']}, the socket {medians['socket']}"
+    )
+
+
+def bench_forwarded_send(measurement: Measurement, scratch: Path) -> None:
+    """With batches, as many in flight as a producer has without options."""
+    pair = Pair(scratch / "forwarded")
+    count = measurement.sizes.messages
+    for way in (pair.publish_here_ns, pair.publish_there_ns):
+        way(count)
+    rates: dict[str, list[float]] = {"owner": [], "other": []}
+
+    def turn() -> float:
+        own, others = pair.publish_here_ns(count), pair.publish_there_ns(count)
+        rates["owner"].append(count * 1e9 / own)
+        rates["other"].append(count * 1e9 / others)
+        return own / others
+
+    measurement.values("forwarded_send", turn, measurement.sizes.rounds)
+    pair.close()
+    medians = {name: f"{statistics.median(each) / 1e6:.3g}" for name, each in rates.items()}
+    measurement.add_note(
+        f"million messages a second: the owner {medians['owner']}, beside it {medians['other']}"
     )

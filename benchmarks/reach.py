@@ -141,6 +141,9 @@ ROWS = (
     _at_most("between_processes", "bench_processes.py",
              "send in a process to receive in another, the slower way of the two, median, against "
              "a byte to the other process and back over a Unix socket", "of the time", 3),
+    _at_least("forwarded_send", "bench_processes.py",
+              "`send_async` of 100 bytes with batches in a process beside the owner, against the "
+              "owner", "of the rate", 0.125),
     _at_most("asyncio_send", "bench_asyncio.py",
              "asyncio `send` of 100 bytes, 1000 in flight, above a task that awaits a future, CPU",
              "µs", 2),

@@ -86,7 +86,8 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 
 
 def test_every_command_is_tried():
-    tried = {line.split()[0] for line in LINES} | {"backup", "restore"}  # test_backups
+    elsewhere = {"backup", "restore", "console"}  # test_backups, test_console
+    tried = {line.split()[0] for line in LINES} | elsewhere
     assert tried == {name for name, (place, _) in COMMANDS.items() if ":" in place}
 
 

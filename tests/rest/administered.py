@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pulsarx
@@ -21,8 +22,14 @@ class Reply(NamedTuple):
 class Administered:
     """The folder, by the clock of the test where there is one."""
 
-    def __init__(self, clock: ManualClock | None = None, **options: Any) -> None:
-        self.client = pulsarx.Client("memory:", durability="os", clock=clock)
+    def __init__(
+        self,
+        clock: ManualClock | None = None,
+        folder: str | Path = "memory:",
+        **options: Any,
+    ) -> None:
+        """folder: in memory unless another is named."""
+        self.client = pulsarx.Client(folder, durability="os", clock=clock)
         self.service: HttpService = serve_http(self.client, port=0, **options)
         self.url = self.service.url
         self.server = self.service._server

@@ -68,6 +68,17 @@ class Chromium:
         command = {"cmd": "Emulation.setDeviceMetricsOverride", "params": size}
         self._do("POST", "/goog/cdp/execute", command)
 
+    def prefer(self, scheme: str) -> None:
+        """light or dark, as the system of a user says."""
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        command = {"cmd": "Emulation.setEmulatedMedia", "params": {"features": [feature]}}
+        self._do("POST", "/goog/cdp/execute", command)
+
+    def key(self, code: str) -> None:
+        """Press it, where the focus is."""
+        presses = [{"type": kind, "value": code} for kind in ("keyDown", "keyUp")]
+        self._do("POST", "/actions", {"actions": [{"type": "key", "id": "k", "actions": presses}]})
+
     def close(self) -> None:
         try:
             self._do("DELETE", "")

@@ -171,6 +171,23 @@ def test_pages_of_other_sites_are_refused(administered: Administered, headers: l
     assert status == 403
 
 
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        (b"/", [b"Sec-Fetch-Mode: navigate", b"Sec-Fetch-Dest: document"], 200),
+        (b"/", [b"Sec-Fetch-Mode: navigate", b"Sec-Fetch-Dest: iframe"], 403),
+        (b"/", [b"Sec-Fetch-Mode: no-cors", b"Sec-Fetch-Dest: image"], 403),
+        (b"/metrics", [b"Sec-Fetch-Mode: navigate", b"Sec-Fetch-Dest: document"], 403),
+        (b"/page/page.js", [b"Sec-Fetch-Mode: no-cors", b"Sec-Fetch-Dest: script"], 403),
+    ],
+)
+def test_links_of_other_sites_lead_to_the_page_alone(
+    administered: Administered, path: bytes, headers: list[bytes], status: int
+):
+    found, _ = exchange(administered, get(path, b"Sec-Fetch-Site: cross-site", *headers))
+    assert found == status
+
+
 def test_a_name_of_others_that_leads_here_is_refused(administered: Administered):
     """A page of that name could read and write all of it (DNS rebinding)."""
     status, _ = exchange(administered, get(b"/admin/v2/tenants", host=b"evil.example:8080"))

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 from administered import Administered
 from chromium import CHROMIUM, DRIVER, Chromium
+from encryption_steps import write_keys
+from signing import SECRET_TEXT, token
+
+import pulsarx
+from pulsarx.access import AccessSettings
 
 ORDERS = "persistent://public/default/orders"
 EVIL = '<img src=x onerror="document.title=1">'
-FILES = ("/", "/page/page.css", "/page/page.js")
+FILES = (
+    "/", "/page/page.css", "/page/page.js", "/page/api.js", "/page/dialog.js", "/page/elements.js",
+    "/page/messages.js", "/page/plot.js", "/page/topic.js", "/page/topics.js",
+)  # fmt: skip
 
-needs_chromium = pytest.mark.skipif(
-    CHROMIUM is None or DRIVER is None, reason="chromium and chromedriver are not installed"
-)
+
+def needs_chromium(test: Any) -> Any:
+    reason = "chromium and chromedriver are not installed"
+    skipped = pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason=reason)
+    return pytest.mark.standard(skipped(test))
 
 
 @pytest.mark.parametrize("path", FILES)
@@ -34,16 +45,22 @@ def test_the_page_runs_nothing_of_another_host(administered: Administered, path:
 
 
 def test_the_page_names_only_files_that_are_served(administered: Administered):
-    page = administered.ask("GET", "//").body
-    named = re.findall(r'(?:src|href)="(/[^"]*)"', page)
+    named = set(re.findall(r'(?:src|href)="(/[^"]*)"', administered.ask("GET", "//").body))
+    for each in [one for one in FILES if one.endswith(".js")]:
+        script = administered.ask("GET", f"/{each}")
+        assert script.headers["content-type"] == "text/javascript; charset=utf-8"
+        named |= {f"/page/{one}" for one in re.findall(r'from "\./([^"]*)"', script.body)}
     assert sorted(named) == sorted(FILES[1:])
-    kinds = [administered.ask("GET", f"/{each}").headers["content-type"] for each in named]
-    assert sorted(kinds) == ["text/css; charset=utf-8", "text/javascript; charset=utf-8"]
 
 
-def test_the_page_writes_no_html_of_its_own(administered: Administered):
-    script = administered.ask("GET", "//page/page.js").body
-    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", script)
+@pytest.mark.parametrize("path", [each for each in FILES if each.endswith(".js")])
+def test_the_page_writes_no_html_of_its_own(administered: Administered, path: str):
+    script = administered.ask("GET", f"/{path}").body
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacentHTML|setHTML|document\.write|eval\(|Function\(|"
+        r"createContextualFragment|javascript:",
+        script,
+    )
 
 
 def test_the_files_of_the_page_are_in_the_wheel(monkeypatch: pytest.MonkeyPatch):
@@ -56,7 +73,8 @@ def test_the_files_of_the_page_are_in_the_wheel(monkeypatch: pytest.MonkeyPatch)
     build.ensure_finalized()
     build.manifest_files = {}  # of include-package-data, which is off
     found = build.find_data_files("pulsarx.rest", str(root / "python/pulsarx/rest"))
-    assert {Path(each).name for each in found} >= {"index.html", "page.css", "page.js"}
+    assert {Path(each).name for each in found} >= {Path(each).name for each in FILES[1:]}
+    assert "index.html" in {Path(each).name for each in found}
 
 
 @pytest.mark.parametrize("headers", [{"Origin": "http://evil.example"}, {"Host": "evil.example"}])
@@ -72,11 +90,19 @@ def test_pages_of_others_cannot_clear_a_backlog(
 # In a browser -------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def chromium(tmp_path: Path) -> Iterator[Chromium]:
-    found = Chromium(tmp_path)
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    """One for all tests: starting it takes a second."""
+    found = Chromium(tmp_path_factory.mktemp("chromium"))
     yield found
     found.close()
+
+
+@pytest.fixture
+def chromium(browser: Chromium) -> Chromium:
+    browser.open("about:blank")
+    browser.resize(1400, 900)
+    return browser
 
 
 def _publish(administered: Administered, *payloads: bytes, subscription: str = "billing") -> None:
@@ -84,6 +110,7 @@ def _publish(administered: Administered, *payloads: bytes, subscription: str = "
     producer = administered.client.create_producer("orders")
     for payload in payloads:
         producer.send(payload)
+    producer.close()
 
 
 def _backlog(administered: Administered) -> int:
@@ -92,14 +119,54 @@ def _backlog(administered: Administered) -> int:
     return backlog
 
 
+def _at(administered: Administered, topic: str = ORDERS, query: str = "") -> str:
+    return f"{administered.url}/#{quote(topic, safe='')}{query}"
+
+
 def _has(text: str) -> str:
     return f"document.getElementById('main').innerText.includes({json.dumps(text)})"
 
 
-def _press(label: str) -> str:
+def _said(text: str) -> str:
+    return f"document.getElementById('state').innerText.includes({json.dumps(text)})"
+
+
+def _button(label: str) -> str:
+    """The first one whose text begins with it."""
     return (
-        f"[...document.querySelectorAll('button')].find(e => e.textContent === {json.dumps(label)})"
+        "[...document.querySelectorAll('button, a')].find(each => "
+        f"each.textContent.startsWith({json.dumps(label)}))"
     )
+
+
+def _press(chromium: Chromium, label: str) -> None:
+    chromium.until(_button(label))
+    chromium.run(f"{_button(label)}.click()")
+
+
+def _fill(chromium: Chromium, at: int, value: str) -> None:
+    """A field of the dialog."""
+    chromium.run(
+        "const field = document.getElementById('dialog-fields')"
+        f".querySelectorAll('input, select')[{at}];"
+        f"field.value = {json.dumps(value)}; field.dispatchEvent(new Event('input'));"
+        "field.dispatchEvent(new Event('change'));"
+    )
+
+
+def _confirm(chromium: Chromium) -> None:
+    chromium.run("document.getElementById('dialog-yes').click()")
+
+
+def _rows(chromium: Chromium) -> list[list[str]]:
+    found: list[list[str]] = chromium.run(
+        "return [...document.querySelectorAll('tbody tr')]"
+        ".map(row => [...row.cells].map(cell => cell.innerText.trim()))"
+    )
+    return found
+
+
+# Topics
 
 
 @needs_chromium
@@ -108,22 +175,69 @@ def test_what_nobody_consumes_is_said_first(administered: Administered, chromium
     _publish(administered, b"1", b"2", b"3")
     chromium.open(administered.url)
     chromium.until(_has("orders"))
-    rows = chromium.run(
-        "return [...document.querySelectorAll('tbody tr')]"
-        ".map(row => [...row.cells].map(cell => cell.innerText))"
-    )
+    rows = _rows(chromium)
     assert rows[0][:2] == ["orders", "3"]
     assert rows[0][3] == "none"
     assert rows[1][0] == "a-quiet-topic"
 
 
 @needs_chromium
-def test_a_topic_shows_who_consumes(administered: Administered, chromium: Chromium):
-    _publish(administered)
-    administered.client.subscribe("orders", "billing", consumer_name="till-7")
-    chromium.open(f"{administered.url}/#{quote(ORDERS, safe='')}")
+def test_topics_are_filtered_sorted_and_paged_by_the_server(
+    administered: Administered, chromium: Chromium
+):
+    for number in range(60):
+        administered.client.admin.topics.create_non_partitioned_topic(f"t{number:02}")
+    _publish(administered, b"1")
+    chromium.open(administered.url)
+    chromium.until(_has("1 to 50 of 61"))
+    _press(chromium, "Next")
+    chromium.until(_has("51 to 61 of 61"))
+    _press(chromium, "Topic")
+    chromium.until(_has("1 to 50 of 61"))
+    chromium.until("document.querySelector('th[aria-sort=ascending]')")
+    assert _rows(chromium)[0][0] == "orders"
+    chromium.run(
+        "const field = document.querySelector('[data-id=filter]'); field.focus();"
+        "field.value = 'T5'; field.dispatchEvent(new Event('input'));"
+    )
+    chromium.until(_has("1 to 10 of 10"))
+    assert [row[0] for row in _rows(chromium)] == [f"t{number}" for number in range(50, 60)]
+    assert chromium.run("return document.activeElement.dataset.id") == "filter"
+
+
+@needs_chromium
+def test_a_topic_is_created_and_deleted_when_its_name_was_typed(
+    administered: Administered, chromium: Chromium
+):
+    chromium.open(administered.url)
+    _press(chromium, "Create topic")
+    _fill(chromium, 0, "new one")
+    _fill(chromium, 1, "2")
+    _confirm(chromium)
+    chromium.until(_has("new one"))
+    assert administered.get("/persistent/public/default/new%20one/partitions")["partitions"] == 2
+    _press(chromium, "new one")
+    _press(chromium, "Delete topic")
+    assert chromium.run("return document.getElementById('dialog-yes').disabled")
+    _fill(chromium, 1, "new one")
+    _confirm(chromium)
+    chromium.until(_has("No topics."))
+    assert administered.get("/persistent/public/default") == []
+
+
+# A topic
+
+
+@needs_chromium
+def test_a_topic_shows_plots_and_who_consumes(administered: Administered, chromium: Chromium):
+    _publish(administered, b"1")
+    administered.client.subscribe(
+        "orders", "billing", pulsarx.ConsumerType.Shared, consumer_name="till-7"
+    )
+    chromium.open(_at(administered))
     chromium.until(_has("till-7"))
-    assert chromium.run("return document.querySelectorAll('figure svg polyline').length") == 3
+    assert chromium.run("return document.querySelectorAll('figure svg polyline').length") == 4
+    assert _rows(chromium)[0][:3] == ["till-7", "999", "1"]
 
 
 @needs_chromium
@@ -131,53 +245,281 @@ def test_clearing_names_its_count_and_waits_for_a_confirmation(
     administered: Administered, chromium: Chromium
 ):
     _publish(administered, b"1", b"2", b"3")
-    chromium.open(f"{administered.url}/#{quote(ORDERS, safe='')}")
-    chromium.until(_press("Clear backlog"))
-    chromium.run(f"{_press('Clear backlog')}.click()")
-    said = chromium.run("return document.getElementById('confirm').innerText")
+    chromium.open(_at(administered))
+    _press(chromium, "Clear backlog")
+    said = chromium.run("return document.getElementById('dialog').innerText")
     assert "All 3 messages" in said and "billing" in said and ORDERS in said
-    chromium.run(f"{_press('Cancel')}.click()")
-    assert not chromium.run("return document.getElementById('confirm').open")
+    chromium.run("document.getElementById('dialog-no').click()")
+    assert not chromium.run("return document.getElementById('dialog').open")
     assert _backlog(administered) == 3
-    chromium.run(f"{_press('Clear backlog')}.click()")
-    chromium.run(f"{_press('Skip 3 messages')}.click()")
-    chromium.until(_has("backlog 0"))
+    _press(chromium, "Clear backlog")
+    assert chromium.run("return document.getElementById('dialog-yes').innerText") == (
+        "Skip 3 messages"
+    )
+    _confirm(chromium)
+    chromium.until(_said("The backlog is cleared."))
     assert _backlog(administered) == 0
 
 
 @needs_chromium
-def test_a_subscription_is_deleted_when_that_was_confirmed(
-    administered: Administered, chromium: Chromium
+@pytest.mark.parametrize(
+    ("action", "fields", "backlog"),
+    [
+        ("Skip", {0: "2"}, 3),
+        ("Expire", {0: "0"}, 0),
+        ("Reset", {0: "latest"}, 0),
+        ("Reset", {0: "earliest"}, 5),
+        ("Reset", {0: "id", 1: "LEDGER:3"}, 2),
+        ("Reset", {0: "time", 2: "2001-02-03T04:05:06"}, 5),
+    ],
+)
+def test_a_subscription_is_moved(
+    administered: Administered,
+    chromium: Chromium,
+    action: str,
+    fields: dict[int, str],
+    backlog: int,
 ):
-    _publish(administered, subscription="a/b +%2F")
-    chromium.open(f"{administered.url}/#{quote(ORDERS, safe='')}")
-    chromium.until(_press("Delete subscription"))
-    chromium.run(f"{_press('Delete subscription')}.click()")
-    chromium.run("document.getElementById('confirm-yes').click()")
-    chromium.until(f"!{_has('a/b +%2F')}")
-    assert administered.get("/persistent/public/default/orders/subscriptions") == []
+    _publish(administered, *(b"%d" % number for number in range(5)))
+    ledger = administered.get("/persistent/public/default/orders/lastMessageId")["ledgerId"]
+    chromium.open(_at(administered))
+    _press(chromium, action)
+    for at, value in fields.items():
+        _fill(chromium, at, value.replace("LEDGER", str(ledger)))
+    _confirm(chromium)
+    chromium.until("!document.getElementById('dialog').open")
+    assert _backlog(administered) == backlog
 
 
 @needs_chromium
-def test_names_and_payloads_are_text(administered: Administered, chromium: Chromium):
+def test_a_subscription_is_created_and_deleted(administered: Administered, chromium: Chromium):
+    _publish(administered)
+    chromium.open(_at(administered))
+    _press(chromium, "Create subscription")
+    _fill(chromium, 0, "a/b +%2F")
+    _confirm(chromium)
+    chromium.until(_has("a/b +%2F"))
+    names = "/persistent/public/default/orders/subscriptions"
+    assert administered.get(names) == ["a/b +%2F", "billing"]
+    _press(chromium, "Delete\u2026")
+    _confirm(chromium)
+    chromium.until(f"!{_has('a/b +%2F')}")
+    assert administered.get(names) == ["billing"]
+
+
+@needs_chromium
+def test_a_topic_is_terminated_and_unloaded(administered: Administered, chromium: Chromium):
+    _publish(administered, b"1")
+    chromium.open(_at(administered))
+    for action in ("Unload", "Terminate"):
+        _press(chromium, action)
+        _confirm(chromium)
+        chromium.until(_said("Done."))
+        chromium.until("!document.getElementById('dialog').open")
+    chromium.until(_has("terminated"))
+    assert administered.client.admin.topics.stats("orders")["terminated"]
+
+
+@needs_chromium
+def test_what_is_refused_is_said_where_it_was_asked_for(
+    administered: Administered, chromium: Chromium
+):
+    _publish(administered)
+    administered.client.subscribe("orders", "billing")
+    chromium.open(_at(administered))
+    _press(chromium, "Delete\u2026")
+    _confirm(chromium)
+    chromium.until("document.getElementById('dialog-flaw').innerText.startsWith('Refused: ')")
+    assert chromium.run("return document.getElementById('dialog').open")
+    assert administered.get("/persistent/public/default/orders/subscriptions") == ["billing"]
+
+
+@needs_chromium
+def test_dead_letters_are_replayed(administered: Administered, chromium: Chromium):
+    _publish(administered)
+    producer = administered.client.create_producer("orders-billing-DLQ")
+    producer.send(b"dead", properties={"REAL_TOPIC": ORDERS})
+    chromium.open(_at(administered))
+    _press(chromium, "Replay")
+    _confirm(chromium)
+    chromium.until(_said("Replayed 1 dead letters."))
+    assert _backlog(administered) == 1
+
+
+# Messages
+
+
+@needs_chromium
+def test_messages_are_paged_searched_and_opened(administered: Administered, chromium: Chromium):
+    _publish(administered, *(b'{"number": %d}' % number for number in range(60)))
+    chromium.open(_at(administered))
+    _press(chromium, "Messages")
+    chromium.until(_has("50 messages"))
+    _press(chromium, "Next")
+    chromium.until(_has("10 messages"))
+    _press(chromium, "Previous")
+    chromium.until(_has("50 messages"))
+    chromium.run("document.querySelector('[data-id=text]').value = ': 5'")
+    _press(chromium, "Show")
+    chromium.until(_has("11 found among 60 messages, which were all"))
+    chromium.run("document.querySelector('summary').click()")
+    chromium.until(_has("Producer"))
+    assert '"number": 5' in chromium.run("return document.querySelector('pre').innerText")
+
+
+@needs_chromium
+def test_damaged_encrypted_and_binary_messages_are_shown_as_such(
+    open_administered: Callable[..., Administered], chromium: Chromium, tmp_path: Path
+):
+    folder = tmp_path / "events"
+    with pulsarx.Client(folder) as client:
+        plain = client.create_producer("orders")
+        for payload in (b"first", b"second", b"\x00\x01\xff"):
+            plain.send(payload)
+        keys = write_keys(tmp_path / "k")
+        client.create_producer("orders", encryption_key="alice", crypto_key_reader=keys).send(b"x")
+    [path] = [
+        each for each in folder.rglob("*") if each.is_file() and b"second" in each.read_bytes()
+    ]
+    path.write_bytes(path.read_bytes().replace(b"second", b"secont"))
+    administered = open_administered(folder=folder)
+    chromium.open(_at(administered, query="?view=messages"))
+    chromium.until(_has("encrypted"))
+    values = [row[-1] for row in _rows(chromium)]
+    assert values[0] == "first"
+    assert values[1].startswith("damaged")
+    assert values[2].startswith("binary") and "00 01 ff" in values[2]
+    assert values[3].startswith("encrypted") and "alice" in values[3]
+
+
+# What comes from others
+
+
+@needs_chromium
+def test_names_keys_values_and_properties_are_text(administered: Administered, chromium: Chromium):
     topic = f"persistent://public/default/{EVIL}"
     administered.client.subscribe(topic, EVIL).close()
-    administered.client.create_producer(topic).send(EVIL.encode() + b" payload")
+    administered.client.subscribe(topic, EVIL, consumer_name=EVIL, properties={EVIL: EVIL})
+    administered.client.create_producer(topic, producer_name=EVIL).send(
+        EVIL.encode(), partition_key=EVIL, ordering_key=EVIL, properties={EVIL: EVIL}
+    )
     chromium.open(administered.url)
     chromium.until(_has(EVIL))
     chromium.run("document.querySelector('tbody a').click()")
-    chromium.until(_press("Peek"))
-    chromium.run(f"{_press('Peek')}.click()")
-    chromium.until(_has(f"{EVIL} payload"))
-    assert chromium.run("return document.querySelectorAll('img').length") == 0
+    chromium.until(_has("Consumer"))
+    for action in ("Reset", "Skip", "Clear backlog", "Delete\u2026", "Replay", "Delete topic"):
+        _press(chromium, action)
+        assert EVIL in chromium.run("return document.getElementById('dialog').innerText")
+        chromium.run("document.getElementById('dialog-no').click()")
+    _press(chromium, "Messages")
+    chromium.until("document.querySelector('summary')")
+    chromium.run("document.querySelector('summary').click()")
+    chromium.until(_has(f"Property {EVIL}"))
+    assert chromium.run("return document.querySelectorAll('img, script:not([src])').length") == 0
     assert chromium.run("return document.title") == "PulsarX"
 
 
 @needs_chromium
-@pytest.mark.parametrize("place", ["", f"#{quote(ORDERS, safe='')}"], ids=["topics", "a topic"])
+def test_what_turns_the_direction_of_text_is_written_out(
+    administered: Administered, chromium: Chromium
+):
+    administered.client.create_producer("persistent://public/default/gpj\u202e").send(b"x")
+    chromium.open(administered.url)
+    chromium.until(_has("gpj\\u202e"))
+
+
+@needs_chromium
+def test_a_role_enters_its_token_and_is_told_what_it_may_not(
+    open_administered: Callable[..., Administered], chromium: Chromium
+):
+    access = AccessSettings(token_secret_key=SECRET_TEXT, superuser_roles=["admin"])
+    administered = open_administered(access=access)
+    _publish(administered, b"1")
+    administered.client.admin.namespaces.grant_permission_on_namespace(
+        "public/default", "alice", ["produce"]
+    )
+    chromium.open(_at(administered))
+    chromium.until(_has("Who are you?"))
+    chromium.run(f"document.querySelector('[data-id=token]').value = {json.dumps(token('alice'))}")
+    _press(chromium, "Enter")
+    _press(chromium, "Clear backlog")
+    assert "role alice" in chromium.run("return document.getElementById('who').innerText")
+    _confirm(chromium)
+    chromium.until(
+        "document.getElementById('dialog-flaw').innerText.includes('role alice may not consume')"
+    )
+    assert (
+        administered.client.admin.topics.stats("orders")["subscriptions"]["billing"]["msg_backlog"]
+        == 1
+    )
+
+
+# How it is used
+
+
+@needs_chromium
+def test_everything_that_can_be_pressed_is_reached_by_the_keyboard(
+    administered: Administered, chromium: Chromium
+):
+    _publish(administered, b"1")
+    chromium.open(_at(administered))
+    chromium.until(_button("Clear backlog"))
+    named = chromium.run(
+        "return [...document.querySelectorAll('main button, main a, main select, main input')]"
+        ".filter(each => each.tabIndex < 0 || !(each.textContent || each.ariaLabel"
+        " || each.labels?.length)).length"
+    )
+    assert named == 0
+    chromium.run(f"{_button('Clear backlog')}.focus()")
+    _press(chromium, "Clear backlog")
+    assert chromium.run("return document.activeElement.id") == "dialog-no"
+    chromium.key("\ue00c")  # Escape
+    chromium.until("!document.getElementById('dialog').open")
+    assert chromium.run("return document.activeElement.textContent").startswith("Clear backlog")
+
+
+@needs_chromium
+@pytest.mark.parametrize(
+    "place",
+    ["", f"#{quote(ORDERS, safe='')}", f"#{quote(ORDERS, safe='')}?view=messages"],
+    ids=["topics", "a topic", "messages"],
+)
 def test_the_page_fits_a_narrow_window(administered: Administered, chromium: Chromium, place: str):
-    _publish(administered, b"1", subscription="s" * 100)
+    _publish(administered, b"1", b"x" * 5000, subscription="s" * 100)
+    administered.client.create_producer("n" * 200).send(b"1")
     chromium.resize(400, 800)
     chromium.open(f"{administered.url}/{place}")
     chromium.until(_has("orders"))
+    chromium.until("document.querySelector('main td, main h4')")
     assert chromium.run("return document.documentElement.scrollWidth") <= 400
+
+
+@needs_chromium
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_in_light_and_dark(
+    administered: Administered, chromium: Chromium, scheme: str
+):
+    """Contrast of WCAG AA: 4.5."""
+    chromium.prefer(scheme)
+    chromium.open(administered.url)
+    chromium.until(_has("No topics."))
+    ratios = chromium.run(
+        """
+        const style = getComputedStyle(document.documentElement);
+        const light = (name) => {
+          const hex = style.getPropertyValue(name).trim().slice(1);
+          const part = (at) => {
+            const value = parseInt(hex.slice(at, at + 2), 16) / 255;
+            return value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+          };
+          return 0.2126 * part(0) + 0.7152 * part(2) + 0.0722 * part(4);
+        };
+        const paper = light("--paper") + 0.05;
+        return ["--ink", "--soft", "--accent", "--warn"].map((name) => {
+          const found = light(name) + 0.05;
+          return Math.max(found, paper) / Math.min(found, paper);
+        });
+        """
+    )
+    chromium.prefer("light")
+    assert min(ratios) >= 4.5

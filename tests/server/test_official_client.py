@@ -33,8 +33,8 @@ def opened(served: Served, **options: Any) -> Any:
 def client(served: Served) -> Iterator[Any]:
     made = opened(served)
     yield made
-    # Of a producer that was fenced, depending on when it was told.
-    with contextlib.suppress(pulsar.AlreadyClosed):
+    # Of a producer that was fenced, or of one that is just coming back after a cut.
+    with contextlib.suppress(pulsar.AlreadyClosed, pulsar.NotConnected):
         made.close()
 
 

@@ -171,6 +171,21 @@ def test_a_seek_closes_the_consumers_before_it_is_answered(peer: Peer) -> None:
     assert [each[2] for each in peer.say("FLOW", consumer_id=0, permits=10)] == [entry(b"b")]
 
 
+def test_who_sought_pauses_before_it_comes_again_and_others_come_at_once(peer: Peer) -> None:
+    """A client in C++ whose thread saw the answer late threw the messages away that it had got by
+    then: one in a thousand seeks. Pulsar names no address there."""
+    peer.produce(entry(b"a"))
+    both = [Peer(peer.server, service_url="pulsar://there:1") for _ in range(2)]
+    for each in both:
+        each.connect()
+        each.subscribe()
+    (closed, _) = both[0].say("SEEK", consumer_id=0, request_id=6, publish_time=1)
+    assert (closed[0], closed[1]["service_url"]) == ("CLOSE_CONSUMER", None)
+    both[1].session.deliver()
+    (closed,) = both[1].told
+    assert (closed[0], closed[1]["service_url"]) == ("CLOSE_CONSUMER", "pulsar://there:1")
+
+
 @pytest.mark.parametrize(("kind", "subscribed"), [(INDIVIDUAL, SHARED), (CUMULATIVE, FAILOVER)])
 def test_what_was_sent_before_a_seek_of_another_connection_is_not_acknowledged(
     peer: Peer, kind: int, subscribed: int

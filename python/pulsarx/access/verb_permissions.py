@@ -27,7 +27,7 @@ _OF_CONSUMERS = {
     "topics.reset_cursor", "topics.skip_all_messages", "topics.skip_messages",
     "topics.expire_messages", "topics.peek_messages", "topics.get_last_message_id",
     "topics.get_backlog_size", "topics.examine_message", "topics.get_message",
-    "topics.find_message_id",
+    "topics.find_message_id", "topics.browse_messages",
 }  # fmt: skip
 _OF_PRODUCERS = {"schemas.create_schema"}
 

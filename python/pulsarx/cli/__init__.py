@@ -30,6 +30,7 @@ COMMANDS = {
     "schemas": ("pulsarx.cli.schemas:schemas", "administer the schemas of topics"),
     "backup": ("pulsarx.cli.backups:backup", "copy the folder while it is used"),
     "restore": ("pulsarx.cli.backups:restore", "make a folder of a backup, and prove it"),
+    "console": ("pulsarx.cli.console:console", "show a page to look into a folder and operate it"),
     "top": ("pulsarx.cli.top:top", "watch the topics with the largest backlogs or rates"),
     "check": ("pulsarx.cli.checking:check", "read all of a folder and tell what is damaged"),
     "perf": ("pulsarx.cli.perf:perf", "load a topic and measure it"),

@@ -15,14 +15,10 @@ if TYPE_CHECKING:
 
     from pulsarx.cli.folder import Folder
     from pulsarx.cli.output import Output
-    from pulsarx.client import Client
     from pulsarx.consumer import Consumer
-    from pulsarx.letters.letter_producer import LetterProducer
-    from pulsarx.message import Message
 
 _AT_ONCE = 500  # messages that are printed before they are acknowledged
 _LOOK_MS = 1000  # how often the backlog is looked at while nothing new comes
-_REPLAYING = "replay-dlq"  # the subscription that knows which letters were published again
 _TYPES = ("Exclusive", "Shared", "Failover", "Key_Shared")
 _POSITIONS = ("Latest", "Earliest")
 
@@ -165,18 +161,15 @@ def replay_dlq(
     the process is killed may be published again by the next call. The letters stay in the dead
     letter topic as long as others have not acknowledged them.
     """
-    from pulsarx.enumerations import InitialPosition
-    from pulsarx.letters.letter_rules import parent_of
+    from pulsarx.letters.replay import Replay, dead_letters_of, letter_consumer
 
-    letter_topic = dlq or f"{parent_of(topic)}-{subscription}-DLQ"
+    letter_topic = dlq or dead_letters_of(topic, subscription)
     done: dict[str, int] = {}
     damage = Damage(folder.output)
     with folder.owned("replay-dlq") as client:
         waiting = topic_stats(client.admin, letter_topic)["messages"]
-        consumer = client.subscribe(
-            letter_topic, _REPLAYING, initial_position=InitialPosition.Earliest
-        )
-        replay = _Replay(client)
+        consumer = letter_consumer(client, letter_topic)
+        replay = Replay(client)
         with folder.output.progress("Replaying", waiting if count is None else count) as advance:
             while count is None or sum(done.values()) < count:
                 found = damage.take(consumer.receive, 1, 0)
@@ -189,56 +182,3 @@ def replay_dlq(
     rows = [{"topic": each, "messages": number} for each, number in done.items()]
     folder.output.rows(("topic", "messages"), rows)
     damage.check()
-
-
-class _Replay:
-    """Publishes letters as messages, each with the schema version it was written with."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._producers: dict[str, LetterProducer] = {}
-
-    def publish(self, letter: Message, topic: str) -> str:
-        """The topic, which is that of its property, else the one that is given. TopicNotFound: it
-        is gone."""
-        from pulsarx.letters import letter_rules
-
-        properties = letter.properties()
-        target = letter_rules.parent_of(properties.get(letter_rules.REAL_TOPIC, topic))
-        if target == letter_rules.parent_of(letter.topic_name()):
-            raise errors.NotAllowedError(
-                f"replay letters of {target} to itself: they would come again without end"
-            )
-        # What the new message says of itself when it becomes a letter.
-        for name in (
-            letter_rules.REAL_TOPIC,
-            letter_rules.ORIGIN_MESSAGE_ID,
-            letter_rules.ORIGIN_MESSAGE_ID_LEGACY,
-            letter_rules.REAL_SUBSCRIPTION,
-            letter_rules.RECONSUMETIMES,
-            letter_rules.DELAY_TIME,
-        ):
-            properties.pop(name, None)
-        self._producer(target).send(letter, properties)
-        return target
-
-    def _producer(self, topic: str) -> LetterProducer:
-        from functools import partial
-
-        from pulsarx.clock import SystemClock
-        from pulsarx.letters.letter_producer import LetterProducer
-
-        if topic not in self._producers:
-            self._client.admin.topics.get_partitioned_topic_metadata(topic)  # it exists
-            make: Any = partial(self._client.create_producer, topic)
-            self._producers[topic] = LetterProducer(topic, SystemClock(), make, self._version)
-        return self._producers[topic]
-
-    def _version(self, source: str, topic: str, version: int) -> int | None:
-        """The version on a topic of a schema that has this one on another."""
-        schemas = self._client.admin.schemas
-        try:
-            info = schemas.get_schema_info(source, version)
-        except errors.TopicNotFound:
-            return None
-        return schemas.create_schema(topic, info)

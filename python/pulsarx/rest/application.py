@@ -13,6 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route as StarletteRoute
 
 from pulsarx.rest.call import DOMAINS, Answer, Call, Refusal
+from pulsarx.rest.console import ROUTES as CONSOLE
 from pulsarx.rest.guard import BODY_MAX, BodyTooLarge, Guard
 from pulsarx.rest.hosts import Hosts, host_name
 from pulsarx.rest.lookup import ROUTES as LOOKUP
@@ -54,22 +55,28 @@ ROUTES: list[Route] = [
     *TOPICS,
     *UNSUPPORTED,
 ]
+# What the page asks for beside CONSOLE, and all that is served where the folder is another's.
+_OF_PAGE = [each for each in [*SUBSCRIPTIONS, *TOPICS] if each.method != "GET"]
 _log = logging.getLogger("pulsarx")
 
 
 def make_application(
-    host: Host, executor: Executor, local_only: bool, more: Sequence[BaseRoute] = ()
+    host: Host,
+    executor: Executor,
+    local_only: bool,
+    more: Sequence[BaseRoute] = (),
+    secret: str | None = None,
 ) -> Application:
     """executor: where verbs are performed. more: routes of others, which come first, and are for
-    every role."""
+    every role. secret: see Roles; then the page is served alone."""
+    routes = [*more, *page_routes()]
+    if secret is None:
+        routes.append(StarletteRoute("/openapi.json", _describe, methods=["GET"]))
+        routes += _metrics_routes(host, executor)
+    served = [*CONSOLE, *(ROUTES if secret is None else _OF_PAGE)]
+    routes += [_starlette_route(host, executor, each) for each in served]
     application = Starlette(
-        routes=[
-            *more,
-            *page_routes(),
-            StarletteRoute("/openapi.json", _describe, methods=["GET"]),
-            *_metrics_routes(host, executor),
-            *(_starlette_route(host, executor, each) for each in ROUTES),
-        ],
+        routes=routes,
         exception_handlers={HTTPException: _not_found, BodyTooLarge: _too_large},
     )
     application.router.redirect_slashes = False
@@ -78,7 +85,7 @@ def make_application(
         is_guarded=host.access is not None,
         advertised=host.advertised_address,
     )
-    return Guard(Roles(application, host.access, executor), hosts)
+    return Guard(Roles(application, host.access, executor, secret), hosts)
 
 
 def _starlette_route(host: Host, executor: Executor, route: Route) -> StarletteRoute:

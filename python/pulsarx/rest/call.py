@@ -12,15 +12,22 @@ if TYPE_CHECKING:
 
     from pulsarx.access.access import Access
     from pulsarx.broker.broker import Broker
+    from pulsarx.rest.sampler import Sampler
+    from pulsarx.rest.served_folder import ServedFolder
 
     class Host(Protocol):
         """The service of a request, as the request sees it."""
 
-        broker: Broker
+        folder: ServedFolder
+        sampler: Sampler
         access: Access | None  # what clients may do; None: everything
         broker_port: int | None  # of the binary protocol; None: it is not served
         broker_tls_port: int | None  # the same with TLS
         advertised_address: str | None  # the name that clients are led to
+
+        @property
+        def broker(self) -> Broker:
+            """OperationNotSupported: it is another process's."""
 
         def per_second(self, key: tuple[str, ...], *counts: int) -> tuple[float, ...]:
             """How fast counters grow that are at `counts` now. key: of a topic, its subscription, a

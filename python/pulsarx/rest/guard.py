@@ -37,7 +37,9 @@ class Guard:
             return
         headers = dict(scope["headers"])
         refusal = (
-            _flaw_of_origin(headers, self._hosts) or _flaw_of_path(scope) or _flaw_of_size(headers)
+            _flaw_of_origin(scope, headers, self._hosts)
+            or _flaw_of_path(scope)
+            or _flaw_of_size(headers)
         )
         if refusal is not None:
             await refuse(send, *refusal)
@@ -83,7 +85,9 @@ def _flaw_of_path(scope: Scope) -> tuple[int, str] | None:
     return None
 
 
-def _flaw_of_origin(headers: dict[bytes, bytes], hosts: Hosts) -> tuple[int, str] | None:
+def _flaw_of_origin(
+    scope: Scope, headers: dict[bytes, bytes], hosts: Hosts
+) -> tuple[int, str] | None:
     """A page that a browser got elsewhere can send requests here: those are told by their Origin,
     or, where a name of its own leads here, by the Host."""
     host = headers.get(b"host", b"").decode("latin-1")
@@ -93,9 +97,19 @@ def _flaw_of_origin(headers: dict[bytes, bytes], hosts: Hosts) -> tuple[int, str
     origin = headers.get(b"origin")
     if origin is not None and _host_of(origin.decode("latin-1")) != host.lower():
         return 403, "a page of another origin may not call this server"
-    if headers.get(b"sec-fetch-site") == b"cross-site":
+    if headers.get(b"sec-fetch-site") == b"cross-site" and not _follows_a_link(scope, headers):
         return 403, "a page of another site may not call this server"
     return None
+
+
+def _follows_a_link(scope: Scope, headers: dict[bytes, bytes]) -> bool:
+    """Whether a user came to the page from elsewhere, which holds nothing."""
+    return (
+        scope["method"] == "GET"
+        and scope["raw_path"] == b"/"
+        and headers.get(b"sec-fetch-mode") == b"navigate"
+        and headers.get(b"sec-fetch-dest") == b"document"
+    )
 
 
 def _host_of(origin: str) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import os
 import socket
 import threading
+from contextlib import suppress
 from weakref import WeakSet
 
 from pulsarx import errors
@@ -17,10 +19,10 @@ from pulsarx.access.connection_bound import connections_max
 from pulsarx.access.service_settings import ServiceSettings
 from pulsarx.access.tls_contexts import TlsContexts
 from pulsarx.broker.broker import Broker
-from pulsarx.broker.verbs.table import perform
 from pulsarx.extras import optional_module
-from pulsarx.rest.metrics import Figures, counters, pause, rendered
+from pulsarx.rest.owned_folder import OwnedFolder
 from pulsarx.rest.rates import LOOK_MS, Rates
+from pulsarx.rest.sampler import Sampler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from pulsarx.access.tls_settings import TlsSettings
     from pulsarx.client import Client
     from pulsarx.clock import Timer
+    from pulsarx.rest.served_folder import ServedFolder
 
 DEFAULT_PORT = 8080
 DEFAULT_PORT_TLS = 8443
@@ -38,6 +41,7 @@ CONNECTIONS_MAX = 256
 THREADS_MAX = 8  # that perform verbs
 _BACKLOG = 128  # connections that are not accepted yet
 _HEAD_SIZE_MAX = 12 << 10  # bytes of a request before its body; Pulsar takes 8 KiB
+_log = logging.getLogger("pulsarx")
 _PARTING_SECONDS = 5  # how long requests may take that are being answered
 
 
@@ -99,8 +103,10 @@ class HttpService:
         arguments = (broker, settings, broker_port, broker_tls_port)
         control_plane.perform(self._open, arguments, lambda server: server.close())
 
-    def _open(self, *arguments: Any) -> HttpServer:
-        self._server = HttpServer(*arguments)
+    def _open(self, broker: Broker, *arguments: Any) -> HttpServer:
+        broker.state.require_open()
+        self._server = HttpServer(OwnedFolder(broker, self._client), *arguments)
+        self._server.close_with(broker.on_close)
         self._forgotten = WhenForgotten(control_plane.post, self._server.close)
         return self._server
 
@@ -136,40 +142,43 @@ class HttpServer:
 
     def __init__(
         self,
-        broker: Broker,
+        folder: ServedFolder,
         settings: ServiceSettings,
-        broker_port: int | None,
-        broker_tls_port: int | None,
+        broker_port: int | None = None,
+        broker_tls_port: int | None = None,
+        secret: str | None = None,
     ) -> None:
-        """See serve_http."""
+        """See serve_http. secret: see Roles."""
         from concurrent.futures import ThreadPoolExecutor
 
         from pulsarx.rest.application import make_application
         from pulsarx.rest.loop_server import LoopServer
 
         self.process = os.getpid()
-        self.broker = broker
+        self.folder = folder
         self.broker_port = broker_port
         self.broker_tls_port = broker_tls_port
         self.advertised_address = settings.advertised_address
         self.access: Access | None = None
         if settings.access is not None:
-            self.access = Access(settings.access, broker.catalogue, broker.runtime.clock)
+            self.access = Access(settings.access, folder.broker.catalogue, folder.clock)
         contexts = None if settings.tls is None else TlsContexts(settings.tls)
         self.scheme = "http" if contexts is None else "https"
         self._listener, is_local = _listener(settings)
         address = self._listener.getsockname()
         self.host: str = address[0]
         self.port: int = address[1]
-        self._rates = Rates(broker.runtime.clock.now_ms())
+        self._rates = Rates(folder.clock.now_ms())
+        self.sampler = Sampler(folder.perform, folder.clock)
+        self._sample_timer: Timer | None = None
+        self._on_close: list[Any] = []  # of whom to tell that it is closed
         self._executor = ThreadPoolExecutor(THREADS_MAX, "pulsarx-http-work")
         self._timer: Timer | None = None
         self._closing = threading.Lock()
         self._ended = threading.Event()  # the loop has
         self.loop = asyncio.new_event_loop()
         try:
-            broker.state.require_open()
-            application = make_application(self, self._executor, is_local)
+            application = make_application(self, self._executor, is_local, secret=secret)
             self._server = LoopServer(
                 application,
                 connections_max=min(CONNECTIONS_MAX, max(1, connections_max() // 2)),
@@ -179,48 +188,81 @@ class HttpServer:
                 contexts=contexts,
             )
             self._look_later()
+            self._sample_later()
             threading.Thread(target=self._run, name="pulsarx-http", daemon=True).start()
         except BaseException:
             self._stop_looking()
             self._listener.close()
             self.loop.close()
             raise
-        broker.on_close.append(self.close)
         _servers.add(self)
+
+    @property
+    def broker(self) -> Broker:
+        """OperationNotSupported: it is another process's."""
+        return self.folder.broker
+
+    def close_with(self, steps: list[Any]) -> None:
+        """Close it when these are done. It leaves them when it is closed before."""
+        self._on_close = steps
+        steps.append(self.close)
 
     def perform(self, verb: str, arguments: dict[str, Any]) -> Any:
         """See broker.verbs.table."""
-        return perform(self.broker, verb, arguments)
+        return self.folder.perform(verb, arguments)
 
     def per_second(self, key: tuple[str, ...], *counts: int) -> tuple[float, ...]:
         """See Rates."""
-        return self._rates.per_second(self.broker.runtime.clock.now_ms(), key, *counts)
+        return self._rates.per_second(self.folder.clock.now_ms(), key, *counts)
 
     def _look_later(self) -> None:
-        clock = self.broker.runtime.clock
+        clock = self.folder.clock
         self._timer = clock.call_at(clock.now_ms() + LOOK_MS, self._look_soon)
 
     def _look_soon(self) -> None:
         """By the clock."""
-        self.broker.runtime.background.post(self._look)
+        self.folder.post(self._look)
+
+    def _sample_later(self) -> None:
+        clock = self.folder.clock
+        due_ms = clock.now_ms() + self.sampler.interval_ms
+        self._sample_timer = clock.call_at(due_ms, self._sample_soon)
+
+    def _sample_soon(self) -> None:
+        """By the clock. It takes too long for the folder's own threads."""
+        with suppress(RuntimeError):  # it is closed
+            self._executor.submit(self._sample)
 
     def _look(self) -> None:
         """Take note of what topics count, from which rates are made."""
-        if self._ended.is_set() or not self.broker.state.is_open:
+        if self._ended.is_set() or not self.folder.is_open:
             return
         self._look_later()
-        found = counters(self.broker, pause)
-        self._rates.look(self.broker.runtime.clock.now_ms(), found)
+        found = self.folder.counters()
+        self._rates.look(self.folder.clock.now_ms(), found)
+
+    def _sample(self) -> None:
+        if self._ended.is_set() or not self.folder.is_open:
+            return
+        try:
+            self.sampler.look()
+        except errors.PulsarException as error:
+            # Who looks at the page is told the same.
+            _log.info("%s: look at topics: %s", self.folder.place, errors.detail_of(error))
+        except Exception:
+            _log.exception("%s: looking at topics failed, because of a bug", self.folder.place)
+        finally:
+            if not self._ended.is_set():
+                self._sample_later()
 
     def _stop_looking(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        for each in (self._timer, self._sample_timer):
+            if each is not None:
+                each.cancel()
 
     def figures(self, consumers: bool) -> Iterator[bytes]:
         """What /metrics answers, in pieces. By a thread that may call the broker."""
-        found = Figures(self.broker, self.per_second, consumers=consumers, pause=pause)
-        found.gather()
-        yield from rendered(found, pause)
+        yield from self.folder.figures(self.per_second, consumers)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
@@ -241,13 +283,14 @@ class HttpServer:
             except RuntimeError:
                 pass  # it has ended
             self._ended.wait()
-            self._stop_looking()
+            self.sampler.end()
             self._listener.close()
             self._executor.shutdown()
+            self._stop_looking()
             if self.access is not None:
                 self.access.close()
-            if self.close in self.broker.on_close:
-                self.broker.on_close.remove(self.close)
+            if self.close in self._on_close:
+                self._on_close.remove(self.close)
 
     def abandon(self) -> None:
         """In a forked child: its copies of the sockets would keep them open. By number, as nobody

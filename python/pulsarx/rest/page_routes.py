@@ -1,4 +1,4 @@
-"""The operator's page at `/`: files as they are, which read the admin REST API from the browser."""
+"""The operator's page at `/`: files as they are, which ask from the browser (see `console`)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+_SCRIPTS = (
+    "page", "api", "dialog", "elements", "messages", "plot", "topic", "topics",
+)  # fmt: skip
 _FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/page/page.css": ("page.css", "text/css; charset=utf-8"),
-    "/page/page.js": ("page.js", "text/javascript; charset=utf-8"),
+    **{f"/page/{name}.js": (f"{name}.js", "text/javascript; charset=utf-8") for name in _SCRIPTS},
 }
 # Nothing of another host, nothing written into the page, and in no frame.
 _HEADERS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import json
 from concurrent.futures import Future
 
@@ -21,15 +22,25 @@ if TYPE_CHECKING:
     Scope = dict[str, Any]
     Application = Callable[[Scope, Any, Any], Awaitable[None]]
 
-_OF_ALL = ("/status.html",)  # what a balancer of load asks for
+# What a balancer of load asks for, and the page, which holds nothing and asks for a token.
+_OF_ALL = ("/status.html", "/")
+_OF_ALL_BELOW = "/page/"
 
 
 class Roles:
     """An ASGI application around another, which finds the role in scope["state"]["role"]. None:
     clients are not asked who they are."""
 
-    def __init__(self, application: Application, access: Access | None, executor: Executor) -> None:
-        """executor: where it is found out, passwords apart, which take longer."""
+    def __init__(
+        self,
+        application: Application,
+        access: Access | None,
+        executor: Executor,
+        secret: str | None = None,
+    ) -> None:
+        """executor: where it is found out, passwords apart, which take longer. secret: instead of
+        access, what every request has to have as its token."""
+        self._secret = None if secret is None else f"Bearer {secret}".encode()
         self._application = application
         self._access = access
         self._executor = executor
@@ -37,7 +48,13 @@ class Roles:
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         state = scope.setdefault("state", {})
         state["role"] = None
-        if self._access is not None and scope["path"] not in _OF_ALL:
+        is_open = scope["path"] in _OF_ALL or scope["path"].startswith(_OF_ALL_BELOW)
+        if self._secret is not None and not is_open:
+            given = [value for name, value in scope["headers"] if name == b"authorization"]
+            if len(given) != 1 or not hmac.compare_digest(given[0], self._secret):
+                await refuse(send, 401, "open the page by the whole address that was printed")
+                return
+        if self._access is not None and not is_open:
             named = state.get("certificate_name")
             host = str((scope.get("client") or ("",))[0])
             given = [value for name, value in scope["headers"] if name == b"authorization"]

@@ -21,6 +21,7 @@ _STATUSES: dict[type[BaseException], int] = {
     errors.AuthorizationError: 403,
     errors.AuthenticationError: 401,
     errors.AlreadyClosed: 503,
+    errors.FolderOwnedError: 503,
     errors.Timeout: 504,
     errors.PulsarException: 500,
 }

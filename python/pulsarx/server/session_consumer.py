@@ -43,6 +43,7 @@ class SessionConsumer(EntryConsumer):
         self.is_due = True  # there may be something to send
         self.has_flowed = False  # its client wants messages
         self.to_close = False  # the subscription was moved
+        self.has_sought = False  # by its client
         self._acknowledging = threading.Lock()  # so that nothing is acknowledged behind a move
         self._is_behind = False  # what it was sent is of before a move
         self.epoch = 0

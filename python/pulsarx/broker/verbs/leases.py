@@ -5,6 +5,7 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.verbs.verb import Verb
+from pulsarx.clock import wall_ms
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.catalogue.state import CatalogueState
+    from pulsarx.broker.faces import OpenFolder
 
     Arguments = dict[str, Any]
 
@@ -102,7 +104,39 @@ def release(broker: Broker, job: str) -> Arguments:
     return {"released": True}
 
 
+def get_leases(folder: OpenFolder, topic: str) -> list[Arguments]:
+    """Of a topic, those that have not ended: job, expires_ms, and ledgers, the first and last id of
+    each run. messages: how many there are from the first of them on, so how many the job may still
+    have to read at most."""
+    folder.refresh()
+    name = str(TopicName.of(topic))
+    state = folder.catalogue.state
+    record = state.topics.get(name)
+    if record is None:
+        raise errors.TopicNotFound(name)
+    owned: Any = folder
+    now_ms = wall_ms() if folder.read_only else owned.runtime.clock.now_ms()
+    held = [
+        (lease, runs)
+        for lease in list(state.leases.values())
+        if lease.expires_ms > now_ms and (runs := lease.ledgers.get(name))
+    ]
+    if not held:
+        return []
+    ledgers = folder.topic(TopicName.of(name), create=False).ledger
+    return [
+        {
+            "job": lease.job,
+            "expires_ms": lease.expires_ms,
+            "ledgers": runs,
+            "messages": ledgers.message_count_from((runs[0][0], 0)),
+        }
+        for lease, runs in held
+    ]
+
+
 VERBS = {
+    "leases.get_leases": Verb(get_leases, {"topic": str}, reads=True),
     "leases.set": Verb(set_lease, {"job": str, "ledgers": dict, "ttl_ms": int}),
     "leases.set_present": Verb(set_present, {"job": str, "ledgers": dict, "ttl_ms": int}),
     "leases.renew": Verb(renew, {"job": str, "ttl_ms": int}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx.broker.verbs.topic_subscriptions import unacknowledged
 from pulsarx.broker.verbs.verb import Verb
 from pulsarx.message_id import MessageId
 from pulsarx.topic_name import TopicName, check_keeps_messages
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
 
     Described = dict[str, Any]
+
+BROWSE_MAX = 200  # messages of a page
 
 
 def examine_message(folder: OpenFolder, topic: str, number: int, from_end: bool) -> Described:
@@ -66,6 +69,49 @@ def find_message_id(folder: OpenFolder, topic: str, publish_time_ms: int) -> str
     return MessageId(first.partition(), first.ledger_id(), entry_id, -1).to_text()
 
 
+def browse_messages(
+    folder: OpenFolder,
+    topic: str,
+    position: Described,
+    count: int,
+    name: str = "",
+    text: str = "",
+) -> Described:
+    """A page of up to count messages; see `browse`. name: a durable subscription, of which what it
+    has not acknowledged is shown.
+
+    position: {"place": what `next` was of the page before}, {"message_id": text},
+    {"publish_time_ms": n}, or {"from_end": n}, so many messages before the end.
+    OperationNotSupported: the topic has partitions.
+    """
+    from pulsarx.broker.subscriptions.browse import browse
+
+    if not 1 <= count <= BROWSE_MAX:
+        raise ValueError(f"browse_messages: {count} messages; it must be from 1 to {BROWSE_MAX}")
+    if not name:
+        found = _topic(folder, topic)
+        return browse(found, _start_of(found.ledger, position), count, text=text)
+    with unacknowledged(folder, topic, name) as (found, first, is_acknowledged):
+        start = max(first, _start_of(found.ledger, position))
+        return browse(found, start, count, text=text, is_acknowledged=is_acknowledged)
+
+
+def _start_of(ledgers: LedgerList, position: Described) -> Position:
+    """See browse_messages."""
+    if len(position) == 1:
+        [(kind, value)] = position.items()
+        if kind == "place" and isinstance(value, list) and len(value) == 2:
+            if all(each.__class__ is int and 0 <= each < 1 << 63 for each in value):
+                return (value[0], value[1])
+        elif kind == "message_id" and isinstance(value, str):
+            return ledgers.position_of(MessageId.from_text(value), True)
+        elif kind == "publish_time_ms" and value.__class__ is int:
+            return ledgers.position_at_time(value)
+        elif kind == "from_end" and value.__class__ is int and value > 0:
+            return _place_of(ledgers, value, True) or ledgers.first_position()
+    raise ValueError(f"{position!r:.200} is no position in a topic")
+
+
 def _topic(folder: OpenFolder, topic: str) -> TopicView:
     folder.refresh()
     name = check_keeps_messages(TopicName.of(topic))
@@ -98,6 +144,12 @@ def _never(*_: int) -> bool:
 
 _TOPIC = {"topic": str}
 VERBS = {
+    "topics.browse_messages": Verb(
+        browse_messages,
+        {**_TOPIC, "position": dict, "count": int},
+        optional={"name": str, "text": str},
+        reads=True,
+    ),
     "topics.examine_message": Verb(
         examine_message, {**_TOPIC, "number": int, "from_end": bool}, reads=True
     ),

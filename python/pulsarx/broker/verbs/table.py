@@ -12,6 +12,7 @@ from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.verbs import (
     brokers,
     creation_policies,
+    figures,
     leases,
     ledgers,
     messages,
@@ -37,6 +38,7 @@ VERBS: dict[str, Verb] = {
     **topics.VERBS,
     **topic_subscriptions.VERBS,
     **messages.VERBS,
+    **figures.VERBS,
     **subscriptions.VERBS,
     **brokers.VERBS,
     **tenants.VERBS,

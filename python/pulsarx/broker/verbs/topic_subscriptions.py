@@ -3,6 +3,7 @@ looking at what they have to acknowledge. On a partitioned topic they are done o
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import partial
 
 from pulsarx import errors
@@ -15,12 +16,11 @@ from pulsarx.topic_name import TopicName, check_keeps_messages, check_subscripti
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from pulsarx.broker.broker import Broker
-    from pulsarx.broker.catalogue.state import SubscriptionRecord
-    from pulsarx.broker.faces import OpenFolder
+    from pulsarx.broker.faces import OpenFolder, TopicView
     from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
     from pulsarx.broker.subscriptions.subscription import Subscription
     from pulsarx.broker.topics.topic import Topic
@@ -186,15 +186,31 @@ def peek_messages(folder: OpenFolder, topic: str, name: str, count: int) -> list
 
     if not 1 <= count <= PEEK_MAX:
         raise ValueError(f"peek_messages: {count} messages; it must be from 1 to {PEEK_MAX}")
+    with unacknowledged(folder, topic, name) as (found, start, is_acknowledged):
+        return peek(found, start, is_acknowledged, count)
+
+
+@contextmanager
+def unacknowledged(
+    folder: OpenFolder, topic: str, name: str
+) -> Iterator[tuple[TopicView, Position, Callable[[int, int], bool]]]:
+    """The topic, where its subscription has acknowledged all before, and what says of a ledger id
+    and an ordinal in it whether that message is acknowledged. OperationNotSupported: the topic has
+    partitions."""
     folder.refresh()
-    found = folder.topic(check_keeps_messages(TopicName.of(topic)), create=False)
+    found: Any = folder.topic(check_keeps_messages(TopicName.of(topic)), create=False)
     record = folder.catalogue.state.topics[found.name].subscriptions.get(name)
     if record is None:
         raise errors.SubscriptionNotFound(f"subscription {name} of {found.name}")
     if folder.read_only:
-        return _peek_beside_owner(folder, found, record, count)
-    [(owned, subscription)] = _subscriptions([found], name)  # type: ignore[list-item]
-    return peek(owned, subscription.mark_delete(), _knows_acknowledged(subscription), count)
+        from pulsarx.broker.subscriptions.cursor_view import opened_cursor
+
+        beside: Any = folder
+        with opened_cursor(beside, found.ledger, record) as tracker:
+            yield found, tracker.mark_delete(), tracker.is_message_acknowledged
+        return
+    [(_, subscription)] = _subscriptions([found], name)
+    yield found, subscription.mark_delete(), _knows_acknowledged(subscription)
 
 
 def _knows_acknowledged(subscription: Subscription) -> Callable[[int, int], bool]:
@@ -205,16 +221,6 @@ def _knows_acknowledged(subscription: Subscription) -> Callable[[int, int], bool
         return bool(subscription.core.locked(look))
 
     return is_acknowledged
-
-
-def _peek_beside_owner(
-    folder: Any, topic: Any, record: SubscriptionRecord, count: int
-) -> list[dict[str, Any]]:
-    from pulsarx.broker.subscriptions.cursor_view import opened_cursor
-    from pulsarx.broker.subscriptions.peek import peek
-
-    with opened_cursor(folder, topic.ledger, record) as tracker:
-        return peek(topic, tracker.mark_delete(), tracker.is_message_acknowledged, count)
 
 
 _OF_TOPIC = {"topic": str}

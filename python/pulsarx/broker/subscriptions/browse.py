@@ -1,0 +1,149 @@
+"""Reads messages of a topic page by page, and leaves them as they are: for people who look."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx.encryption import AS_STORED
+from pulsarx.schema import BytesSchema
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pulsarx._pycore.message.message import Message
+    from pulsarx.broker.faces import TopicView
+    from pulsarx.broker.ledgers.ledger_list import Position
+
+    Described = dict[str, Any]
+
+# Of one page, whichever comes first: what is looked through, and what is answered.
+EXAMINED_MAX = 20_000  # messages
+EXAMINED_SIZE_MAX = 32 << 20  # bytes
+_ANSWER_SIZE_MAX = 4 << 20
+_DATA_SHOWN = 4 << 10  # bytes of a payload, where there are others in the page
+
+
+def browse(
+    topic: TopicView,
+    start: Position,
+    count: int,
+    *,
+    text: str = "",
+    is_acknowledged: Callable[[int, int], bool] | None = None,
+) -> Described:
+    """Up to count messages from start on; an encrypted batch is one, as only who has its key knows
+    where its messages are, and so is what is damaged.
+
+    text: messages that have it in their payload, keys, properties or the name of their producer,
+    upper and lower case of ASCII alike; of an encrypted one not the payload. is_acknowledged: of a
+    ledger id and an ordinal; those it knows are left out.
+    next: the position behind the page; None: there are no more. examined: how many it looked at.
+    """
+    page = _Page(topic, count, text, is_acknowledged)
+    cursor = topic.reader_cursor(BytesSchema(), decryption=AS_STORED)
+    reader = cursor.attach(start)
+    following: Position | None = start
+    try:
+        while not page.is_full:
+            try:
+                message = reader.take_now()
+            except errors.CorruptDataError as error:
+                page.add_damage(errors.detail_of(error))
+                continue
+            if message is None:
+                following = None
+                break
+            following = page.add(message)
+    finally:
+        reader.shut()
+    return {
+        "messages": page.found,
+        "next": None if following is None else list(following),
+        "examined": page.examined,
+    }
+
+
+class _Page:
+    """What was found of a page so far. One thread."""
+
+    def __init__(
+        self,
+        topic: TopicView,
+        count: int,
+        text: str,
+        is_acknowledged: Callable[[int, int], bool] | None,
+    ) -> None:
+        self._topic = topic
+        self._count = count
+        self._wanted = text.encode("utf-8", "surrogatepass").lower()
+        self._is_acknowledged = is_acknowledged
+        self._data_max = _DATA_SHOWN if count > 1 else _ANSWER_SIZE_MAX
+        self._size = 0  # of the answer
+        self._examined_size = 0
+        self._ends_with_damage = False  # it has no position to go on from
+        self.found: list[Described] = []
+        self.examined = 0
+
+    @property
+    def is_full(self) -> bool:
+        return not self._ends_with_damage and (
+            len(self.found) >= self._count
+            or self._size >= _ANSWER_SIZE_MAX
+            or self.examined >= EXAMINED_MAX
+            or self._examined_size >= EXAMINED_SIZE_MAX
+        )
+
+    def add_damage(self, text: str) -> None:
+        self._ends_with_damage = True
+        self.found.append({"damage": text})
+
+    def add(self, message: Message) -> Position:
+        """The position behind it."""
+        self._ends_with_damage = False
+        ledger_id, first, extent = self._topic.ledger.locate(message.message_id())
+        ordinals = range(first, first + extent)
+        self.examined += extent
+        data = message.data()
+        self._examined_size += len(data)
+        known = self._is_acknowledged
+        left = [each for each in ordinals if known is None or not known(ledger_id, each)]
+        encryption = message.encryption_context()
+        if left and self._has_text(message, b"" if encryption is not None else data):
+            self._take(message, data, encryption, (ledger_id, first), len(ordinals))
+        return (ledger_id, first + extent)
+
+    def _has_text(self, message: Message, data: bytes) -> bool:
+        if not self._wanted or self._wanted in data.lower():
+            return True
+        texts = [message.partition_key(), message.ordering_key(), message.producer_name()]
+        texts += [f"{name}={value}" for name, value in message.properties().items()]
+        return any(self._wanted in each.encode("utf-8", "surrogatepass").lower() for each in texts)
+
+    def _take(
+        self, message: Message, data: bytes, encryption: Any, place: Position, extent: int
+    ) -> None:
+        from base64 import b64encode
+
+        shown = b"" if encryption is not None else data[: self._data_max]
+        null = message.has_null_value()
+        properties = message.properties()
+        found: Described = {
+            "message_id": message.message_id().to_text(),
+            "place": list(place),
+            "data": None if null else b64encode(shown).decode(),
+            "size": len(data),
+            "properties": properties,
+            "partition_key": message.partition_key(),
+            "ordering_key": message.ordering_key(),
+            "publish_timestamp": message.publish_timestamp(),
+            "event_timestamp": message.event_timestamp(),
+            "producer_name": message.producer_name(),
+        }
+        if encryption is not None:
+            found |= {
+                "encrypted": sorted(each.key for each in encryption.keys()),  # noqa: SIM118
+                "messages": extent,
+            }
+        self._size += len(shown) + sum(len(key) + len(one) for key, one in properties.items())
+        self.found.append(found)

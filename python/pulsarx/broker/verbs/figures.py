@@ -1,0 +1,96 @@
+"""The verb that a console asks again and again: what topics hold and count, in pieces."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+
+from pulsarx import errors
+from pulsarx.broker.verbs.verb import Verb
+from pulsarx.topic_name import TopicName, is_system_topic
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.broker.faces import OpenFolder
+
+    Figures = dict[str, Any]
+
+COUNT_MAX = 1000
+# Publishers of the same process want the interpreter: some 40 microseconds for each topic.
+_TOPICS_AT_ONCE = 2
+_PAUSE_SECONDS = 0.0001
+
+
+def get_figures(folder: OpenFolder, after: str, count: int, load: bool) -> dict[str, Any]:
+    """Of the next topics by name, without those of the system; of a partitioned topic its
+    partitions. after: a name, which need not be there; " " is before all. load: open those that are
+    not open, of which else only `stored` is told. next: what comes as `after` next; None: that were
+    all. Counters count from when the topic was opened; None: only its owner knows them."""
+    if not 1 <= count <= COUNT_MAX:
+        raise ValueError(f"get_figures: {count} topics; it must be from 1 to {COUNT_MAX}")
+    folder.refresh()
+    state = folder.catalogue.state
+    names = sorted(
+        name
+        for name, record in [*state.topics.items(), *((each, None) for each in folder.volatile)]
+        if record is None or not record.partition_count
+    )
+    begin = bisect_right(names, after)
+    found = []
+    for number, name in enumerate(names[begin : begin + count]):
+        if is_system_topic(TopicName.of(name)):
+            continue
+        try:
+            figures = _figures_of(folder, name, load)
+        except (errors.TopicNotFound, errors.AlreadyClosed):
+            continue  # it was deleted just now
+        except errors.StorageError as error:
+            figures = {"topic": name, "flaw": errors.detail_of(error)}
+        base = TopicName.of(name).partitioned_name
+        if base != name and base in state.topics:
+            figures["part_of"] = base
+        found.append(figures)
+        if number % _TOPICS_AT_ONCE == 0:
+            time.sleep(_PAUSE_SECONDS)
+    more = begin + count < len(names)
+    return {"topics": found, "next": names[begin + count - 1] if more else None}
+
+
+def _figures_of(folder: OpenFolder, name: str, load: bool) -> Figures:
+    from pulsarx.broker.topics.statistics import topic_statistics
+
+    if not load and not folder.read_only:
+        topics: Any = folder
+        if topics.topics.open_topic(name) is None:
+            record = folder.catalogue.state.topics.get(name)
+            ledgers = () if record is None else record.ledgers
+            return {"topic": name, "stored": sum(each.size for each in ledgers)}
+    found = topic_statistics(folder.topic(TopicName.of(name), create=False))
+    producers = found["publishers"]
+    return {
+        "topic": name,
+        "stored": found["storage_size"],
+        "in": found["msg_in_counter"],
+        "producers": None if producers is None else len(producers),
+        "age": found["oldest_backlog_message_age_seconds"],
+        "terminated": found["terminated"],
+        "subscriptions": {
+            each: _of_subscription(figures) for each, figures in found["subscriptions"].items()
+        },
+    }
+
+
+def _of_subscription(found: Figures) -> Figures:
+    consumers = found.get("consumers")
+    return {
+        "backlog": found["msg_backlog"],
+        "out": found["msg_out_counter"],
+        "consumers": None if consumers is None else len(consumers),
+    }
+
+
+VERBS = {
+    "topics.get_figures": Verb(get_figures, {"after": str, "count": int, "load": bool}, reads=True)
+}

@@ -1,0 +1,166 @@
+// Messages of a topic, page by page.
+
+import { address, get } from "./api.js";
+import { button, count, line, make, plain, select, size, table, time } from "./elements.js";
+import { reset } from "./topic.js";
+
+const PAGE = 50;
+const FROM = [["earliest", "the first"], ["latest", `the last ${PAGE}`], ["id", "a message id"],
+  ["time", "a time"]];
+const LINE_MAX = 120;  // characters of a value
+const HEX_MAX = 512;  // bytes
+
+export async function load(topic, query) {
+  const [subscriptions, found] = await Promise.all([
+    get("/console/topic", { topic }).then((each) => Object.entries(each.subscriptions)
+      .filter(([, one]) => one.durable).map(([name]) => name)),
+    get("/console/messages", { topic, from: query.from, text: query.text, count: PAGE,
+      subscription: query.subscription })]);
+  return { topic, subscriptions, ...found };
+}
+
+export function draw(found, query, changed) {
+  const topic = found.topic;
+  const go = (more) => { location.hash = address(topic, { ...query, pages: "", ...more }); };
+  const shown = [
+    make("p", {}, make("a", { href: address(), "data-id": "back" }, "All topics"), " / ",
+      make("a", { href: address(topic), "data-id": "topic" }, line(topic))),
+    make("h2", {}, query.subscription
+      ? `Messages that ${line(query.subscription)} has not acknowledged` : "Messages"),
+    tools(found, query, go)];
+  const pages = query.pages ? query.pages.split(",") : [];
+  const next = found.next === null ? null : `${found.next[0]}+${found.next[1]}`;
+  const moves = make("nav", { class: "row", "aria-label": "Pages" },
+    pages.length ? make("a", { "data-id": "previous", href: address(topic, { ...query,
+      from: pages.at(-1) === "-" ? "" : pages.at(-1), pages: pages.slice(0, -1).join(",") }) }, "Previous")
+      : make("span", { class: "soft" }, "Previous"),
+    make("span", {}, told(found, query)),
+    next === null ? make("span", { class: "soft" }, "Next") : make("a", { "data-id": "next",
+      href: address(topic, { ...query, from: next, pages: [...pages, query.from || "-"].join(",") }) },
+    query.text && found.messages.length < PAGE ? "Search on" : "Next"));
+  if (found.messages.length)
+    shown.push(table("Messages", [["Id", "id"], ["Published", "wide"], ["Key", ""], ["Value", "value"]],
+      found.messages.map((each) => row(found, each, query, changed))));
+  shown.push(moves);
+  return shown;
+}
+
+function told(found, query) {
+  const number = found.messages.length;
+  if (query.text)
+    return `${count(number)} found among ${count(found.examined)} messages` +
+      (found.next === null ? ", which were all" : "");
+  return number ? `${count(number)} messages` : "No messages.";
+}
+
+function tools(found, query, go) {
+  const known = FROM.some(([kind]) => kind === query.from) ? query.from
+    : /^@/.test(query.from ?? "") ? "time" : /^\d+:/.test(query.from ?? "") ? "id" : "earliest";
+  const kind = select(FROM, known, { "data-id": "from", onchange: () => fit() });
+  const id = make("input", { placeholder: "ledger:entry", autocomplete: "off", "data-id": "id",
+    "aria-label": "Message id", value: known === "id" ? query.from : "" });
+  const when = make("input", { type: "datetime-local", step: 1, "data-id": "when", "aria-label": "Time",
+    value: known === "time" ? time(Number(query.from.slice(1))).replace(" ", "T").slice(0, 19) : "" });
+  const text = make("input", { type: "search", value: query.text, "data-id": "text", autocomplete: "off" });
+  const of = select([["", "all messages"], ...found.subscriptions.map((each) =>
+    [each, `not acknowledged by ${line(each)}`])], query.subscription ?? "", { "data-id": "of" });
+  const fit = () => { id.hidden = kind.value !== "id"; when.hidden = kind.value !== "time"; };
+  const look = () => {
+    const begin = kind.value === "id" ? id.value.trim()
+      : kind.value === "time" ? `@${new Date(when.value).getTime() || 0}`
+        : kind.value === "earliest" ? "" : kind.value;
+    go({ from: begin, text: text.value, subscription: of.value });
+  };
+  fit();
+  const found_ = make("div", { class: "row tools" }, make("label", {}, "Of ", of),
+    make("label", {}, "From ", kind), id, when, make("label", {}, "Search ", text),
+    button("Show", look, { "data-id": "show" }));
+  found_.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && event.target.tagName === "INPUT") look();
+  });
+  return found_;
+}
+
+function row(found, each, query, changed) {
+  if (each.damage)
+    return make("tr", { class: "damage" }, make("td", { colspan: 4 },
+      make("span", { class: "mark warn" }, "damaged"), " ", line(each.damage)));
+  const id = each.message_id.replace(/(:-1)+$/, "");
+  return [id, time(each.publish_timestamp), line(each.partition_key), value(found, each, id, query, changed)];
+}
+
+function value(found, each, id, query, changed) {
+  const bytes = each.data === null ? null
+    : Uint8Array.from(atob(each.data), (one) => one.charCodeAt(0));
+  const cut = bytes !== null && bytes.length < each.size;
+  const text = each.encrypted || bytes === null ? null : textOf(bytes, cut);
+  const marks = [];
+  if (each.encrypted)
+    marks.push(make("span", { class: "mark warn" }, "encrypted"),
+      ` ${size(each.size)} for ${each.encrypted.map(line).join(", ")}` +
+      (each.messages > 1 ? `, ${count(each.messages)} messages` : ""));
+  else if (bytes === null) marks.push(make("span", { class: "mark" }, "no value"));
+  else if (text === null) marks.push(make("span", { class: "mark" }, "binary"), ` ${hex(bytes.slice(0, 16))}`);
+  else marks.push(line(text).slice(0, LINE_MAX) + (text.length > LINE_MAX ? "\u2026" : ""));
+  const body = make("div", { class: "body" });
+  const details = make("details", {}, make("summary", {}, ...marks), body);
+  details.addEventListener("toggle", () => {
+    if (details.open && !body.childNodes.length) fill(body, found, each, bytes, cut, text, id, query, changed);
+  });
+  return details;
+}
+
+function fill(body, found, each, bytes, cut, text, id, query, changed) {
+  const pairs = [["Id", each.message_id], ["Published", time(each.publish_timestamp)],
+    each.event_timestamp ? ["Event time", time(each.event_timestamp)] : null,
+    ["Producer", line(each.producer_name)],
+    each.partition_key ? ["Key", line(each.partition_key)] : null,
+    each.ordering_key ? ["Ordering key", line(each.ordering_key)] : null,
+    ["Size", size(each.size)],
+    ...Object.entries(each.properties).map(([name, one]) => [`Property ${line(name)}`, plain(one)])];
+  body.append(make("dl", { class: "pairs" }, ...pairs.filter((one) => one).flatMap(([name, one]) =>
+    [make("dt", {}, name), make("dd", {}, one)])));
+  if (!each.encrypted && bytes !== null) {
+    body.append(make("pre", {}, text === null ? hex(bytes.slice(0, HEX_MAX)) : pretty(text, cut)));
+    if (cut) {
+      const more = button(`Show all ${size(each.size)}`, async () => {
+        const page = await get("/console/messages",
+          { topic: found.topic, from: `${each.place[0]}+${each.place[1]}`, count: 1 });
+        body.replaceChildren();
+        fill(body, found, { ...each, ...page.messages[0] }, Uint8Array.from(
+          atob(page.messages[0].data), (one) => one.charCodeAt(0)), false,
+        textOf(Uint8Array.from(atob(page.messages[0].data), (one) => one.charCodeAt(0)), false),
+        id, query, changed);
+      });
+      body.append(more);
+    }
+  }
+  if (found.subscriptions.length) {
+    const of = select(found.subscriptions.map((one) => [one, line(one)]),
+      query.subscription || found.subscriptions[0]);
+    body.append(make("div", { class: "row" }, make("label", {}, "Subscription ", of),
+      button("Reset to this message\u2026", () => reset(found.topic, of.value, changed, id))));
+  }
+}
+
+// null: it is no text. Of a value that was cut the last character may be, too.
+function textOf(bytes, cut) {
+  try {
+    const found = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes, { stream: cut });
+    return /[\u0000-\u0008\u000e-\u001a]/.test(found) ? null : found;
+  } catch {
+    return null;
+  }
+}
+
+function pretty(text, cut) {
+  const first = text.trimStart()[0];
+  if (!cut && (first === "{" || first === "[")) {
+    try {
+      return plain(JSON.stringify(JSON.parse(text), null, 2));
+    } catch { /* it only looks like it */ }
+  }
+  return plain(text);
+}
+
+const hex = (bytes) => [...bytes].map((each) => each.toString(16).padStart(2, "0")).join(" ");

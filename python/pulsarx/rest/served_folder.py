@@ -1,0 +1,48 @@
+"""The folder behind an HTTP port: one that this process owns, or one that whoever owns."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from typing import Any, Protocol
+
+    from pulsarx.broker.broker import Broker
+    from pulsarx.client import Client
+    from pulsarx.clock import Clock
+
+    PerSecond = Callable[..., tuple[float, ...]]
+
+    class ServedFolder(Protocol):
+        """Any thread may call."""
+
+        @property
+        def broker(self) -> Broker:
+            """OperationNotSupported: it is not this process's."""
+
+        @property
+        def clock(self) -> Clock: ...
+        @property
+        def is_open(self) -> bool: ...
+        @property
+        def place(self) -> str:
+            """What people call it."""
+
+        def owner(self) -> int | None:
+            """The process that owns it; None: none does."""
+
+        def perform(self, verb: str, arguments: dict[str, Any]) -> Any:
+            """See broker.verbs.table."""
+
+        def post(self, job: Callable[[], object]) -> None:
+            """Have it done soon, in the background of the folder."""
+
+        def counters(self) -> dict[Any, tuple[int, ...]]:
+            """For Rates."""
+
+        def figures(self, per_second: PerSecond, consumers: bool) -> Iterator[bytes]:
+            """What /metrics answers, in pieces."""
+
+        def client(self) -> AbstractContextManager[Client]:
+            """One that publishes and acknowledges."""
