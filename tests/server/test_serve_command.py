@@ -111,7 +111,7 @@ def test_what_was_confirmed_outlives_a_kill(tmp_path: Path, run: Any) -> None:
         producer.send_async(b"on its way", None)
         command.process.kill()
         command.ended()
-        command = run(str(tmp_path), f"--port={url.rpartition(':')[2]}")
+        command = run(str(tmp_path), f"--port={url.rpartition(':')[2]}", "--no-http")
         command.url()
     producer.send(b"last")
     while b"last" not in received:
