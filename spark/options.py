@@ -210,8 +210,8 @@ OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
     ("hashingScheme", _one_of(*HASHINGS), HASHINGS[0], _SINKS, "how a key chooses its partition"),
     ("txnAppId", _text, None, (SINK,), "name of the application; a txnVersion is written once"),
     ("txnVersion", _number, None, (SINK,), "ascending number of the write in its application"),
-    ("txnConflict", _one_of("error", "ignore"), "error", (SINK,),
-     "a txnVersion that was written with other messages, or before a later one"),
+    ("txnConflict", _one_of("error", "ignore"), "error", _SINKS,
+     "a txnVersion, or batch, that was written with other messages, or before a later one"),
     ("createTopic", _flag, None, _SINKS, "whether a topic that is not there is created"),
     ("maxLedgerBytes", _size, 1 << 30, _SINKS, "a task begins another ledger behind these"),
     ("maxMessageSize", _size, 5 << 20, _SINKS, "the largest value; max_message_size of the topic"),
@@ -316,7 +316,7 @@ def _check_together(values: dict[str, Any], given: frozenset[str], use: str) -> 
         or _flaw_of_triggers(values, given)
         or _flaw_of_subscription(values, given)
     )
-    if "txnConflict" in given and "txnAppId" not in given:
+    if use == SINK and "txnConflict" in given and "txnAppId" not in given:
         flaw = "txnConflict needs txnAppId and txnVersion"
     if values["createTopic"] and values["topic"] is None:
         flaw = "createTopic needs option topic; topics of the column __topic must be there"

@@ -79,15 +79,15 @@ class WriteJob:
     def transaction(self) -> Transaction:
         return Transaction(self.application, self.version)
 
-    def of_batch(self, name: str, application: str, version: int) -> WriteJob:
+    def of_batch(self, name: str, application: str, version: int, on_conflict: str) -> WriteJob:
         """The same for another transaction, with a staging area of its own."""
         values = {each: getattr(self, each) for each in self.__slots__}
         values |= {"name": name, "application": application, "version": version}
-        return WriteJob(**values)
+        return WriteJob(**values | {"on_conflict": on_conflict})
 
     def without_topics(self) -> WriteJob:
         """What is enough for the commit; there may be many topics."""
-        found = self.of_batch(self.name, self.application, self.version)
+        found = self.of_batch(self.name, self.application, self.version, self.on_conflict)
         found.partition_counts = {}
         return found
 
