@@ -189,6 +189,12 @@ def bench_many_ledgers(measurement: Measurement, spark: SparkProcess, small: Sma
     compare_small(measurement, spark, small, "spark_many_ledgers", (["few"], ["many"]), names)
 
 
+@only_uds
+def bench_merged_ledgers(measurement: Measurement, spark: SparkProcess, small: SmallData) -> None:
+    names = ("files of their own", "merged")
+    compare_small(measurement, spark, small, "spark_merged_ledgers", (["many"], ["merged"]), names)
+
+
 # Writing ------------------------------------------------------------------------------------------
 
 

@@ -106,6 +106,31 @@ def attach_again_and_again(measurement: Measurement, row: str, root: Path) -> No
     measurement.values(row, turn, sizes.spark_rounds, f"{sizes.attached} files of 1 KB")
 
 
+def bench_merge(measurement: Measurement, scratch: Path) -> None:
+    from pulsarx.admin import Admin
+    from pulsarx.broker.requests.attach import Transaction, attach
+
+    root = scratch / "merge"
+    make_root(root, "many")
+    sizes = measurement.sizes
+    count = min(FILES_AT_ONCE, sizes.planned)
+    batches = iter(range(1_000_000))
+
+    def turn() -> float:
+        batch = next(batches)
+        files = staged_files(root, f"job-{batch}", count, flush=False)
+        attach(root, Transaction("benchmark", batch), files)
+        os.sync()
+        began = time.perf_counter()
+        merged = Admin.at(root).topics.merge_ledgers("many")
+        took = time.perf_counter() - began
+        assert merged == {"ledgers": count, "files": 1}, merged
+        return took * 1000
+
+    turn()
+    measurement.values("spark_merge", turn, sizes.spark_rounds, f"{count} ledgers")
+
+
 # A topic with many ledgers ------------------------------------------------------------------------
 
 

@@ -58,7 +58,8 @@ class SparkData:
 
 @dataclass(frozen=True)
 class SmallData:
-    """The same messages in one topic, in many topics, in few ledgers and in many."""
+    """The same messages in one topic, in many topics, in few ledgers, in many, and in many that
+    were merged."""
 
     root: Path
     messages: int  # a multiple of pieces
@@ -70,11 +71,15 @@ class SmallData:
         return [f"small-{number:04}" for number in range(self.pieces)]
 
     def make(self) -> None:
+        from pulsarx.admin import Admin
+
         share = self.messages // self.pieces
-        make_root(self.root, "one", "few", "many", *self.topics)
+        make_root(self.root, "one", "few", "many", "merged", *self.topics)
         attach_pieces(self.root, "one", [("one", self.messages)])
         attach_pieces(self.root, "few", [("few", self.messages // self.few)] * self.few)
         attach_pieces(self.root, "many", [("many", share)] * self.pieces)
+        attach_pieces(self.root, "merged", [("merged", share)] * self.pieces)
+        Admin.at(self.root).topics.merge_ledgers("merged")
         attach_pieces(self.root, "topics", [(topic, share) for topic in self.topics])
         os.sync()
 

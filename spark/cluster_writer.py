@@ -24,8 +24,16 @@ from pulsarx.clock import Deadline
 from pulsarx.spark.cluster_access import ClusterAccess, partition_count, topic_path
 from pulsarx.spark.stage_job import COMPRESSIONS, HASHINGS, check_no_table
 from pulsarx.spark.stream_batch import batch_of_task
-from pulsarx.spark.task_writer import EVENT_TIME, KEY, PROPERTIES, VALUE, TaskWriter
-from pulsarx.spark.topic_columns import check_write_schema
+from pulsarx.spark.task_writer import TaskWriter
+from pulsarx.spark.topic_columns import (
+    DELIVER_AT,
+    EVENT_TIME,
+    KEY,
+    ORDERING_KEY,
+    PROPERTIES,
+    VALUE,
+)
+from pulsarx.spark.written_schema import check_write_schema
 from pulsarx.topic_name import TopicName, check_keeps_messages
 
 TYPE_CHECKING = False
@@ -56,6 +64,7 @@ class ClusterJob:
         self.null_values = options.nullValues == "allow"
         self.max_message_size = int(options.maxMessageSize)
         self.on_conflict = ""  # rows are not compared
+        self.values = None  # the payloads come as they are
         # Names of producers, and what their messages are of; "": nothing is told apart.
         self.producer = ""
         self.epoch = 0
@@ -232,6 +241,8 @@ class ClusterTaskWriter(TaskWriter):
         nothing: list[Any] = [None] * len(values)
         keys = rows.column(KEY).to_pylist() if KEY in names else nothing
         times = _milliseconds(rows.column(EVENT_TIME)) if EVENT_TIME in names else nothing
+        due = _milliseconds(rows.column(DELIVER_AT)) if DELIVER_AT in names else nothing
+        order = rows.column(ORDERING_KEY).to_pylist() if ORDERING_KEY in names else nothing
         properties = rows.column(PROPERTIES).to_pylist() if PROPERTIES in names else nothing
         job = self._cluster
         count, last = self._counts.get(topic, 0), self._last[topic]
@@ -245,7 +256,9 @@ class ClusterTaskWriter(TaskWriter):
                     self._payload(value),
                     None,
                     properties=None if properties[row] is None else dict(properties[row]),
-                    partition_key=_text(keys[row]),
+                    partition_key=_text(keys[row], KEY),
+                    ordering_key=_text(order[row], ORDERING_KEY),
+                    deliver_at=due[row],
                     sequence_id=number,
                     event_timestamp=times[row],
                 )
@@ -321,7 +334,7 @@ class ClusterTaskWriter(TaskWriter):
             pass  # it must not hide why
 
 
-def _text(key: Any) -> str | None:
+def _text(key: Any, column: str) -> str | None:
     found: str | None
     if key is None or isinstance(key, str):
         found = key
@@ -329,9 +342,9 @@ def _text(key: Any) -> str | None:
         try:
             found = bytes(key).decode()
         except UnicodeDecodeError:
-            raise ValueError(f"{KEY} is {key!r:.200}, which is not UTF-8") from None
+            raise ValueError(f"{column} is {key!r:.200}, which is not UTF-8") from None
     if found == "":
-        raise ValueError(f"{KEY} is empty: the official client sends no such key; make it null")
+        raise ValueError(f"{column} is empty: the official client sends no such key; make it null")
     return found
 
 

@@ -198,10 +198,11 @@ OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
      "it, too"),
     ("sealedOnly", _flag, False, _READS,
      "leave out what is still being written: for other hosts than the owner's"),
-    ("valueFormat", _one_of(*FORMATS), FORMATS[0], _READS,
+    ("valueFormat", _one_of(*FORMATS), FORMATS[0], _ALL,
      "raw: value is the payload; string; json, avro, schema: columns of its fields"),
-    ("valueSchema", _text, None, _READS,
-     "of valueFormat avro: the definition; of json: a Spark schema as JSON, or use .schema()"),
+    ("valueSchema", _text, None, _ALL,
+     "of valueFormat avro: the definition; of json, for reading: a Spark schema as JSON, or use "
+     ".schema()"),
     ("mode", _one_of(*MODES), None, _READS,
      "values that cannot be decoded: FAILFAST (default), PERMISSIVE, DROPMALFORMED"),
     ("waitForTopic", _flag, False, (STREAM,), "begin without topics that are not there yet"),
@@ -219,8 +220,8 @@ OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
     ("hashingScheme", _one_of(*HASHINGS), HASHINGS[0], _SINKS, "how a key chooses its partition"),
     ("txnAppId", _text, None, (SINK,), "name of the application; a txnVersion is written once"),
     ("txnVersion", _number, None, (SINK,), "ascending number of the write in its application"),
-    ("txnConflict", _one_of("error", "ignore"), "error", (SINK,),
-     "a txnVersion that was written with other messages, or before a later one"),
+    ("txnConflict", _one_of("error", "ignore"), "error", _SINKS,
+     "a txnVersion, or batch, that was written with other messages, or before a later one"),
     ("deduplicate", _flag, False, (STREAM_SINK,),
      "of a cluster: what a repeated batch has sent before is not sent again"),
     ("createTopic", _flag, None, _SINKS, "whether a topic that is not there is created"),
@@ -327,13 +328,13 @@ def of_stream(given: Mapping[str, str]) -> bool:
 def _check_together(values: dict[str, Any], given: frozenset[str], use: str) -> None:
     flaw = (
         _flaw_of_topics(values, given, use)
-        or _flaw_of_place(values, given)
+        or _flaw_of_place(values, given, use)
         or _flaw_of_places(values, given, use)
-        or _flaw_of_values(values)
+        or _flaw_of_values(values, use)
         or _flaw_of_triggers(values, given)
         or _flaw_of_subscription(values, given)
     )
-    if "txnConflict" in given and "txnAppId" not in given:
+    if use == SINK and "txnConflict" in given and "txnAppId" not in given:
         flaw = "txnConflict needs txnAppId and txnVersion"
     if values["createTopic"] and values["topic"] is None:
         flaw = "createTopic needs option topic; topics of the column __topic must be there"
@@ -378,7 +379,7 @@ _WITHOUT_FILES = {  # of a cluster; why, or what to use
 }
 
 
-def _flaw_of_place(values: dict[str, Any], given: frozenset[str]) -> str:
+def _flaw_of_place(values: dict[str, Any], given: frozenset[str], use: str) -> str:
     """What is for folders alone, or for clusters."""
     if not is_cluster(values["root"]):
         wrong = [name for name in _ONLY_CLUSTERS if name in given]
@@ -386,6 +387,11 @@ def _flaw_of_place(values: dict[str, Any], given: frozenset[str]) -> str:
     for name, hint in _WITHOUT_FILES.items():
         if name in given:
             return f"option {name} does not work on a cluster: {hint}"
+    if use in _SINKS and (values["valueFormat"] != "raw" or values["valueSchema"] is not None):
+        return (
+            "values are not encoded for a cluster: leave valueFormat and valueSchema away, and "
+            "make column value, as with to_json(struct(...))"
+        )
     if values["adminUrl"] is None:
         return "a cluster needs option adminUrl, too: its admin REST API, http://host:port"
     from pulsarx.admin.http_channel import HttpChannel
@@ -396,16 +402,17 @@ def _flaw_of_place(values: dict[str, Any], given: frozenset[str]) -> str:
     return ""
 
 
-def _flaw_of_values(values: dict[str, Any]) -> str:
+def _flaw_of_values(values: dict[str, Any], use: str) -> str:
     from pulsarx.spark.topic_columns import column_names
 
     value_format = values["valueFormat"]
     try:
         if values["columns"] is not None:
-            if value_format in ("raw", "string"):
+            if use in _READS and value_format in ("raw", "string"):
                 column_names(values["columns"])
             values["columns"] = tuple(values["columns"])
-        check_format(value_format, values["mode"], values["valueSchema"])
+        if use in _READS:
+            check_format(value_format, values["mode"], values["valueSchema"])
     except ValueError as error:
         return str(error)
     return ""

@@ -3,6 +3,7 @@
 Spark repeats a batch under the same query id and batch id until it has noted its commit. Query id,
 topic and batch id are the transaction, so what was attached is not attached again, and a copy of a
 checkpoint that goes on into another topic is another query there. A new checkpoint is a new query.
+A batch that comes again with other rows, as from a checkpoint that was put back, is refused.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pulsarx import errors
 from pulsarx.broker.staging.staging import collect_abandoned, folder_id_of, make_staging
 from pulsarx.spark.stage_job import StagedMessage, attach_messages, plan_job, write_task
 from pulsarx.spark.stream_batch import batch_of_task
-from pulsarx.spark.write_commit import abort_write
+from pulsarx.spark.write_commit import WrittenBeforeError, abort_write
 from pulsarx.spark.write_job import application_for, was_written_earlier
 
 TYPE_CHECKING = False
@@ -41,7 +42,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._job = plan_job(options, schema, overwrite, staging=False)
 
     def write(self, iterator: Iterator[Any]) -> StagedMessage:
-        return write_task(_stage_batch(self._job), iterator)
+        return write_task(_stage_batch(self._job, self._options.txnConflict), iterator)
 
     def commit(self, messages: list[Any], batchId: int) -> None:
         told = [each for each in messages if each is not None]
@@ -63,15 +64,24 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 stacklevel=3,
             )
             self.abort(told, batch_id)
-        else:
+            return
+        try:
             attach_messages(self._options, job, told)
+        except WrittenBeforeError as error:
+            raise WrittenBeforeError(
+                f"batch {batch_id} of the query into {job.topic or 'the topics of __topic'}: "
+                f"{errors.detail_of(error)}. A stream meets this when its checkpoint was put back "
+                "from an older copy, while the topic has later batches: what was read in between "
+                "would be lost, or be there twice. Go on with the newest checkpoint; or begin with "
+                "a new one, and startingOffsets behind what the topic has"
+            ) from error
 
     def abort(self, messages: list[Any], batchId: int) -> None:
         for job in {each.job.staging: each.job for each in messages if each is not None}.values():
             abort_write(job)
 
 
-def _stage_batch(planned: WriteJob) -> WriteJob:
+def _stage_batch(planned: WriteJob, on_conflict: str) -> WriteJob:
     """The job of the batch this task belongs to."""
     query_id, batch_id, context = batch_of_task()
     # A run that was thought dead must not find, or take away, the files of the next one.
@@ -79,7 +89,7 @@ def _stage_batch(planned: WriteJob) -> WriteJob:
     name = f"spark-{query_id}-{batch_id}-{run_id}"
     _check_mounted(planned)
     application = application_for(f"spark-query-{query_id}", planned.topic)
-    job = planned.of_batch(name, application, batch_id)
+    job = planned.of_batch(name, application, batch_id, on_conflict)
     try:
         # Not flushed: a power cut that takes it takes only what is not attached.
         os.mkdir(job.staging)

@@ -7,6 +7,7 @@ import os
 import uuid
 
 from pulsarx import errors
+from pulsarx._pycore.ground.collector_paused import call_paused
 from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.scan.lease import lease_ranges
 from pulsarx.broker.scan.ledger_range import group_ranges
@@ -94,6 +95,14 @@ def plan_leased(
     look: Callable[[], list[LedgerRange]], root: str, lease_ms: int
 ) -> list[LedgerRange]:
     """The ranges that look finds, leased; looks again when retention was faster."""
+    # What a plan of thousands of ledgers makes is kept; with PySpark loaded, a look of the collector
+    # at everything takes longer than the plan.
+    return call_paused(_plan_leased, look, root, lease_ms)
+
+
+def _plan_leased(
+    look: Callable[[], list[LedgerRange]], root: str, lease_ms: int
+) -> list[LedgerRange]:
     job = f"spark-read-{uuid.uuid4().hex}"
     for attempt in range(1, _ATTEMPTS_MAX + 1):
         ranges = look()

@@ -29,6 +29,10 @@ _LEDGER_BYTES_ADVISED = 1 << 20
 _LEDGERS_UNNOTICED = 16  # fewer small ones do no harm
 
 
+class WrittenBeforeError(errors.NotAllowedError):
+    """A version that was written with other messages, or before a later one."""
+
+
 def commit_write(
     job: WriteJob, messages: Iterable[CommitMessage], on_small_ledgers: str = "warn"
 ) -> AttachResult:
@@ -54,7 +58,7 @@ def commit_write(
     check_order(job, result)
     if job.on_conflict == "error" and result.content and result.content != content:
         count = sum({each.partition_id: each.message_count for each in told}.values())
-        raise errors.NotAllowedError(
+        raise WrittenBeforeError(
             f"write version {job.version} of {job.application!r}: it was written before, with "
             f"{result.message_count} messages, and these {count} are not the same. Nothing was "
             "written. Give each write its own version; where a write that is repeated computes "
@@ -183,7 +187,7 @@ def check_order(job: WriteJob, result: AttachResult) -> None:
         f"{result.batch_id} was before. Versions of an application must ascend"
     )
     if job.on_conflict == "error":
-        raise errors.NotAllowedError(
+        raise WrittenBeforeError(
             f"{text}. Where an earlier version again is to be left out: option txnConflict ignore, "
             "argument on_conflict='ignore'"
         )

@@ -54,6 +54,10 @@ CAMPAIGNS = (
         "tests/spark/test_exactly_once.py", "tests/spark/test_killed_batches.py",
         "-m", "standard or long", rounds=3,
     ),
+    campaign(
+        "driver-kills", "50 drivers of Spark a round, killed at random beside a living owner",
+        "tests/spark/test_killed_drivers.py", rounds=2, scale=10,
+    ),
     # Interrupts and forks -----------------------------------------------------------------------
     campaign(
         "interrupts", "Ctrl-C and signal handlers that raise, in every call that blocks",

@@ -23,6 +23,7 @@ from pulsarx.spark.cluster_writer import ClusterTaskWriter
 from pulsarx.spark.data_source import PulsarxDataSource
 
 pytestmark = pytest.mark.standard
+_INT = IntegerType()
 cluster = pytest.fixture(served_cluster)
 
 
@@ -215,7 +216,7 @@ def test_the_column_names_topics_and_missing_ones_are_refused(cluster: ServedClu
     nowhere = pa.RecordBatch.from_pydict({"value": ["1"], "__topic": ["nowhere"]})
     with pytest.raises(errors.TopicNotFound, match=r"row 0 .*nowhere is not in pulsar://"):
         writer.write(iter([nowhere]))
-    values = rows.select(["value"])
+    values = pa.RecordBatch.from_pydict({"value": ["1", "2"]})
     with pytest.raises(errors.TopicNotFound, match="createTopic true creates it"):
         _write(cluster, "nowhere", values, createTopic="false")
     _write(cluster, "made", values, createTopic="true")
@@ -281,6 +282,17 @@ def test_a_row_that_no_message_can_be_is_named(cluster: ServedCluster) -> None:
         _write(cluster, "t", large, maxMessageSize="4")
 
 
+def test_ordering_keys_and_partitions_are_written(cluster: ServedCluster) -> None:
+    cluster.client.admin.topics.create_partitioned_topic("t", 3)
+    rows = pa.RecordBatch.from_pydict(
+        {"value": ["1", "2"], "__orderingKey": ["x", None], "__partition": pa.array([2, 0], "i4")}
+    )
+    schema = StructType([*_strings("value", "__orderingKey"), StructField("__partition", _INT)])
+    _source(cluster, "t").writer(schema, False).write(iter([rows]))
+    found = _Frame(cluster, "t", columns="value, __orderingKey, __partition").rows()
+    assert [tuple(row.values()) for row in found] == [(b"2", None, 0), (b"1", b"x", 2)]
+
+
 # What cannot be -----------------------------------------------------------------------------------
 
 
@@ -307,6 +319,7 @@ def _planned(cluster: ServedCluster, kind: str, **options: str) -> Any:
         ("reader", {"adminUrl": "http://127.0.0.1:1"}, "Connection refused"),
         ("writer", {"flush": "false"}, "flush does not work on a cluster: the brokers"),
         ("writer", {"maxLedgerBytes": "5m"}, "maxLedgerBytes does not work"),
+        ("writer", {"valueFormat": "json"}, "values are not encoded for a cluster"),
         ("writer", {"txnAppId": "a", "txnVersion": str(1 << 31)}, "txnVersion on a cluster is at"),
     ],
 )

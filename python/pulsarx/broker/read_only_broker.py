@@ -168,19 +168,38 @@ class ReadOnlyBroker:
             refuse_reading(str(name))
         self.state.require_open()
 
+    def topics_at_once(self, names: list[TopicName]) -> list[ReadOnlyTopic]:
+        """As `topic` of each, for one look at the folder."""
+        for name in names:
+            self._check_persistent(name)
+        return control_plane.perform(self._topics_at_once, (names,))
+
+    def _topics_at_once(self, names: list[TopicName]) -> list[ReadOnlyTopic]:
+        with self._lock:
+            self._refresh()
+            return [self._known_topic(name) or self._make_topic(name) for name in names]
+
     def _topic(self, name: TopicName) -> ReadOnlyTopic:
         with self._lock:
-            full = str(name)
             self.refresh_if_changed()
-            found = self._topics.get(full)
-            if found is None or found.is_gone:
+            found = self._known_topic(name)
+            if found is None:
                 self.refresh()
-                record = self.catalogue.state.topics.get(full)
-                if record is None:
-                    raise errors.TopicNotFound(f"{full} in {self.directory.path}{self._opened_how}")
-                check_is_whole(self.catalogue.state, name)
-                found = self._topics[full] = self._new_topic(record)
+                found = self._make_topic(name)
             return found
+
+    def _known_topic(self, name: TopicName) -> ReadOnlyTopic | None:
+        found = self._topics.get(str(name))
+        return None if found is None or found.is_gone else found
+
+    def _make_topic(self, name: TopicName) -> ReadOnlyTopic:
+        full = str(name)
+        record = self.catalogue.state.topics.get(full)
+        if record is None:
+            raise errors.TopicNotFound(f"{full} in {self.directory.path}{self._opened_how}")
+        check_is_whole(self.catalogue.state, name)
+        found = self._topics[full] = self._new_topic(record)
+        return found
 
     def _new_topic(self, record: TopicRecord) -> ReadOnlyTopic:
         return ReadOnlyTopic(self, record)

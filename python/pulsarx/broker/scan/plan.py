@@ -280,19 +280,28 @@ class Planner:
         self._number = number if number == self._broker.catalogue.state.number else -1
 
     def _find_tails(self) -> list[PlannedTopic]:
-        state = self._broker.catalogue.state
-        tails = []
+        from pulsarx.broker.read_only_broker import ReadOnlyBroker
+
+        broker = self._broker
+        state = broker.catalogue.state
+        names = []
         for name in self._topics:
             count = partition_count_of(state, name)
-            for each in partition_names(name, count) if count else [str(name)]:
-                if each not in state.topics:
-                    raise unknown(each, list(state.topics))
-                ledgers = self._broker.topic(TopicName.of(each), create=False).ledger
-                removed = state.topics[each].removed_ledger_id, state.topics[each].removed_messages
-                tails.append(PlannedTopic(each, ledgers, removed, self._sealed_only))
-        names = [tail.name for tail in tails]
+            names += partition_names(name, count) if count else [str(name)]
         if len(set(names)) < len(names):
             raise ValueError(f"a topic is named twice among {', '.join(map(str, self._topics))}")
+        for each in names:
+            if each not in state.topics:
+                raise unknown(each, list(state.topics))
+        parsed = [TopicName.of(each) for each in names]
+        if isinstance(broker, ReadOnlyBroker) and broker.read_only:
+            found: list[Any] = [each.ledger for each in broker.topics_at_once(parsed)]
+        else:
+            found = [broker.topic(each, create=False).ledger for each in parsed]
+        tails = []
+        for each, ledgers in zip(names, found, strict=True):
+            removed = state.topics[each].removed_ledger_id, state.topics[each].removed_messages
+            tails.append(PlannedTopic(each, ledgers, removed, self._sealed_only))
         return tails
 
     def _steadily(self, look: Callable[[], Found]) -> Found:
