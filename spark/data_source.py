@@ -12,6 +12,13 @@ from pyspark.sql.datasource import DataSource
 from pulsarx import errors
 from pulsarx.spark.batch_reader import BatchReader, FilteringReader, Snapshot
 from pulsarx.spark.batch_writer import BatchWriter
+from pulsarx.spark.cluster_reader import (
+    ClusterBatchReader,
+    ClusterSnapshot,
+    ClusterStreamReader,
+)
+from pulsarx.spark.cluster_topics import AwaitingTopics
+from pulsarx.spark.cluster_writer import ClusterBatchWriter, ClusterStreamWriter
 from pulsarx.spark.options import BATCH, SINK, STREAM, STREAM_SINK, of_stream, read_options
 from pulsarx.spark.stream_reader import StreamReader
 from pulsarx.spark.stream_writer import StreamWriter
@@ -32,7 +39,7 @@ if TYPE_CHECKING:
 class PulsarxDataSource(DataSource):
     """Spark makes one for each DataFrame, and pickles it. Parameter names are Spark's."""
 
-    _snapshot: Snapshot | None = None
+    _snapshot: Snapshot | ClusterSnapshot | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -42,7 +49,7 @@ class PulsarxDataSource(DataSource):
         """Looks at the folder, too: the DataFrame is of what is published now."""
         options = self._read_options()
         try:
-            self._snapshot = Snapshot(options)
+            self._snapshot = _snapshot_of(options)
         except errors.DataLossError:
             pass  # a stream that goes on from its checkpoint need not care; the reader tells
         except errors.TopicNotFound:
@@ -57,7 +64,7 @@ class PulsarxDataSource(DataSource):
         queries: settled here, they all are of the same messages."""
         if self._snapshot is None:
             try:
-                self._snapshot = Snapshot(read_options(self.options, BATCH))
+                self._snapshot = _snapshot_of(read_options(self.options, BATCH))
             except Exception:
                 pass  # a write, or a stream; or it is told when the query is planned
         return self.__dict__
@@ -72,23 +79,36 @@ class PulsarxDataSource(DataSource):
             except ValueError as flaw_of_stream:
                 raise (flaw_of_stream if of_stream(self.options) else flaw) from None
 
-    def reader(self, schema: StructType) -> BatchReader:
+    def reader(self, schema: StructType) -> BatchReader | ClusterBatchReader:
         options = read_options(self.options, BATCH)
         columns, values = _columns(schema, options)
         if self._snapshot is None:
-            self._snapshot = Snapshot(options)
+            self._snapshot = _snapshot_of(options)
+        if isinstance(self._snapshot, ClusterSnapshot):
+            return ClusterBatchReader(options, columns, values, self._snapshot)
         kind = FilteringReader if options.filterPushdown else BatchReader
         return kind(options, columns, values, self._snapshot)
 
-    def streamReader(self, schema: StructType) -> StreamReader:
+    def streamReader(self, schema: StructType) -> StreamReader | ClusterStreamReader:
         options = read_options(self.options, STREAM)
-        return StreamReader(options, *_columns(schema, options))
+        kind = ClusterStreamReader if options.of_cluster else StreamReader
+        return kind(options, *_columns(schema, options))
 
-    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
-        return BatchWriter(read_options(self.options, SINK), schema, overwrite)
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter | ClusterBatchWriter:
+        options = read_options(self.options, SINK)
+        kind = ClusterBatchWriter if options.of_cluster else BatchWriter
+        return kind(options, schema, overwrite)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
-        return StreamWriter(read_options(self.options, STREAM_SINK), schema, overwrite)
+    def streamWriter(
+        self, schema: StructType, overwrite: bool
+    ) -> StreamWriter | ClusterStreamWriter:
+        options = read_options(self.options, STREAM_SINK)
+        kind = ClusterStreamWriter if options.of_cluster else StreamWriter
+        return kind(options, schema, overwrite)
+
+
+def _snapshot_of(options: Options) -> Snapshot | ClusterSnapshot:
+    return ClusterSnapshot(options) if options.of_cluster else Snapshot(options)
 
 
 def _columns(schema: StructType, options: Options) -> tuple[tuple[str, ...], ValueFormat | None]:
@@ -110,6 +130,11 @@ def _columns(schema: StructType, options: Options) -> tuple[tuple[str, ...], Val
 
 def plan_format(options: Options) -> FormatPlan:
     """Looks at the folder for the schemas of the topics."""
+    if options.of_cluster:
+        found: Any = AwaitingTopics(options)
+        return FormatPlan(
+            options.valueFormat, options.mode, options.valueSchema, found, list(found.topics)
+        )
     source = TopicSource(options)
     try:
         planner = source.planner()

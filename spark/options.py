@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from pulsarx.spark.cluster_url import is_cluster
 from pulsarx.spark.value_choice import FORMATS, MODES, check_format
 
 TYPE_CHECKING = False
@@ -137,16 +138,18 @@ def _pattern(text: str) -> str:
     return text
 
 
-def _folder(text: str) -> str:
+def _root(text: str) -> str:
     from pulsarx.options.service_url import parse_service_url
 
     plain = text.strip()
+    if is_cluster(plain):
+        return plain
     if ":" not in plain and not plain.startswith(("/", "~")):
         # It would be another place in each of Spark's processes.
         raise ValueError(f"it must be an absolute path; this may be {os.path.abspath(plain)}")
     found = parse_service_url(_text(text)).folder
     if found is None:
-        raise ValueError("it must be a folder; brokers in memory and clusters have no files")
+        raise ValueError("it must be a folder, or pulsar://host:port of a cluster")
     # As it was given: a link may lead elsewhere on another host.
     return os.path.abspath(found)
 
@@ -163,7 +166,12 @@ def _one_of(*names: str) -> Callable[[str], str]:
 
 #  name                      read as        default    where          meaning
 OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
-    ("root", _folder, None, _ALL, "the data directory: one path on the driver and every executor"),
+    ("root", _root, None, _ALL,
+     "the data directory: one path on the driver and every executor; or pulsar:// of a cluster"),
+    ("adminUrl", _text, None, _ALL, "of a cluster: its admin REST API, http://host:port"),
+    ("token", _text, None, _ALL, "of a cluster: proves who we are"),
+    ("tlsTrustCertsFilePath", _text, None, _ALL,
+     "of a cluster: the authorities of its certificates, one path on every host"),
     ("topic", _text, None, _ALL, "one topic, with all its partitions; where a sink writes"),
     ("topics", _names, None, _READS, "several topics, with commas between them"),
     ("topicsPattern", _pattern, None, _READS, "topics whose full name matches, also later ones"),
@@ -212,6 +220,8 @@ OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
     ("txnVersion", _number, None, (SINK,), "ascending number of the write in its application"),
     ("txnConflict", _one_of("error", "ignore"), "error", _SINKS,
      "a txnVersion, or batch, that was written with other messages, or before a later one"),
+    ("deduplicate", _flag, False, (STREAM_SINK,),
+     "of a cluster: what a repeated batch has sent before is not sent again"),
     ("createTopic", _flag, None, _SINKS, "whether a topic that is not there is created"),
     ("maxLedgerBytes", _size, 1 << 30, _SINKS, "a task begins another ledger behind these"),
     ("maxMessageSize", _size, 5 << 20, _SINKS, "the largest value; max_message_size of the topic"),
@@ -221,6 +231,7 @@ OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
     ("flush", _flag, True, _SINKS, "whether data is on the device before it is attached"),
 ]  # fmt: skip
 _ALIASES = {
+    "admin.url": "adminUrl",
     "predefinedsubscription": "subscription",
     "startingtime": "startingTimestamp",
     "endingtime": "endingTimestamp",
@@ -229,7 +240,7 @@ _ALIASES = {
 # What Spark itself adds.
 _SPARKS = frozenset(("checkpointlocation", "queryname"))
 _ROOT_HINT = "Give the data directory as option root, and call load() and save() without a path"
-_SERVICE_HINT = "There is no service: give the data directory as option root"
+_SERVICE_HINT = "Give the data directory as option root, or pulsar://host:port of a cluster"
 _TOPIC_HINT = "Name the topics with option topic, topics or topicsPattern"
 _TABLE_HINTS = {
     BATCH: "Spark loses the options of what CREATE TABLE ... USING pulsarx makes; use CREATE "
@@ -241,7 +252,6 @@ _HINTS = {
     "path": _ROOT_HINT,
     "paths": _ROOT_HINT,
     "service.url": _SERVICE_HINT,
-    "admin.url": _SERVICE_HINT,
     "kafka.bootstrap.servers": _SERVICE_HINT,
     "provider": _TABLE_HINTS[BATCH],
     "subscribe": _TOPIC_HINT,
@@ -266,6 +276,11 @@ class Options:
 
     def __init__(self, values: dict[str, Any]) -> None:
         self._values = values
+
+    @property
+    def of_cluster(self) -> bool:
+        """Whether root is a Pulsar cluster and no folder."""
+        return is_cluster(self.root)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -311,6 +326,7 @@ def of_stream(given: Mapping[str, str]) -> bool:
 def _check_together(values: dict[str, Any], given: frozenset[str], use: str) -> None:
     flaw = (
         _flaw_of_topics(values, given, use)
+        or _flaw_of_place(values, given)
         or _flaw_of_places(values, given, use)
         or _flaw_of_values(values, use)
         or _flaw_of_triggers(values, given)
@@ -339,6 +355,43 @@ def _flaw_of_topics(values: dict[str, Any], given: frozenset[str], use: str) -> 
             return f"give one of topic, topics, topicsPattern; given is {said}"
         if values["waitForTopic"] and values["topicsPattern"] is not None:
             return "a topicsPattern always waits for topics; leave waitForTopic away"
+    return ""
+
+
+_ONLY_CLUSTERS = ("adminUrl", "token", "tlsTrustCertsFilePath", "deduplicate")
+EPOCH_MAX = (1 << 31) - 1  # of sequence ids
+_COUNTS = "a cluster tells entries and no messages before they are read; use {}"
+_BROKERS = "the brokers of a cluster do it as they are configured"
+_WITHOUT_FILES = {  # of a cluster; why, or what to use
+    "maxMessagesPerTrigger": _COUNTS.format("maxEntriesPerTrigger"),
+    "minMessagesPerTrigger": _COUNTS.format("minEntriesPerTrigger"),
+    "maxRecordsPerPartition": _COUNTS.format("maxBytesPerPartition"),
+    "leaseSeconds": "nothing leases messages there; keep them by retention of the namespace",
+    "subscription": "keep messages by retention of the namespace; the checkpoint is what counts",
+    "filterPushdown": "leave filters to Spark",
+    "sealedOnly": "all that is confirmed is read from brokers",
+    "txnConflict": "rows of a version are not compared there",
+    "maxLedgerBytes": _BROKERS,
+    "onSmallFiles": _BROKERS,
+    "flush": _BROKERS,
+}
+
+
+def _flaw_of_place(values: dict[str, Any], given: frozenset[str]) -> str:
+    """What is for folders alone, or for clusters."""
+    if not is_cluster(values["root"]):
+        wrong = [name for name in _ONLY_CLUSTERS if name in given]
+        return f"option {wrong[0]} is for a cluster, and root is a folder" if wrong else ""
+    for name, hint in _WITHOUT_FILES.items():
+        if name in given:
+            return f"option {name} does not work on a cluster: {hint}"
+    if values["adminUrl"] is None:
+        return "a cluster needs option adminUrl, too: its admin REST API, http://host:port"
+    from pulsarx.admin.http_channel import HttpChannel
+
+    HttpChannel(values["adminUrl"])
+    if (values["txnVersion"] or 0) > EPOCH_MAX:
+        return f"txnVersion on a cluster is at most {EPOCH_MAX}, for sequence ids carry it"
     return ""
 
 

@@ -9,6 +9,7 @@ import os
 
 from pulsarx import errors
 from pulsarx.broker.scan.ledger_range import LedgerRange
+from pulsarx.spark.cluster_url import folder_path
 from pulsarx.spark.keywords import check_keywords
 from pulsarx.spark.topic_columns import column_names, columns_ddl
 from pulsarx.spark.topic_plan import plan_topic
@@ -211,7 +212,7 @@ def _planned_values(
     if isinstance(columns, str):
         columns = [each.strip() for each in columns.split(",")]
     named = [topics] if isinstance(topics, str) else list(topics)
-    broker = ReadOnlyBroker(os.path.abspath(os.fspath(root)))
+    broker = ReadOnlyBroker(folder_path(root))
     try:
         check_topics(broker, named)
         plan = FormatPlan(value_format, mode, value_schema, broker, named)

@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from pulsarx.spark.options import Options
     from pulsarx.spark.write_job import WriteJob
 
-_COMPRESSIONS = {
+COMPRESSIONS = {
     "none": CompressionType.NONE,
     "lz4": CompressionType.LZ4,
     "zlib": CompressionType.ZLib,
     "zstd": CompressionType.ZSTD,
     "snappy": CompressionType.SNAPPY,
 }
-_HASHINGS = {
+HASHINGS = {
     "JavaStringHash": HashingScheme.JavaStringHash,
     "Murmur3_32Hash": HashingScheme.Murmur3_32Hash,
 }
@@ -74,8 +74,8 @@ def plan_job(options: Options, schema: StructType, overwrite: bool, staging: boo
         options.topic,
         application=getattr(options, "txnAppId", None),
         version=getattr(options, "txnVersion", None),
-        hashing_scheme=int(_HASHINGS[options.hashingScheme]),
-        compression=int(_COMPRESSIONS[options.compression]),
+        hashing_scheme=int(HASHINGS[options.hashingScheme]),
+        compression=int(COMPRESSIONS[options.compression]),
         flush=options.flush,
         null_values=options.nullValues == "allow",
         max_ledger_bytes=options.maxLedgerBytes,

@@ -16,6 +16,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter
 from pulsarx import errors
 from pulsarx.broker.staging.staging import collect_abandoned, folder_id_of, make_staging
 from pulsarx.spark.stage_job import StagedMessage, attach_messages, plan_job, write_task
+from pulsarx.spark.stream_batch import batch_of_task
 from pulsarx.spark.write_commit import WrittenBeforeError, abort_write
 from pulsarx.spark.write_job import application_for, was_written_earlier
 
@@ -81,29 +82,14 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 
 def _stage_batch(planned: WriteJob, on_conflict: str) -> WriteJob:
-    """The job of the batch this task belongs to. A task is not told by Spark, it has to ask."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    query_id = context.getLocalProperty("sql.streaming.queryId") if context else None
-    batch_id = context.getLocalProperty("streaming.sql.batchId") if context else None
-    if context is None or not query_id or batch_id is None:
-        raise errors.OperationNotSupported(
-            "write a stream: Spark did not tell the task of which query and batch it is. This "
-            "version of Spark is not supported; use foreachBatch with txnAppId and txnVersion"
-        )
-    if (context.getLocalProperty("callSite.short") or "").startswith("toTable at "):
-        raise errors.OperationNotSupported(
-            'toTable with format("pulsarx"): Spark loses the options of the table, so nothing '
-            "could be read from it. Nothing was written, but Spark has made the table: DROP it, "
-            "and begin the stream with start()"
-        )
+    """The job of the batch this task belongs to."""
+    query_id, batch_id, context = batch_of_task()
     # A run that was thought dead must not find, or take away, the files of the next one.
     run_id = context.getLocalProperty("spark.jobGroup.id") or "run"
     name = f"spark-{query_id}-{batch_id}-{run_id}"
     _check_mounted(planned)
     application = application_for(f"spark-query-{query_id}", planned.topic)
-    job = planned.of_batch(name, application, int(batch_id), on_conflict)
+    job = planned.of_batch(name, application, batch_id, on_conflict)
     try:
         # Not flushed: a power cut that takes it takes only what is not attached.
         os.mkdir(job.staging)

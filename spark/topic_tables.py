@@ -9,6 +9,7 @@ from pulsarx import errors
 from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.scan.offsets import EARLIEST, format_offsets
 from pulsarx.broker.scan.plan import Planner
+from pulsarx.spark.cluster_url import folder_path
 from pulsarx.spark.given_offsets import boundary_of
 from pulsarx.topic_name import TopicName, is_system_topic
 
@@ -46,7 +47,7 @@ def tables(
     own = sorted({"root", "topic", "topics", "topicspattern"} & {name.lower() for name in options})
     if own:
         raise ValueError(f"tables: {', '.join(own)} is no option here; each view has its own")
-    path = os.path.abspath(os.fspath(root))
+    path = folder_path(root)
     found = _topics(path, namespace)
     ends: dict[str, dict[str, str]] = {name: {} for name in found}
     if as_of is not None:
@@ -70,7 +71,7 @@ def tables(
 def tables_version(root: str | os.PathLike[str], *, namespace: str = NAMESPACE) -> str:
     """How far the topics of a namespace are now, as text: `tables(as_of=...)` reads up to there,
     for as long as retention keeps it, and so does option endingOffsets."""
-    path = os.path.abspath(os.fspath(root))
+    path = folder_path(root)
     names = _topics(path, namespace)
     broker = ReadOnlyBroker(path)
     try:

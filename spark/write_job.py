@@ -17,6 +17,7 @@ from pulsarx.broker.staging.staged_file import STAGING_NAME
 from pulsarx.broker.staging.staging import folder_id_of, make_staging
 from pulsarx.compression import compress
 from pulsarx.enumerations import CompressionType, HashingScheme
+from pulsarx.spark.cluster_url import folder_path
 from pulsarx.spark.topic_columns import nearest
 from pulsarx.spark.written_values import WrittenValues, plan_values
 from pulsarx.topic_name import TopicName, check_keeps_messages
@@ -178,7 +179,7 @@ def plan_write(
     _check_kinds(hashing_scheme, compression)
     if on_conflict not in ("error", "ignore"):
         raise ValueError(f"on_conflict is {on_conflict!r:.100}; it must be 'error' or 'ignore'")
-    path = os.path.abspath(os.fspath(root))  # a link may lead elsewhere on another host
+    path = folder_path(root)
     name = f"spark-{uuid.uuid4().hex}"
     if create_topic and topic is None:
         raise ValueError("create_topic needs a topic; those of the column __topic must be there")

@@ -1,0 +1,85 @@
+"""How a Pulsar cluster is reached: its brokers through the official client, its admin REST API.
+
+Of the driver and of tasks, which each connect by themselves.
+"""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx.admin.http_channel import HttpChannel
+from pulsarx.topic_name import TopicName
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.client import Client
+    from pulsarx.options.authentication import Authentication
+    from pulsarx.spark.options import Options
+
+
+class ClusterAccess:
+    """A value that pickles: it travels to the tasks, with what proves who we are."""
+
+    __slots__ = ("service_url", "admin_url", "token", "certificates")
+
+    def __init__(
+        self, service_url: str, admin_url: str, token: str | None, certificates: str | None
+    ) -> None:
+        self.service_url = service_url
+        self.admin_url = admin_url
+        self.token = token
+        self.certificates = certificates  # path of the authorities to trust, on every host
+
+    @staticmethod
+    def of(options: Options) -> ClusterAccess:
+        return ClusterAccess(
+            options.root, options.adminUrl, options.token, options.tlsTrustCertsFilePath
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ClusterAccess, tuple(getattr(self, name) for name in self.__slots__)
+
+    def __repr__(self) -> str:
+        return f"ClusterAccess({self.service_url!r}, {self.admin_url!r})"  # no token
+
+    def _authentication(self) -> Authentication | None:
+        from pulsarx.options.authentication import AuthenticationToken
+
+        return None if self.token is None else AuthenticationToken(self.token)
+
+    def admin(self) -> HttpChannel:
+        return HttpChannel(self.admin_url, self._authentication(), self.certificates)
+
+    def client(self) -> Client:
+        """ImportError: the package pulsar-client is missing."""
+        from pulsarx.cluster.cluster_client import ClusterClient
+        from pulsarx.enumerations import LoggerLevel
+        from pulsarx.options.loggers import ConsoleLogger
+
+        return ClusterClient(
+            self.service_url,
+            authentication=self._authentication(),
+            tls_trust_certs_file_path=self.certificates,
+            logger=ConsoleLogger(LoggerLevel.Error),
+        )
+
+
+def topic_path(topic: str) -> str:
+    """Of a topic in the admin API."""
+    from urllib.parse import quote_plus
+
+    name = TopicName.of(topic)
+    return f"/{name.domain}/{name.namespace_name}/{quote_plus(name.local_name)}"
+
+
+def partition_count(admin: HttpChannel, topic: str) -> int | None:
+    """0: it has none. None: there is no such topic."""
+    try:
+        found = admin.json(f"{topic_path(topic)}/partitions", checkAllowAutoCreation="false")
+        count = int(found["partitions"])
+        if not count:
+            admin.json(f"{topic_path(topic)}/internalStats")
+        return count
+    except errors.TopicNotFound:
+        return None

@@ -1,0 +1,385 @@
+"""What format("pulsarx") writes to a cluster: tasks send through the official client, and nothing
+is left for the driver to commit.
+
+What is sent is published at once, and stays when the job fails. A task that is tried again sends
+anew: at least once. With option deduplicate (streams), or with txnAppId and txnVersion, the cluster
+knows what it has: each Spark partition is a producer by the name of the query or application, and
+the sequence id of a message is the batch or version (31 bits) and the row (32 bits). Then a task
+goes on behind the last one that is stored. That is exactly once where a repeated task computes the
+same rows in the same order; see spark/README.md.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from pulsarx import errors
+from pulsarx.clock import Deadline
+from pulsarx.spark.cluster_access import ClusterAccess, partition_count, topic_path
+from pulsarx.spark.cluster_topics import ClusterSchemas
+from pulsarx.spark.stage_job import COMPRESSIONS, HASHINGS, check_no_table
+from pulsarx.spark.stream_batch import batch_of_task
+from pulsarx.spark.task_writer import EVENT_TIME, KEY, PROPERTIES, VALUE, TaskWriter
+from pulsarx.spark.topic_columns import DELIVER_AT, ORDERING_KEY
+from pulsarx.spark.value_choice import SCHEMA
+from pulsarx.spark.written_schema import check_write_schema
+from pulsarx.spark.written_values import WrittenValues, check_choice, check_encodes, given_schema
+from pulsarx.topic_name import TopicName, check_keeps_messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+    from pyspark.sql.types import StructType
+
+    from pulsarx.spark.options import Options
+
+_ROW_BITS = 32
+_OPEN_MAX = 200  # producers of a task
+_BUSY_MS = 60_000  # for the attempt before to be gone
+
+
+class ClusterJob:
+    """A write on its way. A value that pickles: it travels to the tasks."""
+
+    def __init__(self, options: Options, topic: str | None, counts: dict[str, int]) -> None:
+        self.access = ClusterAccess.of(options)
+        self.topic = topic  # in full; None: the column __topic says it
+        self.partition_counts = counts  # by topic, 0: it has none
+        self.hashing_scheme = int(HASHINGS[options.hashingScheme])
+        self.compression = int(COMPRESSIONS[options.compression])
+        self.null_values = options.nullValues == "allow"
+        self.max_message_size = int(options.maxMessageSize)
+        self.on_conflict = ""  # rows are not compared
+        self.values: WrittenValues | None = None  # as of WriteJob
+        # Names of producers, and what their messages are of; "": nothing is told apart.
+        self.producer = ""
+        self.epoch = 0
+
+    def full_name(self, topic: str) -> str:
+        """TopicNotFound: there is none."""
+        name = str(check_keeps_messages(TopicName.of(topic)))
+        if name not in self.partition_counts:
+            self.partition_counts[name] = _count_of(self.access, name)
+        return name
+
+
+def _count_of(access: ClusterAccess, topic: str) -> int:
+    found = partition_count(access.admin(), topic)
+    if found is None:
+        raise errors.TopicNotFound(f"{topic} is not in {access.service_url}")
+    return found
+
+
+def plan_cluster_job(options: Options, schema: StructType, overwrite: bool) -> ClusterJob:
+    """Refuse everything that can be wrong with a write, before it begins."""
+    from pulsarx.cluster import official
+
+    official.native()
+    if overwrite:
+        raise errors.OperationNotSupported(
+            f"overwrite in {options.root}: a topic is a log, and what was published stays. Use "
+            '.mode("append"); to begin anew write to another topic'
+        )
+    others = set(schema.names).difference(getattr(options, "columns", None) or schema.names)
+    if others:
+        raise ValueError(
+            f"option columns is {', '.join(options.columns)}, and the DataFrame has "
+            f"{', '.join(sorted(others))}, too. Leave the option away, or write these columns only"
+        )
+    values = _plan_values(options)
+    check_write_schema(schema, options.topic is not None, values)
+    if options.topic is None:
+        job = ClusterJob(options, None, {})
+        job.values = values
+        return job
+    topic = str(check_keeps_messages(TopicName.of(options.topic)))
+    access = ClusterAccess.of(options)
+    count = partition_count(access.admin(), topic)
+    if count is None:
+        count = _created(access, topic, options.createTopic)
+    job = ClusterJob(options, topic, {topic: count})
+    job.values = values
+    return job
+
+
+def _plan_values(options: Options) -> WrittenValues | None:
+    """As written_values.plan_values; the brokers register and check a definition, when a task makes
+    its producer."""
+    found, definition = options.valueFormat, options.valueSchema
+    check_choice(found, definition)
+    if found == "raw":
+        return None
+    if found in ("string", "json"):
+        return WrittenValues(found)
+    if options.topic is None:
+        raise ValueError(f"valueFormat {found} needs option topic: the schema is that of one topic")
+    if found == SCHEMA:
+        access = ClusterAccess.of(options)
+        versions = ClusterSchemas(access.admin()).versions(options.topic)
+        if not versions:
+            raise ValueError(f"valueFormat schema: {options.topic} has no schema. Register one")
+        values = WrittenValues(found, versions[-1])
+    else:
+        values = WrittenValues(found, given_schema(definition))
+    check_encodes(values)
+    return values
+
+
+def _created(access: ClusterAccess, topic: str, create: bool | None) -> int:
+    """Make the topic as its namespace has it; its partitions."""
+    admin = access.admin()
+    name = TopicName.of(topic)
+    policy = admin.json(f"/namespaces/{name.namespace_name}/autoTopicCreation") or {}
+    if not (policy.get("allowAutoTopicCreation", False) if create is None else create):
+        raise errors.TopicNotFound(
+            f"{topic} is not in {access.service_url}; option createTopic true creates it"
+        )
+    is_whole = name.partition_index < 0 and policy.get("topicType") == "partitioned"
+    count = int(policy.get("defaultNumPartitions") or 0) if is_whole else 0
+    try:
+        if count:
+            admin.ask("PUT", f"{topic_path(topic)}/partitions", count)
+        else:
+            admin.ask("PUT", topic_path(topic))
+    except errors.NotAllowedError:  # 409: somebody else was faster
+        return _count_of(access, topic)
+    return count
+
+
+def _check_deduplication(job: ClusterJob) -> None:
+    """OperationNotSupported: the topic of a job would store twice what is sent twice."""
+    if job.topic is None or not job.producer:
+        return
+    name = TopicName.of(job.topic)
+    count = job.partition_counts[job.topic]
+    for each in [str(name.partition(at)) for at in range(count)] or [job.topic]:
+        _check_topic(job.access, each)
+
+
+def _check_topic(access: ClusterAccess, topic: str) -> None:
+    try:
+        status = access.admin().json(f"{topic_path(topic)}/stats").get("deduplicationStatus")
+    except errors.TopicNotFound:
+        return  # a partition that nobody has used; looked at again when it is
+    if status != "Enabled":
+        raise errors.OperationNotSupported(
+            f"{topic}: deduplication is {status}, so nothing can be written exactly once there. "
+            "Enable it: admin.topics.set_deduplication or admin.namespaces.set_deduplication; or "
+            "leave deduplicate, txnAppId and txnVersion away, and write at least once"
+        )
+
+
+class SentMessage(WriterCommitMessage):
+    """What one task has sent. Pickles."""
+
+    def __init__(self, message_count: int) -> None:
+        self.message_count = message_count
+
+
+class ClusterBatchWriter(DataSourceArrowWriter):
+    """Made in the driver; travels to the tasks. Pickles."""
+
+    def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
+        self.job = plan_cluster_job(options, schema, overwrite)
+        if options.txnAppId is not None:
+            self.job.producer = f"spark-{options.txnAppId}"
+            self.job.epoch = options.txnVersion
+            _check_deduplication(self.job)
+
+    def write(self, iterator: Iterator[Any]) -> SentMessage:
+        from pyspark import TaskContext
+
+        check_no_table()
+        context = TaskContext.get()
+        return _send(self.job, context.partitionId() if context else 0, iterator)
+
+    def commit(self, messages: list[Any]) -> None:
+        """Everything is published."""
+
+    def abort(self, messages: list[Any]) -> None:
+        """What was sent is published, and stays."""
+
+
+class ClusterStreamWriter(DataSourceStreamArrowWriter):
+    """Spark makes one for the tasks and one more for each commit. Pickles."""
+
+    def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
+        self._job = plan_cluster_job(options, schema, overwrite)
+        self._deduplicate = options.deduplicate
+        if self._deduplicate:
+            self._job.producer = "spark"
+            _check_deduplication(self._job)
+
+    def write(self, iterator: Iterator[Any]) -> SentMessage:
+        query_id, batch_id, context = batch_of_task()
+        if self._deduplicate:
+            self._job.producer, self._job.epoch = f"spark-{query_id}", batch_id
+        return _send(self._job, context.partitionId(), iterator)
+
+    def commit(self, messages: list[Any], batchId: int) -> None:
+        """Everything is published."""
+
+    def abort(self, messages: list[Any], batchId: int) -> None:
+        """What was sent is published, and stays."""
+
+
+def _send(job: ClusterJob, partition_id: int, batches: Iterator[Any]) -> SentMessage:
+    writer = ClusterTaskWriter(job, partition_id)
+    with writer:
+        for batch in batches:
+            writer.add(batch)
+        return SentMessage(writer.send_rest())
+
+
+class ClusterTaskWriter(TaskWriter):
+    """Sends what one task was given: rows go where a task of a folder puts them, to producers in
+    the place of ledgers."""
+
+    def __init__(self, job: ClusterJob, partition_id: int) -> None:
+        as_planned: Any = job  # what TaskWriter asks of a job, this one knows
+        super().__init__(as_planned, partition_id, "")
+        self._cluster = job
+        self._client = job.access.client()
+        # By the full name of the topic; the one used longest ago comes first.
+        self._producers: dict[str, Any] = {}
+        self._last: dict[str, int] = {}  # the sequence id behind which the topic has nothing of us
+        self._counts: dict[str, int] = {}  # rows of this task, by topic
+
+    def _append(self, topic: str, rows: pa.RecordBatch, at: NDArray[Any]) -> None:
+        producer = self._producers.pop(topic, None) or self._create_producer(topic)
+        self._producers[topic] = producer
+        if len(self._producers) > _OPEN_MAX:
+            self._finish(next(iter(self._producers)))
+        names = rows.schema.names
+        values = rows.column(VALUE).to_pylist()
+        nothing: list[Any] = [None] * len(values)
+        keys = rows.column(KEY).to_pylist() if KEY in names else nothing
+        times = _milliseconds(rows.column(EVENT_TIME)) if EVENT_TIME in names else nothing
+        properties = rows.column(PROPERTIES).to_pylist() if PROPERTIES in names else nothing
+        ordering = rows.column(ORDERING_KEY).to_pylist() if ORDERING_KEY in names else nothing
+        delays = _milliseconds(rows.column(DELIVER_AT)) if DELIVER_AT in names else nothing
+        job = self._cluster
+        count, last = self._counts.get(topic, 0), self._last[topic]
+        for row, value in enumerate(values):
+            count += 1
+            number = (job.epoch << _ROW_BITS | count) if job.producer else None
+            if number is not None and number <= last:
+                continue  # an attempt before has stored it
+            try:
+                producer.send_async(
+                    self._payload(value),
+                    None,
+                    properties=None if properties[row] is None else dict(properties[row]),
+                    partition_key=_text(keys[row]),
+                    sequence_id=number,
+                    event_timestamp=times[row],
+                    ordering_key=_text(ordering[row], ORDERING_KEY),
+                    deliver_at=delays[row],
+                )
+            except (ValueError, TypeError, errors.MessageTooBig) as error:
+                raise self._of_row(error, int(at[row])) from None
+        self._counts[topic] = count
+
+    def _payload(self, value: Any) -> bytes | None:
+        if value is None:
+            if not self._cluster.null_values:
+                raise ValueError("the value is null; option nullValues allow sends it")
+            return None
+        found = value.encode() if isinstance(value, str) else bytes(value)
+        if len(found) > self._cluster.max_message_size:
+            raise errors.MessageTooBig(f"the value has {len(found)} bytes, more than are allowed")
+        return found
+
+    def _create_producer(self, topic: str) -> Any:
+        from pulsarx.enumerations import CompressionType
+        from pulsarx.tables.row_encoding import EncodedSchema
+
+        job = self._cluster
+        options: dict[str, Any] = {
+            # Of a batch the official client tells the broker the first sequence id alone, and so
+            # does the broker when it is asked for the last one: what is stored nobody would know.
+            "batching_enabled": not job.producer,
+            "block_if_queue_full": True,
+            "compression_type": CompressionType(job.compression),
+        }
+        if job.values is not None and job.values.info is not None:
+            options["schema"] = EncodedSchema(job.values.info)
+        if not job.producer:
+            self._last[topic] = -1
+            return self._client.create_producer(topic, **options)
+        _check_topic(job.access, topic)
+        options["producer_name"] = f"{job.producer}-{self.partition_id}"
+        until = Deadline(_BUSY_MS)
+        pause = threading.Event()
+        while True:
+            try:
+                producer = self._client.create_producer(topic, **options)
+                break
+            except errors.ProducerBusy:
+                # An attempt before, or a twin of this one, that is not gone yet.
+                if until.expired():
+                    raise
+                pause.wait(0.2)
+        last = self._last[topic] = producer.last_sequence_id()
+        if last >> _ROW_BITS > job.epoch:
+            producer.close()
+            raise errors.NotAllowedError(
+                f"{topic}: producer {options['producer_name']} has written version "
+                f"{last >> _ROW_BITS} of the application, and this one is {job.epoch}. Versions "
+                "ascend; nothing of this partition was written"
+            )
+        return producer
+
+    def _finish(self, topic: str) -> None:
+        producer = self._producers.pop(topic)
+        producer.flush()
+        producer.close()
+
+    def send_rest(self) -> int:
+        """Wait until everything is stored. How many rows there were."""
+        for topic in list(self._producers):
+            self._finish(topic)
+        self._client.close()
+        return self.message_count
+
+    def abort(self) -> None:
+        """End, without waiting for what is on its way."""
+        self._producers.clear()
+        try:
+            self._client.shutdown()
+        except errors.PulsarException:
+            pass  # it must not hide why
+
+
+def _text(key: Any, name: str = KEY) -> str | None:
+    found: str | None
+    if key is None or isinstance(key, str):
+        found = key
+    else:
+        try:
+            found = bytes(key).decode()
+        except UnicodeDecodeError:
+            raise ValueError(f"{name} is {key!r:.200}, which is not UTF-8") from None
+    if found == "":
+        raise ValueError(f"{name} is empty: the official client sends no such key; make it null")
+    return found
+
+
+def _milliseconds(column: pa.Array) -> list[int | None]:
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        column = column.cast(pa.timestamp("ms", kind.tz), safe=False).cast(pa.int64())
+    found: list[int | None] = column.to_pylist()
+    return found

@@ -1,0 +1,360 @@
+"""format("pulsarx") on a cluster, in batches: read by ranges of entries and written through the
+official client."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'")
+pytest.importorskip("_pulsar", reason="no official client: pip install 'pulsarx[pulsar]'")
+
+import pyarrow as pa
+from cluster_steps import PREFIX, ServedCluster, served_cluster
+from pyspark.sql.types import StructType
+
+import pulsarx.spark
+from pulsarx import MessageId, errors
+from pulsarx.schema import AvroSchema, Long, Record, String
+from pulsarx.spark.cluster_writer import ClusterTaskWriter
+from pulsarx.spark.data_source import PulsarxDataSource
+
+pytestmark = pytest.mark.standard
+cluster = pytest.fixture(served_cluster)
+
+
+def _source(cluster: ServedCluster, topic: str, **options: Any) -> PulsarxDataSource:
+    texts = {k: each if isinstance(each, str) else json.dumps(each) for k, each in options.items()}
+    return PulsarxDataSource({**cluster.options, "topic": topic, **texts})
+
+
+class _Frame:
+    """What Spark makes of the format, in this process: planned now, read by `rows`."""
+
+    def __init__(self, cluster: ServedCluster, topic: str, **options: Any) -> None:
+        source = _source(cluster, topic, **options)
+        self._reader = source.reader(source.schema())
+
+    def tasks(self) -> list[list[dict[str, Any]]]:
+        return [
+            [row for batch in self._reader.read(each) for row in batch.to_pylist()]
+            for each in self._reader.partitions()
+        ]
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [row for task in self.tasks() for row in task]
+
+
+def _values(frame: _Frame) -> list[bytes]:
+    return [row["value"] for row in frame.rows()]
+
+
+def _write(cluster: ServedCluster, topic: str, rows: pa.RecordBatch, **options: str) -> None:
+    schema = StructType.fromDDL(", ".join(f"{name} string" for name in rows.schema.names))
+    _source(cluster, topic, **options).writer(schema, False).write(iter([rows]))
+
+
+def _numbers(*numbers: int) -> list[bytes]:
+    return [b"%d" % number for number in numbers]
+
+
+# Reading ------------------------------------------------------------------------------------------
+
+
+def test_every_column_comes_as_it_was_published(spark: Any, cluster: ServedCluster) -> None:
+    cluster.publish("t", 20)
+    frame = cluster.read(spark, "t", minPartitions="2")
+    rows = frame.selectExpr("*", "unix_millis(__eventTime) AS event_ms").collect()
+    assert [bytes(row["value"]) for row in rows] == _numbers(*range(20))
+    assert [bytes(row["__key"]) for row in rows] == [b"k%d" % (number % 5) for number in range(20)]
+    assert {row["__topic"] for row in rows} == {PREFIX + "t"}
+    assert [row["event_ms"] for row in rows] == [1_700_000_000_000 + n for n in range(20)]
+    assert [row["__messageProperties"] for row in rows] == [{"number": str(n)} for n in range(20)]
+    ids = [MessageId.deserialize(bytes(row["__messageId"])) for row in rows]
+    assert [each.batch_index() for each in ids] == [n % 7 for n in range(20)]
+
+
+def test_places_and_writers_are_columns(cluster: ServedCluster) -> None:
+    cluster.publish("t", 20)
+    columns = "__partition, __ledgerId, __entryId, __batchIndex, __producerName, __schemaVersion"
+    rows = _Frame(cluster, "t", columns=columns).rows()
+    assert [(row["__entryId"], row["__batchIndex"]) for row in rows] == [
+        (n // 7, n % 7) for n in range(20)
+    ]
+    assert {(row["__partition"], row["__schemaVersion"]) for row in rows} == {(-1, None)}
+    assert all(row["__producerName"] and row["__ledgerId"] for row in rows)
+
+
+def test_a_frame_is_of_what_was_there_when_it_was_made(cluster: ServedCluster) -> None:
+    cluster.publish("t", 10)
+    frame = _Frame(cluster, "t", columns="value")
+    cluster.publish("t", 5, first=10)
+    assert _values(frame) == _numbers(*range(10))
+
+
+def test_tasks_read_ranges_of_entries_over_ledgers(cluster: ServedCluster) -> None:
+    cluster.publish("t", 60, batch=4)
+    cluster.new_ledger("t")
+    cluster.publish("t", 30, first=60, batch=4)
+    frame = _Frame(cluster, "t", minPartitions="5", columns="value")
+    found = [[int(row["value"]) for row in task] for task in frame.tasks()]
+    assert [number for task in found for number in task] == list(range(90))
+    assert len(found) >= 5 and all(found)
+
+
+def test_partitions_and_topics_of_a_pattern_are_read(cluster: ServedCluster) -> None:
+    cluster.client.admin.topics.create_partitioned_topic("many", 3)
+    cluster.publish("many", 30)
+    cluster.publish("one", 5, first=30)
+    source = PulsarxDataSource({**cluster.options, "topicsPattern": "many|one"})
+    reader = source.reader(source.schema())
+    rows = [
+        row
+        for task in reader.partitions()
+        for batch in reader.read(task)
+        for row in batch.to_pylist()
+    ]
+    assert sorted(int(row["value"]) for row in rows) == list(range(35))
+    assert len({row["__topic"] for row in rows}) > 2
+
+
+def test_places_inside_of_batches_and_times_bound_a_frame(cluster: ServedCluster) -> None:
+    cluster.publish("t", 20)
+    (ledger,) = {row["__ledgerId"] for row in _Frame(cluster, "t", columns="__ledgerId").rows()}
+    start, end = f"{ledger}:1:-1:2", f"{ledger}:2:-1:3"
+    frame = _Frame(cluster, "t", startingOffsets={"t": start}, endingOffsets={"t": end})
+    assert _values(frame) == _numbers(*range(9, 17))
+    behind = _Frame(cluster, "t", startingOffsets={"t": [ledger, 2]})
+    assert _values(behind) == _numbers(*range(14, 20))
+    times = _Frame(cluster, "t", columns="__publishTime").rows()
+    last = max(row["__publishTime"] for row in times)
+    later = str(round(last.timestamp() * 1000) + 1)
+    assert _values(_Frame(cluster, "t", startingTimestamp=later)) == []
+    assert len(_values(_Frame(cluster, "t", endingTimestamp=later))) == 20
+
+
+class _Order(pulsarx.schema.Record):
+    price = pulsarx.schema.Integer(required=True)
+
+
+def test_values_become_columns(cluster: ServedCluster) -> None:
+    schema = pulsarx.schema.JsonSchema(_Order)
+    producer = cluster.client.create_producer("orders", schema=schema)
+    for price in (7, 5):
+        producer.send(_Order(price=price))
+    frame = _Frame(cluster, "orders", valueFormat="schema", columns="price")
+    assert frame.rows() == [{"price": 7}, {"price": 5}]
+    place = cluster.client.create_producer("raw").send(b"no json")
+    given = StructType.fromDDL("price int").json()
+    broken = _Frame(cluster, "raw", valueFormat="json", valueSchema=given, columns="price")
+    with pytest.raises(ValueError, match=re.escape(f"message {place} of {PREFIX}raw cannot be")):
+        broken.rows()
+
+
+def test_messages_in_chunks_are_refused_and_not_left_out(cluster: ServedCluster) -> None:
+    producer = cluster.client.create_producer("t", chunking_enabled=True, batching_enabled=False)
+    producer.send(b"x" * (6 << 20))
+    frame = _Frame(cluster, "t")
+    with pytest.raises(errors.PulsarException, match=r"in chunks|entries of ledger .* did not"):
+        frame.rows()
+
+
+def test_messages_that_were_removed_are_told(cluster: ServedCluster) -> None:
+    cluster.publish("t", 20)
+    frame = _Frame(cluster, "t", columns="value")
+    whole = _Frame(cluster, "t", columns="value", failOnDataLoss="false")
+    tasks = frame._reader.partitions()
+    cluster.client.admin.topics.truncate("t")
+    with pytest.raises(errors.DataLossError, match="failOnDataLoss"):
+        frame.rows()
+    with pytest.raises(errors.DataLossError, match="that were planned did not come"):
+        list(frame._reader.read(tasks[0]))
+    assert whole.rows() == []
+
+
+# Writing ------------------------------------------------------------------------------------------
+
+
+def test_rows_are_sent_with_all_they_have(spark: Any, cluster: ServedCluster) -> None:
+    cluster.client.admin.topics.create_partitioned_topic("t", 2)
+    rows = [(f"{n}", f"k{n % 3}", 1_700_000_000_000 + n, {"n": str(n)}) for n in range(30)]
+    schema = "value string, __key string, __eventTime long, __messageProperties map<string,string>"
+    cluster.write(spark.createDataFrame(rows, schema).coalesce(1), "t", compression="lz4")
+    found = _Frame(cluster, "t").rows()
+    by_key: dict[bytes, list[int]] = {}
+    for row in found:
+        by_key.setdefault(row["__key"], []).append(int(row["value"]))
+    assert by_key == {b"k%d" % k: [n for n in range(30) if n % 3 == k] for k in range(3)}
+    assert {(row["value"].decode(), row["__messageProperties"][0]) for row in found} == {
+        (str(n), ("n", str(n))) for n in range(30)
+    }
+    assert sorted(round(row["__eventTime"].timestamp() * 1000) for row in found) == [
+        1_700_000_000_000 + n for n in range(30)
+    ]
+    # Where a producer of the topic puts a key.
+    producer = cluster.client.create_producer("t")
+    place = producer.send(b"one more", partition_key="k1").partition()
+    assert {row["__topic"][-1] for row in found if row["__key"] == b"k1"} == {str(place)}
+
+
+def test_columns_become_values_that_the_brokers_know_the_schema_of(cluster: ServedCluster) -> None:
+    class Order(Record):
+        price = Long(required=True)
+        customer = String()
+
+    schema = AvroSchema(Order)
+    definition = schema.schema_info().schema()
+    admin = cluster.client.admin
+    for topic in ("json", "avro"):
+        admin.topics.create_non_partitioned_topic(topic)
+    rows = pa.record_batch({"price": [1, 2], "customer": ["a", None], "__orderingKey": ["o", "p"]})
+    frame = StructType.fromDDL("price bigint, customer string, __orderingKey string")
+
+    def write(topic: str, **options: str) -> None:
+        _source(cluster, topic, **options).writer(frame, False).write(iter([rows]))
+
+    write("json", valueFormat="json")
+    assert cluster.contents("json") == [
+        b'{"price":1,"customer":"a"}',
+        b'{"price":2,"customer":null}',
+    ]
+    write("avro", valueFormat="avro", valueSchema=definition)
+    assert len(admin.schemas.get_all_schemas("avro")) == 1
+    write("avro", valueFormat="schema")
+    assert len(admin.schemas.get_all_schemas("avro")) == 1
+    reader = cluster.client.create_reader("avro", MessageId.earliest, schema=schema)
+    found = [reader.read_next(30_000) for _ in range(4)]
+    assert [each.value().price for each in found] == [1, 2, 1, 2]
+    assert [each.ordering_key() for each in found] == ["o", "p"] * 2
+    with pytest.raises(ValueError, match="json has no schema"):
+        write("json", valueFormat="schema")
+
+
+def test_the_column_names_topics_and_missing_ones_are_refused(cluster: ServedCluster) -> None:
+    for name in ("a", "b"):
+        cluster.client.admin.topics.create_non_partitioned_topic(name)
+    source = PulsarxDataSource(cluster.options)
+    writer = source.writer(StructType.fromDDL("value string, __topic string"), False)
+    rows = pa.RecordBatch.from_pydict({"value": ["1", "2"], "__topic": ["a", "b"]})
+    writer.write(iter([rows]))
+    assert [cluster.contents(name) for name in ("a", "b")] == [[b"1"], [b"2"]]
+    nowhere = pa.RecordBatch.from_pydict({"value": ["1"], "__topic": ["nowhere"]})
+    with pytest.raises(errors.TopicNotFound, match=r"row 0 .*nowhere is not in pulsar://"):
+        writer.write(iter([nowhere]))
+    values = rows.select(["value"])
+    with pytest.raises(errors.TopicNotFound, match="createTopic true creates it"):
+        _write(cluster, "nowhere", values, createTopic="false")
+    _write(cluster, "made", values, createTopic="true")
+    assert cluster.contents("made") == [b"1", b"2"]
+
+
+def test_a_version_is_sent_once(cluster: ServedCluster) -> None:
+    topics = cluster.client.admin.topics
+    topics.create_non_partitioned_topic("t")
+    rows = pa.RecordBatch.from_pydict({"value": [str(n) for n in range(50)]})
+    done = {"txnAppId": "job", "txnVersion": "7"}
+    with pytest.raises(errors.OperationNotSupported, match="deduplication is Disabled"):
+        _write(cluster, "t", rows, **done)
+    topics.set_deduplication("t", True)
+    for _ in range(2):
+        _write(cluster, "t", rows, **done)
+    assert cluster.contents("t") == _numbers(*range(50))
+    # Brokers of Pulsar are told one sequence id an entry: in batches some would be sent again.
+    alone = _Frame(cluster, "t", columns="__batchIndex").rows()
+    assert {row["__batchIndex"] for row in alone} == {-1}
+    _write(cluster, "t", rows, txnAppId="job", txnVersion="8")
+    assert len(cluster.contents("t")) == 100
+    with pytest.raises(errors.NotAllowedError, match="has written version 8 of the application"):
+        _write(cluster, "t", rows, **done)
+    assert len(cluster.contents("t")) == 100
+
+
+def test_attempts_that_die_at_any_row_leave_each_row_once(cluster: ServedCluster) -> None:
+    topics = cluster.client.admin.topics
+    topics.create_partitioned_topic("t", 2)
+    topics.set_deduplication("t", True)
+    values = [b"%d" % n for n in range(40)]
+    keys = [b"k%d" % (n % 5) for n in range(40)]
+    rows = pa.RecordBatch.from_pydict({"value": values, "__key": keys})
+    job = _planned(cluster, "writer", txnAppId="a", txnVersion="1").job
+    for sent in (0, 1, 17, 17, 39, 40):
+        attempt = ClusterTaskWriter(job, 3)
+        attempt.add(rows.slice(0, sent))
+        attempt.abort()  # what is on its way may be stored, or not
+    slow = ClusterTaskWriter(job, 3)
+    slow.add(rows.slice(0, 5))
+    end = threading.Timer(0.5, slow.abort)  # the next attempt waits until this one is gone
+    end.start()
+    last = ClusterTaskWriter(job, 3)
+    last.add(rows)
+    assert last.send_rest() == 40
+    end.join()
+    found = [cluster.contents(f"t-partition-{number}") for number in range(2)]
+    assert sorted(found[0] + found[1], key=int) == values
+    for each in found:
+        assert each == sorted(each, key=int)
+
+
+def test_a_row_that_no_message_can_be_is_named(cluster: ServedCluster) -> None:
+    cluster.client.admin.topics.create_non_partitioned_topic("t")
+    rows = pa.RecordBatch.from_pydict({"value": ["1", None]})
+    with pytest.raises(ValueError, match="row 1 of Spark partition 0: the value is null"):
+        _write(cluster, "t", rows)
+    _write(cluster, "t", rows, nullValues="allow")
+    assert [row["value"] for row in _Frame(cluster, "t").rows()][-1] is None
+    large = pa.RecordBatch.from_pydict({"value": ["12345"]})
+    with pytest.raises(errors.MessageTooBig, match=r"row 0 of Spark partition 0: .* has 5 bytes"):
+        _write(cluster, "t", large, maxMessageSize="4")
+
+
+# What cannot be -----------------------------------------------------------------------------------
+
+
+def _planned(cluster: ServedCluster, kind: str, **options: str) -> Any:
+    """What Spark has planned, in this process."""
+    source = PulsarxDataSource({**cluster.options, "topic": "t", **options})
+    schema: Any = source.schema() if kind == "reader" else StructType.fromDDL("value string")
+    return source.reader(schema) if kind == "reader" else source.writer(schema, False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "says"),
+    [
+        ("reader", {"adminUrl": " "}, "option adminUrl"),
+        ("reader", {"adminUrl": "127.0.0.1:8080"}, "write http://host:port"),
+        ("reader", {"leaseSeconds": "5"}, "leaseSeconds does not work on a cluster"),
+        ("reader", {"maxRecordsPerPartition": "5"}, "use maxBytesPerPartition"),
+        ("reader", {"filterPushdown": "true"}, "leave filters to Spark"),
+        ("reader", {"sealedOnly": "true"}, "sealedOnly does not work"),
+        ("reader", {"columns": "value, __sequenceId"}, "the official client does not tell it"),
+        ("reader", {"topic": "nowhere"}, "nowhere is not in pulsar://"),
+        ("reader", {"startingOffsets": '{"t": [999, 1]}'}, "behind the last message"),
+        ("reader", {"startingOffsets": '{"u": "earliest"}'}, "u, which is not read"),
+        ("reader", {"adminUrl": "http://127.0.0.1:1"}, "Connection refused"),
+        ("writer", {"flush": "false"}, "flush does not work on a cluster: the brokers"),
+        ("writer", {"maxLedgerBytes": "5m"}, "maxLedgerBytes does not work"),
+        ("writer", {"txnAppId": "a", "txnVersion": str(1 << 31)}, "txnVersion on a cluster is at"),
+    ],
+)
+def test_what_cannot_be_is_refused_when_it_is_planned(
+    cluster: ServedCluster, kind: str, options: dict[str, str], says: str
+) -> None:
+    cluster.publish("t", 1)
+    with pytest.raises((ValueError, errors.PulsarException), match=says):
+        _planned(cluster, kind, **options)
+
+
+def test_functions_of_folders_and_options_of_clusters_are_kept_apart() -> None:
+    url = "pulsar://127.0.0.1:6650"
+    with pytest.raises(errors.OperationNotSupported, match="the files of a folder"):
+        pulsarx.spark.read_topic(None, "t", root=url)
+    with pytest.raises(errors.OperationNotSupported, match="the files of a folder"):
+        pulsarx.spark.plan_write(url, "t")
+    with pytest.raises(Exception, match="option adminUrl is for a cluster"):
+        PulsarxDataSource({"root": "/x", "topic": "t", "adminUrl": "http://h:1"}).schema()
+    with pytest.raises(Exception, match="a cluster needs option adminUrl, too"):
+        PulsarxDataSource({"root": url, "topic": "t"}).schema()

@@ -1,0 +1,79 @@
+"""Streams of format("pulsarx") from a cluster and to one: checkpoints, repeated batches."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'")
+pytest.importorskip("_pulsar", reason="no official client: pip install 'pulsarx[pulsar]'")
+
+from cluster_steps import PREFIX, ServedCluster, served_cluster
+
+pytestmark = pytest.mark.standard
+cluster = pytest.fixture(served_cluster)
+
+
+def _run(
+    spark: Any, cluster: ServedCluster, checkpoint: Path, sink: dict[str, str], **options: str
+) -> Any:
+    """One run from topic "in" to topic "out", until all is read; the query."""
+    frame = spark.readStream.format("pulsarx").options(**cluster.options, topic="in", **options)
+    query = (
+        frame.load()
+        .select("value", "__key")
+        .coalesce(1)
+        .writeStream.format("pulsarx")
+        .options(**cluster.options, topic="out", checkpointLocation=str(checkpoint), **sink)
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return query
+
+
+def test_a_stream_goes_on_from_its_checkpoint_and_repeats_nothing(
+    spark: Any, cluster: ServedCluster, tmp_path: Path
+) -> None:
+    topics = cluster.client.admin.topics
+    topics.create_non_partitioned_topic("out")
+    topics.set_deduplication("out", True)
+    checkpoint, sink = tmp_path / "checkpoint", {"deduplicate": "true"}
+    cluster.publish("in", 40, batch=4)
+    options = {"startingOffsets": "earliest", "maxEntriesPerTrigger": "6"}
+    _run(spark, cluster, checkpoint, sink, **options)
+    written = [int(each) for each in cluster.contents("out")]
+    assert written == list(range(40))
+    batches = sorted(int(each.name) for each in (checkpoint / "commits").glob("[0-9]*"))
+    assert len(batches) >= 2
+    # The driver died behind the last batch, before it had noted that.
+    for each in (checkpoint / "commits").glob(f"*{batches[-1]}*"):
+        each.unlink()
+    cluster.new_ledger("in")
+    cluster.publish("in", 10, first=40)
+    _run(spark, cluster, checkpoint, sink, **options)
+    assert [int(each) for each in cluster.contents("out")] == list(range(50))
+    last = (checkpoint / "offsets").glob("[0-9]*")
+    text = max(last, key=lambda path: int(path.name)).read_text(encoding="utf-8")
+    offset = json.loads(text.splitlines()[-1])
+    assert set(offset) == {PREFIX + "in", "stream/folder"}
+
+
+def test_a_stream_whose_next_messages_are_gone_fails_or_goes_on(
+    spark: Any, cluster: ServedCluster, tmp_path: Path
+) -> None:
+    cluster.client.admin.topics.create_non_partitioned_topic("out")
+    cluster.publish("in", 5)
+    checkpoint = tmp_path / "checkpoint"
+    _run(spark, cluster, checkpoint, {}, startingOffsets="earliest")
+    cluster.publish("in", 5, first=5)
+    cluster.client.admin.topics.truncate("in")
+    cluster.publish("in", 5, first=10)
+    with pytest.raises(Exception, match="failOnDataLoss false goes on with what is left"):
+        _run(spark, cluster, checkpoint, {}, startingOffsets="earliest")
+    _run(spark, cluster, checkpoint, {}, startingOffsets="earliest", failOnDataLoss="false")
+    found = [int(each) for each in cluster.contents("out")]
+    assert found == [*range(5), *range(10, 15)]
