@@ -29,3 +29,15 @@ def check_keywords(
                 f"{call} has no argument {name!r}{nearest(name, known)} "
                 f"Arguments: {', '.join(known)}"
             )
+
+
+def check_raw(call: str, given: Mapping[str, Any]) -> None:
+    """OperationNotSupported: the call takes payloads alone."""
+    from pulsarx import errors
+
+    found = given.get("value_format", "raw")
+    if found != "raw":
+        raise errors.OperationNotSupported(
+            f"{call}: value_format is {found!r:.80}; values are given as payloads here. "
+            "write_topic makes them of the columns of a DataFrame"
+        )

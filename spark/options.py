@@ -188,10 +188,11 @@ OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
      "it, too"),
     ("sealedOnly", _flag, False, _READS,
      "leave out what is still being written: for other hosts than the owner's"),
-    ("valueFormat", _one_of(*FORMATS), FORMATS[0], _READS,
+    ("valueFormat", _one_of(*FORMATS), FORMATS[0], _ALL,
      "raw: value is the payload; string; json, avro, schema: columns of its fields"),
-    ("valueSchema", _text, None, _READS,
-     "of valueFormat avro: the definition; of json: a Spark schema as JSON, or use .schema()"),
+    ("valueSchema", _text, None, _ALL,
+     "of valueFormat avro: the definition; of json, for reading: a Spark schema as JSON, or use "
+     ".schema()"),
     ("mode", _one_of(*MODES), None, _READS,
      "values that cannot be decoded: FAILFAST (default), PERMISSIVE, DROPMALFORMED"),
     ("waitForTopic", _flag, False, (STREAM,), "begin without topics that are not there yet"),
@@ -311,7 +312,7 @@ def _check_together(values: dict[str, Any], given: frozenset[str], use: str) -> 
     flaw = (
         _flaw_of_topics(values, given, use)
         or _flaw_of_places(values, given, use)
-        or _flaw_of_values(values)
+        or _flaw_of_values(values, use)
         or _flaw_of_triggers(values, given)
         or _flaw_of_subscription(values, given)
     )
@@ -341,16 +342,17 @@ def _flaw_of_topics(values: dict[str, Any], given: frozenset[str], use: str) -> 
     return ""
 
 
-def _flaw_of_values(values: dict[str, Any]) -> str:
+def _flaw_of_values(values: dict[str, Any], use: str) -> str:
     from pulsarx.spark.topic_columns import column_names
 
     value_format = values["valueFormat"]
     try:
         if values["columns"] is not None:
-            if value_format in ("raw", "string"):
+            if use in _READS and value_format in ("raw", "string"):
                 column_names(values["columns"])
             values["columns"] = tuple(values["columns"])
-        check_format(value_format, values["mode"], values["valueSchema"])
+        if use in _READS:
+            check_format(value_format, values["mode"], values["valueSchema"])
     except ValueError as error:
         return str(error)
     return ""

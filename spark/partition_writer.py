@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx.spark.commit_message import CommitMessage
-from pulsarx.spark.keywords import check_keywords
-from pulsarx.spark.topic_columns import check_write_schema
+from pulsarx.spark.keywords import check_keywords, check_raw
 from pulsarx.spark.worker_heap import freeze_heap
 from pulsarx.spark.write_commit import abort_write, commit_write, find_commit
 from pulsarx.spark.write_job import WriteJob, plan_write
+from pulsarx.spark.written_schema import check_write_schema
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,14 +88,20 @@ def write_topic(
     """Append the rows to a topic, all or none, and wait for it.
 
     frame: column value (binary or string), and if they are there __key, __eventTime,
-        __messageProperties, and __topic where no topic is given. Rows of a Spark partition stay in
-        order, partitions come in theirs; keys go to the topic partition their producers choose.
+        __messageProperties, __partition, __orderingKey, __deliverAt, and __topic where no topic is
+        given. With value_format json, avro or schema the other columns become the value. Rows of a
+        Spark partition stay in order, partitions come in theirs; keys go to the topic partition
+        their producers choose.
     options: of `plan_write`; application and version make it idempotent: the same again writes
         nothing, other messages under them are refused.
     """
     check_keywords("write_topic", options, plan_write, "root")
-    check_write_schema(frame.schema, topic is not None)
     job = plan_write(root, topic, **options)
+    try:
+        check_write_schema(frame.schema, topic is not None, job.values)
+    except BaseException:
+        abort_write(job)
+        raise
     return _run(job, lambda: stage_frame(frame, job))
 
 
@@ -115,6 +121,7 @@ def save_rdd(
     """Append the elements of an RDD to a topic, all or none, and wait for it. Elements as of
     `write_partitions`; options of `plan_write`."""
     check_keywords("save_rdd", options, plan_write, "root")
+    check_raw("save_rdd", options)
     job = plan_write(root, topic, **options)
 
     def stage(parts: Iterable[Any]) -> Iterator[CommitMessage]:

@@ -1,6 +1,6 @@
 """Rows of an RDD as Arrow record batches, for the writer. Runs in workers.
 
-An event time is a datetime, or int: milliseconds since 1970. A datetime without a zone is local
+A time is a datetime, or int: milliseconds since 1970. A datetime without a zone is local
 time, as Spark makes them of timestamps.
 """
 
@@ -27,6 +27,9 @@ TYPES = {
     "__topic": pa.string(),
     "__eventTime": pa.timestamp("us", "UTC"),
     "__messageProperties": pa.map_(pa.string(), pa.string()),
+    "__partition": pa.int32(),
+    "__orderingKey": pa.binary(),
+    "__deliverAt": pa.timestamp("us", "UTC"),
 }
 
 
@@ -63,7 +66,8 @@ def _batch(rows: list[dict[str, Any]]) -> pa.RecordBatch:
                     f"a row has {name!r}, which is no column of a message{nearest(name, TYPES)} "
                     f"Columns: {', '.join(TYPES)}"
                 )
-    columns["__eventTime"] = [_time(each) for each in columns["__eventTime"]]
+    for name in ("__eventTime", "__deliverAt"):
+        columns[name] = [_time(each) for each in columns[name]]
     found = {
         name: _column(name, values)
         for name, values in columns.items()

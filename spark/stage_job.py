@@ -20,9 +20,9 @@ from pulsarx import errors
 from pulsarx.enumerations import CompressionType, HashingScheme
 from pulsarx.spark.commit_message import CommitMessage
 from pulsarx.spark.partition_writer import write_partitions
-from pulsarx.spark.topic_columns import check_write_schema
-from pulsarx.spark.write_commit import commit_write
+from pulsarx.spark.write_commit import abort_write, commit_write
 from pulsarx.spark.write_job import plan_write
+from pulsarx.spark.written_schema import check_write_schema
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,14 +63,13 @@ def plan_job(options: Options, schema: StructType, overwrite: bool, staging: boo
             f"overwrite in {options.root}: a topic is a log, and what was published stays. Use "
             '.mode("append"); to begin anew write to another topic'
         )
-    check_write_schema(schema, options.topic is not None)
     others = set(schema.names).difference(getattr(options, "columns", None) or schema.names)
     if others:
         raise ValueError(
             f"option columns is {', '.join(options.columns)}, and the DataFrame has "
             f"{', '.join(sorted(others))}, too. Leave the option away, or write these columns only"
         )
-    return plan_write(
+    job = plan_write(
         options.root,
         options.topic,
         application=getattr(options, "txnAppId", None),
@@ -83,8 +82,17 @@ def plan_job(options: Options, schema: StructType, overwrite: bool, staging: boo
         max_message_size=options.maxMessageSize,
         on_conflict=getattr(options, "txnConflict", "error"),
         create_topic=options.createTopic,
+        value_format=options.valueFormat,
+        value_schema=options.valueSchema,
         staging=staging,
     )
+    try:
+        check_write_schema(schema, options.topic is not None, job.values)
+    except BaseException:
+        if staging:
+            abort_write(job)
+        raise
+    return job
 
 
 def check_no_table() -> None:

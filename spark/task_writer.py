@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import uuid
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,9 @@ from pulsarx.broker.staging.partition_choice import partitions_of_keys
 from pulsarx.broker.staging.sealed_writer import BATCH_MESSAGES_MAX, SealedLedgerWriter
 from pulsarx.broker.staging.staged_file import StagedFile
 from pulsarx.spark.commit_message import CommitMessage
+from pulsarx.spark.topic_columns import DELIVER_AT, ORDERING_KEY, PARTITION
 from pulsarx.spark.written_columns import plain_columns
+from pulsarx.spark.written_values import ValueEncoder
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -32,6 +35,7 @@ VALUE, KEY, TOPIC = "value", "__key", "__topic"
 EVENT_TIME, PROPERTIES = "__eventTime", "__messageProperties"
 # Each takes two file descriptors and 256 MiB of address space; 1024 descriptors are usual.
 OPEN_MAX = 200
+_DESCRIBING = (PARTITION, ORDERING_KEY, DELIVER_AT)
 
 
 class TaskWriter:
@@ -49,6 +53,7 @@ class TaskWriter:
         self._file_count = 0
         self._keyless_count = 0
         self._content = ContentDigest()
+        self._values = None if job.values is None else ValueEncoder(job.values)
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Each row a message, in their order.
@@ -56,19 +61,25 @@ class TaskWriter:
         TypeError, ValueError: columns that no message has. ValueError, MessageTooBig, TopicNotFound
         name the row, as it is counted in the Spark partition.
         """
+        if self._values is not None:
+            try:
+                batch = self._values.batch(batch)
+            except ValueError as error:
+                raise self._of_row(error, _row_in(error)) from None
         batch = plain_columns(batch)
         if batch.num_rows == 0:
             return
         for topic, part, at in self._by_topic(batch):
             partition_count = self.job.partition_counts[topic]
             if partition_count == 0:
+                self._check_unparted(topic, part, at)
                 self._append(topic, part, at)
             else:
                 whole = TopicName.of(topic)
                 for index, rows, of_part in self._by_partition(part, at, partition_count):
                     self._append(str(whole.partition(index)), rows, at[of_part])
             if self.job.on_conflict:
-                self._content.add(part, topic, VALUE, **_present(part))
+                self._digest(topic, part)
         self.message_count += batch.num_rows
 
     def finish(self) -> CommitMessage:
@@ -132,6 +143,13 @@ class TaskWriter:
                 raise self._of_row(ValueError(reason), int(row)) from None
             # A null has the index -1: the last of the table.
             chosen = np.array([*of_key, -1], np.int64)[of_row]
+        if PARTITION in batch.schema.names:
+            wanted = _partitions_wanted(batch)
+            flaws = np.flatnonzero((wanted < -1) | (wanted >= count))
+            if flaws.size:
+                reason = f"{PARTITION} is {wanted[flaws[0]]}; the topic has {count} partitions"
+                raise self._of_row(ValueError(reason), int(at[flaws[0]]))
+            chosen = np.where(wanted < 0, chosen, wanted)
         keyless = np.flatnonzero(chosen < 0)
         if keyless.size:
             turns = (np.arange(keyless.size) + self._keyless_count) // BATCH_MESSAGES_MAX
@@ -139,6 +157,27 @@ class TaskWriter:
             self._keyless_count += int(keyless.size)
         for index, of_part in _split(chosen, count):
             yield index, _taken(batch, of_part), of_part
+
+    def _check_unparted(self, topic: str, rows: pa.RecordBatch, at: NDArray[np.int64]) -> None:
+        if PARTITION not in rows.schema.names:
+            return
+        wanted = _partitions_wanted(rows)
+        flaws = np.flatnonzero(wanted != -1)
+        if flaws.size:
+            reason = f"{PARTITION} is {wanted[flaws[0]]}; {topic} has no partitions"
+            raise self._of_row(ValueError(reason), int(at[flaws[0]]))
+
+    def _digest(self, topic: str, rows: pa.RecordBatch) -> None:
+        """What is not in the columns that a digest knows is part of the topic to it."""
+        columns = _present(rows)
+        names = [name for name in _DESCRIBING if name in rows.schema.names]
+        if not names:
+            self._content.add(rows, topic, VALUE, **columns)
+            return
+        described = list(zip(*(rows.column(name).to_pylist() for name in names)))
+        for row, found in enumerate(described):
+            extra = "" if not any(each is not None for each in found) else f"\0{found!r}"
+            self._content.add(rows.slice(row, 1), topic + extra, VALUE, **columns)
 
     def _of_row(self, error: Exception, row: int) -> Exception:
         """The error, telling the row by its number in what this task was given."""
@@ -163,7 +202,11 @@ class TaskWriter:
         self._open[topic] = writer
         before = writer.message_count
         try:
-            writer.append_arrow(rows, VALUE, **_present(rows))
+            for part, is_single in _runs(rows):
+                if is_single:
+                    _append_singles(writer, part)
+                else:
+                    writer.append_arrow(part, VALUE, **_present(part))
         except (ValueError, errors.MessageTooBig) as error:
             raise self._of_row(error, int(at[writer.message_count - before])) from None
         if writer.size >= self.job.max_ledger_bytes:
@@ -182,6 +225,7 @@ class TaskWriter:
             job.folder_id,
             compression=job.compression,
             null_values=job.null_values,
+            schema_version=None if job.values is None else job.values.version,
             max_message_size=job.max_message_size,
         )
 
@@ -203,6 +247,53 @@ def _present(rows: pa.RecordBatch) -> dict[str, str]:
     """The columns that messages are made of besides the value, as append_arrow names them."""
     columns = {"key": KEY, "properties": PROPERTIES, "event_time": EVENT_TIME}
     return {role: name for role, name in columns.items() if name in rows.schema.names}
+
+
+def _row_in(error: ValueError) -> int:
+    """The row that an error names."""
+    found = re.match(r"row (\d+)", str(error))
+    return int(found[1]) if found else 0
+
+
+def _partitions_wanted(rows: pa.RecordBatch) -> NDArray[np.int64]:
+    """-1: none."""
+    column = rows.column(PARTITION).cast(pa.int64()).fill_null(-1)
+    return column.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def _runs(rows: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, bool]]:
+    """Neighbours that go into batches, and those that each are an entry of their own, in order."""
+    is_single = np.zeros(rows.num_rows, bool)
+    for name in (ORDERING_KEY, DELIVER_AT):
+        if name in rows.schema.names:
+            is_single |= rows.column(name).is_valid().to_numpy(zero_copy_only=False)
+    bounds = np.flatnonzero(np.diff(is_single)) + 1
+    edges = [0, *bounds.tolist(), rows.num_rows]
+    for start, end in pairwise(edges):
+        yield rows.slice(start, end - start), bool(is_single[start])
+
+
+def _append_singles(writer: SealedLedgerWriter, rows: pa.RecordBatch) -> None:
+    columns = {name: rows.column(name) for name in rows.schema.names}
+    for name in (EVENT_TIME, DELIVER_AT):
+        if name in columns and pa.types.is_timestamp(columns[name].type):
+            columns[name] = columns[name].cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
+    nothing = [None] * rows.num_rows
+    found = {name: column.to_pylist() for name, column in columns.items()}
+    roles = (VALUE, KEY, PROPERTIES, EVENT_TIME, ORDERING_KEY, DELIVER_AT)
+    for value, key, pairs, event_time, ordering_key, deliver_at in zip(
+        *(found.get(name, nothing) for name in roles)
+    ):
+        if deliver_at is not None and deliver_at < 0:
+            raise ValueError(f"row {writer.message_count}: {DELIVER_AT} is before 1970")
+        writer.append_single(
+            value.encode() if isinstance(value, str) else value,
+            key,
+            dict(pairs) if pairs else None,
+            event_time,
+            ordering_key=ordering_key,
+            deliver_at=deliver_at,
+        )
 
 
 def _encoded(column: pa.Array) -> tuple[list[Any], NDArray[np.int64]]:

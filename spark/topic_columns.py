@@ -10,7 +10,7 @@ __publishTime        timestamp             always there          ignored: it get
 __eventTime          timestamp             null without one      timestamp, or ms since 1970
 __messageProperties  map<string, string>   maybe empty           map<string, string>
 
-Read where they are named alone, and not written:
+Read where they are named alone:
 
 __partition          int                   -1: the topic has none
 __ledgerId           bigint                with __entryId and __batchIndex the place of a message:
@@ -21,6 +21,11 @@ __producerName       string
 __orderingKey        binary                null without one
 __keyBytes           binary                the key; decoded, where the producer's was of bytes
 __schemaVersion      bigint                null: written without a schema
+
+Of those __partition (null and -1: as producers choose) and __orderingKey (binary or string) are
+written, and so is one that is not read:
+
+__deliverAt          timestamp, or ms since 1970: when Shared and Key_Shared subscriptions get it
 """
 
 from __future__ import annotations
@@ -29,11 +34,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pyspark.sql.types import DataType, StructField, StructType
+    from pyspark.sql.types import DataType, StructType
 
 VALUE, KEY, TOPIC, MESSAGE_ID = "value", "__key", "__topic", "__messageId"
 PARTITION = "__partition"
 PUBLISH_TIME, EVENT_TIME, PROPERTIES = "__publishTime", "__eventTime", "__messageProperties"
+ORDERING_KEY, DELIVER_AT = "__orderingKey", "__deliverAt"
 COLUMN_TYPES = {
     VALUE: "binary",
     KEY: "binary",
@@ -50,7 +56,7 @@ COLUMN_TYPES_ON_DEMAND = {
     "__batchIndex": "int",
     "__sequenceId": "bigint",
     "__producerName": "string",
-    "__orderingKey": "binary",
+    ORDERING_KEY: "binary",
     "__keyBytes": "binary",
     "__schemaVersion": "bigint",
 }
@@ -58,14 +64,18 @@ EVERY_TYPE = {**COLUMN_TYPES, **COLUMN_TYPES_ON_DEMAND}
 _WITHOUT_MEANING = {
     "__redeliveryCount": "a job reads ledgers, which nobody redelivers; consumers have it",
 }
-_WRITTEN = {
+WRITTEN_TYPES = {
     VALUE: ("binary", "string"),
     KEY: ("binary", "string"),
     TOPIC: ("string",),
     EVENT_TIME: ("timestamp", "bigint"),
     PROPERTIES: ("map<string,string>",),
+    PARTITION: ("int",),
+    ORDERING_KEY: ("binary", "string"),
+    DELIVER_AT: ("timestamp", "bigint"),
 }
-_PASSED_OVER = (MESSAGE_ID, PUBLISH_TIME)
+PASSED_OVER = (MESSAGE_ID, PUBLISH_TIME)
+WRITTEN = (*WRITTEN_TYPES, *PASSED_OVER)  # what a frame that is written may have
 
 
 def column_names(columns: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -112,7 +122,7 @@ def columns_ddl(columns: Sequence[str]) -> str:
 def read_schema(columns: Iterable[str]) -> StructType:
     from pyspark.sql.types import StructField, StructType
 
-    kinds = _spark_types()
+    kinds = spark_types()
     return StructType([StructField(name, kinds[EVERY_TYPE[name]], True) for name in columns])
 
 
@@ -131,7 +141,7 @@ def columns_of(schema: StructType) -> tuple[str, ...]:
     return names
 
 
-def _spark_types() -> dict[str, DataType]:
+def spark_types() -> dict[str, DataType]:
     from pyspark.sql.types import (
         BinaryType,
         IntegerType,
@@ -144,53 +154,3 @@ def _spark_types() -> dict[str, DataType]:
     kinds = (BinaryType(), StringType(), TimestampType(), LongType(), IntegerType())
     found: dict[str, DataType] = {kind.simpleString(): kind for kind in kinds}
     return found | {"map<string,string>": MapType(StringType(), StringType(), True)}
-
-
-# Writing ------------------------------------------------------------------------------------------
-
-
-def check_write_schema(schema: StructType, topic_given: bool) -> None:
-    """ValueError: columns that no message has, or of other types, or none that must be."""
-    names = [field.name for field in schema.fields]
-    if VALUE not in names:
-        raise ValueError(
-            "the DataFrame has no column 'value', which is the payload of a message; rename or "
-            f"make one. It has {', '.join(names) or 'none'}"
-        )
-    for field in schema.fields:
-        if field.name not in _PASSED_OVER:
-            _check_written(field)
-    if len(set(names)) < len(names):
-        raise ValueError(f"the DataFrame has a column twice: {', '.join(names)}")
-    # As with Spark's Kafka sink the option overrides the column.
-    if not topic_given and TOPIC not in names:
-        raise ValueError(
-            "no topic to write to: give option topic, or a column __topic with the names"
-        )
-
-
-def _check_written(field: StructField) -> None:
-    known = (*_WRITTEN, *_PASSED_OVER)
-    allowed = _WRITTEN.get(field.name)
-    if allowed is None:
-        raise ValueError(
-            f"the DataFrame has a column {field.name!r}{nearest(field.name, known)} Columns "
-            f"of a message: {', '.join(known)}. Put others into value, for instance with "
-            "to_json(struct(...)), or into __messageProperties"
-        )
-    kinds = _spark_types()
-    if not any(_is_kind(field.dataType, kinds[name]) for name in allowed):
-        raise ValueError(
-            f"column {field.name} is {field.dataType.simpleString()}; it must be "
-            f"{' or '.join(allowed)}. Cast it before writing"
-        )
-
-
-def _is_kind(found: DataType, wanted: DataType) -> bool:
-    """Collations of strings, and whether the values of a map may be null, do not matter."""
-    from pyspark.sql.types import MapType, StringType
-
-    if isinstance(found, MapType):
-        inside = isinstance(found.keyType, StringType) and isinstance(found.valueType, StringType)
-        return inside and isinstance(wanted, MapType)
-    return isinstance(found, type(wanted))

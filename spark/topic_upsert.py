@@ -7,11 +7,11 @@ import os
 
 from pulsarx import errors
 from pulsarx.broker.requests.attach import attached
-from pulsarx.spark.keywords import check_keywords
+from pulsarx.spark.keywords import check_keywords, check_raw
 from pulsarx.spark.partition_writer import stage_frame
-from pulsarx.spark.topic_columns import check_write_schema
 from pulsarx.spark.write_commit import abort_write, check_order, commit_write
 from pulsarx.spark.write_job import plan_write
+from pulsarx.spark.written_schema import check_write_schema
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def upsert_topic(
             f"row is. It has {', '.join(frame.columns)}"
         )
     check_keywords("upsert_topic", options, plan_write, "root", "complete")
+    check_raw("upsert_topic", options)
     check_write_schema(frame.schema, True)
     job = plan_write(
         root,

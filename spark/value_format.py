@@ -199,7 +199,7 @@ class FormatPlan:
                 check_column(field.name, (*known, *_MESSAGE_COLUMNS))
                 wanted = known[field.name].dataType
             else:
-                _check_json(field.dataType, field.name)
+                check_json(field.dataType, field.name)
             if (wanted is not None and field.dataType != wanted) or not field.nullable:
                 kind = field.dataType if wanted is None else wanted
                 raise ValueError(
@@ -238,7 +238,7 @@ def _given_fields(given: str | StructType) -> list[StructField]:
     if not isinstance(found, StructType) or not found.fields:
         raise ValueError(f"the schema of the value {given!r:.200} has no columns; name them")
     for field in found.fields:
-        _check_json(field.dataType, field.name)
+        check_json(field.dataType, field.name)
     return [_optional(field) for field in found.fields]
 
 
@@ -261,17 +261,17 @@ def _optional(field: StructField) -> StructField:
     return StructField(field.name, field.dataType, True)
 
 
-def _check_json(kind: DataType, path: str) -> None:
+def check_json(kind: DataType, path: str) -> None:
     """OperationNotSupported: nothing in JSON becomes it here."""
     from pyspark.sql import types as t
 
     if isinstance(kind, t.StructType):
         for field in kind.fields:
-            _check_json(field.dataType, f"{path}.{field.name}")
+            check_json(field.dataType, f"{path}.{field.name}")
     elif isinstance(kind, t.ArrayType):
-        _check_json(kind.elementType, f"{path}[]")
+        check_json(kind.elementType, f"{path}[]")
     elif isinstance(kind, t.MapType) and isinstance(kind.keyType, t.StringType):
-        _check_json(kind.valueType, f"{path}{{}}")
+        check_json(kind.valueType, f"{path}{{}}")
     elif not isinstance(
         kind,
         (

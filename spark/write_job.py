@@ -18,6 +18,7 @@ from pulsarx.broker.staging.staging import folder_id_of, make_staging
 from pulsarx.compression import compress
 from pulsarx.enumerations import CompressionType, HashingScheme
 from pulsarx.spark.topic_columns import nearest
+from pulsarx.spark.written_values import WrittenValues, plan_values
 from pulsarx.topic_name import TopicName, check_keeps_messages
 
 TYPE_CHECKING = False
@@ -33,7 +34,7 @@ class WriteJob:
     __slots__ = (
         "root", "folder_id", "name", "topic", "partition_counts", "application", "version",
         "hashing_scheme", "compression", "flush", "null_values", "max_ledger_bytes",
-        "max_message_size", "on_conflict", "new_partitions",
+        "max_message_size", "on_conflict", "new_partitions", "values",
     )  # fmt: skip
 
     def __init__(
@@ -53,6 +54,7 @@ class WriteJob:
         max_message_size: int,
         on_conflict: str,
         new_partitions: int,
+        values: WrittenValues | None,
     ) -> None:
         self.root = root  # of the data directory, on every host
         self.folder_id = folder_id
@@ -71,6 +73,7 @@ class WriteJob:
         self.on_conflict = on_conflict
         # The commit makes the topic with so many, 0: without any; -1: it is there.
         self.new_partitions = new_partitions
+        self.values = values  # what columns become; None: column value is the payload
 
     @property
     def transaction(self) -> Transaction:
@@ -141,6 +144,8 @@ def plan_write(
     max_message_size: int = MESSAGE_SIZE_MAX,
     on_conflict: str = "error",
     create_topic: bool | None = None,
+    value_format: str = "raw",
+    value_schema: str | None = None,
     staging: bool = True,
 ) -> WriteJob:
     """Check where a write goes to and make its staging area. Runs on the driver.
@@ -152,6 +157,9 @@ def plan_write(
         __topic are one. None: a write by itself, which is repeated when it is called again.
     create_topic: whether the commit may create it, with the partitions of its namespace's policy
         auto_topic_creation, or none; None: if there is such a policy, and it allows that.
+    value_format: raw: column value is the payload; string, json, avro, schema: what columns become,
+        see written_values. value_schema: of avro, the definition as JSON, which is registered on
+        the topic if it is new.
     on_conflict: NotAllowedError when the version was written with other messages, or a later one
         was; "ignore": it counts as written in both cases, and is not compared.
     flush: tasks put their files on the device before they report; without it a power cut may take
@@ -159,7 +167,7 @@ def plan_write(
     max_ledger_bytes: after which a task begins the next ledger. max_message_size: of the topic's
         broker, if it is not the default. staging: False: only check, as each micro-batch of a
         stream does.
-    TopicNotFound, ValueError, FolderError: say what to change.
+    TopicNotFound, ValueError, FolderError, IncompatibleSchema: say what to change.
     """
     if (application is None) != (version is None):
         raise ValueError("application and version belong together: give both or neither")
@@ -175,6 +183,7 @@ def plan_write(
     if create_topic and topic is None:
         raise ValueError("create_topic needs a topic; those of the column __topic must be there")
     topic, folder_id, counts, new_partitions = _look(path, topic, create_topic, keep=not staging)
+    values = _values(path, topic, value_format, value_schema, new_partitions >= 0)
     transaction = Transaction(name, 0)
     if application is not None and version is not None:
         transaction = _transaction(application, version, topic)
@@ -197,6 +206,7 @@ def plan_write(
         max_message_size,
         "" if application is None else on_conflict,
         new_partitions,
+        values,
     )
 
 
@@ -286,6 +296,16 @@ def _look(
             _keep(broker)
         else:
             broker.close()
+
+
+def _values(
+    path: str, topic: str | None, value_format: str, value_schema: str | None, is_new: bool
+) -> WrittenValues | None:
+    broker = _kept_broker(path)
+    try:
+        return plan_values(value_format, value_schema, topic, broker, is_new)
+    finally:
+        _keep(broker)
 
 
 def _new_partitions(broker: ReadOnlyBroker, name: TopicName, create: bool | None) -> int:

@@ -6,10 +6,10 @@ from __future__ import annotations
 import pyarrow as pa
 from pyarrow import types
 
-from pulsarx.spark.topic_columns import COLUMN_TYPES, nearest
+from pulsarx.spark.topic_columns import ORDERING_KEY, WRITTEN, nearest
 
 VALUE, TOPIC = "value", "__topic"
-_TEXTS = ("value", "__key", TOPIC)
+_TEXTS = ("value", "__key", TOPIC, ORDERING_KEY)
 
 
 def plain_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -22,10 +22,10 @@ def plain_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
     if VALUE not in names:
         raise ValueError(f"there is no column {VALUE!r}, only {', '.join(names) or 'none'}")
     for name in names:
-        if name not in COLUMN_TYPES:
+        if name not in WRITTEN:
             raise ValueError(
-                f"column {name!r} is none of a message{nearest(name, COLUMN_TYPES)} Put it into "
-                "value, or leave it out"
+                f"column {name!r} is none of a message{nearest(name, WRITTEN)} Put it into "
+                "value (valueFormat), or leave it out"
             )
     if len(set(names)) < len(names):
         raise ValueError(f"a column is there twice: {', '.join(names)}")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 from pulsarx import errors
-from pulsarx.enumerations import SchemaType
 from pulsarx.extras import optional_module
-from pulsarx.schema.definition import Record, plain_values
+from pulsarx.schema.definition import Record
 from pulsarx.schema.schema import Schema, SchemaInfo
 from pulsarx.tables.progress import progress_of
+from pulsarx.tables.row_encoding import as_json, check_json_types, converter, row_encoder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
 ROWS = 10_000  # that are encoded before they are published
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-_dumps = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode
 
 
 def send_rows(
@@ -162,7 +159,7 @@ class _Rows:
                 raise ValueError(f"rows have no column {name!r}; they have {', '.join(names)}")
         kept = names if columns is None else columns
         self.types = pa.schema([reader.schema.field(name) for name in kept])
-        convert = {f.name: c for f in reader.schema if (c := _converter(pa, f.type)) is not None}
+        convert = {f.name: c for f in reader.schema if (c := converter(pa, f.type)) is not None}
         return _rows_of(reader, convert)
 
 
@@ -173,35 +170,6 @@ def _rows_of(reader: Any, convert: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 for name, call in convert.items():
                     row[name] = call(row[name])
                 yield row
-
-
-def _converter(pa: Any, kind: Any) -> Callable[[Any], Any] | None:
-    """What makes dicts of the maps in a value; None: it has none."""
-    if pa.types.is_map(kind):
-        inner = _converter(pa, kind.item_type)
-        return lambda value: None if value is None else _dict_of(value, inner)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        inner = _converter(pa, kind.value_type)
-        if inner is None:
-            return None
-        return lambda value: None if value is None else [inner(each) for each in value]
-    if pa.types.is_struct(kind):
-        fields = {f.name: c for f in kind if (c := _converter(pa, f.type)) is not None}
-        if not fields:
-            return None
-        return lambda value: (
-            None
-            if value is None
-            else value | {name: call(value[name]) for name, call in fields.items()}
-        )
-    return None
-
-
-def _dict_of(pairs: list[tuple[Any, Any]], inner: Callable[[Any], Any] | None) -> dict[Any, Any]:
-    found = {key: each if inner is None else inner(each) for key, each in pairs}
-    if len(found) < len(pairs):
-        raise ValueError(f"a map has a key twice: {pairs!r:.80}")
-    return found
 
 
 def _is_frame(given: Any) -> bool:
@@ -261,9 +229,9 @@ def _encoder_of(client: Any, topic: str, schema: Any, source: _Rows) -> _Encoder
         return _Encoder(schema.encode, schema.schema_info())
     info = _last_schema(client, topic) if schema is None else schema.schema_info()
     if info is None:
-        _check_types(source.types)
-        return _Encoder(_as_json, None)
-    return _Encoder(_row_encoder(info), info)
+        check_json_types(source.types)
+        return _Encoder(as_json, None)
+    return _Encoder(row_encoder(info), info)
 
 
 def _last_schema(client: Any, topic: str) -> SchemaInfo | None:
@@ -272,100 +240,6 @@ def _last_schema(client: Any, topic: str) -> SchemaInfo | None:
     except errors.TopicNotFound:
         return None
     return found[-1] if found else None
-
-
-def _row_encoder(info: SchemaInfo) -> Callable[[Any], bytes]:
-    """What encodes dicts of a definition. Each value is checked first: neither Avro nor JSON says
-    what it would leave out, cut or replace."""
-    if info.schema_type() not in (SchemaType.JSON, SchemaType.AVRO):
-        raise errors.OperationNotSupported(
-            f"rows cannot be published by a schema of type {info.schema_type().name}: they need a "
-            "JSON or Avro record; send the values with a producer"
-        )
-    optional_module("pyarrow", "arrow", "send_rows by a schema")
-    from pulsarx.tables.value_types import record_checker, record_schema
-
-    check = record_checker(record_schema(info), "")
-    if info.schema_type() == SchemaType.JSON:
-
-        def encode_json(row: Any) -> bytes:
-            row = plain_values(row)
-            check(row)
-            return _dumps(_texts(row)).encode()
-
-        return encode_json
-    from pulsarx.schema.avro_schema import AvroSchema
-
-    avro = AvroSchema(None, json.loads(info.schema()))
-
-    def encode_avro(row: Any) -> bytes:
-        row = plain_values(row)
-        check(row)
-        return avro.encode(row)
-
-    return encode_avro
-
-
-def _texts(value: Any) -> Any:
-    """With text for bytes, as JsonSchema writes them."""
-    if isinstance(value, bytes):
-        return value.decode()
-    if isinstance(value, dict):
-        return {name: _texts(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_texts(each) for each in value]
-    return value
-
-
-def _as_json(row: Any) -> bytes:
-    _check_names(row)
-    return _dumps(row).encode()
-
-
-def _check_names(value: Any) -> None:
-    """JSON would make texts of names that are none."""
-    if isinstance(value, dict):
-        for name, each in value.items():
-            if not isinstance(name, str):
-                raise TypeError(f"a name of JSON must be a str, not {name!r:.80}")
-            _check_names(each)
-    elif isinstance(value, list):
-        for each in value:
-            _check_names(each)
-    elif isinstance(value, tuple):
-        raise TypeError(f"a tuple has no place in JSON: {value!r:.80}; give a list")
-
-
-def _check_types(columns: Any) -> None:
-    """Before anything is published: whether JSON has something for the types of all columns."""
-    if columns is None:
-        return
-    import pyarrow as pa
-
-    def check(kind: Any, path: str) -> None:
-        if pa.types.is_struct(kind):
-            for field in kind:
-                check(field.type, f"{path}.{field.name}")
-        elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-            check(kind.value_type, f"{path}[]")
-        elif pa.types.is_map(kind):
-            check(kind.item_type, f"{path}{{}}")
-        elif pa.types.is_dictionary(kind):
-            check(kind.value_type, path)
-        elif not (
-            pa.types.is_integer(kind)
-            or pa.types.is_floating(kind)
-            or pa.types.is_boolean(kind)
-            or pa.types.is_null(kind)
-            or str(kind) in ("string", "large_string", "string_view")
-        ):
-            raise ValueError(
-                f"column {path} is {kind}, which JSON does not have: cast it to a string or a "
-                "number, leave it out with columns=, or give an AvroSchema"
-            )
-
-    for field in columns:
-        check(field.type, field.name)
 
 
 # What else a message has --------------------------------------------------------------------------

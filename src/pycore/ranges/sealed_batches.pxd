@@ -28,6 +28,7 @@ cdef class SealedBatches:
     cdef EncodeLimits limits
     cdef uint32_t compression
     cdef bint by_key
+    cdef bytes schema_version            # in every entry; None: none
     cdef uint64_t next_sequence_id
     cdef readonly uint64_t row_count     # taken so far
     cdef OpenBatch mixed                 # the one batch, unless by_key

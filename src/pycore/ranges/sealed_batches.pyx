@@ -21,7 +21,7 @@ from pulsarx._core.limits cimport ENTRY_FRAME_SIZE
 from pulsarx._core.message_metadata cimport EntryParts, MessageMetadata, entry_decode
 from pulsarx._core.single_metadata cimport (
     METADATA_BATCH, METADATA_ENCRYPTED, METADATA_NULL_VALUE, METADATA_PARTITION_KEY,
-    METADATA_SEQUENCE_ID, METADATA_UUID, SingleMetadata,
+    METADATA_SCHEMA_VERSION, METADATA_SEQUENCE_ID, METADATA_UUID, SingleMetadata,
 )
 from pulsarx._core.status cimport STATUS_LEDGER_FULL, STATUS_OK, STATUS_TOO_LARGE
 from pulsarx._core.sticky_key cimport sticky_key_of_entry
@@ -54,7 +54,8 @@ cdef class SealedBatches:
 
     def __init__(self, LedgerWriter writer not None, *, str producer_name not None, clock, compress,
                  int compression, uint32_t batch_messages_max, uint32_t batch_bytes_max,
-                 uint32_t message_size_max, bint by_key, bint null_values):
+                 uint32_t message_size_max, bint by_key, bint null_values,
+                 bytes schema_version=None):
         self.writer = writer
         self.clock = clock
         self.compress = compress
@@ -65,6 +66,7 @@ cdef class SealedBatches:
         self.limits.message_size = message_size_max
         self.limits.refuse_null = not null_values
         self.by_key = by_key
+        self.schema_version = schema_version
         self.keyed = {}
         self.spare = []
         self.mixed = self.new_batch()
@@ -242,6 +244,10 @@ cdef class SealedBatches:
         envelope.publish_time_ms = <uint64_t>closing.publish_ms
         envelope.producer_name = <const uint8_t*>PyBytes_AS_STRING(self.name_utf8)
         envelope.producer_name_size = <uint32_t>PyBytes_GET_SIZE(self.name_utf8)
+        if self.schema_version is not None:
+            envelope.flags = METADATA_SCHEMA_VERSION
+            envelope.schema_version = <const uint8_t*>PyBytes_AS_STRING(self.schema_version)
+            envelope.schema_version_size = <uint32_t>PyBytes_GET_SIZE(self.schema_version)
         if self.compression:
             batch_encode_plain_payload(&closing.batch, &plain, &size)
             packed = self.compress(self.compression, plain[:size])
@@ -264,6 +270,11 @@ cdef class SealedBatches:
         self.store(&frame, entry)
         batch_encode_clear(&closing.batch)
         return 0
+
+    def take_sequence_id(self) -> int:
+        """For an entry that is made elsewhere, as the next message."""
+        self.next_sequence_id += 1
+        return self.next_sequence_id - 1
 
     def add_entry(self, bytes entry not None, bint mixed_keys) -> None:
         """Append an entry as a Pulsar producer made it, byte for byte; its checksum is verified.

@@ -16,6 +16,7 @@ from pulsarx._pycore.ground.file_system import FileSystem
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ledger.ledger_writer import LedgerWriter
 from pulsarx._pycore.ledger.published_ends import PublishedEnds
+from pulsarx._pycore.ranges.entry_codec import encode_entry
 from pulsarx._pycore.ranges.sealed_batches import SealedBatches
 from pulsarx.broker.folder.storage_errors import storage_error
 from pulsarx.clock import system_clock
@@ -116,6 +117,7 @@ class SealedLedgerWriter:
         batch_by_key: bool = False,
         compression: int = 0,
         null_values: bool = True,
+        schema_version: int | None = None,
         clock: Clock | None = None,
         randomness: Randomness | None = None,
     ) -> None:
@@ -124,6 +126,7 @@ class SealedLedgerWriter:
         folder_id: of the data directory the file is for. uuid: 16 bytes; None: random.
         batch_by_key: batches of one key each, as Pulsar's key-based batching.
         compression: a CompressionType or its number. null_values: whether messages may have none.
+        schema_version: of the topic, that all messages are of; None: of none.
         FolderError: the folder is not there. StorageError: the disk refused.
         InvalidConfiguration, ImportError: there is no such compression here.
         """
@@ -139,11 +142,15 @@ class SealedLedgerWriter:
         self._files = FileSystem()
         _check_folder(self.path, folder_id)
         clock = clock or system_clock()
+        self._clock, self._compression = clock, int(compression)
+        self._null_values, self._message_size_max = null_values, max_message_size
+        self._schema_version = b"" if schema_version is None else schema_version.to_bytes(8, "big")
         self._writer = self._create_file(clock.now_ms())
         try:
+            self._producer_name = producer_name or f"sealed-{self.uuid.hex()}"
             self._batches = SealedBatches(
                 self._writer,
-                producer_name=producer_name or f"sealed-{self.uuid.hex()}",
+                producer_name=self._producer_name,
                 clock=clock,
                 compress=compress,
                 compression=int(compression),
@@ -152,6 +159,7 @@ class SealedLedgerWriter:
                 message_size_max=max_message_size,
                 by_key=batch_by_key,
                 null_values=null_values,
+                schema_version=self._schema_version or None,
             )
         except BaseException:
             self.abort()
@@ -194,6 +202,44 @@ class SealedLedgerWriter:
         """Add a message. MessageTooBig, ValueError, TypeError name its row; nothing was taken."""
         self._check_open()
         self._batches.add(value, key, properties, event_timestamp)
+
+    def append_single(
+        self,
+        value: bytes | None,
+        key: bytes | str | None = None,
+        properties: dict[str, str] | None = None,
+        event_timestamp: int | None = None,
+        *,
+        ordering_key: bytes | str | None = None,
+        deliver_at: int | None = None,
+    ) -> None:
+        """Add a message that is in no batch, as each has to be that has a time of delivery of its
+        own (milliseconds since 1970). Errors as of append."""
+        self._check_open()
+        row = self._batches.row_count
+        if value is None and not self._null_values:
+            raise ValueError(f"row {row}: it has no value (None), which was not allowed")
+        if len(value or b"") > self._message_size_max:
+            raise errors.MessageTooBig(
+                f"row {row} has {len(value or b'')} bytes; that is over max_message_size",
+                size=len(value or b""),
+                max_size=self._message_size_max,
+            )
+        entry = encode_entry(
+            value or b"",
+            producer_name=self._producer_name,
+            sequence_id=self._batches.take_sequence_id(),
+            publish_time_ms=self._clock.now_ms(),
+            key=key,
+            ordering_key=ordering_key,
+            properties=properties,
+            event_time_ms=event_timestamp or 0,
+            deliver_at_ms=deliver_at or 0,
+            schema_version=self._schema_version,
+            null_value=value is None,
+            compression=self._compression,
+        )
+        self._batches.add_entry(entry, False)
 
     def append_arrow(
         self,

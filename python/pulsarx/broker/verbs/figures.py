@@ -6,6 +6,7 @@ import time
 from bisect import bisect_right
 
 from pulsarx import errors
+from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.verbs.verb import Verb
 from pulsarx.topic_name import TopicName, is_system_topic
 
@@ -18,16 +19,18 @@ if TYPE_CHECKING:
     Figures = dict[str, Any]
 
 COUNT_MAX = 1000
+_SUBSCRIPTIONS_MAX = 20_000  # after which an answer ends: it goes through a socket
 # Publishers of the same process want the interpreter: some 40 microseconds for each topic.
 _TOPICS_AT_ONCE = 2
 _PAUSE_SECONDS = 0.0001
 
 
 def get_figures(folder: OpenFolder, after: str, count: int, load: bool) -> dict[str, Any]:
-    """Of the next topics by name, without those of the system; of a partitioned topic its
-    partitions. after: a name, which need not be there; " " is before all. load: open those that are
-    not open, of which else only `stored` is told. next: what comes as `after` next; None: that were
-    all. Counters count from when the topic was opened; None: only its owner knows them."""
+    """Of the next topics by name, count at most, without those of the system; of a partitioned
+    topic its partitions. after: a name, which need not be there; " " is before all. load: open
+    those that are not open, of which else only `stored` is told. next: what comes as `after` next;
+    None: that were all. Counters count from when the topic was opened; None: only its owner knows
+    them."""
     if not 1 <= count <= COUNT_MAX:
         raise ValueError(f"get_figures: {count} topics; it must be from 1 to {COUNT_MAX}")
     folder.refresh()
@@ -38,13 +41,15 @@ def get_figures(folder: OpenFolder, after: str, count: int, load: bool) -> dict[
         if record is None or not record.partition_count
     )
     begin = bisect_right(names, after)
-    found = []
-    for number, name in enumerate(names[begin : begin + count]):
+    found: list[Figures] = []
+    last = begin + count - 1
+    subscriptions = 0
+    for number, name in enumerate(names[begin : last + 1]):
         if is_system_topic(TopicName.of(name)):
             continue
         try:
             figures = _figures_of(folder, name, load)
-        except (errors.TopicNotFound, errors.AlreadyClosed):
+        except (TopicGone, errors.TopicNotFound, errors.AlreadyClosed):
             continue  # it was deleted just now
         except errors.StorageError as error:
             figures = {"topic": name, "flaw": errors.detail_of(error)}
@@ -52,10 +57,13 @@ def get_figures(folder: OpenFolder, after: str, count: int, load: bool) -> dict[
         if base != name and base in state.topics:
             figures["part_of"] = base
         found.append(figures)
+        subscriptions += len(figures.get("subscriptions", ()))
+        if subscriptions >= _SUBSCRIPTIONS_MAX:
+            last = begin + number
+            break
         if number % _TOPICS_AT_ONCE == 0:
             time.sleep(_PAUSE_SECONDS)
-    more = begin + count < len(names)
-    return {"topics": found, "next": names[begin + count - 1] if more else None}
+    return {"topics": found, "next": names[last] if last + 1 < len(names) else None}
 
 
 def _figures_of(folder: OpenFolder, name: str, load: bool) -> Figures:

@@ -28,7 +28,8 @@ export async function ask(method, path, body) {
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let reply;
   try {
-    reply = await fetch(path, { method, headers, cache: "no-store", credentials: "same-origin",
+    // Not the address of the page, which may have a name and a password in it.
+    reply = await fetch(location.origin + path, { method, headers, cache: "no-store", credentials: "same-origin",
       body: body === undefined ? undefined : JSON.stringify(body) });
   } catch {
     throw new Refused(0, "the server does not answer");

@@ -28,7 +28,7 @@ export function confirm({ title, text, verb, danger = true, fields = [], must = 
         [name, element.type === "checkbox" ? element.checked : element.value])));
       $("dialog").close();
     } catch (error) {
-      $("dialog-flaw").textContent = `Refused: ${error.message}`;
+      $("dialog-flaw").textContent = `${error.status >= 500 ? "Failed" : "Refused"}: ${error.message}`;
     } finally {
       yes.disabled = typed !== null && typed.value !== must;
     }

@@ -54,8 +54,9 @@ async function look({ now = false, poll = false } = {}) {
   } catch (error) {
     if (mine !== round) return;
     if (error.status === 401) return askToken(error.message);
-    say(error.status ? `Refused. ${error.message}` : `Not up to date: ${error.message}`, true);
-    if (!poll) replace([make("p", { class: "warn" }, `Refused. ${error.message}`),
+    const verdict = error.status >= 500 ? "Failed" : error.status ? "Refused" : "Not up to date";
+    say(`${verdict}: ${error.message}`, true);
+    if (!poll) replace([make("p", { class: "warn" }, `${verdict}: ${error.message}`),
       make("p", {}, make("a", { href: "#" }, "All topics"))]);
   }
 }

@@ -1,0 +1,287 @@
+"""Columns that become the value of messages: planned on the driver, encoded in tasks.
+
+format   columns                                     value
+raw      value, binary or string                     as it is
+string   value, string                               text in UTF-8
+json     all that are not of the message             an object
+avro     those of the given definition               a record; the topic has the definition
+schema   those of the topic's newest schema; value,  of that schema
+         where it is no record
+
+Messages of avro and schema carry the schema's version.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+
+from pulsarx import errors
+from pulsarx.enumerations import SchemaType
+from pulsarx.spark.topic_columns import VALUE, WRITTEN, nearest
+from pulsarx.spark.value_choice import AVRO, FORMATS, RAW, SCHEMA, STRING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    import pyarrow as pa
+    from pyspark.sql.types import StructField, StructType
+
+    from pulsarx.broker.read_only_broker import ReadOnlyBroker
+    from pulsarx.schema.schema import SchemaInfo
+
+
+class WrittenValues:
+    """How columns become values. A value that pickles: it travels to the tasks."""
+
+    def __init__(
+        self, value_format: str, info: SchemaInfo | None = None, version: int | None = None
+    ) -> None:
+        self.value_format = value_format
+        self.info = info
+        self.version = version  # of info on the topic
+
+    @property
+    def is_record(self) -> bool:
+        """Whether the value has fields, which are columns of their own."""
+        return self.info is None or self.info.schema_type().name in ("JSON", "AVRO")
+
+    def fields_of(self, schema: StructType) -> list[StructField]:
+        """Those columns of a frame that become the value. ValueError: they cannot."""
+        from pyspark.sql.types import StringType
+
+        from pulsarx.spark.value_format import check_json
+
+        if self.value_format == STRING or not self.is_record:
+            found = [field for field in schema.fields if field.name == VALUE]
+            if not found:
+                raise ValueError(
+                    f"the DataFrame has no column 'value', which valueFormat {self.value_format} "
+                    f"needs here; it has {', '.join(schema.names) or 'none'}"
+                )
+            if self.value_format == STRING and not isinstance(found[0].dataType, StringType):
+                raise ValueError(
+                    f"column value is {found[0].dataType.simpleString()}; valueFormat string "
+                    "needs a string"
+                )
+            return found
+        found = [field for field in schema.fields if _is_field(field.name)]
+        for field in found:
+            _check_name(field.name)
+            if self.info is None:
+                check_json(field.dataType, field.name)
+        if self.info is not None:
+            self._check_fields({field.name for field in found})
+        if not found:
+            raise ValueError(
+                f"the DataFrame has columns of messages alone: {', '.join(schema.names)}. "
+                f"valueFormat {self.value_format} needs some to make the value of"
+            )
+        return found
+
+    def _check_fields(self, given: set[str]) -> None:
+        from pulsarx.tables.value_types import record_schema
+
+        assert self.info is not None
+        known = record_schema(self.info)
+        for name in sorted(given.difference(known.names)):
+            raise ValueError(
+                f"the schema of the value has no field {name!r}{nearest(name, known.names)} "
+                f"Fields: {', '.join(known.names)}. Drop the column, or register a schema with it"
+            )
+        missing = [field.name for field in known if not field.nullable and field.name not in given]
+        if missing:
+            raise ValueError(
+                f"the DataFrame has no column {', '.join(missing)}, which the schema of the value "
+                "does not let be null"
+            )
+
+
+def plan_values(
+    value_format: str,
+    value_schema: str | None,
+    topic: str | None,
+    broker: ReadOnlyBroker,
+    is_new: bool,
+) -> WrittenValues | None:
+    """What options say, looked up in the topic; None: the payload is a column. Driver only.
+
+    topic: None: the column __topic chooses. is_new: the commit makes it.
+    A definition that the topic does not have is registered, if its policies let a producer do that.
+    ValueError, IncompatibleSchema, OperationNotSupported: say what to change.
+    """
+    _check_choice(value_format, value_schema)
+    if value_format in (AVRO, SCHEMA) and (topic is None or is_new):
+        raise ValueError(
+            f"valueFormat {value_format} needs a topic that is there and is named as option topic: "
+            "the schema is registered on it. Create it with "
+            "client.admin.topics.create_non_partitioned_topic, or use valueFormat json"
+        )
+    if topic is None or is_new:
+        return None if value_format == RAW else WrittenValues(value_format)
+    info = None
+    if value_format == AVRO:
+        from pulsarx.schema.avro_schema import AvroSchema
+
+        info = AvroSchema(None, _definition(value_schema)).schema_info()
+    elif value_format == SCHEMA:
+        versions = broker.schemas.versions(topic)
+        if not versions:
+            raise ValueError(
+                f"valueFormat schema: {topic} has no schema. Register one with "
+                "client.admin.schemas.create_schema, or give valueFormat avro with valueSchema, "
+                "or json"
+            )
+        info = versions[-1]
+    broker.schemas.check_producer(topic, info)
+    if value_format == RAW:
+        return None
+    if info is None:
+        return WrittenValues(value_format)
+    values = WrittenValues(value_format, info, _version(broker, topic, info))
+    _encoder_of(values)  # of a type that rows can be encoded by
+    return values
+
+
+def _check_choice(value_format: str, value_schema: str | None) -> None:
+    if value_format not in FORMATS:
+        raise ValueError(f"valueFormat {value_format!r} must be one of {', '.join(FORMATS)}")
+    if value_format == AVRO and not isinstance(value_schema, str):
+        raise ValueError(
+            "valueFormat avro needs option valueSchema: the definition as Avro's JSON; or use "
+            "valueFormat schema, where the topic has one"
+        )
+    if value_format != AVRO and value_schema is not None:
+        raise ValueError(
+            f"valueSchema is the definition of valueFormat avro; {value_format} writes the columns "
+            "as they are"
+        )
+
+
+def _definition(text: str | None) -> dict[str, Any]:
+    try:
+        found = json.loads(text or "")
+    except ValueError as error:
+        raise ValueError(f"valueSchema is no JSON: {error}: {text!r:.200}") from None
+    if not isinstance(found, dict) or found.get("type") != "record":
+        raise ValueError(f"valueSchema must be the definition of a record, not {text!r:.200}")
+    return found
+
+
+def _version(broker: ReadOnlyBroker, topic: str, info: SchemaInfo) -> int:
+    found = broker.schemas.version_of(topic, info)
+    if found is not None:
+        return found
+    from pulsarx.admin import Admin
+
+    return Admin.at(broker.directory.path).schemas.create_schema(topic, info)
+
+
+def _is_field(name: str) -> bool:
+    return name == VALUE or name not in WRITTEN
+
+
+def _check_name(name: str) -> None:
+    if name.startswith("__"):
+        raise ValueError(
+            f"column {name!r} is none of a message{nearest(name, WRITTEN)} Fields of the value "
+            "must not begin with two underscores"
+        )
+
+
+# In tasks -----------------------------------------------------------------------------------------
+
+
+class ValueEncoder:
+    """Encodes the batches of one task. One thread at a time."""
+
+    def __init__(self, values: WrittenValues) -> None:
+        self._values = values
+        self._encode = _encoder_of(values)
+
+    def batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns of messages, with value made of the others. ValueError names the row of this
+        batch."""
+        import pyarrow as pa
+
+        from pulsarx.tables.row_encoding import converter
+
+        names = batch.schema.names
+        fields = [name for name in names if _is_field(name)]
+        single = not self._values.is_record or self._values.value_format == STRING
+        if single and fields != [VALUE]:
+            raise ValueError(f"there must be column 'value' alone, not {', '.join(fields)}")
+        for name in fields:
+            _check_name(name)
+        rows = batch.select(fields)
+        convert = {f.name: call for f in rows.schema if (call := converter(pa, f.type)) is not None}
+        payloads: list[bytes | None] = []
+        for at, row in enumerate(rows.to_pylist()):
+            try:
+                for name, call in convert.items():
+                    row[name] = call(row[name])
+                payloads.append(self._encode(row[VALUE] if single else row))
+            except (ValueError, TypeError, OverflowError, RecursionError) as error:
+                raise ValueError(f"row {at}: {error}") from error
+        kept = [name for name in names if not _is_field(name)]
+        return pa.RecordBatch.from_arrays(
+            [pa.array(payloads, pa.large_binary()), *(batch.column(name) for name in kept)],
+            [VALUE, *kept],
+        )
+
+
+def _encoder_of(values: WrittenValues) -> Callable[[Any], bytes | None]:
+    """What encodes a row, a dict; where the value is no record, the value."""
+    if values.value_format == STRING:
+        return _text
+    info = values.info
+    if info is None:
+        return _as_json
+    from pulsarx.tables.row_encoding import row_encoder
+
+    if values.is_record:
+        return row_encoder(info)
+    from pulsarx.schema.primitives import NUMBER_SCHEMAS
+    from pulsarx.schema.schema import BytesSchema, StringSchema
+
+    kind = info.schema_type()
+    schemas: dict[SchemaType, Any] = {each.KIND: each for each in NUMBER_SCHEMAS}
+    schemas |= {SchemaType.STRING: StringSchema, SchemaType.BYTES: BytesSchema}
+    schemas[SchemaType.NONE] = BytesSchema
+    if kind not in schemas:
+        raise errors.OperationNotSupported(
+            f"values of a schema of type {kind.name} cannot be made of columns: encode them, and "
+            "write them with valueFormat raw"
+        )
+    encode = schemas[kind]().encode
+    return lambda value: None if value is None else encode(value)
+
+
+def _text(value: Any) -> bytes | None:
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"valueFormat string needs text, not {value!r:.80}")
+    return None if value is None else value.encode()
+
+
+def _as_json(row: Any) -> bytes:
+    return _dumps(row).encode()
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no type for, as valueFormat json reads it."""
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            return value.isoformat()
+        return value.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.decode()
+    raise TypeError(f"JSON has nothing for {value!r:.80}")
+
+
+_dumps = json.JSONEncoder(
+    separators=(",", ":"), allow_nan=False, ensure_ascii=False, default=_plain
+).encode

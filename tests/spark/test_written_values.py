@@ -1,0 +1,253 @@
+"""Columns that become values: valueFormat of a write, and the columns of a message besides."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from spark_steps import make_topics
+
+import pulsarx
+from pulsarx import errors
+from pulsarx.broker.staging.content_digest import ContentDigest
+from pulsarx.schema import AvroSchema, Integer, JsonSchema, Long, Record, String, StringSchema
+from pulsarx.spark import plan_write, read_topic, upsert_topic, write_partitions, write_topic
+from pulsarx.spark.write_commit import commit_write
+
+pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'")
+pytestmark = pytest.mark.standard
+
+NOON = dt.datetime(2026, 11, 23, 12, tzinfo=dt.UTC)
+
+
+class Order(Record):
+    price = Long(required=True)
+    customer = String()
+
+
+def stage(folder: Path, table: pa.Table, topic: str = "t", **options: Any) -> None:
+    """Write a table as a task would, and commit it."""
+    job = plan_write(folder, topic, **options)
+    commit_write(job, list(write_partitions(table.to_batches(), job)))
+
+
+def received(folder: Path, topic: str = "t", **options: Any) -> list[Any]:
+    with pulsarx.Client(folder) as client:
+        reader = client.create_reader(topic, pulsarx.MessageId.earliest, **options)
+        found = []
+        while reader.has_message_available():
+            found.append(reader.read_next())
+        return found
+
+
+def register(folder: Path, schema: Any, topic: str = "t") -> int:
+    with pulsarx.Client(folder) as client:
+        return client.admin.schemas.create_schema(topic, schema.schema_info())
+
+
+def test_columns_become_json_that_is_read_as_the_same_columns(spark: Any, folder: Path) -> None:
+    make_topics(folder, "t")
+    ddl = (
+        "id bigint, name string, at timestamp, day date, "
+        "place struct<floor:int,tags:array<string>>, counts map<string,bigint>, "
+        "__key string, __eventTime timestamp"
+    )
+    row = (1, "né", NOON, dt.date(2026, 1, 2), (3, ["a", None]), {"x": 7}, "k", NOON)
+    frame = spark.createDataFrame([row, (2, *[None] * 7)], ddl)
+    frame.coalesce(1).write.format("pulsarx").mode("append").options(
+        root=str(folder), topic="t", valueFormat="json"
+    ).save()
+    first, second = received(folder)
+    assert json.loads(first.data()) == {
+        "id": 1, "name": "né", "at": "2026-11-23T12:00:00Z", "day": "2026-01-02",
+        "place": {"floor": 3, "tags": ["a", None]}, "counts": {"x": 7},
+    }  # fmt: skip
+    assert (first.partition_key(), first.event_timestamp()) == ("k", NOON.timestamp() * 1000)
+    assert set(json.loads(second.data()).values()) == {2, None}
+    plain = ddl.split(", __key")[0]
+    again = read_topic(spark, "t", root=folder, value_format="json", schema=plain)
+    columns = plain.replace("<floor:int,tags:array<string>>", "").replace("<string,bigint>", "")
+    names = [each.split()[0] for each in columns.split(", ")]
+    assert again.select(*names).collect() == frame.select(*names).collect()
+
+
+def test_columns_become_records_of_the_topics_schema(spark: Any, folder: Path) -> None:
+    make_topics(folder, "json", "avro")
+    register(folder, JsonSchema(Order), "json")
+    register(folder, AvroSchema(Order), "avro")
+    frame = spark.createDataFrame([("a", 5), (None, 6)], "customer string, price bigint")
+    for topic, schema in (("json", JsonSchema(Order)), ("avro", AvroSchema(Order))):
+        write_topic(frame.coalesce(1), topic, root=folder, value_format="schema")
+        found = received(folder, topic, schema=schema)
+        assert [(each.value().customer, each.value().price) for each in found] == [
+            ("a", 5),
+            (None, 6),
+        ]
+        again = read_topic(spark, topic, root=folder, value_format="schema")
+        assert again.select("customer", "price").collect() == frame.collect()
+        versions = read_topic(spark, topic, root=folder, columns="__schemaVersion").collect()
+        assert [each[0] for each in versions] == [0, 0]
+
+
+def test_a_value_of_a_simple_schema_is_one_column(spark: Any, folder: Path) -> None:
+    make_topics(folder, "t", "texts")
+    register(folder, StringSchema(), "texts")
+    frame = spark.createDataFrame([("x",), ("é",)], "value string").coalesce(1)
+    write_topic(frame, "texts", root=folder, value_format="schema")
+    assert [each.value() for each in received(folder, "texts", schema=StringSchema())] == ["x", "é"]
+    write_topic(frame, "t", root=folder, value_format="string")
+    assert [each.data() for each in received(folder)] == [b"x", "é".encode()]
+    with pytest.raises(ValueError, match="valueFormat string needs a string"):
+        write_topic(spark.createDataFrame([(b"x",)], "value binary"), "t", root=folder,
+                    value_format="string")  # fmt: skip
+
+
+def test_a_definition_is_registered_where_a_producer_could(folder: Path) -> None:
+    make_topics(folder, "t")
+    definition = AvroSchema(Order).schema_info().schema()
+    table = pa.table({"price": [1], "customer": ["a"]})
+    for _ in range(2):
+        stage(folder, table, value_format="avro", value_schema=definition)
+    with pulsarx.Client(folder) as client:
+        assert len(client.admin.schemas.get_all_schemas("t")) == 1
+        policies = client.admin.namespaces
+        policies.set_is_allow_auto_update_schema("public/default", False)
+    assert [each.value().price for each in received(folder, schema=AvroSchema(Order))] == [1, 1]
+
+    class Other(Record):
+        weight = Integer()
+
+    with pytest.raises(errors.IncompatibleSchema):
+        stage(folder, table, value_format="avro",
+              value_schema=AvroSchema(Other).schema_info().schema())  # fmt: skip
+    assert not list((folder / "staging").glob("spark-*/*"))
+
+
+def test_a_row_that_is_not_of_the_schema_is_named(folder: Path) -> None:
+    make_topics(folder, "t")
+    register(folder, AvroSchema(Order))
+    job = plan_write(folder, "t", value_format="schema")
+    batches = pa.table({"price": [1, 2, None], "customer": ["a", "b", "c"]}).to_batches(2)
+    with pytest.raises(ValueError, match=r"row 2 of Spark partition 0: .*price"):
+        list(write_partitions(batches, job))
+    with pytest.raises(ValueError, match="row 0 of Spark partition 0"):
+        list(write_partitions(pa.table({"x": [float("nan")]}).to_batches(),
+                              plan_write(folder, "t", value_format="json")))  # fmt: skip
+    assert received(folder) == []
+
+
+def test_what_cannot_be_written_is_refused_before_anything_runs(spark: Any, folder: Path) -> None:
+    make_topics(folder, "t", "json")
+    register(folder, JsonSchema(Order), "json")
+
+    def write(ddl: str, topic: str = "t", **options: Any) -> None:
+        write_topic(spark.createDataFrame([], ddl), topic, root=folder, **options)
+
+    for expected, ddl, topic, options in (
+        ("t has no schema", "price bigint", "t", {"value_format": "schema"}),
+        ("no field 'prize'; did you mean 'price'", "prize bigint", "json",
+         {"value_format": "schema"}),
+        ("no column price, which the schema", "customer string", "json",
+         {"value_format": "schema"}),
+        ("column amount: JSON is not", "amount decimal(9,2)", "t", {"value_format": "json"}),
+        ("did you mean '__eventTime'", "x int, __evenTime timestamp", "t",
+         {"value_format": "json"}),
+        ("columns of messages alone", "__key string", "t", {"value_format": "json"}),
+        ("needs option valueSchema", "x int", "t", {"value_format": "avro"}),
+        ("definition of a record", "x int", "t", {"value_format": "avro", "value_schema": "1"}),
+        ("writes the columns as they are", "x int", "t",
+         {"value_format": "json", "value_schema": "{}"}),
+        ("must be one of raw", "x int", "t", {"value_format": "xml"}),
+        ("needs a topic that is there", "x int", "new",
+         {"value_format": "avro", "value_schema": "{}", "create_topic": True}),
+    ):  # fmt: skip
+        with pytest.raises((ValueError, errors.OperationNotSupported), match=expected):
+            write(ddl, topic, **options)
+    with pytest.raises(errors.OperationNotSupported, match="upsert_topic: value_format is 'json'"):
+        upsert_topic(spark.createDataFrame([], "value string, __key string"), "t", root=folder,
+                     application="a", version=1, value_format="json")  # fmt: skip
+    with pytest.raises(ValueError, match="valueFormat json"):
+        write("x int", "t")
+    assert not list((folder / "staging").glob("spark-*"))
+
+
+def test_enforced_schemas_keep_payloads_of_no_schema_out(folder: Path) -> None:
+    make_topics(folder, "t")
+    register(folder, JsonSchema(Order))
+    with pulsarx.Client(folder) as client:
+        client.admin.namespaces.set_schema_validation_enforced("public/default", True)
+    with pytest.raises(errors.IncompatibleSchema, match="schema_validation_enforced"):
+        stage(folder, pa.table({"value": [b"1"]}))
+    stage(folder, pa.table({"price": [1]}), value_format="schema")
+
+
+def test_rows_name_their_partition(folder: Path) -> None:
+    make_topics(folder, "p", partitions=3)
+    make_topics(folder, "t")
+    rows = {"value": ["a", "b", "c"], "__partition": pa.array([2, 0, None], pa.int32())}
+    stage(folder, pa.table(rows | {"__key": ["k", "k", None]}), "p")
+    for partition, expected in ((2, [b"a"]), (0, [b"b"])):
+        found = [each.data() for each in received(folder, f"p-partition-{partition}")]
+        assert [each for each in found if each != b"c"] == expected
+    for topic, number, expected in (("p", 3, "has 3 partitions"), ("t", 0, "has no partitions")):
+        table = pa.table({"value": ["a", "b"], "__partition": pa.array([-1, number], pa.int32())})
+        with pytest.raises(ValueError, match=rf"row 1 of Spark partition 0: .*{expected}"):
+            stage(folder, table, topic)
+
+
+def test_rows_have_ordering_keys_and_times_of_delivery(folder: Path) -> None:
+    make_topics(folder, "t")
+    later = NOON + dt.timedelta(hours=1)
+    table = pa.table(
+        {
+            "value": [b"plain", b"ordered", b"late", b"plain too"],
+            "__key": [None, "k", None, None],
+            "__orderingKey": [None, b"\xff", None, None],
+            "__deliverAt": pa.array([None, None, later, None], pa.timestamp("us", "UTC")),
+            "__eventTime": [7, 8, None, None],
+            "__messageProperties": pa.array(
+                [None, [("a", "b")], None, None], pa.map_(pa.string(), pa.string())
+            ),
+        }
+    )
+    stage(folder, table)
+    found = received(folder)
+    assert [each.data() for each in found] == [b"plain", b"ordered", b"late", b"plain too"]
+    ordered = found[1]
+    assert (ordered.partition_key(), ordered.event_timestamp()) == ("k", 8)
+    assert ordered.properties() == {"a": "b"}
+    clock = pulsarx.ManualClock(int(NOON.timestamp() * 1000))
+    with pulsarx.Client(folder, clock=clock) as client:
+        shared = pulsarx.ConsumerType.Shared
+        consumer = client.subscribe(
+            "t", "s", shared, initial_position=pulsarx.InitialPosition.Earliest
+        )
+        there = []
+        for _ in range(3):
+            there.append(consumer.receive(5000).data())
+        assert there == [b"plain", b"ordered", b"plain too"]
+        clock.advance(3_600_000)
+        assert consumer.receive(5000).data() == b"late"
+    with pytest.raises(ValueError, match="row 1 of Spark partition 0: __deliverAt is before 1970"):
+        stage(folder, pa.table({"value": ["a", "b"], "__deliverAt": [1, -1]}))
+
+
+def test_another_place_or_time_is_another_write(folder: Path) -> None:
+    make_topics(folder, "p", partitions=2)
+
+    def write(partition: int, deliver_at: int | None, version: int = 1) -> None:
+        rows = {"value": ["a"], "__partition": pa.array([partition], pa.int32())}
+        rows["__deliverAt"] = pa.array([deliver_at], pa.int64())
+        stage(folder, pa.table(rows), "p", application="a", version=version)
+
+    write(0, None)
+    write(0, None)
+    for partition, deliver_at in ((1, None), (0, 5)):
+        with pytest.raises(errors.NotAllowedError):
+            write(partition, deliver_at)
+    assert ContentDigest().value == 0
+    assert len(received(folder, "p-partition-0")) == 1
