@@ -8,8 +8,8 @@ SCENARIOS ?=
 ROWS ?=
 COMPARE_ARGS ?=
 
-.PHONY: help build quickstart spark-demo test test-quick test-long test-clients lint format sanitize \
-	bench bench-official bench-serve bench-spark oracle compare wheel clean distclean
+.PHONY: help build quickstart spark-demo test test-quick test-long test-clients test-spark-versions \
+	lint format sanitize bench bench-official bench-serve bench-spark oracle compare wheel clean distclean
 
 help:
 	@echo "make quickstart  replay 336,776 flights through a durable topic"
@@ -18,6 +18,7 @@ help:
 	@echo "make test-quick  most of it in less than two minutes, for daily work"
 	@echo "make test-long   campaigns of kills, crashes, threads and chance, for hours; goes on where it stopped"
 	@echo "make test-clients  the official Go client against pulsarx serve, where there is Go"
+	@echo "make test-spark-versions  what is Spark's own, under each PySpark and by Spark Connect"
 	@echo "make lint        ruff, mypy, the tidy tests"
 	@echo "make format      what lint asks for and ruff can do itself"
 	@echo "make sanitize    tests of the compiled parts under address and undefined-behaviour sanitizers"
@@ -59,6 +60,27 @@ test-quick:
 test-long:
 	@tools/bootstrap test
 	$(VENV_PYTHON) tests/long/long_run.py $(LONG_ARGS)
+
+# What is Spark's own, under each PySpark that is supported, and by Spark Connect. Each is
+# downloaded once (450 MB) into build/, beside the one of .venv. About two minutes for a version.
+SPARK_VERSIONS ?= 4.2 4.3
+SPARK_TESTS := $(addprefix tests/spark/test_,data_source.py stream.py exactly_once.py cluster.py \
+	cluster_stream.py connect.py)
+CONNECT_PACKAGES := grpcio grpcio-status googleapis-common-protos zstandard
+test-spark-versions:
+	@tools/bootstrap test
+	@set -e; for version in $(SPARK_VERSIONS); do \
+	    place="$(CURDIR)/build/spark-$$version"; \
+	    if [ ! -e "$$place/complete" ]; then \
+	        rm -rf "$$place"; \
+	        $(VENV_PYTHON) -m pip install -q --target "$$place" "pyspark==$$version.*" \
+	            $(CONNECT_PACKAGES); \
+	        touch "$$place/complete"; \
+	    fi; \
+	    PYTHONPATH="$$place" $(VENV_PYTHON) -c 'import pyspark; print("PySpark", pyspark.__version__)'; \
+	    env -u PYTHONDONTWRITEBYTECODE PYTHONPATH="$$place" $(VENV_PYTHON) -m pytest -q -n0 \
+	        $(SPARK_TESTS) $(PYTEST_ARGS); \
+	done
 
 test-clients:
 	@tools/bootstrap test

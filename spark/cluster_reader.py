@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from pulsarx.spark.value_format import ValueFormat
 
 
+_LOOK_MS = 250
+
+
 class EntryPartition(InputPartition):
     """A Spark partition: consecutive ranges of entries of one topic or several. Pickles."""
 
@@ -138,6 +141,7 @@ class ClusterStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._initial: Places | None = None
         self._target: Places | None = None  # of Trigger.AvailableNow
         self._delay: Deadline | None = None  # until which too few entries are waited for
+        self._looked = Deadline(0)
 
     def __getstate__(self) -> dict[str, Any]:
         return {
@@ -151,11 +155,14 @@ class ClusterStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._reset()
 
     def _look(self) -> ClusterTopics:
-        """The topics as they are now."""
+        """The topics as they are now, or were a moment ago: an idle query asks all the time."""
         if self._topics is None:
             self._topics = AwaitingTopics(self._options)
-        else:
+        elif self._looked.expired():
             self._topics.look()
+        else:
+            return self._topics
+        self._looked = Deadline(_LOOK_MS)
         return self._topics
 
     # Offsets --------------------------------------------------------------------------------------

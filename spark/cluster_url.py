@@ -7,10 +7,22 @@ import os
 from pulsarx import errors
 
 SCHEMES = ("pulsar://", "pulsar+ssl://")
+_STORES = ("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "az", "wasbs", "hdfs", "oss", "memory")
 
 
 def is_cluster(root: str) -> bool:
     return root.lower().startswith(SCHEMES)
+
+
+def flaw_of_store(root: str) -> str:
+    """What is wrong with a root that is the URL of an object store; "": it is none."""
+    scheme, mark, _ = root.strip().partition("://")
+    if not mark or scheme.lower() not in _STORES:
+        return ""
+    return (
+        "object stores are not supported, for they append to no file and map none. Use a folder, "
+        "or pulsar://host:port of a cluster"
+    )
 
 
 def folder_path(root: str | os.PathLike[str]) -> str:
@@ -23,4 +35,7 @@ def folder_path(root: str | os.PathLike[str]) -> str:
             f"root {root!r}: this works on the files of a folder. Read and write a cluster with "
             'format("pulsarx") and its options root and adminUrl'
         )
+    flaw = flaw_of_store(root) if isinstance(root, str) else ""
+    if flaw:
+        raise errors.OperationNotSupported(f"root {root!r}: {flaw}")
     return os.path.abspath(os.fspath(root))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from pulsarx.spark.cluster_url import is_cluster
+from pulsarx.spark.cluster_url import flaw_of_store, is_cluster
 from pulsarx.spark.value_choice import FORMATS, MODES, check_format
 
 TYPE_CHECKING = False
@@ -144,6 +144,8 @@ def _root(text: str) -> str:
     plain = text.strip()
     if is_cluster(plain):
         return plain
+    if flaw_of_store(plain):
+        raise ValueError(flaw_of_store(plain))
     if ":" not in plain and not plain.startswith(("/", "~")):
         # It would be another place in each of Spark's processes.
         raise ValueError(f"it must be an absolute path; this may be {os.path.abspath(plain)}")

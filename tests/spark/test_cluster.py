@@ -15,7 +15,7 @@ pytest.importorskip("_pulsar", reason="no official client: pip install 'pulsarx[
 
 import pyarrow as pa
 from cluster_steps import PREFIX, ServedCluster, served_cluster
-from pyspark.sql.types import StructType
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 import pulsarx.spark
 from pulsarx import MessageId, errors
@@ -54,8 +54,12 @@ def _values(frame: _Frame) -> list[bytes]:
 
 
 def _write(cluster: ServedCluster, topic: str, rows: pa.RecordBatch, **options: str) -> None:
-    schema = StructType.fromDDL(", ".join(f"{name} string" for name in rows.schema.names))
+    schema = _strings(*rows.schema.names)
     _source(cluster, topic, **options).writer(schema, False).write(iter([rows]))
+
+
+def _strings(*names: str) -> StructType:
+    return StructType([StructField(name, StringType()) for name in names])
 
 
 def _numbers(*numbers: int) -> list[bytes]:
@@ -149,7 +153,7 @@ def test_values_become_columns(cluster: ServedCluster) -> None:
     frame = _Frame(cluster, "orders", valueFormat="schema", columns="price")
     assert frame.rows() == [{"price": 7}, {"price": 5}]
     place = cluster.client.create_producer("raw").send(b"no json")
-    given = StructType.fromDDL("price int").json()
+    given = StructType([StructField("price", IntegerType())]).json()
     broken = _Frame(cluster, "raw", valueFormat="json", valueSchema=given, columns="price")
     with pytest.raises(ValueError, match=re.escape(f"message {place} of {PREFIX}raw cannot be")):
         broken.rows()
@@ -238,7 +242,7 @@ def test_the_column_names_topics_and_missing_ones_are_refused(cluster: ServedClu
     for name in ("a", "b"):
         cluster.client.admin.topics.create_non_partitioned_topic(name)
     source = PulsarxDataSource(cluster.options)
-    writer = source.writer(StructType.fromDDL("value string, __topic string"), False)
+    writer = source.writer(_strings("value", "__topic"), False)
     rows = pa.RecordBatch.from_pydict({"value": ["1", "2"], "__topic": ["a", "b"]})
     writer.write(iter([rows]))
     assert [cluster.contents(name) for name in ("a", "b")] == [[b"1"], [b"2"]]
@@ -317,7 +321,7 @@ def test_a_row_that_no_message_can_be_is_named(cluster: ServedCluster) -> None:
 def _planned(cluster: ServedCluster, kind: str, **options: str) -> Any:
     """What Spark has planned, in this process."""
     source = PulsarxDataSource({**cluster.options, "topic": "t", **options})
-    schema: Any = source.schema() if kind == "reader" else StructType.fromDDL("value string")
+    schema: Any = source.schema() if kind == "reader" else _strings("value")
     return source.reader(schema) if kind == "reader" else source.writer(schema, False)
 
 
@@ -358,3 +362,10 @@ def test_functions_of_folders_and_options_of_clusters_are_kept_apart() -> None:
         PulsarxDataSource({"root": "/x", "topic": "t", "adminUrl": "http://h:1"}).schema()
     with pytest.raises(Exception, match="a cluster needs option adminUrl, too"):
         PulsarxDataSource({"root": url, "topic": "t"}).schema()
+
+
+def test_object_stores_are_refused_by_name() -> None:
+    with pytest.raises(errors.OperationNotSupported, match="object stores are not supported"):
+        pulsarx.spark.plan_topic("s3://bucket/events", "t")
+    with pytest.raises(ValueError, match="object stores are not supported"):
+        PulsarxDataSource({"root": "s3a://bucket/events", "topic": "t"}).schema()

@@ -12,6 +12,13 @@ pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'"
 pytest.importorskip("_pulsar", reason="no official client: pip install 'pulsarx[pulsar]'")
 
 from cluster_steps import PREFIX, ServedCluster, served_cluster
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from pulsarx import errors
+from pulsarx.spark.cluster_reader import ClusterStreamReader
+from pulsarx.spark.cluster_topics import ClusterTopics
+from pulsarx.spark.data_source import PulsarxDataSource
+from pulsarx.spark.stream_offsets import FOLDER
 
 pytestmark = pytest.mark.standard
 cluster = pytest.fixture(served_cluster)
@@ -77,3 +84,62 @@ def test_a_stream_whose_next_messages_are_gone_fails_or_goes_on(
     _run(spark, cluster, checkpoint, {}, startingOffsets="earliest", failOnDataLoss="false")
     found = [int(each) for each in cluster.contents("out")]
     assert found == [*range(5), *range(10, 15)]
+
+
+def test_an_idle_stream_asks_the_cluster_now_and_then(
+    cluster: ServedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.publish("in", 3)
+    source = PulsarxDataSource({**cluster.options, "topic": "in", "minEntriesPerTrigger": "1"})
+    reader = source.streamReader(source.schema())
+    assert isinstance(reader, ClusterStreamReader)
+    asked = []
+    monkeypatch.setattr(ClusterTopics, "look", lambda topics: asked.append(topics))
+    monkeypatch.setattr("pulsarx.spark.cluster_reader._LOOK_MS", 3_600_000)
+    start = reader.initialOffset()
+    for _ in range(100):
+        assert start[FOLDER] == reader.latestOffset(start, ReadAllAvailable())[FOLDER]
+    assert len(asked) == 1
+
+
+def _reader(cluster: ServedCluster, monkeypatch: pytest.MonkeyPatch, **options: str) -> Any:
+    """Of topic "in", which looks each time it is asked."""
+    monkeypatch.setattr("pulsarx.spark.cluster_reader._LOOK_MS", 0)
+    source = PulsarxDataSource({**cluster.options, "topic": "in", **options})
+    return source.streamReader(source.schema())
+
+
+def test_a_trigger_waits_for_entries_and_takes_no_more_bytes_than_it_may(
+    cluster: ServedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.publish("in", 4, batch=2)
+    least = {"minEntriesPerTrigger": "3", "maxTriggerDelay": "1h"}
+    reader = _reader(cluster, monkeypatch, startingOffsets="earliest", **least)
+    start = reader.initialOffset()
+    place = start[PREFIX + "in"]
+    assert reader.latestOffset(start, ReadAllAvailable())[PREFIX + "in"] == place
+    cluster.publish("in", 4, first=4, batch=2)
+    assert reader.latestOffset(start, ReadAllAvailable())[PREFIX + "in"] == [place[0], 4]
+    bounded = _reader(cluster, monkeypatch, startingOffsets="earliest", maxBytesPerTrigger="1")
+    start = bounded.initialOffset()
+    end = bounded.latestOffset(start, bounded.getDefaultReadLimit())
+    assert end[PREFIX + "in"] == [place[0], 1]
+
+
+def test_a_stream_waits_for_topics_and_knows_its_cluster(
+    cluster: ServedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = _reader(cluster, monkeypatch, waitForTopic="true")
+    start = reader.initialOffset()
+    assert set(start) == {FOLDER}
+    cluster.publish("in", 3)
+    end = reader.latestOffset(start, ReadAllAvailable())
+    rows = [
+        row["value"]
+        for task in reader.partitions(start, end)
+        for batch in reader.read(task)
+        for row in batch.to_pylist()
+    ]
+    assert rows == [b"0", b"1", b"2"]
+    with pytest.raises(errors.NotAllowedError, match="the checkpoint is of cluster other"):
+        reader.latestOffset({**end, FOLDER: "cluster other"}, ReadAllAvailable())
