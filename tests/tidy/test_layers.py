@@ -129,7 +129,6 @@ PERMITTED = [
     ("_pycore*", "linked_modules"),
     ("extras", "_pycore.ground.control_plane"),  # when a package is asked for
     ("_pycore.arrow.arrow_export", "extras"),
-    ("spark.topic_plan", "_pycore.ground.collector_paused"),  # of no folder
     ("clock", "_pycore.ground.*"),  # its timers and its waiting are native; they import no Python
     ("_pycore.message.encryption_context", "enumerations"),  # once a message, when asked
     (
