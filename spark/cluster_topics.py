@@ -157,7 +157,7 @@ class ClusterTopics:
         self.options = options
         self.access = ClusterAccess.of(options)
         self.admin = self.access.admin()
-        self.schemas = _Schemas(self.admin)
+        self.schemas = ClusterSchemas(self.admin)
         self.cluster = _name_of(self.admin)
         self.topics: dict[str, TopicLedgers] = {}
         self.look()
@@ -341,7 +341,7 @@ class ClusterTopics:
         ]
 
 
-class _Schemas:
+class ClusterSchemas:
     """As a plan of values asks for them."""
 
     def __init__(self, admin: Any) -> None:

@@ -22,18 +22,14 @@ from pyspark.sql.datasource import (
 from pulsarx import errors
 from pulsarx.clock import Deadline
 from pulsarx.spark.cluster_access import ClusterAccess, partition_count, topic_path
+from pulsarx.spark.cluster_topics import ClusterSchemas
 from pulsarx.spark.stage_job import COMPRESSIONS, HASHINGS, check_no_table
 from pulsarx.spark.stream_batch import batch_of_task
-from pulsarx.spark.task_writer import TaskWriter
-from pulsarx.spark.topic_columns import (
-    DELIVER_AT,
-    EVENT_TIME,
-    KEY,
-    ORDERING_KEY,
-    PROPERTIES,
-    VALUE,
-)
+from pulsarx.spark.task_writer import EVENT_TIME, KEY, PROPERTIES, VALUE, TaskWriter
+from pulsarx.spark.topic_columns import DELIVER_AT, ORDERING_KEY
+from pulsarx.spark.value_choice import SCHEMA
 from pulsarx.spark.written_schema import check_write_schema
+from pulsarx.spark.written_values import WrittenValues, check_choice, check_encodes, given_schema
 from pulsarx.topic_name import TopicName, check_keeps_messages
 
 TYPE_CHECKING = False
@@ -64,7 +60,7 @@ class ClusterJob:
         self.null_values = options.nullValues == "allow"
         self.max_message_size = int(options.maxMessageSize)
         self.on_conflict = ""  # rows are not compared
-        self.values = None  # the payloads come as they are
+        self.values: WrittenValues | None = None  # as of WriteJob
         # Names of producers, and what their messages are of; "": nothing is told apart.
         self.producer = ""
         self.epoch = 0
@@ -94,21 +90,49 @@ def plan_cluster_job(options: Options, schema: StructType, overwrite: bool) -> C
             f"overwrite in {options.root}: a topic is a log, and what was published stays. Use "
             '.mode("append"); to begin anew write to another topic'
         )
-    check_write_schema(schema, options.topic is not None)
     others = set(schema.names).difference(getattr(options, "columns", None) or schema.names)
     if others:
         raise ValueError(
             f"option columns is {', '.join(options.columns)}, and the DataFrame has "
             f"{', '.join(sorted(others))}, too. Leave the option away, or write these columns only"
         )
+    values = _plan_values(options)
+    check_write_schema(schema, options.topic is not None, values)
     if options.topic is None:
-        return ClusterJob(options, None, {})
+        job = ClusterJob(options, None, {})
+        job.values = values
+        return job
     topic = str(check_keeps_messages(TopicName.of(options.topic)))
     access = ClusterAccess.of(options)
     count = partition_count(access.admin(), topic)
     if count is None:
         count = _created(access, topic, options.createTopic)
-    return ClusterJob(options, topic, {topic: count})
+    job = ClusterJob(options, topic, {topic: count})
+    job.values = values
+    return job
+
+
+def _plan_values(options: Options) -> WrittenValues | None:
+    """As written_values.plan_values; the brokers register and check a definition, when a task makes
+    its producer."""
+    found, definition = options.valueFormat, options.valueSchema
+    check_choice(found, definition)
+    if found == "raw":
+        return None
+    if found in ("string", "json"):
+        return WrittenValues(found)
+    if options.topic is None:
+        raise ValueError(f"valueFormat {found} needs option topic: the schema is that of one topic")
+    if found == SCHEMA:
+        access = ClusterAccess.of(options)
+        versions = ClusterSchemas(access.admin()).versions(options.topic)
+        if not versions:
+            raise ValueError(f"valueFormat schema: {options.topic} has no schema. Register one")
+        values = WrittenValues(found, versions[-1])
+    else:
+        values = WrittenValues(found, given_schema(definition))
+    check_encodes(values)
+    return values
 
 
 def _created(access: ClusterAccess, topic: str, create: bool | None) -> int:
@@ -241,9 +265,9 @@ class ClusterTaskWriter(TaskWriter):
         nothing: list[Any] = [None] * len(values)
         keys = rows.column(KEY).to_pylist() if KEY in names else nothing
         times = _milliseconds(rows.column(EVENT_TIME)) if EVENT_TIME in names else nothing
-        due = _milliseconds(rows.column(DELIVER_AT)) if DELIVER_AT in names else nothing
-        order = rows.column(ORDERING_KEY).to_pylist() if ORDERING_KEY in names else nothing
         properties = rows.column(PROPERTIES).to_pylist() if PROPERTIES in names else nothing
+        ordering = rows.column(ORDERING_KEY).to_pylist() if ORDERING_KEY in names else nothing
+        delays = _milliseconds(rows.column(DELIVER_AT)) if DELIVER_AT in names else nothing
         job = self._cluster
         count, last = self._counts.get(topic, 0), self._last[topic]
         for row, value in enumerate(values):
@@ -256,11 +280,11 @@ class ClusterTaskWriter(TaskWriter):
                     self._payload(value),
                     None,
                     properties=None if properties[row] is None else dict(properties[row]),
-                    partition_key=_text(keys[row], KEY),
-                    ordering_key=_text(order[row], ORDERING_KEY),
-                    deliver_at=due[row],
+                    partition_key=_text(keys[row]),
                     sequence_id=number,
                     event_timestamp=times[row],
+                    ordering_key=_text(ordering[row], ORDERING_KEY),
+                    deliver_at=delays[row],
                 )
             except (ValueError, TypeError, errors.MessageTooBig) as error:
                 raise self._of_row(error, int(at[row])) from None
@@ -278,6 +302,7 @@ class ClusterTaskWriter(TaskWriter):
 
     def _create_producer(self, topic: str) -> Any:
         from pulsarx.enumerations import CompressionType
+        from pulsarx.tables.row_encoding import EncodedSchema
 
         job = self._cluster
         options: dict[str, Any] = {
@@ -287,6 +312,8 @@ class ClusterTaskWriter(TaskWriter):
             "block_if_queue_full": True,
             "compression_type": CompressionType(job.compression),
         }
+        if job.values is not None and job.values.info is not None:
+            options["schema"] = EncodedSchema(job.values.info)
         if not job.producer:
             self._last[topic] = -1
             return self._client.create_producer(topic, **options)
@@ -334,7 +361,7 @@ class ClusterTaskWriter(TaskWriter):
             pass  # it must not hide why
 
 
-def _text(key: Any, column: str) -> str | None:
+def _text(key: Any, name: str = KEY) -> str | None:
     found: str | None
     if key is None or isinstance(key, str):
         found = key
@@ -342,9 +369,9 @@ def _text(key: Any, column: str) -> str | None:
         try:
             found = bytes(key).decode()
         except UnicodeDecodeError:
-            raise ValueError(f"{column} is {key!r:.200}, which is not UTF-8") from None
+            raise ValueError(f"{name} is {key!r:.200}, which is not UTF-8") from None
     if found == "":
-        raise ValueError(f"{column} is empty: the official client sends no such key; make it null")
+        raise ValueError(f"{name} is empty: the official client sends no such key; make it null")
     return found
 
 

@@ -328,7 +328,7 @@ def of_stream(given: Mapping[str, str]) -> bool:
 def _check_together(values: dict[str, Any], given: frozenset[str], use: str) -> None:
     flaw = (
         _flaw_of_topics(values, given, use)
-        or _flaw_of_place(values, given, use)
+        or _flaw_of_place(values, given)
         or _flaw_of_places(values, given, use)
         or _flaw_of_values(values, use)
         or _flaw_of_triggers(values, given)
@@ -379,7 +379,7 @@ _WITHOUT_FILES = {  # of a cluster; why, or what to use
 }
 
 
-def _flaw_of_place(values: dict[str, Any], given: frozenset[str], use: str) -> str:
+def _flaw_of_place(values: dict[str, Any], given: frozenset[str]) -> str:
     """What is for folders alone, or for clusters."""
     if not is_cluster(values["root"]):
         wrong = [name for name in _ONLY_CLUSTERS if name in given]
@@ -387,11 +387,6 @@ def _flaw_of_place(values: dict[str, Any], given: frozenset[str], use: str) -> s
     for name, hint in _WITHOUT_FILES.items():
         if name in given:
             return f"option {name} does not work on a cluster: {hint}"
-    if use in _SINKS and (values["valueFormat"] != "raw" or values["valueSchema"] is not None):
-        return (
-            "values are not encoded for a cluster: leave valueFormat and valueSchema away, and "
-            "make column value, as with to_json(struct(...))"
-        )
     if values["adminUrl"] is None:
         return "a cluster needs option adminUrl, too: its admin REST API, http://host:port"
     from pulsarx.admin.http_channel import HttpChannel

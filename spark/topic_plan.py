@@ -7,11 +7,10 @@ import os
 import uuid
 
 from pulsarx import errors
-from pulsarx._pycore.ground.collector_paused import call_paused
 from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.scan.lease import lease_ranges
 from pulsarx.broker.scan.ledger_range import group_ranges
-from pulsarx.broker.scan.plan import TARGET_BYTES, Planner
+from pulsarx.broker.scan.plan import TARGET_BYTES, Planner, without_collector
 from pulsarx.spark.cluster_url import folder_path
 from pulsarx.spark.given_offsets import boundary_of
 from pulsarx.spark.topic_columns import column_names
@@ -95,9 +94,7 @@ def plan_leased(
     look: Callable[[], list[LedgerRange]], root: str, lease_ms: int
 ) -> list[LedgerRange]:
     """The ranges that look finds, leased; looks again when retention was faster."""
-    # What a plan of thousands of ledgers makes is kept; with PySpark loaded, a look of the collector
-    # at everything takes longer than the plan.
-    return call_paused(_plan_leased, look, root, lease_ms)
+    return without_collector(_plan_leased, look, root, lease_ms)
 
 
 def _plan_leased(

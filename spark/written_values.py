@@ -112,7 +112,7 @@ def plan_values(
     A definition that the topic does not have is registered, if its policies let a producer do that.
     ValueError, IncompatibleSchema, OperationNotSupported: say what to change.
     """
-    _check_choice(value_format, value_schema)
+    check_choice(value_format, value_schema)
     if value_format in (AVRO, SCHEMA) and (topic is None or is_new):
         raise ValueError(
             f"valueFormat {value_format} needs a topic that is there and is named as option topic: "
@@ -123,9 +123,7 @@ def plan_values(
         return None if value_format == RAW else WrittenValues(value_format)
     info = None
     if value_format == AVRO:
-        from pulsarx.schema.avro_schema import AvroSchema
-
-        info = AvroSchema(None, _definition(value_schema)).schema_info()
+        info = given_schema(value_schema)
     elif value_format == SCHEMA:
         versions = broker.schemas.versions(topic)
         if not versions:
@@ -141,11 +139,17 @@ def plan_values(
     if info is None:
         return WrittenValues(value_format)
     values = WrittenValues(value_format, info, _version(broker, topic, info))
-    _encoder_of(values)  # of a type that rows can be encoded by
+    check_encodes(values)
     return values
 
 
-def _check_choice(value_format: str, value_schema: str | None) -> None:
+def check_encodes(values: WrittenValues) -> None:
+    """OperationNotSupported: the schema is of a type that rows are not encoded by."""
+    _encoder_of(values)
+
+
+def check_choice(value_format: str, value_schema: str | None) -> None:
+    """ValueError: the two do not go together."""
     if value_format not in FORMATS:
         raise ValueError(f"valueFormat {value_format!r} must be one of {', '.join(FORMATS)}")
     if value_format == AVRO and not isinstance(value_schema, str):
@@ -158,6 +162,13 @@ def _check_choice(value_format: str, value_schema: str | None) -> None:
             f"valueSchema is the definition of valueFormat avro; {value_format} writes the columns "
             "as they are"
         )
+
+
+def given_schema(definition: str | None) -> SchemaInfo:
+    """The schema of valueFormat avro. ValueError: it is none."""
+    from pulsarx.schema.avro_schema import AvroSchema
+
+    return AvroSchema(None, _definition(definition)).schema_info()
 
 
 def _definition(text: str | None) -> dict[str, Any]:

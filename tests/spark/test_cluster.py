@@ -15,10 +15,11 @@ pytest.importorskip("_pulsar", reason="no official client: pip install 'pulsarx[
 
 import pyarrow as pa
 from cluster_steps import PREFIX, ServedCluster, served_cluster
-from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 import pulsarx.spark
 from pulsarx import MessageId, errors
+from pulsarx.schema import AvroSchema, Long, Record, String
 from pulsarx.spark.cluster_writer import ClusterTaskWriter
 from pulsarx.spark.data_source import PulsarxDataSource
 
@@ -205,6 +206,39 @@ def test_rows_are_sent_with_all_they_have(spark: Any, cluster: ServedCluster) ->
     assert {row["__topic"][-1] for row in found if row["__key"] == b"k1"} == {str(place)}
 
 
+def test_columns_become_values_that_the_brokers_know_the_schema_of(cluster: ServedCluster) -> None:
+    class Order(Record):
+        price = Long(required=True)
+        customer = String()
+
+    schema = AvroSchema(Order)
+    definition = schema.schema_info().schema()
+    admin = cluster.client.admin
+    for topic in ("json", "avro"):
+        admin.topics.create_non_partitioned_topic(topic)
+    rows = pa.record_batch({"price": [1, 2], "customer": ["a", None], "__orderingKey": ["o", "p"]})
+    frame = StructType([StructField("price", LongType()), *_strings("customer", "__orderingKey")])
+
+    def write(topic: str, **options: str) -> None:
+        _source(cluster, topic, **options).writer(frame, False).write(iter([rows]))
+
+    write("json", valueFormat="json")
+    assert cluster.contents("json") == [
+        b'{"price":1,"customer":"a"}',
+        b'{"price":2,"customer":null}',
+    ]
+    write("avro", valueFormat="avro", valueSchema=definition)
+    assert len(admin.schemas.get_all_schemas("avro")) == 1
+    write("avro", valueFormat="schema")
+    assert len(admin.schemas.get_all_schemas("avro")) == 1
+    reader = cluster.client.create_reader("avro", MessageId.earliest, schema=schema)
+    found = [reader.read_next(30_000) for _ in range(4)]
+    assert [each.value().price for each in found] == [1, 2, 1, 2]
+    assert [each.ordering_key() for each in found] == ["o", "p"] * 2
+    with pytest.raises(ValueError, match="json has no schema"):
+        write("json", valueFormat="schema")
+
+
 def test_the_column_names_topics_and_missing_ones_are_refused(cluster: ServedCluster) -> None:
     for name in ("a", "b"):
         cluster.client.admin.topics.create_non_partitioned_topic(name)
@@ -319,7 +353,6 @@ def _planned(cluster: ServedCluster, kind: str, **options: str) -> Any:
         ("reader", {"adminUrl": "http://127.0.0.1:1"}, "Connection refused"),
         ("writer", {"flush": "false"}, "flush does not work on a cluster: the brokers"),
         ("writer", {"maxLedgerBytes": "5m"}, "maxLedgerBytes does not work"),
-        ("writer", {"valueFormat": "json"}, "values are not encoded for a cluster"),
         ("writer", {"txnAppId": "a", "txnVersion": str(1 << 31)}, "txnVersion on a cluster is at"),
     ],
 )

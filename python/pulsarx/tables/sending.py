@@ -10,7 +10,13 @@ from pulsarx.extras import optional_module
 from pulsarx.schema.definition import Record
 from pulsarx.schema.schema import Schema, SchemaInfo
 from pulsarx.tables.progress import progress_of
-from pulsarx.tables.row_encoding import as_json, check_json_types, converter, row_encoder
+from pulsarx.tables.row_encoding import (
+    EncodedSchema,
+    as_json,
+    check_json_types,
+    converter,
+    row_encoder,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -191,16 +197,6 @@ def _check_index(frame: Any) -> None:
 # Encoding -----------------------------------------------------------------------------------------
 
 
-class _Encoded(Schema["Any"]):
-    """Declares a schema to the topic; its values are encoded already."""
-
-    def __init__(self, info: SchemaInfo) -> None:
-        self._schema_info = info
-
-    def encode(self, obj: Any) -> bytes:
-        return obj  # type: ignore[no-any-return]
-
-
 class _Encoder:
     """encode: a row as a payload. info: the schema it is of; None: of none."""
 
@@ -209,7 +205,7 @@ class _Encoder:
         self._info = info
 
     def producer(self, client: Any, topic: str) -> Any:
-        options = {} if self._info is None else {"schema": _Encoded(self._info)}
+        options = {} if self._info is None else {"schema": EncodedSchema(self._info)}
         return client.create_producer(topic, block_if_queue_full=True, **options)
 
 

@@ -7,6 +7,7 @@ the catalogue alone; a file is opened only to cut it.
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx._pycore.ground.collector_paused import call_paused
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ranges.range_batch import COLUMNS, check_columns
 from pulsarx.broker.ledgers.ledger_list import LedgerTrimmed
@@ -513,6 +514,13 @@ def plan(
     """
     planner = Planner(source, topics, sealed_only=options.pop("sealed_only", False))
     return planner.plan(start, end, columns, **options)
+
+
+def without_collector(function: Callable[..., Found], *arguments: Any) -> Found:
+    """Call a function that plans, and the collector of garbage does not run meanwhile: what it
+    makes of thousands of ledgers is kept, and a look at all that PySpark has loaded takes longer
+    than the plan."""
+    return call_paused(function, *arguments)
 
 
 def _later(start: Boundary, from_ms: int | None) -> int | None:
