@@ -22,12 +22,12 @@ from pulsarx.server import serve
 ORDERS = "persistent://public/default/orders"
 DEAD = "persistent://public/default/orders-billing-DLQ"
 ON_FOLDERS = (
-    "tail", "read", "replay-dlq", "top", "perf", "check", "backup", "restore",
+    "tail", "read", "replay-dlq", "top", "check", "backup", "restore",
 )  # fmt: skip
 
 
 # Messages go through the official client, below.
-LINES = [line for line in ALL_LINES if line.split()[0] not in ("produce", "consume")]
+LINES = [line for line in ALL_LINES if line.split()[0] not in ("produce", "consume", "perf")]
 
 
 @pytest.fixture
@@ -182,6 +182,30 @@ def test_messages_are_published_and_received_through_the_official_client(folder:
         assert found[0]["key"] == "ada"
         assert found[0]["properties"] == {"n": "1"}
         assert client.admin.topics.stats("new")["subscriptions"]["s"]["msg_backlog"] == 0
+
+
+@pytest.mark.standard
+@pytest.mark.parametrize("scheme", ["pulsar", "http"])
+def test_a_topic_is_loaded_and_measured_at_a_url(folder: Path, scheme: str):
+    pytest.importorskip("pulsar")
+    with (
+        pulsarx.Client(folder) as client,
+        serve(client, port=0) as broker,
+        serve_http(client, port=0, broker_port=broker.port) as http,
+    ):
+        place = http.url if scheme == "http" else broker.service_url
+        options = ("-m", "301", "-r", "0", "-s", "33", "-n", "2", "-z", "LZ4", "-mk", "random")
+        [produced] = rows(process(place, "perf", "produce", "loaded", *options))
+        assert (produced["messages"], produced["failures"]) == (301, 0)
+        reader = client.create_reader("loaded", pulsarx.MessageId.earliest)
+        found = [reader.read_next(60_000) for _ in range(301)]
+        assert not reader.has_message_available()
+        assert {len(each.data()) for each in found} == {33}
+        assert len({each.producer_name() for each in found}) == 2
+        options = ("-sp", "Earliest", "-st", "Shared", "-n", "2", "-m", "301")
+        [consumed] = rows(process(place, "perf", "consume", "loaded", *options))
+        assert consumed["messages"] == 301
+        assert client.admin.topics.stats("loaded")["subscriptions"]["sub"]["msg_backlog"] == 0
 
 
 @pytest.mark.standard

@@ -54,8 +54,8 @@ class Folder:
         if url.partition(":")[0].lower() in CLUSTER_SCHEMES:
             raise errors.InvalidUrl(
                 f"{url!r}: this command works on a folder; give --url FOLDER. On pulsar:// and "
-                "http:// URLs work produce and consume, and on http:// ones ls, stats, peek, seek, "
-                "skip, clear, topics, subscriptions, namespaces, tenants and schemas"
+                "http:// URLs work produce, consume and perf, and on http:// ones ls, stats, peek, "
+                "seek, skip, clear, topics, subscriptions, namespaces, tenants and schemas"
             )
         path = parse_service_url(url).folder
         if path is None:

@@ -185,7 +185,7 @@ def produce(
     """
     letters = bytes(65 + number % 26 for number in range(256))  # as pulsar-perf
     payload = random.Random(size).randbytes(size).translate(letters)
-    with folder.owned("perf") as client:
+    with folder.connected("perf") as client:
         made = [
             client.create_producer(
                 topic,
@@ -329,7 +329,7 @@ def consume(
 
     A latency is the time from publishing to receiving, by the time of day, in whole milliseconds.
     """
-    with folder.owned("perf") as client:
+    with folder.connected("perf") as client:
         made = [
             client.subscribe(
                 topic,
