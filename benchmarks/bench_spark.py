@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from measurement import Measurement, Sizes
-from spark_data import PARTS, VALUE_SIZE, SmallData, SparkData
+from spark_data import PARTS, VALUE_SIZE, FlightData, SmallData, SparkData
 from spark_process import SparkProcess, spark_is_missing
 
 MESSAGES_PER_BATCH = 1000
@@ -141,6 +141,45 @@ def bench_topic_parquet(
     finally:
         large.delete()
         spark.ask("use", folder=str(data.folder), messages=data.messages)
+
+
+# Values as columns --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def flights(scratch: Path, sizes: Sizes) -> Iterator[FlightData]:
+    made = FlightData(scratch / "spark-flights", sizes.small_messages // PARTS * PARTS)
+    try:
+        made.make()
+        yield made
+    finally:
+        shutil.rmtree(made.folder, ignore_errors=True)
+
+
+def compare_flights(
+    measurement: Measurement, spark: SparkProcess, flights: FlightData, row: str, floor: str
+) -> None:
+    """A groupBy over JSON that Spark parses, against one over typed columns."""
+    frames = (floor, "flights_typed")
+    folder = str(flights.folder)
+    found = [spark.ask("rows", frame=frame, folder=folder) for frame in frames]
+    assert found[0] == found[1], found
+
+    def read(frame: str) -> Callable[[], object]:
+        return lambda: spark.ask("read", frame=frame, folder=folder)
+
+    names = (spoken(frames[0]), spoken(frames[1]))
+    measure(measurement, row, read(frames[0]), read(frames[1]), flights.messages, names)
+
+
+@only_uds
+def bench_typed(measurement: Measurement, spark: SparkProcess, flights: FlightData) -> None:
+    compare_flights(measurement, spark, flights, "spark_typed", "flights_parsed")
+
+
+@only_uds
+def bench_typed_parquet(measurement: Measurement, spark: SparkProcess, flights: FlightData) -> None:
+    compare_flights(measurement, spark, flights, "spark_typed_parquet", "flights_parquet")
 
 
 # Small topics and ledgers -------------------------------------------------------------------------

@@ -306,6 +306,12 @@ ROWS = (
     _at_most("spark_columns_rich", "bench_spark.py",
              "`format(\"pulsarx\")`, TCP, 7 columns against one, messages with key, event time and "
              "a property", "of the time", 1.8, promised=False),
+    _at_most("spark_typed", "bench_spark.py",
+             "`format(\"pulsarx\")` of 300,000 flights as JSON, typed columns and a groupBy, Unix "
+             "sockets, against `from_json`", "of the time", 0.5),
+    _at_most("spark_typed_parquet", "bench_spark.py",
+             "the same against Parquet with the JSON as strings, and `from_json`",
+             "of the time", 0.8),
     _at_most("spark_many_topics", "bench_spark.py",
              "`read_topic` of 1,000 topics of 300 messages, Unix sockets, against one of 300,000",
              "of the time", 1.5),

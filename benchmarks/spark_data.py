@@ -84,6 +84,57 @@ class SmallData:
         os.sync()
 
 
+# Columns of the flights that left New York in 2013, as the examples publish them.
+FLIGHT_DDL = (
+    "year int, month int, day int, dep_time int, sched_dep_time int, dep_delay int, arr_time int, "
+    "sched_arr_time int, arr_delay int, carrier string, flight int, tailnum string, "
+    "origin string, dest string, air_time int, distance int, hour int, minute int, "
+    "time_hour string"
+)
+
+
+@dataclass(frozen=True)
+class FlightData:
+    """Flights as JSON: a topic, and Parquet files with the same texts."""
+
+    folder: Path
+    messages: int  # a multiple of PARTS
+
+    @property
+    def root(self) -> Path:
+        return self.folder / "data"
+
+    def make(self) -> None:
+        import pyarrow
+        import pyarrow.parquet
+
+        (self.folder / "parquet").mkdir(parents=True)
+        make_root(self.root, "flights")
+        share = self.messages // PARTS
+        batches = []
+        for part in range(PARTS):
+            texts = [flight(part * share + number) for number in range(share)]
+            table = pyarrow.table({"value": texts})
+            path = self.folder / "parquet" / f"{part}.parquet"
+            pyarrow.parquet.write_table(table, path, compression="none", use_dictionary=False)
+            batches.append(table.to_batches(max_chunksize=ROWS_AT_ONCE))
+        attach_parts(self.root, "flights", [iter(part) for part in batches])
+        os.sync()
+
+
+def flight(number: int) -> str:
+    """Of the length and the kinds of values that real ones have."""
+    delay = "null" if number % 40 == 0 else str(number % 200 - 20)
+    return (
+        f'{{"year":2013,"month":{number % 12 + 1},"day":{number % 28 + 1},"dep_time":517,'
+        f'"sched_dep_time":515,"dep_delay":{delay},"arr_time":830,"sched_arr_time":819,'
+        f'"arr_delay":{delay},"carrier":"C{number % 16}","flight":{number % 8500},'
+        f'"tailnum":"N{number % 4043}","origin":"EWR","dest":"D{number % 105}","air_time":227,'
+        f'"distance":{number % 4983},"hour":5,"minute":15,'
+        f'"time_hour":"2013-01-01T10:00:00Z"}}'
+    )
+
+
 def make_root(root: Path, *topics: str) -> None:
     """A data directory that nobody owns, with empty topics."""
     import pulsarx

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import spark_ceiling
-from spark_data import PARTS, VALUE_SIZE, SparkData, make_root
+from spark_data import FLIGHT_DDL, PARTS, VALUE_SIZE, SparkData, make_root
 
 import pulsarx.spark as pulsarx_spark
 
@@ -94,6 +94,33 @@ class Sides:
     def small_topics(self, root: str, topics: list[str]) -> Any:
         """As whoever asks for nothing else gets it."""
         return pulsarx_spark.read_topic(self.spark, topics, root=root, columns="value")
+
+    def flights_parsed(self, folder: str) -> Any:
+        """Parsed by Spark."""
+        options = {"root": f"{folder}/data", "topic": "flights", "columns": "value"}
+        found = self.spark.read.format("pulsarx").options(minPartitions=str(PARTS), **options)
+        text = found.load().selectExpr("string(value) AS value")
+        return self._delays(text.selectExpr(f"from_json(value, '{FLIGHT_DDL}') AS v"), "v.")
+
+    def flights_parquet(self, folder: str) -> Any:
+        text = self.spark.read.schema("value string").parquet(f"{folder}/parquet")
+        return self._delays(text.selectExpr(f"from_json(value, '{FLIGHT_DDL}') AS v"), "v.")
+
+    def flights_typed(self, folder: str) -> Any:
+        """Decoded in the tasks that read."""
+        options = {"root": f"{folder}/data", "topic": "flights", "valueFormat": "json"}
+        found = self.spark.read.format("pulsarx").options(minPartitions=str(PARTS), **options)
+        return self._delays(found.schema("carrier string, arr_delay int, distance int").load(), "")
+
+    @staticmethod
+    def _delays(frame: Any, prefix: str) -> Any:
+        names = [f"{prefix}{name} AS {name}" for name in ("carrier", "arr_delay", "distance")]
+        found = frame.selectExpr(*names).groupBy("carrier")
+        return found.agg({"*": "count", "arr_delay": "sum", "distance": "sum"}).orderBy("carrier")
+
+    def rows(self, frame: str, **arguments: Any) -> list[list[Any]]:
+        """What a frame of few rows holds."""
+        return [list(row) for row in getattr(self, frame)(**arguments).collect()]
 
     def parquet_map(self) -> Any:
         return self.parquet().mapInArrow(spark_ceiling.sum_sizes, "size long")

@@ -41,7 +41,9 @@ def start_query(spark: Any, folder: Path, checkpoints: Path, name: str, **trigge
 
     if name == "copy":
         given = {"root": str(folder), "topic": "copy", "createTopic": "true"}
-        read = source(maxMessagesPerTrigger="50", maxRecordsPerPartition="20")
+        # Small batches are killed more often; the last run works off what is left.
+        most, each = ("2000", "500") if trigger else ("50", "20")
+        read = source(maxMessagesPerTrigger=most, maxRecordsPerPartition=each)
         writer = read.writeStream.format("pulsarx").options(**given)
     else:
         counts = source().groupBy("__key").count().selectExpr("__key", "string(count) AS value")

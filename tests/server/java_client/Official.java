@@ -1,0 +1,139 @@
+// Does with the official Java client what others cannot: `java Official.java URL`. What does not
+// hold is an exception.
+
+import java.util.Arrays;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Pattern;
+import org.apache.pulsar.client.api.Consumer;
+import org.apache.pulsar.client.api.ConsumerEventListener;
+import org.apache.pulsar.client.api.DeadLetterPolicy;
+import org.apache.pulsar.client.api.Message;
+import org.apache.pulsar.client.api.MessageId;
+import org.apache.pulsar.client.api.Producer;
+import org.apache.pulsar.client.api.PulsarClient;
+import org.apache.pulsar.client.api.Reader;
+import org.apache.pulsar.client.api.Schema;
+import org.apache.pulsar.client.api.SubscriptionInitialPosition;
+import org.apache.pulsar.client.api.SubscriptionType;
+
+public class Official {
+    static final int PATIENCE = 60; // seconds
+    static final SubscriptionInitialPosition EARLIEST = SubscriptionInitialPosition.Earliest;
+    static PulsarClient client;
+
+    static void hold(boolean what, String text) {
+        if (!what) throw new AssertionError(text);
+    }
+
+    static <T> T take(Consumer<T> consumer) throws Exception {
+        Message<T> message = consumer.receive(PATIENCE, TimeUnit.SECONDS);
+        hold(message != null, "nothing came on " + consumer.getTopic());
+        consumer.acknowledge(message);
+        return message.getValue();
+    }
+
+    /** A new topic is told, not found by asking: that would take ten minutes. */
+    static void pattern() throws Exception {
+        Consumer<String> consumer = client.newConsumer(Schema.STRING)
+            .topicsPattern(Pattern.compile("persistent://public/default/watched-.*"))
+            .patternAutoDiscoveryPeriod(600, TimeUnit.SECONDS)
+            .subscriptionName("s").subscriptionInitialPosition(EARLIEST).subscribe();
+        client.newProducer(Schema.STRING).topic("watched-new").create().send("hello");
+        hold(take(consumer).equals("hello"), "pattern");
+    }
+
+    record Listener(String name, BlockingQueue<String> told) implements ConsumerEventListener {
+        public void becameActive(Consumer<?> consumer, int partition) { told.add(name + " active"); }
+        public void becameInactive(Consumer<?> consumer, int partition) { told.add(name + " inactive"); }
+    }
+
+    static void events() throws Exception {
+        BlockingQueue<String> told = new LinkedBlockingQueue<>();
+        Consumer<byte[]> first = null;
+        for (String name : new String[] {"a", "b"}) {
+            Consumer<byte[]> made = client.newConsumer().topic("events").subscriptionName("s")
+                .subscriptionType(SubscriptionType.Failover).consumerName(name)
+                .consumerEventListener(new Listener(name, told)).subscribe();
+            first = first == null ? made : first;
+            String expected = name.equals("a") ? "a active" : "b inactive";
+            hold(expected.equals(told.poll(PATIENCE, TimeUnit.SECONDS)), expected);
+        }
+        first.close();
+        hold("b active".equals(told.poll(PATIENCE, TimeUnit.SECONDS)), "b active");
+    }
+
+    /** The test has terminated it, with one message. */
+    static void terminated() throws Exception {
+        Consumer<byte[]> consumer = client.newConsumer().topic("terminated")
+            .subscriptionName("s").subscriptionInitialPosition(EARLIEST).subscribe();
+        take(consumer);
+        long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE);
+        while (!consumer.hasReachedEndOfTopic()) {
+            hold(System.nanoTime() < until, "end of topic");
+            Thread.sleep(20);
+        }
+    }
+
+    static void chunks() throws Exception {
+        byte[] large = new byte[1_000_000];
+        Arrays.fill(large, (byte) 7);
+        Producer<byte[]> producer = client.newProducer().topic("chunks").enableBatching(false)
+            .enableChunking(true).chunkMaxMessageSize(100_000).create();
+        Consumer<byte[]> consumer = client.newConsumer().topic("chunks").subscriptionName("s")
+            .startMessageIdInclusive().subscribe();
+        MessageId id = producer.send(large);
+        hold(consumer.receive(PATIENCE, TimeUnit.SECONDS).size() == large.length, "chunks");
+        consumer.redeliverUnacknowledgedMessages(); // of another epoch, which the broker repeats
+        hold(Arrays.equals(take(consumer), large), "redelivered");
+        consumer.seek(id);
+        hold(Arrays.equals(take(consumer), large), "sought");
+    }
+
+    /** The test has made the topic, with three. */
+    static void partitions() throws Exception {
+        Producer<String> producer = client.newProducer(Schema.STRING).topic("partitions").create();
+        for (int number = 0; number < 30; number++) producer.send("m" + number);
+        Consumer<String> consumer = client.newConsumer(Schema.STRING).topic("partitions")
+            .subscriptionName("s").subscriptionType(SubscriptionType.Shared).isAckReceiptEnabled(true)
+            .enableBatchIndexAcknowledgment(true).subscriptionInitialPosition(EARLIEST).subscribe();
+        for (int number = 0; number < 30; number++) take(consumer);
+        Reader<String> reader = client.newReader(Schema.STRING).topic("partitions")
+            .startMessageId(MessageId.earliest).create();
+        int found = 0;
+        for (; reader.hasMessageAvailable(); found++) reader.readNext(PATIENCE, TimeUnit.SECONDS);
+        hold(found == 30, "read " + found);
+    }
+
+    static void deadLetters() throws Exception {
+        Consumer<String> consumer = client.newConsumer(Schema.STRING).topic("dead").subscriptionName("s")
+            .subscriptionType(SubscriptionType.Shared)
+            .negativeAckRedeliveryDelay(50, TimeUnit.MILLISECONDS)
+            .deadLetterPolicy(DeadLetterPolicy.builder().maxRedeliverCount(2).build()).subscribe();
+        Consumer<String> letters = client.newConsumer(Schema.STRING).topic("dead-s-DLQ")
+            .subscriptionName("i").subscriptionInitialPosition(EARLIEST).subscribe();
+        client.newProducer(Schema.STRING).topic("dead").create().send("a");
+        long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE);
+        Message<String> letter = null;
+        while (letter == null) { // it is given up while somebody receives
+            hold(System.nanoTime() < until, "dead letter");
+            Message<String> message = consumer.receive(100, TimeUnit.MILLISECONDS);
+            if (message != null) consumer.negativeAcknowledge(message);
+            letter = letters.receive(100, TimeUnit.MILLISECONDS);
+        }
+        hold(letter.getValue().equals("a"), "dead letter");
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        client = PulsarClient.builder().serviceUrl(arguments[0])
+            .operationTimeout(PATIENCE, TimeUnit.SECONDS).build();
+        pattern();
+        events();
+        terminated();
+        chunks();
+        partitions();
+        deadLetters();
+        client.close();
+    }
+}

@@ -1,0 +1,46 @@
+"""The official Java client over TCP: one program, for what it alone does. Skipped where there is no
+Java 17 or Maven, or where neither Maven Central nor a local repository has the client."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from served import Served
+
+SOURCES = Path(__file__).parent / "java_client"
+FETCH_SECONDS = 900
+RUN_SECONDS = 600
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if shutil.which("java") is None or shutil.which("mvn") is None:
+        pytest.skip("there is no Java, or no Maven, here")
+    folder = tmp_path_factory.mktemp("java")
+    command = ["mvn", "-B", "-q", "-f", str(SOURCES / "pom.xml"), "dependency:copy-dependencies"]
+    command += [f"-DoutputDirectory={folder}", "-DincludeScope=runtime"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_SECONDS)
+    if done.returncode:
+        pytest.skip(f"the Java client cannot be had: {done.stdout[-500:]}")
+    return folder
+
+
+def test_what_only_the_java_client_does(
+    libraries: Path, open_served: Callable[..., Served]
+) -> None:
+    served = open_served()
+    served.client.admin.topics.create_partitioned_topic("partitions", 3)
+    served.client.create_producer("terminated").send(b"last")
+    served.client.admin.topics.terminate("terminated")
+    url = served.service.service_url
+    assert url is not None
+    program = str(SOURCES / "Official.java")
+    command = ["java", "-Xmx400m", "-cp", f"{libraries}/*", program, url]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_SECONDS)
+    assert done.returncode == 0, done.stderr[-4000:]
