@@ -227,8 +227,9 @@ ROWS = (
               "`receive` + `data` + `acknowledge`, 10 KiB, durability `os`", 16),
     _official("official_receive_10240", "bench_official.py",
               "`receive` + `data` + `acknowledge`, 10 KiB, durability `sync`", 16),
-    # The official client on both sides of loopback, against a broker that does nothing. `send` is
-    # there for those who ask: it waits for every message, be it for a thread.
+    # The official client on both sides of loopback, against a broker in Python that does nothing:
+    # what is faster than that may still lie below the client's own ceiling. `send` is there for
+    # those who ask: it waits for every message, be it for a thread.
     _at_least("serve_send_async", "bench_serve.py",
               "the official client publishes 100 bytes in batches", "of the rate", 0.8,
               needs="pulsar"),
@@ -243,7 +244,7 @@ ROWS = (
     _at_least("serve_load_100", "bench_serve.py", "the same in batches of 100",
               "messages a second", 500_000, promised=False),
     _at_least("serve_load_1", "bench_serve.py", "the same, one by one",
-              "messages a second", 10_000, promised=False),
+              "messages a second", 20_000, promised=False),
     _official("real_pulsar_send_100", "bench_real_pulsar.py",
               "`send`, 100 bytes", 1, promised=False),
     _official("real_pulsar_send_1024", "bench_real_pulsar.py",
