@@ -152,6 +152,14 @@ def test_a_non_durable_subscription_is_made_anew_when_its_consumer_was_forgotten
     assert list(memory_client.admin.topics.stats("t")["subscriptions"]) == ["s"]
 
 
+def take_up_to(consumer: Any, last: str) -> list[str]:
+    """Beside the owner those that were trimmed may be all that a look without waiting finds."""
+    found: list[str] = []
+    while last not in found:
+        found.append(consumer.receive(60_000).data().decode())
+    return found
+
+
 @pytest.mark.parametrize("batched", [False, True])
 @all_types
 def test_a_non_durable_subscription_survives_that_its_messages_are_trimmed(
@@ -174,13 +182,13 @@ def test_a_non_durable_subscription_survives_that_its_messages_are_trimmed(
         durable.acknowledge(message)
     inspect(client).settle()
     assert client.admin.topics.stats("t")["storage_size"] >= 0
-    found = take(consumer)
-    assert found[-1] == "6" and found == sorted(found)
+    found = take_up_to(consumer, "6")
+    assert found == sorted(found)
     check(consumer)
     consumer.acknowledge(got[0])
     consumer.negative_acknowledge(got[0])
     consumer.redeliver_unacknowledged_messages()
-    assert take(consumer)[-1] == "6"
+    take_up_to(consumer, "6")
     check(consumer)
     client.close()
 
