@@ -153,10 +153,12 @@ def test_a_non_durable_subscription_is_made_anew_when_its_consumer_was_forgotten
 
 
 def take_up_to(consumer: Any, last: str) -> list[str]:
-    """Beside the owner those that were trimmed may be all that a look without waiting finds."""
-    found: list[str] = []
-    while last not in found:
+    """All there is, at once. Beside the owner a look without waiting has ended before the last one,
+    under load; why is not known, so it is waited for there."""
+    found = take(consumer)
+    while type(consumer.dispatcher).__name__ == "GuestDispatcher" and last not in found:
         found.append(consumer.receive(60_000).data().decode())
+    assert found[-1] == last
     return found
 
 
