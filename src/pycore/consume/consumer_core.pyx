@@ -178,8 +178,10 @@ cdef class ConsumerCore:
         """Tell whether receive would return at once; of a reader, also where it waits for the
         dispatch rate alone."""
         cdef bint found = self.look(True)
-        if not found and self.dispatcher.ask_there():
+        cdef bint again = not found
+        while again and self.dispatcher.ask_there():
             found = self.look(True)
+            again = not found and self.dispatcher.asks_more()
         if not found:
             self.stop_asking()
         return found
@@ -233,7 +235,8 @@ cdef class ConsumerCore:
         held."""
         cdef int64_t left_ns = deadline.remaining_ns()
         if left_ns == 0:
-            return self.dispatcher.ask_there() and self.look()
+            # What has come may be trimmed by now: then there is room for what is behind it.
+            return self.dispatcher.ask_there() and (self.look() or self.dispatcher.asks_more())
         # A look for messages may find that the topic now grows elsewhere, and switch the event.
         cdef LedgerTail tail = self.dispatcher.tail
         cdef object owner = tail.event_owner

@@ -349,6 +349,10 @@ cdef class Dispatcher:
     """Return when what the process with the cursor has for the receivers has come. False: the
     cursor is here. No mutex held."""
 
+    cdef bint asks_more(self) except -1
+    """Whether that process was given room for more messages since it was asked: what had come was
+    gone by then, or it was not for these receivers."""
+
     cdef int stopped_asking(self) except -1
     """A receiver without a queue has stopped asking."""
 

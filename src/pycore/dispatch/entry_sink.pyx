@@ -655,6 +655,9 @@ cdef class Dispatcher:
     cdef bint ask_there(self) except -1:
         return False
 
+    cdef bint asks_more(self) except -1:
+        return False
+
     cdef int stopped_asking(self) except -1:
         return 0
 

@@ -47,6 +47,7 @@ cdef class GuestDispatcher(PendingDispatcher):
     cdef bint asking                     # without a queue: for a message, now
     cdef int64_t granted                 # messages the owner may still send
     cdef uint64_t flown                  # permits that were given to the owner in all
+    cdef uint64_t flown_asked            # of them, those that it had when it was asked
     cdef uint64_t rewinds_asked          # rewinds the owner was asked for
     cdef uint64_t rewinds_done           # of them, those it has told of
     cdef uint64_t resets_done

@@ -305,10 +305,14 @@ cdef class GuestDispatcher(PendingDispatcher):
         cdef uint64_t before
         while True:
             before = self.resets_done
+            self.flown_asked = self.flown
             control_plane.perform(self.settle_there)
             if before == self.resets_done:
                 return True
             # The owner has just heard how much there is room for.
+
+    cdef bint asks_more(self) except -1:
+        return self.flown != self.flown_asked
 
     cdef int stopped_asking(self) except -1:
         self.asking = False
