@@ -390,6 +390,18 @@ def test_ranges_of_keys_that_are_none_are_refused(peer: Peer) -> None:
 # What clients of Pulsar ask for besides -----------------------------------------------------------
 
 
+def test_a_producer_of_a_terminated_topic_is_closed_and_refused_when_it_comes_again(
+    peer: Peer,
+) -> None:
+    """The Go client heeds no other answer, and waited until its send had timed out."""
+    peer.produce(entry(b"a"))
+    peer.say("VERB", verb="topics.terminate", arguments='{"topic": "t"}', request_id=9)
+    told = peer.send(entry(b"b"), sequence_id=2) + peer.say("PING")
+    assert names(told) == ["CLOSE_PRODUCER", "PONG"]
+    (told_again,) = peer.say("PRODUCER", topic="t", producer_id=0, request_id=10)
+    assert (told_again[0], told_again[1]["error"]) == ("ERROR", 15)
+
+
 def test_a_lookup_leads_to_the_address_of_the_connection(peer: Peer) -> None:
     (told,) = peer.say("LOOKUP", topic="t", request_id=4)
     assert (told[1]["response"], told[1]["error"]) == (2, 22)  # this one has none
