@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from pulsarx._pycore.arrow import avro_reader as native
 from pulsarx.schema.avro_schema import AvroSchema, parsed
+from pulsarx.tables.built_columns import DEPTH_MAX, BuiltColumn, BuiltEntries, NotNative
 from pulsarx.tables.json_columns import table_of
 from pulsarx.tables.value_types import checker
 
@@ -25,13 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from pulsarx._pycore.arrow.avro_reader import Built, Node
+    from pulsarx._pycore.arrow.avro_reader import Node
     from pulsarx.schema.schema import SchemaInfo
     from pulsarx.tables.json_columns import Flaws
 
 _NO_PROGRAM = 255
-_DEPTH_MAX = 64
-_NOTHING = pa.py_buffer(b"")
 _PRIMITIVES = {
     "boolean": (native.NODE_BOOLEAN, (pa.bool_(),)),
     "int": (native.NODE_INT, (pa.int32(), pa.int64(), pa.float64())),
@@ -49,20 +48,6 @@ _TIMESTAMPS = {
     "timestamp-micros": (True, pa.timestamp("us", "UTC")),
     "local-timestamp-millis": (False, pa.timestamp("us")),
     "local-timestamp-micros": (True, pa.timestamp("us")),
-}
-_BUILDERS = {
-    pa.bool_(): native.BUILD_BOOLEAN,
-    pa.int32(): native.BUILD_INT32,
-    pa.date32(): native.BUILD_INT32,
-    pa.int64(): native.BUILD_INT64,
-    pa.time64("us"): native.BUILD_INT64,
-    pa.time64("ns"): native.BUILD_INT64,
-    pa.timestamp("us"): native.BUILD_INT64,
-    pa.timestamp("us", "UTC"): native.BUILD_INT64,
-    pa.float32(): native.BUILD_FLOAT,
-    pa.float64(): native.BUILD_DOUBLE,
-    pa.binary(): native.BUILD_BYTES,
-    pa.string(): native.BUILD_BYTES,
 }
 
 
@@ -87,15 +72,15 @@ class AvroDecoder:
         self._check = _record_check(fields)
         self._decoders: dict[int | None, Callable[[bytes], Any]] = {}
         self._programs: dict[int | None, int] = {}
-        self._columns: list[_Column] = []
+        self._columns: list[BuiltColumn] = []
         self._reader: native.AvroReader | None = None
         if natively:
             try:
                 built: list[tuple[int, tuple[int, ...]]] = []
-                self._columns = [_Column(each, built) for each in fields]
+                self._columns = [BuiltColumn(each, built) for each in fields]
                 tops = tuple(each.number for each in self._columns)
                 self._reader = native.AvroReader(built, tops)
-            except _NotNative:
+            except NotNative:
                 pass
 
     def is_native(self, version: int | None) -> bool:
@@ -150,7 +135,7 @@ class AvroDecoder:
         if found is None:
             try:
                 found = self._add_program(version)
-            except (_NotNative, ValueError, LookupError, TypeError, OverflowError):
+            except (NotNative, ValueError, LookupError, TypeError, OverflowError):
                 found = _NO_PROGRAM
             self._programs[version] = found
         return found
@@ -162,7 +147,7 @@ class AvroDecoder:
         if writer is None or writer.schema() == self._definition:
             program = _Program(self._columns, wanted, None)
         elif writer.schema_type() != self._schema.schema_info().schema_type():
-            raise _NotNative
+            raise NotNative
         else:
             program = _Program(self._columns, parsed(json.loads(writer.schema())), wanted)
         return self._reader.add_program(program.nodes)
@@ -200,92 +185,20 @@ def _record_check(fields: pa.Schema) -> Callable[[Any], dict[str, Any]]:
     return check
 
 
-# Columns ------------------------------------------------------------------------------------------
-
-
-class _NotNative(Exception):
-    """It has no program."""
-
-
-class _Column:
-    """A column that is built, with its children."""
-
-    def __init__(
-        self,
-        field: pa.Field,
-        built: list[tuple[int, tuple[int, ...]]],
-        is_key: bool = False,
-        depth: int = 0,
-    ) -> None:
-        """built: where it and its children are added, as AvroReader wants them."""
-        kind = field.type
-        if not (field.nullable or is_key) or depth > _DEPTH_MAX:
-            raise _NotNative
-        self.name = field.name
-        self.type = kind
-        self.number = len(built)
-        self.children: list[_Column] = []
-        self.has_data = False
-        built.append((0, ()))
-        if pa.types.is_struct(kind):
-            builder = native.BUILD_STRUCT
-            self.children = [_Column(each, built, False, depth + 1) for each in kind]
-        elif pa.types.is_list(kind):
-            builder = native.BUILD_LIST
-            self.children = [_Column(kind.value_field, built, False, depth + 1)]
-        elif pa.types.is_map(kind) and kind.key_type == pa.string():
-            builder = native.BUILD_LIST
-            self.children = [_Entries(kind, built, depth + 1)]
-        elif pa.types.is_decimal128(kind):
-            builder = native.BUILD_DECIMAL
-        elif kind in _BUILDERS:
-            builder = _BUILDERS[kind]
-            self.has_data = builder == native.BUILD_BYTES
-        else:
-            raise _NotNative
-        built[self.number] = (builder, tuple(each.number for each in self.children))
-
-    def array(self, built: list[Built]) -> pa.Array:
-        length, null_count, validity, values, data = built[self.number]
-        buffers = [None if validity is None else pa.py_buffer(validity)]
-        if values is not None:
-            buffers.append(pa.py_buffer(values))
-        if self.has_data:
-            buffers.append(_NOTHING if data is None else pa.py_buffer(data))
-        children = [each.array(built) for each in self.children]
-        return pa.Array.from_buffers(self.type, length, buffers, null_count, 0, children)
-
-
-class _Entries(_Column):
-    """The struct of the keys and values of a map, which no null is in the place of."""
-
-    def __init__(
-        self, kind: pa.DataType, built: list[tuple[int, tuple[int, ...]]], depth: int
-    ) -> None:
-        self.name = ""
-        self.type = pa.struct([kind.key_field, kind.item_field])
-        self.number = len(built)
-        self.has_data = False
-        built.append((0, ()))
-        key = _Column(kind.key_field, built, True, depth + 1)
-        self.children = [key, _Column(kind.item_field, built, False, depth + 1)]
-        built[self.number] = (native.BUILD_STRUCT, tuple(each.number for each in self.children))
-
-
 # Programs -----------------------------------------------------------------------------------------
 
 
 class _Program:
     """The nodes that read what was written by a definition, as fastavro keeps it, into columns."""
 
-    def __init__(self, columns: list[_Column], written: Any, wanted: Any) -> None:
-        """wanted: the definition to resolve into; None: the same. _NotNative."""
+    def __init__(self, columns: list[BuiltColumn], written: Any, wanted: Any) -> None:
+        """wanted: the definition to resolve into; None: the same. NotNative."""
         self.nodes: list[Node] = []
         self._written: dict[str, Any] = {}
         self._wanted: dict[str, Any] = {}
         by_name = {each.name: each for each in columns}
         if not isinstance(written, dict) or written["type"] != "record":
-            raise _NotNative
+            raise NotNative
         if wanted is not None:
             _check_same(written, wanted, ("record",))
         self._record(written, wanted, -1, by_name, False, 0)
@@ -298,7 +211,7 @@ class _Program:
         self,
         at: int,
         operation: int,
-        column: _Column | None,
+        column: BuiltColumn | None,
         number: int = 0,
         flag: bool = False,
         children: tuple[int, ...] = (),
@@ -309,13 +222,13 @@ class _Program:
         return at
 
     def _add(
-        self, written: Any, wanted: Any, column: _Column | None, passed_over: bool, depth: int
+        self, written: Any, wanted: Any, column: BuiltColumn | None, passed_over: bool, depth: int
     ) -> int:
         """The number of the node of a value. wanted None: there is nothing to resolve.
         passed_over: the wanted definition has no such field, and fastavro looks at nothing in it.
         """
-        if depth > _DEPTH_MAX:
-            raise _NotNative
+        if depth > DEPTH_MAX:
+            raise NotNative
         if isinstance(written, list):
             return self._union(written, wanted, column, passed_over, depth)
         if isinstance(wanted, list):
@@ -323,14 +236,14 @@ class _Program:
         if isinstance(written, str) and written not in _PRIMITIVES and written != "null":
             # A name: fastavro knows it on both sides if it is a name on both.
             if wanted is not None and wanted != written:
-                raise _NotNative
+                raise NotNative
             wanted = None if wanted is None else self._wanted[written]
             written = self._written[written]
         if isinstance(wanted, str) and wanted not in _PRIMITIVES and wanted != "null":
-            raise _NotNative
+            raise NotNative
         kind = written["type"] if isinstance(written, dict) else written
         if not isinstance(kind, str):
-            raise _NotNative
+            raise NotNative
         if kind == "null":
             return self._null(wanted, column)
         if kind == "record":
@@ -341,9 +254,9 @@ class _Program:
             return self._named(kind, written, wanted, column, passed_over)
         return self._primitive(kind, written, wanted, column, passed_over)
 
-    def _null(self, wanted: Any, column: _Column | None) -> int:
+    def _null(self, wanted: Any, column: BuiltColumn | None) -> int:
         if wanted not in (None, "null"):
-            raise _NotNative
+            raise NotNative
         operation = native.NODE_NULL if column is None else native.NODE_CONSTANT
         return self._close(self._open(), operation, column, 1)
 
@@ -351,7 +264,7 @@ class _Program:
         self,
         written: list[Any],
         wanted: Any,
-        column: _Column | None,
+        column: BuiltColumn | None,
         passed_over: bool,
         depth: int,
     ) -> int:
@@ -369,13 +282,13 @@ class _Program:
         return self._close(at, native.NODE_OPTIONAL, column, null, refuses, (child,))
 
     def _nested_record(
-        self, written: Any, wanted: Any, column: _Column | None, passed_over: bool, depth: int
+        self, written: Any, wanted: Any, column: BuiltColumn | None, passed_over: bool, depth: int
     ) -> int:
         _check_same(written, wanted, ("record",))
         number, children = -1, {}
         if column is not None:
             if not pa.types.is_struct(column.type):
-                raise _NotNative
+                raise NotNative
             number = column.number
             children = {each.name: each for each in column.children}
         return self._record(written, wanted, number, children, passed_over, depth)
@@ -385,7 +298,7 @@ class _Program:
         written: Any,
         wanted: Any,
         column: int,
-        columns: dict[str, _Column],
+        columns: dict[str, BuiltColumn],
         passed_over: bool,
         depth: int,
     ) -> int:
@@ -393,7 +306,7 @@ class _Program:
         at = self._open()
         fields = None if wanted is None else {each["name"]: each for each in wanted["fields"]}
         if fields is not None and any("aliases" in each for each in fields.values()):
-            raise _NotNative
+            raise NotNative
         children, missing = [], dict(columns)
         for each in written["fields"]:
             name = each["name"]
@@ -408,11 +321,11 @@ class _Program:
                 children.append(self._add(each["type"], None, None, True, depth + 1))
         for name, field in (fields or {}).items():
             if "default" not in field:
-                raise _NotNative
+                raise NotNative
             if name in missing:
                 children.append(self._constant(field["default"], missing.pop(name)))
         if missing:
-            raise _NotNative
+            raise NotNative
         self._keep(written, wanted)
         self.nodes[at] = (native.NODE_RECORD, column, 0, False, tuple(children), ())
         return at
@@ -422,16 +335,16 @@ class _Program:
         kind: str,
         written: Any,
         wanted: Any,
-        column: _Column | None,
+        column: BuiltColumn | None,
         passed_over: bool,
         depth: int,
     ) -> int:
         name = "items" if kind == "array" else "values"
         if wanted is not None and (not isinstance(wanted, dict) or wanted["type"] != kind):
-            raise _NotNative
+            raise NotNative
         is_of_kind = pa.types.is_list if kind == "array" else pa.types.is_map
         if column is not None and not is_of_kind(column.type):
-            raise _NotNative
+            raise NotNative
         at = self._open()
         child = self._add(
             written[name],
@@ -441,7 +354,7 @@ class _Program:
             depth + 1,
         )
         if kind == "array" and not self._takes_bytes(child):
-            raise _NotNative  # as many items as one likes, out of nothing
+            raise NotNative  # as many items as one likes, out of nothing
         operation = native.NODE_ARRAY if kind == "array" else native.NODE_MAP
         return self._close(at, operation, column, 0, not passed_over, (child,))
 
@@ -458,7 +371,7 @@ class _Program:
         return True
 
     def _named(
-        self, kind: str, written: Any, wanted: Any, column: _Column | None, passed_over: bool
+        self, kind: str, written: Any, wanted: Any, column: BuiltColumn | None, passed_over: bool
     ) -> int:
         _check_same(written, wanted, (kind,))
         self._keep(written, wanted)
@@ -473,29 +386,29 @@ class _Program:
             return self._close(at, native.NODE_ENUM, column, texts=texts)
         size = written["size"]
         if wanted is not None and wanted["size"] != size:
-            raise _NotNative
+            raise NotNative
         logical = _logical_of(written, wanted, passed_over)
         if logical is None:
             _expect(column, (pa.binary(),))
             return self._close(at, native.NODE_FIXED, column, size)
         if logical != "decimal":
-            raise _NotNative
+            raise NotNative
         fixed = self._close(self._open(), native.NODE_FIXED, None, size)
         return self._close(
             at, native.NODE_DECIMAL, column, _precision(written, column), children=(fixed,)
         )
 
     def _primitive(
-        self, kind: str, written: Any, wanted: Any, column: _Column | None, passed_over: bool
+        self, kind: str, written: Any, wanted: Any, column: BuiltColumn | None, passed_over: bool
     ) -> int:
         if kind not in _PRIMITIVES:
-            raise _NotNative
+            raise NotNative
         at = self._open()
         wanted_kind = wanted["type"] if isinstance(wanted, dict) else wanted
         logical = _logical_of(written, wanted, passed_over)
         if wanted is not None and wanted_kind != kind:
             if logical is not None or (kind, wanted_kind) not in _PROMOTIONS:
-                raise _NotNative
+                raise NotNative
         if logical is None:
             operation, kinds = _PRIMITIVES[kind]
             _expect(column, kinds)
@@ -514,16 +427,16 @@ class _Program:
             in_micros, expected = _TIMESTAMPS[logical]
             _expect(column, (expected,))
             return self._close(at, native.NODE_TIMESTAMP, column, 0, in_micros)
-        raise _NotNative
+        raise NotNative
 
-    def _constant(self, default: Any, column: _Column) -> int:
+    def _constant(self, default: Any, column: BuiltColumn) -> int:
         """The value of a field that was not written."""
         kind = column.type
         try:
             value = checker(kind, column.name)(default)
             pa.array([value], kind)
         except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
-            raise _NotNative from error
+            raise NotNative from error
         at = self._open()
         if value is None:
             return self._close(at, native.NODE_CONSTANT, column, 1)
@@ -536,7 +449,7 @@ class _Program:
         elif kind in (pa.string(), pa.binary()):
             texts = (value.encode() if isinstance(value, str) else value,)
         else:
-            raise _NotNative
+            raise NotNative
         return self._close(at, native.NODE_CONSTANT, column, texts=texts)
 
     def _keep(self, written: Any, wanted: Any) -> None:
@@ -550,15 +463,15 @@ def _other_of(union: list[Any]) -> Any:
     """The type that may be null."""
     others = [each for each in union if each != "null"]
     if len(others) != 1 or len(union) != 2:
-        raise _NotNative
+        raise NotNative
     return others[0]
 
 
-def _item_of(column: _Column | None) -> _Column | None:
+def _item_of(column: BuiltColumn | None) -> BuiltColumn | None:
     if column is None:
         return None
     child = column.children[0]
-    return child.children[1] if isinstance(child, _Entries) else child
+    return child.children[1] if isinstance(child, BuiltEntries) else child
 
 
 def _check_same(written: Any, wanted: Any, kinds: tuple[str, ...]) -> None:
@@ -570,7 +483,7 @@ def _check_same(written: Any, wanted: Any, kinds: tuple[str, ...]) -> None:
         or wanted["type"] not in kinds
         or written["name"] != wanted["name"]
     ):
-        raise _NotNative
+        raise NotNative
 
 
 def _logical_of(written: Any, wanted: Any, passed_over: bool) -> str | None:
@@ -585,19 +498,19 @@ def _logical_of(written: Any, wanted: Any, passed_over: bool) -> str | None:
     if ours[0] is None and theirs[0] is None:
         return None
     if ours != theirs:
-        raise _NotNative
+        raise NotNative
     found: str | None = ours[0]
     return found
 
 
-def _precision(written: dict[str, Any], column: _Column | None) -> int:
+def _precision(written: dict[str, Any], column: BuiltColumn | None) -> int:
     precision: int = written["precision"]
     if type(precision) is not int or not 1 <= precision <= 38:
-        raise _NotNative
+        raise NotNative
     _expect(column, (pa.decimal128(precision, written.get("scale", 0)),))
     return precision
 
 
-def _expect(column: _Column | None, kinds: tuple[pa.DataType, ...]) -> None:
+def _expect(column: BuiltColumn | None, kinds: tuple[pa.DataType, ...]) -> None:
     if column is not None and column.type not in kinds:
-        raise _NotNative
+        raise NotNative

@@ -30,9 +30,6 @@ that come twice, dates beyond the years 1 to 9999 and the like are refused, and 
 to read in another way.
 """
 
-from cpython.buffer cimport (
-    PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer, Py_buffer,
-)
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, qsort
@@ -40,16 +37,19 @@ from libc.string cimport memcmp, memcpy, memset
 
 from pulsarx._core.byte_reader cimport ByteReader, byte_reader_start, byte_reader_take
 from pulsarx._core.status cimport (
-    STATUS_CORRUPT, STATUS_NO_MEMORY, STATUS_OK, STATUS_TOO_LARGE, STATUS_TRUNCATED,
+    STATUS_CORRUPT, STATUS_NO_MEMORY, STATUS_OK, STATUS_TRUNCATED,
 )
-from pulsarx._pycore.arrow.arrow_memory cimport room_free
 from pulsarx._pycore.arrow.arrow_text cimport text_is_valid
 from pulsarx._pycore.arrow.column_builder cimport (
     BUILD_BYTES as C_BYTES, BUILD_DOUBLE as C_DOUBLE, BUILD_INT32 as C_INT32,
-    BUILD_INT64 as C_INT64, BUILD_KINDS as C_KINDS, BUILD_LIST as C_LIST,
-    BUILD_STRUCT as C_STRUCT, ColumnBuilder, builder_boolean, builder_bytes, builder_clear,
-    builder_decimal, builder_double, builder_end_list, builder_end_struct, builder_float,
-    builder_integer, builder_null, builder_null_count, builder_reserve, builder_truncate,
+    BUILD_INT64 as C_INT64, BUILD_LIST as C_LIST, BUILD_STRUCT as C_STRUCT, ColumnBuilder,
+    builder_boolean, builder_bytes, builder_decimal, builder_double, builder_end_list,
+    builder_end_struct, builder_float, builder_integer, builder_null,
+)
+from pulsarx._pycore.arrow.column_reader cimport ColumnReader, numbers_of
+from pulsarx._pycore.arrow.column_reader import (
+    BUILD_BOOLEAN, BUILD_BYTES, BUILD_DECIMAL, BUILD_DOUBLE, BUILD_FLOAT, BUILD_INT32, BUILD_INT64,
+    BUILD_LIST, BUILD_STRUCT,
 )
 
 cdef enum Operation:
@@ -78,8 +78,6 @@ NODE_BOOLEAN, NODE_INT, NODE_LONG, NODE_FLOAT, NODE_DOUBLE = range(5)
 NODE_BYTES, NODE_STRING, NODE_FIXED, NODE_ENUM, NODE_ARRAY, NODE_MAP = range(5, 11)
 NODE_RECORD, NODE_OPTIONAL, NODE_NULL, NODE_DATE, NODE_TIME = range(11, 16)
 NODE_TIMESTAMP, NODE_DECIMAL, NODE_CONSTANT = range(16, 19)
-BUILD_BOOLEAN, BUILD_INT32, BUILD_INT64, BUILD_FLOAT, BUILD_DOUBLE = range(5)
-BUILD_DECIMAL, BUILD_BYTES, BUILD_LIST, BUILD_STRUCT = range(5, 9)
 
 cdef enum:
     DATE_FIRST = -719162                 # 1 January of the year 1
@@ -449,74 +447,23 @@ cdef int compare(const void* left, const void* right) noexcept nogil:
 # For Python ---------------------------------------------------------------------------------------
 
 
-cdef class Room:
-    """Memory of a column as a buffer. Read-only, frees itself."""
-    cdef void* room
-    cdef Py_ssize_t size
-
-    def __getbuffer__(self, Py_buffer* view, int flags):
-        PyBuffer_FillInfo(view, self, self.room, self.size, 1, flags)
-
-    def __dealloc__(self) -> None:
-        room_free(self.room)
-
-
-cdef object room_of(void** room, int64_t size):
-    """Take it over; None: there is none."""
-    cdef Room found
-    if room[0] == NULL:
-        return None
-    found = Room.__new__(Room)
-    found.room = room[0]
-    found.size = size
-    room[0] = NULL
-    return found
-
-
-cdef class AvroReader:
-    """Reads rows of Avro into columns. One thread at a time; the GIL is released meanwhile."""
-    cdef ColumnBuilder* columns
-    cdef int column_count
-    cdef list tops
-    cdef int32_t* top_numbers
-    cdef int top_count
+cdef class AvroReader(ColumnReader):
+    """Reads rows of Avro into columns."""
     cdef Program[NO_PROGRAM] programs
     cdef int program_count
     cdef list kept                       # texts of programs
+    cdef const uint8_t* numbers          # while it reads: of the program of each row
+    cdef int program                     # of all rows, without numbers
 
     def __init__(self, list columns not None, tuple tops not None) -> None:
         """columns: (kind, numbers of its children); tops: those that have a value for each row."""
-        cdef int at
-        if self.columns != NULL:
-            raise TypeError("an AvroReader is made once")
+        ColumnReader.__init__(self, columns, tops)
         self.kept = []
-        self.column_count = len(columns)
-        self.columns = <ColumnBuilder*>calloc(<size_t>len(columns) + 1, sizeof(ColumnBuilder))
-        if self.columns == NULL:
-            raise MemoryError("columns")
-        for at in range(self.column_count):
-            kind, children = columns[at]
-            if not 0 <= kind < C_KINDS:
-                raise ValueError(f"column {at} is of kind {kind}")
-            if (kind == C_LIST and len(children) != 1) or (kind < C_LIST and children):
-                raise ValueError(f"column {at} of kind {kind} has {len(children)} children")
-            self.columns[at].kind = kind
-            self.columns[at].child_count = len(children)
-            self.columns[at].children = numbers_of(children, at + 1, self.column_count)
-        self.top_count = len(tops)
-        self.top_numbers = numbers_of(tops, 0, self.column_count)
 
     def __dealloc__(self) -> None:
         cdef int at
-        cdef int node
         for at in range(self.program_count):
             free_program(&self.programs[at])
-        if self.columns != NULL:
-            for at in range(self.column_count):
-                builder_clear(&self.columns[at])
-                free(self.columns[at].children)
-        free(self.columns)
-        free(self.top_numbers)
 
     def add_program(self, list nodes not None) -> int:
         """The number of a program, for read. OverflowError: there are too many."""
@@ -588,126 +535,40 @@ cdef class AvroReader:
         return 0
 
     def read(self, offsets, data, validity, int64_t first, int64_t count, programs) -> tuple:
-        """([(length, null count, validity, values, data) of each column], rows that were refused):
-        these have nulls.
+        """As ColumnReader.read_column.
 
-        offsets, data, validity (or None): the buffers of an Arrow column of binary; first: its
-        offset. programs: the number of each row's as a byte, 255 to refuse it; or that of all.
-        OverflowError: a column would hold more than 2 GiB. ValueError: the column is not whole.
+        programs: the number of each row's as a byte, 255 to refuse it; or that of all.
         """
-        cdef Py_buffer[3] views
-        cdef int held = 0
-        cdef const uint8_t* numbers = NULL
-        cdef int program = 0
-        cdef uint8_t* refused = NULL
-        cdef int status
-        cdef int64_t row
         if isinstance(programs, bytes):
-            if len(programs) != count or (count and max(
+            if len(programs) != count or max(
                     [each for each in set(programs) if each != NO_PROGRAM],
-                    default=-1) >= self.program_count):
+                    default=-1) >= self.program_count:
                 raise ValueError(f"{len(programs)} numbers of programs for {count} rows")
-            numbers = <const uint8_t*><const char*>programs
+            self.numbers = <const uint8_t*>PyBytes_AS_STRING(programs)
         else:
-            program = programs
-            if not 0 <= program < self.program_count:
-                raise ValueError(f"there is no program {program}")
+            if not 0 <= programs < self.program_count:
+                raise ValueError(f"there is no program {programs}")
+            self.program = programs
         try:
-            for each in (offsets, data, b"" if validity is None else validity):
-                PyObject_GetBuffer(each, &views[held], PyBUF_SIMPLE)
-                held += 1
-            check_buffers(&views[0], &views[1], &views[2], validity is not None, first, count)
-            refused = <uint8_t*>calloc(<size_t>count // 8 + 1, 1)
-            if refused == NULL:
-                raise MemoryError("rows")
-            with nogil:
-                status = self.read_rows(
-                    <const int32_t*>views[0].buf + first, <const uint8_t*>views[1].buf,
-                    <const uint8_t*>views[2].buf if views[2].len else NULL, first, count,
-                    numbers, program, refused)
-            if status == STATUS_NO_MEMORY:
-                raise MemoryError(f"columns of {count} rows")
-            if status != STATUS_OK:
-                raise OverflowError(f"a column of {count} rows is larger than 2 GiB")
-            found = [row for row in range(count) if refused[row >> 3] >> (row & 7) & 1] if (
-                any_bit(refused, count)) else []
-            return [self.taken(&self.columns[at]) for at in range(self.column_count)], found
+            return self.read_column(offsets, data, validity, first, count)
         finally:
-            free(refused)
-            while held:
-                held -= 1
-                PyBuffer_Release(&views[held])
-            for row in range(self.column_count):
-                builder_clear(&self.columns[row])
+            self.numbers = NULL
 
-    cdef tuple taken(self, ColumnBuilder* column):
-        cdef int64_t length = column.length
-        cdef int64_t nulls = builder_null_count(column)
-        cdef int64_t size = _SIZES[column.kind] * length
-        if column.kind == OP_BOOLEAN:
-            size = (length + 7) // 8
-        elif column.kind == C_BYTES or column.kind == C_LIST:
-            size = (length + 1) * 4
-        cdef void* room = column.validity
-        column.validity = NULL
-        validity = room_of(&room, (length + 7) // 8)
-        values = room_of(&column.values, size)
-        room = column.data
-        column.data = NULL
-        return length, nulls, validity, values, room_of(&room, column.data_size)
-
-    cdef int read_rows(self, const int32_t* ends, const uint8_t* data, const uint8_t* validity,
-                       int64_t first, int64_t count, const uint8_t* numbers, int program,
-                       uint8_t* refused) noexcept nogil:
+    cdef int read_row(self, int64_t row, const uint8_t* data, size_t size) noexcept nogil:
         cdef Reading reading
-        cdef int64_t row
-        cdef int64_t place
+        cdef int program = self.program if self.numbers == NULL else self.numbers[row]
         cdef int status
+        if program == NO_PROGRAM:
+            return STATUS_CORRUPT
         reading.columns = self.columns
-        for place in range(self.column_count):
-            # Of every column, for an empty one has a first offset too.
-            if builder_reserve(&self.columns[place], 0) != STATUS_OK:
-                return STATUS_NO_MEMORY
-        for place in range(self.top_count):
-            if builder_reserve(&self.columns[self.top_numbers[place]], count) != STATUS_OK:
-                return STATUS_NO_MEMORY
-        for row in range(count):
-            if validity != NULL and not validity[(first + row) >> 3] >> ((first + row) & 7) & 1:
-                status = self.null_row()
-                if status != STATUS_OK:
-                    return status
-                continue
-            if numbers != NULL:
-                program = numbers[row]
-            status = STATUS_CORRUPT
-            if program != NO_PROGRAM:
-                reading.nodes = self.programs[program].nodes
-                byte_reader_start(&reading.bytes, data + ends[row],
-                                  <size_t>(ends[row + 1] - ends[row]))
-                status = read_node(&reading, 0)
-                if status == STATUS_OK and reading.bytes.at == reading.bytes.end:
-                    continue
-                if status == STATUS_NO_MEMORY or status == STATUS_TOO_LARGE:
-                    return status
-            refused[row >> 3] |= <uint8_t>(1 << (row & 7))
-            for place in range(self.top_count):
-                builder_truncate(self.columns, self.top_numbers[place], row)
-            status = self.null_row()
-            if status != STATUS_OK:
-                return status
-        return STATUS_OK
-
-    cdef int null_row(self) noexcept nogil:
-        cdef int place
-        cdef int status
-        for place in range(self.top_count):
-            status = builder_null(self.columns, self.top_numbers[place])
-            if status != STATUS_OK:
-                return status
-        return STATUS_OK
+        reading.nodes = self.programs[program].nodes
+        byte_reader_start(&reading.bytes, data, size)
+        status = read_node(&reading, 0)
+        if status == STATUS_OK and reading.bytes.at != reading.bytes.end:
+            return STATUS_CORRUPT
+        return status
 
 
-_SIZES = {0: 0, 1: 4, 2: 8, 3: 4, 4: 8, 5: 16, 6: 0, 7: 0, 8: 0}
 _KINDS = {
     NODE_BOOLEAN: (BUILD_BOOLEAN,), NODE_INT: (BUILD_INT32, BUILD_INT64, BUILD_DOUBLE),
     NODE_LONG: (BUILD_INT64, BUILD_DOUBLE), NODE_FLOAT: (BUILD_FLOAT, BUILD_DOUBLE),
@@ -725,43 +586,3 @@ cdef void free_program(Program* program) noexcept:
         free(program.nodes[at].children)
         free(program.nodes[at].texts)
     free(program.nodes)
-
-
-cdef int32_t* numbers_of(tuple given, int least, int end) except NULL:
-    """As an array of C. ValueError: one is out of bounds."""
-    cdef int32_t* found
-    cdef int at
-    for each in given:
-        if not least <= each < end:
-            raise ValueError(f"{each} is not in {least} to {end - 1}")
-    found = <int32_t*>malloc((<size_t>len(given) + 1) * sizeof(int32_t))
-    if found == NULL:
-        raise MemoryError("numbers")
-    for at in range(len(given)):
-        found[at] = given[at]
-    return found
-
-
-cdef bint any_bit(const uint8_t* bits, int64_t count) noexcept:
-    cdef int64_t at
-    for at in range((count + 7) // 8):
-        if bits[at]:
-            return True
-    return False
-
-
-cdef int check_buffers(const Py_buffer* offsets, const Py_buffer* data, const Py_buffer* validity,
-                       bint has_validity, int64_t first, int64_t count) except -1:
-    """ValueError: they do not hold so many rows."""
-    cdef const int32_t* ends = <const int32_t*>offsets.buf + first
-    cdef int64_t row
-    if first < 0 or count < 0 or (first + count + 1) * 4 > offsets.len:
-        raise ValueError(f"{count} rows from {first} of {offsets.len} bytes of offsets")
-    if has_validity and first + count > validity.len * 8:
-        raise ValueError(f"{count} rows from {first} of {validity.len} bytes of validity")
-    if ends[0] < 0 or ends[count] > data.len:
-        raise ValueError(f"offsets {ends[0]} to {ends[count]} of {data.len} bytes")
-    for row in range(count):
-        if ends[row + 1] < ends[row]:
-            raise ValueError(f"the offsets fall in row {row}")
-    return 0
