@@ -17,7 +17,7 @@ help:
 	@echo "make test        what must pass, in minutes; TESTS=tests/core or PYTEST_ARGS='-k ledger' for some"
 	@echo "make test-quick  most of it in less than two minutes, for daily work"
 	@echo "make test-long   campaigns of kills, crashes, threads and chance, for hours; goes on where it stopped"
-	@echo "make test-clients  the official Go and Java clients against pulsarx serve, where there are Go and Maven"
+	@echo "make test-clients  the official Go, Java and Node clients against pulsarx serve, where there are Go, Maven and npm"
 	@echo "make test-spark-versions  what is Spark's own, under each PySpark and by Spark Connect"
 	@echo "make lint        ruff, mypy, the tidy tests"
 	@echo "make format      what lint asks for and ruff can do itself"
@@ -84,7 +84,7 @@ test-spark-versions:
 
 test-clients:
 	@tools/bootstrap test
-	$(RUN_TESTS) -m long tests/server/test_go_client.py tests/server/test_java_client.py $(PYTEST_ARGS)
+	$(RUN_TESTS) -m long $(addprefix tests/server/test_,go_client.py java_client.py node_client.py) $(PYTEST_ARGS)
 
 lint:
 	@tools/bootstrap test lint

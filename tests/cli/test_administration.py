@@ -162,6 +162,8 @@ def test_compaction_on_a_free_folder_is_done_when_the_command_ends(folder: Path)
         ("deduplication", "-e", "deduplication", True),
         ("deduplication", "--disable", "deduplication", False),
         ("compaction-threshold", "-t 100M", "compaction_threshold", 100 << 20),
+        ("max-consumers-per-subscription", "-c 5", "max_consumers_per_subscription", 5),
+        ("max-subscriptions-per-topic", "-m 0", "max_subscriptions_per_topic", 0),
         (
             "backlog-quota",
             "-l 1G -p producer_exception",

@@ -114,6 +114,7 @@ def test_a_subscription_is_moved_skipped_and_cleared(url: str):
         ("message-ttl", "-ttl 3h", "message_ttl", 10800),
         ("deduplication", "-e", "deduplication", True),
         ("compaction-threshold", "-t 100M", "compaction_threshold", 100 << 20),
+        ("max-subscriptions-per-topic", "-m 7", "max_subscriptions_per_topic", 7),
     ],
 )
 def test_policies_are_set_shown_and_removed(

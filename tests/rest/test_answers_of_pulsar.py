@@ -63,6 +63,7 @@ OTHER = {
     ("PUT", f"{P}/none/unload"): (404, NOT_MADE),
     ("POST", f"{P}/none/terminate"): (404, NOT_MADE),
     ("DELETE", f"{P}/none/truncate"): (404, NOT_MADE),
+    ("DELETE", f"{P}/none/partitions"): (404, NOT_MADE),
     ("POST", "/admin/v2/namespaces/public/default/clearBacklog/s4"): (
         204,
         "topics without the subscription have no backlog of it",

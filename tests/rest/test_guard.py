@@ -150,7 +150,7 @@ def test_values_of_the_wrong_kind_are_refused(
 
 
 def test_what_is_not_supported_is_not_ignored(administered: Administered):
-    for name in ("persistence", "maxProducersPerTopic", "replication", "offloadPolicies"):
+    for name in ("persistence", "resourcegroup", "replication", "offloadPolicies"):
         path = f"/namespaces/public/default/{name}"
         assert administered.ask("GET", path).status == 200
         assert administered.ask("POST", path, {}).status == 405

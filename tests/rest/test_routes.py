@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from administered import Administered
 
+NAMESPACE = "/namespaces/public/default"
 TOPICS = "/persistent/public/default"
 
 
@@ -35,6 +37,43 @@ def test_a_namespace_is_made_as_the_clients_in_java_and_go_ask_for_it(administer
     )
     assert reply.status == 405
     assert administered.get("/namespaces/public") == ["public/default", "public/n"]
+
+
+LIMITS = {
+    "maxProducersPerTopic": "maxProducers",
+    "maxConsumersPerTopic": "maxConsumers",
+    "maxConsumersPerSubscription": "maxConsumersPerSubscription",
+    "maxSubscriptionsPerTopic": "maxSubscriptionsPerTopic",
+    "maxUnackedMessagesPerConsumer": "maxUnackedMessagesOnConsumer",
+    "maxUnackedMessagesPerSubscription": "maxUnackedMessagesOnSubscription",
+    "maxTopicsPerNamespace": "",
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+@pytest.mark.parametrize("level", ["namespace", "topic"])
+def test_limits_are_set_as_pulsar_writes_them(administered: Administered, level: str, name: str):
+    if level == "topic" and not LIMITS[name]:
+        assert administered.ask("GET", f"{TOPICS}/t/maxTopics").status == 404
+        return
+    administered.do("PUT", f"{TOPICS}/t")
+    path = f"{TOPICS}/t/{LIMITS[name]}" if level == "topic" else f"{NAMESPACE}/{name}"
+    unset = 0 if name == "maxTopicsPerNamespace" else ""
+    assert administered.get(path) == unset
+    for count in (7, 0):
+        administered.do("POST", path, count)
+        assert administered.get(path) == count
+    assert administered.ask("POST", path, -1).status == 412
+    assert administered.ask("POST", path, "x").status == 400
+    administered.do("DELETE", path)
+    assert administered.get(path) == unset
+
+
+def test_a_partitioned_topic_that_is_not_there_is_not_found(administered: Administered):
+    administered.do("PUT", f"{TOPICS}/plain")
+    assert administered.ask("DELETE", f"{TOPICS}/plain/partitions").status == 409
+    assert administered.ask("DELETE", f"{TOPICS}/nothing/partitions").status == 404
+    assert administered.get(TOPICS) == ["persistent://public/default/plain"]
 
 
 def test_statistics_count_what_was_published_and_given_to_consumers(administered: Administered):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pulsarx.admin.compaction_policies import CompactionPolicies
 from pulsarx.admin.creation_policies import CreationPolicies
+from pulsarx.admin.limit_policies import LimitPolicies
 from pulsarx.admin.message_policies import MessagePolicies
 from pulsarx.admin.rate_policies import RatePolicies
 from pulsarx.admin.schema_policies import SchemaPolicies
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
 
 
 class Namespaces(
-    CreationPolicies, SchemaPolicies, MessagePolicies, RatePolicies, CompactionPolicies
+    CreationPolicies,
+    SchemaPolicies,
+    MessagePolicies,
+    RatePolicies,
+    LimitPolicies,
+    CompactionPolicies,
 ):
     """Any thread may call. TopicNotFound: there is no such namespace."""
 
@@ -97,6 +103,20 @@ class Namespaces(
         arguments = {"namespace": namespace}
         found: dict[str, list[str]] = self._channel.perform("namespaces.get_permissions", arguments)
         return found
+
+    def set_max_topics_per_namespace(self, namespace: str, count: int) -> None:
+        """How many topics the namespace may have, each partition being one, those of the system not
+        counted: to create more raises NotAllowedError; those there are stay. 0: without limit,
+        whatever the option of the same name says. Durable on return."""
+        self._set_limit(namespace, "max_topics_per_namespace", count)
+
+    def get_max_topics_per_namespace(self, namespace: str) -> int | None:
+        """What was set here; None: nothing was."""
+        return self._get_limit(namespace, "max_topics_per_namespace")
+
+    def remove_max_topics_per_namespace(self, namespace: str) -> None:
+        """Take back what was set here. Durable on return."""
+        self._set_limit(namespace, "max_topics_per_namespace", None)
 
     def set_deduplication(self, namespace: str, enabled: bool) -> None:
         """Whether the topics of a namespace tell messages that are sent again, by their sequence

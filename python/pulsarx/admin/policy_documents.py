@@ -119,6 +119,10 @@ _DISPATCH = _object(
 )
 
 
+def _limit(name: str, namespace: str, topic: str | None) -> PolicyDocument:
+    return PolicyDocument(name, "integer", _same, _integer, namespace=namespace, topic=topic)
+
+
 def _both(name: str, kind: str, shown: Any, read: Any, path: str, **more: Any) -> PolicyDocument:
     """Under one name on both levels."""
     return PolicyDocument(name, kind, shown, read, namespace=path, topic=path, **more)
@@ -217,6 +221,25 @@ DOCUMENTS = [
             }
         ),
         "inactiveTopicPolicies",
+    ),
+    _limit("max_producers_per_topic", "maxProducersPerTopic", "maxProducers"),
+    _limit("max_consumers_per_topic", "maxConsumersPerTopic", "maxConsumers"),
+    _limit(
+        "max_consumers_per_subscription",
+        "maxConsumersPerSubscription",
+        "maxConsumersPerSubscription",
+    ),
+    _limit("max_subscriptions_per_topic", "maxSubscriptionsPerTopic", "maxSubscriptionsPerTopic"),
+    _limit("max_topics_per_namespace", "maxTopicsPerNamespace", None),
+    _limit(
+        "max_unacked_messages_per_consumer",
+        "maxUnackedMessagesPerConsumer",
+        "maxUnackedMessagesOnConsumer",
+    ),
+    _limit(
+        "max_unacked_messages_per_subscription",
+        "maxUnackedMessagesPerSubscription",
+        "maxUnackedMessagesOnSubscription",
     ),
     _both(
         "compaction_threshold",

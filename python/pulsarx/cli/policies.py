@@ -163,10 +163,61 @@ POLICIES = [
 ]
 
 
+def _limit(name: str, options: str, said: str, verb: str = "") -> Policy:
+    """name, options: as Pulsar's command line calls it. verb: as the API does, where that is not
+    the name."""
+    verb = verb or name.replace("-", "_")
+    return Policy(
+        name,
+        [
+            click.Option(
+                [*options.split(), "count"],
+                type=click.IntRange(min=0),
+                required=True,
+                help=f"How many {said}. 0: without limit.",
+            )
+        ],
+        lambda group, target, count: getattr(group, f"set_{verb}")(target, count),
+        lambda group, target: getattr(group, f"get_{verb}")(target),
+        lambda group, target: getattr(group, f"remove_{verb}")(target),
+        f"{options.split()[0]} 10",
+    )
+
+
+_PRODUCERS, _CONSUMERS = "producers a topic has", "consumers a topic has"
+_ATTACHED, _SUBSCRIPTIONS = "consumers a subscription has", "subscriptions a topic has"
+_HELD = "messages a consumer holds unacknowledged"
+_HELD_BY_ALL = "messages the consumers of a subscription hold unacknowledged"
+# Pulsar's command line calls them otherwise on the other level.
+LIMITS = {
+    "namespace": [
+        _limit("max-producers-per-topic", "-p --max-producers-per-topic", _PRODUCERS),
+        _limit("max-consumers-per-topic", "-c --max-consumers-per-topic", _CONSUMERS),
+        _limit("max-consumers-per-subscription", "-c --max-consumers-per-subscription", _ATTACHED),
+        _limit("max-subscriptions-per-topic", "-m --max-subscriptions-per-topic", _SUBSCRIPTIONS),
+        _limit("max-unacked-messages-per-consumer", "-c --max-unacked-messages-per-topic", _HELD),
+        _limit(
+            "max-unacked-messages-per-subscription",
+            "-c --max-unacked-messages-per-subscription",
+            _HELD_BY_ALL,
+        ),
+        _limit("max-topics-per-namespace", "-t --max-topics-per-namespace", "topics there are"),
+    ],
+    "topic": [
+        _limit("max-producers", "-p --max-producers", _PRODUCERS, "max_producers_per_topic"),
+        _limit("max-consumers", "-c --max-consumers", _CONSUMERS, "max_consumers_per_topic"),
+        _limit("max-consumers-per-subscription", "-c --max-consumers-per-subscription", _ATTACHED),
+        _limit("max-subscriptions-per-topic", "-m --max-subscriptions-per-topic", _SUBSCRIPTIONS),
+        _limit("max-unacked-messages-per-consumer", "-m --maxNum", _HELD),
+        _limit("max-unacked-messages-per-subscription", "-m --maxNum", _HELD_BY_ALL),
+    ],
+}
+
+
 def add_policies(commands: click.Group, group: str, level: str) -> None:
     """Add set-, get- and remove- of each policy. group: of Admin, and of the command line. level:
     what the policies are set for, namespace or topic."""
-    for policy in POLICIES:
+    for policy in (*POLICIES, *LIMITS[level]):
         said = policy.name.replace("-", " ")
         example = "orders" if level == "topic" else "public/default"
         get = "get-backlog-quotas" if policy.name == "backlog-quota" else f"get-{policy.name}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx.admin.policy_documents import DOCUMENTS
+from pulsarx.broker.policies.limits import MAX_TOPICS, TopicLimits
 from pulsarx.broker.policies.permissions import PERMISSIONS
 from pulsarx.rest.call import Refusal
 from pulsarx.rest.policies import NAMESPACE, quotas_of, value_of
@@ -37,6 +38,7 @@ _FIELDS = {
     "schema_compatibility_strategy": "schema_compatibility_strategy",
     "schema_validation_enforced": "schema_validation_enforced",
     "is_allow_auto_update_schema": "is_allow_auto_update_schema",
+    **{name: name for name in (*TopicLimits.__slots__, MAX_TOPICS)},
 }
 _BY_CLUSTER = {
     "dispatch_rate": "topicDispatchRate",

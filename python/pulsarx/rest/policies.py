@@ -67,6 +67,15 @@ DEFAULTS: dict[str, Callable[[BrokerOptions], Any]] = {
         or each.broker_delete_inactive_topics_frequency_seconds,
         "enabled": each.broker_delete_inactive_topics_enabled,
     },
+    "max_producers_per_topic": lambda each: each.max_producers_per_topic,
+    "max_consumers_per_topic": lambda each: each.max_consumers_per_topic,
+    "max_consumers_per_subscription": lambda each: each.max_consumers_per_subscription,
+    "max_subscriptions_per_topic": lambda each: each.max_subscriptions_per_topic,
+    "max_topics_per_namespace": lambda each: each.max_topics_per_namespace,
+    "max_unacked_messages_per_consumer": lambda each: each.max_unacked_messages_per_consumer,
+    "max_unacked_messages_per_subscription": lambda each: (
+        each.max_unacked_messages_per_subscription
+    ),
     "compaction_threshold": lambda _: 0,
     "schema_compatibility_strategy": lambda each: each.schema_compatibility_strategy,
     "schema_validation_enforced": lambda each: each.is_schema_validation_enforced,
@@ -80,6 +89,7 @@ _UNSET: dict[tuple[str, str], Any] = {
     ("schema_validation_enforced", "namespace"): False,
     ("schema_validation_enforced", "topic"): False,
     ("is_allow_auto_update_schema", "namespace"): True,
+    ("max_topics_per_namespace", "namespace"): 0,
 }
 
 

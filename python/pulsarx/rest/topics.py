@@ -98,6 +98,12 @@ def _delete(call: Call) -> None:
 
 
 def _delete_partitioned(call: Call) -> None:
+    if not _partition_count(call):
+        raise Refusal(
+            409,
+            f"{call.topic} is a non-partitioned topic. Instead of calling delete-partitioned-topic "
+            "please call delete.",
+        )
     call.perform("topics.delete_partitioned_topic", topic=call.topic, force=call.flag("force"))
 
 
@@ -267,7 +273,6 @@ ROUTES = [
         "Delete a partitioned topic.",
         query=("force",),
         refused=412,
-        missing=409,
     ),
     Route(
         "POST",

@@ -578,6 +578,9 @@ cdef class Dispatcher:
     def set_delayed_delivery(self, bint delayed_delivery, int64_t early_ms) -> None:
         """Of Shared and Key_Shared; others deliver in order."""
 
+    def set_unacknowledged_limits(self, uint64_t of_receiver, uint64_t of_all) -> None:
+        """Of Shared and Key_Shared: see PendingDispatcher."""
+
     def ttl_changed(self) -> None:
         """The subscription's TTL is another. Mutex held."""
         raise NotImplementedError

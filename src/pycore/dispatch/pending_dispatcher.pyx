@@ -570,6 +570,26 @@ cdef class PendingDispatcher(Dispatcher):
         slice.view = <void*>view
         return receiver.push(&slice)
 
+    def set_unacknowledged_limits(self, uint64_t of_receiver, uint64_t of_all) -> None:
+        """How many messages may be unacknowledged, of one receiver and of all; 0: no limit. Who has
+        so many already gets none until it has half of that."""
+        cdef EntrySink each
+        mutex_lock(&self.core.mutex)
+        try:
+            if of_receiver != self.receiver_max:
+                self.receiver_max = of_receiver
+                for each in self.receivers:
+                    if each is not None:
+                        each.blocked = of_receiver != 0 and each.unacknowledged >= of_receiver
+                self.wakes = True
+            if of_all != self.unacknowledged_max:
+                self.unacknowledged_max = of_all
+                self.blocked = of_all != 0 and self.unacknowledged >= of_all
+                self.wakes = True
+        finally:
+            mutex_unlock(&self.core.mutex)
+        self.settle()
+
     def given(self) -> list:
         """See Dispatcher."""
         cdef EntrySink each

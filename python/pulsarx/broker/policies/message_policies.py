@@ -1,10 +1,11 @@
 """The policies about what becomes of stored messages, and of topics nobody uses: expiry, retention,
-backlog quotas, delayed delivery, inactive topics and subscriptions; with those of `rates`. A
-topic's policy wins over its namespace's, that over the broker's options."""
+backlog quotas, delayed delivery, inactive topics and subscriptions; with those of `rates` and
+`limits`. A topic's policy wins over its namespace's, that over the broker's options."""
 
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx.broker.policies.limits import LIMIT_CHECKS, TopicLimits
 from pulsarx.broker.policies.rates import RATE_CHECKS, rates_in_force
 from pulsarx.broker_options import BACKLOG_QUOTA_POLICIES, INACTIVE_TOPIC_MODES, INT32_MAX
 from pulsarx.topic_name import TopicName, is_system_subscription, is_system_topic
@@ -77,7 +78,7 @@ class MessagePolicies:
     """What holds on one topic. A value. ttl_seconds, subscription_expiration_minutes: 0 for off."""
 
     __slots__ = (
-        "delayed_delivery", "inactive_topics", "quotas", "rates",
+        "delayed_delivery", "inactive_topics", "limits", "quotas", "rates",
         "subscription_expiration_minutes", "ttl_seconds",
     )  # fmt: skip
 
@@ -91,6 +92,7 @@ class MessagePolicies:
         self.inactive_topics = _inactive_topics(policies, options)
         self.delayed_delivery = _delayed_delivery(policies, options)
         self.rates = None if exempt else rates_in_force(policies, options)
+        self.limits = TopicLimits({} if exempt else policies, options)
         if exempt:
             self.ttl_seconds = self.subscription_expiration_minutes = 0
             self.quotas = {}
@@ -234,6 +236,7 @@ CHECKS: dict[str, Callable[[object], object]] = {
     SUBSCRIPTION_EXPIRATION: _expiration,
     **{quota_name(kind): _quota_check(kind) for kind in QUOTA_TYPES},
     **RATE_CHECKS,
+    **LIMIT_CHECKS,
 }
 
 

@@ -62,8 +62,7 @@ def make_dispatcher(
                 core, tail, topic, limit, exclusive, partition_index, ledgers
             )
         return SingleActiveDispatcher(core, tail, topic, limit, exclusive, partition_index)
-    delayed = runtime.policies.of_topic(topic).messages.delayed_delivery
-    limits = DispatchLimits(runtime.options, delayed)
+    limits = DispatchLimits(runtime.options, runtime.policies.of_topic(topic).messages)
     if kind[0] == "Shared":
         return SharedDispatcher(core, tail, topic, limit, limits)
     _, selector, out_of_order = kind

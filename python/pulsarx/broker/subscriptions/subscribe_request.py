@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.dispatch.entry_sink import EntrySink
     from pulsarx.broker.ledgers.ledger_list import Position
-    from pulsarx.broker.policies.message_policies import DelayedDelivery
+    from pulsarx.broker.policies.message_policies import MessagePolicies
     from pulsarx.options.consumer_policies import KeySharedPolicy
 
 
@@ -110,9 +110,10 @@ class DispatchLimits:
         "early_ms", "look_ahead_per_consumer", "look_ahead_per_subscription",
     )  # fmt: skip
 
-    def __init__(self, options: Any, delayed: DelayedDelivery) -> None:
-        self.unacknowledged_per_consumer = options.max_unacked_messages_per_consumer
-        self.unacknowledged_per_subscription = options.max_unacked_messages_per_subscription
+    def __init__(self, options: Any, policies: MessagePolicies) -> None:
+        limits, delayed = policies.limits, policies.delayed_delivery
+        self.unacknowledged_per_consumer = limits.max_unacked_messages_per_consumer
+        self.unacknowledged_per_subscription = limits.max_unacked_messages_per_subscription
         self.look_ahead_per_consumer = (
             options.key_shared_look_ahead_msg_in_replay_threshold_per_consumer
         )

@@ -170,7 +170,8 @@ class Subscription:
         return any(each not in self._read_any for each in self._consumers)
 
     def _check_limit(self) -> None:
-        limit = self.runtime.options.max_consumers_per_subscription
+        limits = self.runtime.policies.of_topic(self.topic.name).messages.limits
+        limit = limits.max_consumers_per_subscription
         if limit and len(self._consumers) >= limit:
             raise errors.ConsumerBusy(
                 f"subscription {self.name} of {self.topic.name} has {limit} consumers, which is "
@@ -321,6 +322,10 @@ class Subscription:
         self.core.set_message_ttl(0 if exempt else policies.ttl_seconds * 1000)
         delayed = policies.delayed_delivery
         self.dispatcher.set_delayed_delivery(delayed.active, delayed.early_ms)
+        limits = policies.limits
+        self.dispatcher.set_unacknowledged_limits(
+            limits.max_unacked_messages_per_consumer, limits.max_unacked_messages_per_subscription
+        )
 
     def position_behind(self, count: int) -> Position:
         """The position that has so many messages before it that are not acknowledged; the end of

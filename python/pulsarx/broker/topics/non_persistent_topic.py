@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.ledger.ledger_tail import LedgerTail
     from pulsarx._pycore.publish.completion_queue import CompletionQueue
     from pulsarx._pycore.publish.entry_publisher import EntryPublisher
+    from pulsarx.broker.policies.limits import TopicLimits
     from pulsarx.broker.policies.message_policies import InactiveTopics
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.schemas.registry import SchemaRegistry
@@ -178,12 +179,17 @@ class NonPersistentTopic:
         self._check_not_compacted(request.read_compacted)
         with self.lock:
             check_subscription_type(self.runtime, self.name, request.type_name)
-            check_consumer_limit(self.runtime.options, self.name, self.consumer_count())
+            check_consumer_limit(self.limits, self.name, self.consumer_count())
             if request.subscription_name not in self._attached:
                 count = len(self._attached) - len(self.readers())
                 name = request.subscription_name
-                check_subscription_limit(self.runtime.options, self.name, name, count)
+                check_subscription_limit(self.limits, self.name, name, count)
             return self.attach(request, make)
+
+    @property
+    def limits(self) -> TopicLimits:
+        """How many may attach, as policies say now."""
+        return self.runtime.policies.of_topic(self.name).messages.limits
 
     def attach(self, request: SubscribeRequest, make: MakeConsumer) -> ConsumerCore:
         """As subscribe, whatever the limits are."""

@@ -262,7 +262,8 @@ class ProducerRegistry:
 
     def _check_limit(self) -> None:
         """ProducerBusy: the topic has as many producers as it may."""
-        limit = self._runtime.options.max_producers_per_topic
+        limits = self._runtime.policies.of_topic(self._topic).messages.limits
+        limit = limits.max_producers_per_topic
         with self._lock:
             if limit and self._open_count() >= limit:
                 raise errors.ProducerBusy(

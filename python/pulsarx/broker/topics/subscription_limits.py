@@ -1,4 +1,4 @@
-"""How many subscriptions and consumers a topic may have, by the broker's options."""
+"""How many subscriptions and consumers a topic may have, by its policies."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from pulsarx import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pulsarx.broker_options import BrokerOptions
+    from pulsarx.broker.policies.limits import TopicLimits
 
 
-def check_consumer_limit(options: BrokerOptions, topic: str, count: int) -> None:
+def check_consumer_limit(limits: TopicLimits, topic: str, count: int) -> None:
     """ConsumerBusy: a topic with so many consumers may have no more."""
-    limit = options.max_consumers_per_topic
+    limit = limits.max_consumers_per_topic
     if limit and count >= limit:
         raise errors.ConsumerBusy(
             f"subscribe to {topic}: it has {limit} consumers, which is max_consumers_per_topic"
         )
 
 
-def check_subscription_limit(options: BrokerOptions, topic: str, name: str, count: int) -> None:
+def check_subscription_limit(limits: TopicLimits, topic: str, name: str, count: int) -> None:
     """NotAllowedError: a topic with so many subscriptions may have no more."""
-    limit = options.max_subscriptions_per_topic
+    limit = limits.max_subscriptions_per_topic
     if limit and count >= limit:
         raise errors.NotAllowedError(
             f"create subscription {name} of {topic}: it has {limit}, which is "

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.catalogue.state import SubscriptionRecord, TopicRecord
     from pulsarx.broker.folder.file_operations import FileOperations
     from pulsarx.broker.ledgers.ledger_list import Position
+    from pulsarx.broker.policies.limits import TopicLimits
     from pulsarx.broker.policies.message_policies import InactiveTopics
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.schemas.registry import SchemaRegistry
@@ -297,7 +298,7 @@ class Topic:
             self.check_not_gone()
             self.touch()
             check_subscription_type(self.runtime, self.name, request.type_name)
-            check_consumer_limit(self.runtime.options, self.name, self.consumer_count())
+            check_consumer_limit(self.limits, self.name, self.consumer_count())
             if self._rate_limits is not None:
                 self._rate_limits.admit_consumer(request)
             name = request.subscription_name
@@ -325,6 +326,11 @@ class Topic:
         subscription.dispatcher.settled()
         return consumer
 
+    @property
+    def limits(self) -> TopicLimits:
+        """How many may attach, as policies say now."""
+        return self.runtime.policies.of_topic(self.name).messages.limits
+
     def check_subscription_creation(self, name: str) -> None:
         """SubscriptionNotFound: a consumer may not create what it names."""
         if not may_create_subscription(self.runtime, self.name):
@@ -334,7 +340,7 @@ class Topic:
 
     def _check_subscription_limit(self, name: str) -> None:
         count = len(self.all_subscriptions())
-        check_subscription_limit(self.runtime.options, self.name, name, count)
+        check_subscription_limit(self.limits, self.name, name, count)
 
     def _create_non_durable(self, name: str, position: Position) -> Subscription:
         """A subscription that nothing on disk knows and that holds no ledger."""

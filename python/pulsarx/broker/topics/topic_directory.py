@@ -11,6 +11,7 @@ from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.attempt import attempt
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.policies.creation import topic_creation
+from pulsarx.broker.policies.limits import MAX_TOPICS
 from pulsarx.broker.topics.compaction_monitor import CompactionMonitor
 from pulsarx.broker.topics.deduplication import forget_snapshot, snapshot_path
 from pulsarx.broker.topics.inactivity import Inactivity
@@ -220,7 +221,9 @@ class TopicDirectory:
 
     def _check_topic_limit(self, name: TopicName, count: int) -> None:
         """NotAllowedError: with so many topics more its namespace has too many."""
-        limit = self._runtime.options.max_topics_per_namespace
+        limit = self._runtime.policies.namespace_policy(name.namespace_name, MAX_TOPICS)
+        if limit is None:
+            limit = self._runtime.options.max_topics_per_namespace
         if not limit or is_system_topic(name):
             return
         state = self._runtime.catalogue.state

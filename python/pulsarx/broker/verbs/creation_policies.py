@@ -6,6 +6,7 @@ from __future__ import annotations
 from functools import partial
 
 from pulsarx.broker.policies.creation import NAMESPACE_POLICIES, TOPIC_POLICIES
+from pulsarx.broker.policies.limits import ATTACHED, MAX_TOPICS_CHECK
 from pulsarx.broker.policies.message_policies import CHECKS, INACTIVE_TOPICS, check_no_conflict
 from pulsarx.broker.policies.rates import PUBLISH_RATE
 from pulsarx.broker.topics.compaction_monitor import POLICY as COMPACTION_THRESHOLD
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.faces import OpenFolder
 
-_OF_KEPT_MESSAGES = {*CHECKS, COMPACTION_THRESHOLD} - {INACTIVE_TOPICS, PUBLISH_RATE}
+_OF_KEPT_MESSAGES = {*CHECKS, COMPACTION_THRESHOLD} - {INACTIVE_TOPICS, PUBLISH_RATE, *ATTACHED}
 
 
 def set_namespace_policy(broker: Broker, namespace: str, policy: dict[str, Any]) -> None:
     """policy: its name and its value; None takes it away."""
-    name, value = _checked({**NAMESPACE_POLICIES, **CHECKS}, policy)
+    name, value = _checked({**NAMESPACE_POLICIES, **CHECKS, **MAX_TOPICS_CHECK}, policy)
     check = _check(broker, f"set {name} of namespace {namespace}")
     broker.policies.set_namespace_policy(namespace, name, value, check)
     if name in CHECKS:
