@@ -1,5 +1,7 @@
-"""Reads the payloads of a column, a row each, into columns that it builds. Subclasses know the format;
-`tables/avro_columns` and `tables/json_columns` use them. One thread at a time."""
+"""Reads the payloads of a column, a row each, into columns that it builds. One thread at a time.
+
+Subclasses know the format; `tables/avro_columns` and `tables/json_columns` use them.
+"""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 

@@ -199,7 +199,7 @@ cdef int take_string(Scan* self, const uint8_t** data, int64_t* size,
 
 cdef int append_unescaped(ColumnBuilder* column, const uint8_t* data,
                           int64_t size) noexcept nogil:
-    """data: the inside of a string that was taken. Each escape is longer than what it stands for."""
+    """data: the inside of a string that was taken. No escape is shorter than what it stands for."""
     cdef Scan text
     cdef uint32_t character = 0
     cdef uint8_t* out
