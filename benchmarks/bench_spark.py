@@ -148,7 +148,7 @@ def bench_topic_parquet(
 
 @pytest.fixture(scope="module")
 def flights(scratch: Path, sizes: Sizes) -> Iterator[FlightData]:
-    made = FlightData(scratch / "spark-flights", sizes.small_messages // PARTS * PARTS)
+    made = FlightData(scratch / "spark-flights", sizes.flights // PARTS * PARTS)
     try:
         made.make()
         yield made
