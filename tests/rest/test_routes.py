@@ -74,6 +74,14 @@ def test_a_namespace_is_made_with_its_policies(administered: Administered):
     assert administered.get("/namespaces/public/n/messageTTL") == 60
 
 
+def test_numbers_may_be_texts(administered: Administered):
+    path = f"{NAMESPACE}/backlogQuota"
+    administered.do("POST", path, {"limit": "1000", "policy": "producer_exception"})
+    assert administered.get(f"{NAMESPACE}/backlogQuotaMap") == {"destination_storage": QUOTA}
+    administered.do("POST", f"{NAMESPACE}/messageTTL", "60")
+    assert administered.get(f"{NAMESPACE}/messageTTL") == 60
+
+
 @pytest.mark.parametrize(
     "status, body",
     [

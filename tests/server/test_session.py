@@ -283,13 +283,19 @@ def test_a_deletion_is_told_behind_what_was_sent_before(peer: Peer) -> None:
     assert names(peer.say("CLOSE_PRODUCER", producer_id=0, request_id=8)) == ["SUCCESS"]
 
 
-def test_a_non_durable_subscription_keeps_where_it_was_moved(peer: Peer) -> None:
+@pytest.mark.parametrize(
+    "again", [{}, {"start_message_id": {"ledger_id": -1 % 2**64, "entry_id": -1 % 2**64}}]
+)
+def test_a_non_durable_subscription_keeps_where_it_was_moved(
+    peer: Peer, again: dict[str, Any]
+) -> None:
+    """The Go client says where it began when it subscribes again, and got all from there."""
     peer.produce(entry(b"a"), entry(b"b"))
-    peer.subscribe(durable=False, type=0)
+    peer.subscribe(durable=False, type=0, **again)
     told = peer.say("FLOW", consumer_id=0, permits=10)
     start = {key: told[1][1]["message_id"][key] for key in ("ledger_id", "entry_id")}
     peer.say("SEEK", consumer_id=0, request_id=6, message_id=start)
-    peer.subscribe(durable=False, type=0)
+    peer.subscribe(durable=False, type=0, **again)
     assert [each[2] for each in peer.say("FLOW", consumer_id=0, permits=10)] == [entry(b"b")]
 
 
@@ -388,6 +394,18 @@ def test_ranges_of_keys_that_are_none_are_refused(peer: Peer) -> None:
 
 
 # What clients of Pulsar ask for besides -----------------------------------------------------------
+
+
+def test_a_producer_of_a_terminated_topic_is_closed_and_refused_when_it_comes_again(
+    peer: Peer,
+) -> None:
+    """The Go client heeds no other answer, and waited until its send had timed out."""
+    peer.produce(entry(b"a"))
+    peer.say("VERB", verb="topics.terminate", arguments='{"topic": "t"}', request_id=9)
+    told = peer.send(entry(b"b"), sequence_id=2) + peer.say("PING")
+    assert names(told) == ["CLOSE_PRODUCER", "PONG"]
+    (told_again,) = peer.say("PRODUCER", topic="t", producer_id=0, request_id=10)
+    assert (told_again[0], told_again[1]["error"]) == ("ERROR", 15)
 
 
 def test_a_lookup_leads_to_the_address_of_the_connection(peer: Peer) -> None:
