@@ -148,7 +148,7 @@ def bench_topic_parquet(
 
 @pytest.fixture(scope="module")
 def flights(scratch: Path, sizes: Sizes) -> Iterator[FlightData]:
-    made = FlightData(scratch / "spark-flights", sizes.small_messages // PARTS * PARTS)
+    made = FlightData(scratch / "spark-flights", sizes.flights // PARTS * PARTS)
     try:
         made.make()
         yield made
@@ -157,10 +157,15 @@ def flights(scratch: Path, sizes: Sizes) -> Iterator[FlightData]:
 
 
 def compare_flights(
-    measurement: Measurement, spark: SparkProcess, flights: FlightData, row: str, floor: str
+    measurement: Measurement,
+    spark: SparkProcess,
+    flights: FlightData,
+    row: str,
+    floor: str,
+    path: str = "flights_typed",
 ) -> None:
     """A groupBy over JSON that Spark parses, against one over typed columns."""
-    frames = (floor, "flights_typed")
+    frames = (floor, path)
     folder = str(flights.folder)
     found = [spark.ask("rows", frame=frame, folder=folder) for frame in frames]
     assert found[0] == found[1], found
@@ -180,6 +185,34 @@ def bench_typed(measurement: Measurement, spark: SparkProcess, flights: FlightDa
 @only_uds
 def bench_typed_parquet(measurement: Measurement, spark: SparkProcess, flights: FlightData) -> None:
     compare_flights(measurement, spark, flights, "spark_typed_parquet", "flights_parquet")
+
+
+@only_uds
+def bench_typed_avro(measurement: Measurement, spark: SparkProcess, flights: FlightData) -> None:
+    sides = ("flights_parsed", "flights_avro")
+    compare_flights(measurement, spark, flights, "spark_typed_avro", *sides)
+
+
+@only_uds
+def bench_typed_avro_parquet(
+    measurement: Measurement, spark: SparkProcess, flights: FlightData
+) -> None:
+    sides = ("flights_parquet", "flights_avro")
+    compare_flights(measurement, spark, flights, "spark_typed_avro_parquet", *sides)
+
+
+@only_uds
+def bench_typed_map(measurement: Measurement, spark: SparkProcess, flights: FlightData) -> None:
+    sides = ("flights_parquet_map", "flights_map")
+    compare_flights(measurement, spark, flights, "spark_typed_map", *sides)
+
+
+@only_uds
+def bench_typed_avro_map(
+    measurement: Measurement, spark: SparkProcess, flights: FlightData
+) -> None:
+    sides = ("flights_parquet_map", "flights_avro_map")
+    compare_flights(measurement, spark, flights, "spark_typed_avro_map", *sides)
 
 
 # Small topics and ledgers -------------------------------------------------------------------------

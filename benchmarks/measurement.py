@@ -52,6 +52,7 @@ class Sizes:
     spark_messages_large: int = 20_000_000
     spark_batches: int = 11  # of a stream; the first is not counted
     spark_calls: int = 2_000
+    flights: int = 1_000_000
     small_messages: int = 300_000
     small_pieces: int = 1_000  # topics, or ledgers of one topic
     attached: int = 200
@@ -93,6 +94,7 @@ QUICK = Sizes(
     spark_messages_large=96_000,
     spark_batches=2,
     spark_calls=50,
+    flights=6_000,
     small_messages=6_000,
     small_pieces=20,
     attached=20,

@@ -308,11 +308,22 @@ ROWS = (
              "`format(\"pulsarx\")`, TCP, 7 columns against one, messages with key, event time and "
              "a property", "of the time", 1.8, promised=False),
     _at_most("spark_typed", "bench_spark.py",
-             "`format(\"pulsarx\")` of 300,000 flights as JSON, typed columns and a groupBy, Unix "
-             "sockets, against `from_json`", "of the time", 0.5),
+             "`format(\"pulsarx\")` of a million flights as JSON, typed columns and a groupBy, "
+             "Unix sockets, against `from_json`", "of the time", 0.5),
     _at_most("spark_typed_parquet", "bench_spark.py",
              "the same against Parquet with the JSON as strings, and `from_json`",
              "of the time", 0.8),
+    _at_most("spark_typed_avro", "bench_spark.py",
+             "the same of the flights as Avro, against `from_json` of them as JSON",
+             "of the time", 0.5),
+    _at_most("spark_typed_avro_parquet", "bench_spark.py",
+             "the same of Avro against Parquet with JSON as strings, and `from_json`",
+             "of the time", 0.8),
+    _at_most("spark_typed_map", "bench_spark.py",
+             "`map_topic` with typed columns of JSON and sums by carrier, Unix sockets, against "
+             "Parquet with JSON as strings, `from_json` and `mapInArrow`", "of the time", 0.5),
+    _at_most("spark_typed_avro_map", "bench_spark.py",
+             "the same of Avro, against Parquet with JSON", "of the time", 0.5),
     _at_most("spark_many_topics", "bench_spark.py",
              "`read_topic` of 1,000 topics of 300 messages, Unix sockets, against one of 300,000",
              "of the time", 1.5),

@@ -12,11 +12,6 @@ _FRESH_PAGES = (
     "got worse"
 )
 
-_TYPED = (
-    "of 300,000 messages what a job costs Spark, about 0.2 s, is a large part of both; of a "
-    "million 0.47 and 0.82 were measured, on a loaded machine. Parsing JSON takes 1 µs a message "
-    "and core"
-)
 _COLUMNS = (
     "what a column costs beyond decoding is Spark's: of 130 ns a row for six more columns, "
     "decoding them is 9; Java turns each into its own rows, about 35 ns for a name, an id or a "
@@ -122,8 +117,6 @@ REASONS: dict[str, str] = {
         "rest is planning, the lease and opening eight ledgers, which more messages would hide."
     ),
     "spark_source_uds": "it lies at the limit, and the spread reaches over it.",
-    "spark_typed": _TYPED,
-    "spark_typed_parquet": _TYPED,
     "spark_columns_uds": _COLUMNS,
     "spark_topic_columns_tcp": _COLUMNS,
     "spark_topic_columns_uds": _COLUMNS,

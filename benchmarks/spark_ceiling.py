@@ -56,6 +56,16 @@ def sum_sizes(batches: Iterator[Any]) -> Iterator[Any]:
         yield pa.record_batch([pa.array([total], pa.int64())], ["size"])
 
 
+def sum_delays(batches: Iterator[Any]) -> Iterator[Any]:
+    """The Python work of the mapping rows of typed columns: delays and distances by carrier."""
+    sums = [("arr_delay", "sum"), ("distance", "sum"), ("carrier", "count")]
+    for batch in batches:
+        found = pa.Table.from_batches([batch]).group_by("carrier").aggregate(sums)
+        names = ("carrier", "arr_delay_sum", "distance_sum", "carrier_count")
+        columns = [found[name].combine_chunks() for name in names]
+        yield pa.record_batch(columns, ["carrier", "delay", "distance", "flights"])
+
+
 class CeilingSource(DataSource):
     """Yields one prebuilt batch again and again. Options: shapes as JSON, valueSize."""
 

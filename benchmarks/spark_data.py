@@ -93,9 +93,19 @@ FLIGHT_DDL = (
 )
 
 
+FLIGHT_AVRO = {
+    "type": "record",
+    "name": "Flight",
+    "fields": [
+        {"name": name, "type": ["null", kind], "default": None}
+        for name, kind in (column.split(" ") for column in FLIGHT_DDL.split(", "))
+    ],
+}
+
+
 @dataclass(frozen=True)
 class FlightData:
-    """Flights as JSON: a topic, and Parquet files with the same texts."""
+    """Flights as JSON: a topic, and Parquet files with the same texts; as Avro another topic."""
 
     folder: Path
     messages: int  # a multiple of PARTS
@@ -109,16 +119,19 @@ class FlightData:
         import pyarrow.parquet
 
         (self.folder / "parquet").mkdir(parents=True)
-        make_root(self.root, "flights")
+        make_root(self.root, "flights", "avro")
         share = self.messages // PARTS
-        batches = []
+        batches, records = [], []
         for part in range(PARTS):
             texts = [flight(part * share + number) for number in range(share)]
             table = pyarrow.table({"value": texts})
             path = self.folder / "parquet" / f"{part}.parquet"
             pyarrow.parquet.write_table(table, path, compression="none", use_dictionary=False)
             batches.append(table.to_batches(max_chunksize=ROWS_AT_ONCE))
+            encoded = pyarrow.table({"value": as_avro(texts)})
+            records.append(encoded.to_batches(max_chunksize=ROWS_AT_ONCE))
         attach_parts(self.root, "flights", [iter(part) for part in batches])
+        attach_parts(self.root, "avro", [iter(part) for part in records])
         os.sync()
 
 
@@ -133,6 +146,16 @@ def flight(number: int) -> str:
         f'"distance":{number % 4983},"hour":5,"minute":15,'
         f'"time_hour":"2013-01-01T10:00:00Z"}}'
     )
+
+
+def as_avro(texts: list[str]) -> list[bytes]:
+    """The same records as JSON texts."""
+    import json
+
+    from pulsarx.schema import AvroSchema
+
+    encode = AvroSchema(None, FLIGHT_AVRO).encode
+    return [encode(json.loads(text)) for text in texts]
 
 
 def make_root(root: Path, *topics: str) -> None:

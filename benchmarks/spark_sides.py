@@ -17,10 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import spark_ceiling
-from spark_data import FLIGHT_DDL, PARTS, VALUE_SIZE, SparkData, make_root
+from spark_data import FLIGHT_AVRO, FLIGHT_DDL, PARTS, VALUE_SIZE, SparkData, make_root
 
 import pulsarx.spark as pulsarx_spark
 
+# Of the flights, what is asked for, and what the mapping function makes of it.
+TYPED_DDL = "carrier string, arr_delay int, distance int"
+MAPPED_DDL = "carrier string, delay long, distance long, flights long"
 # Each ledger and each Parquet file a task, however large: both sides have PARTS of them.
 PART_BYTES_MAX = 8 << 30
 
@@ -110,7 +113,52 @@ class Sides:
         """Decoded in the tasks that read."""
         options = {"root": f"{folder}/data", "topic": "flights", "valueFormat": "json"}
         found = self.spark.read.format("pulsarx").options(minPartitions=str(PARTS), **options)
-        return self._delays(found.schema("carrier string, arr_delay int, distance int").load(), "")
+        return self._delays(found.schema(TYPED_DDL).load(), "")
+
+    def flights_avro(self, folder: str) -> Any:
+        options = {"root": f"{folder}/data", "topic": "avro", "valueFormat": "avro"}
+        options |= {"columns": "carrier, arr_delay, distance", "minPartitions": str(PARTS)}
+        found = self.spark.read.format("pulsarx").options(**options)
+        return self._delays(found.option("valueSchema", json.dumps(FLIGHT_AVRO)).load(), "")
+
+    def flights_map(self, folder: str) -> Any:
+        """By a function of columns, which gets them where they are decoded."""
+        found = pulsarx_spark.map_topic(
+            self.spark,
+            "flights",
+            spark_ceiling.sum_delays,
+            MAPPED_DDL,
+            root=f"{folder}/data",
+            value_format="json",
+            value_schema=TYPED_DDL,
+            columns="carrier, arr_delay, distance",
+            min_partitions=PARTS,
+        )
+        return self._sums(found)
+
+    def flights_avro_map(self, folder: str) -> Any:
+        found = pulsarx_spark.map_topic(
+            self.spark,
+            "avro",
+            spark_ceiling.sum_delays,
+            MAPPED_DDL,
+            root=f"{folder}/data",
+            value_format="avro",
+            value_schema=json.dumps(FLIGHT_AVRO),
+            columns="carrier, arr_delay, distance",
+            min_partitions=PARTS,
+        )
+        return self._sums(found)
+
+    def flights_parquet_map(self, folder: str) -> Any:
+        """By the same function behind Spark's parser."""
+        text = self.spark.read.schema("value string").parquet(f"{folder}/parquet")
+        parsed = text.selectExpr(f"from_json(value, '{TYPED_DDL}') AS v").select("v.*")
+        return self._sums(parsed.mapInArrow(spark_ceiling.sum_delays, MAPPED_DDL))
+
+    @staticmethod
+    def _sums(frame: Any) -> Any:
+        return frame.groupBy("carrier").sum("delay", "distance", "flights").orderBy("carrier")
 
     @staticmethod
     def _delays(frame: Any, prefix: str) -> Any:

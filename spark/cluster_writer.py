@@ -26,7 +26,7 @@ from pulsarx.spark.cluster_topics import ClusterSchemas
 from pulsarx.spark.stage_job import COMPRESSIONS, HASHINGS, check_no_table
 from pulsarx.spark.stream_batch import batch_of_task
 from pulsarx.spark.task_writer import EVENT_TIME, KEY, PROPERTIES, VALUE, TaskWriter
-from pulsarx.spark.topic_columns import DELIVER_AT, ORDERING_KEY
+from pulsarx.spark.topic_columns import DELIVER_AT, KEY_BYTES, ORDERING_KEY
 from pulsarx.spark.value_choice import SCHEMA
 from pulsarx.spark.written_schema import check_write_schema
 from pulsarx.spark.written_values import WrittenValues, check_choice, check_encodes, given_schema
@@ -261,6 +261,11 @@ class ClusterTaskWriter(TaskWriter):
         if len(self._producers) > _OPEN_MAX:
             self._finish(next(iter(self._producers)))
         names = rows.schema.names
+        if KEY_BYTES in names:
+            for row, key in enumerate(rows.column(KEY_BYTES).to_pylist()):
+                if key is not None:
+                    reason = f"{KEY_BYTES} is {key!r:.80}: the official client sends keys of text"
+                    raise self._of_row(errors.OperationNotSupported(reason), int(at[row]))
         values = rows.column(VALUE).to_pylist()
         nothing: list[Any] = [None] * len(values)
         keys = rows.column(KEY).to_pylist() if KEY in names else nothing

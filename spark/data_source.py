@@ -77,7 +77,9 @@ class PulsarxDataSource(DataSource):
             try:
                 return read_options(self.options, STREAM)
             except ValueError as flaw_of_stream:
-                raise (flaw_of_stream if of_stream(self.options) else flaw) from None
+                if of_stream(self.options):
+                    raise flaw_of_stream from None
+                raise ValueError(str(flaw).removeprefix(f"{BATCH}.")) from None
 
     def reader(self, schema: StructType) -> BatchReader | ClusterBatchReader:
         options = read_options(self.options, BATCH)

@@ -111,6 +111,11 @@ def _offsets(text: str) -> str | dict[str, Any]:
         return plain.lower()
     from pulsarx.spark.given_offsets import offsets_by_topic
 
+    if plain[:1] not in ("{", "["):
+        raise ValueError(
+            "it must be earliest, latest, or offsets as JSON by topic; a time goes into "
+            "startingTimestamp, or by topic into startingOffsetsByTimestamp"
+        )
     return offsets_by_topic(plain)
 
 
@@ -463,7 +468,7 @@ def _unknown(name: str) -> str:
         return f'format("pulsarx"): there is no option {name}. {hint}'
     known = {**{low: row[0] for low, row in _TABLE.items()}, **_ALIASES}
     near = difflib.get_close_matches(name.lower(), known, 1, 0.5)
-    asked = f"; did you mean {known[near[0]]}?" if near else ""
+    asked = f"; did you mean {known[near[0]]}?" if near else "."
     return (
         f'format("pulsarx"): there is no option {name}{asked} '
         f"Options: {', '.join(row[0] for row in OPTIONS)}"

@@ -118,7 +118,7 @@ def map_topic(
     *,
     root: str | os.PathLike[str],
     columns: str | Sequence[str] | None = None,
-    value_format: str = "raw",
+    value_format: str | None = None,
     value_schema: StructType | str | None = None,
     mode: str | None = None,
     **options: Any,
@@ -150,7 +150,8 @@ def map_topic(
 
         return checked_batches(function(batches), wanted)
 
-    values = _planned_values(root, topics, columns, value_format, value_schema, mode)
+    chosen = value_format or ("raw" if value_schema is None else "json")
+    values = _planned_values(root, topics, columns, chosen, value_schema, mode)
     return _mapped_frame(spark, topics, map_checked, wanted, root, columns, options, values)
 
 

@@ -29,6 +29,7 @@ TYPES = {
     "__messageProperties": pa.map_(pa.string(), pa.string()),
     "__partition": pa.int32(),
     "__orderingKey": pa.binary(),
+    "__keyBytes": pa.binary(),
     "__deliverAt": pa.timestamp("us", "UTC"),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import os
 import re
@@ -17,7 +18,7 @@ from pulsarx.broker.staging.partition_choice import partitions_of_keys
 from pulsarx.broker.staging.sealed_writer import BATCH_MESSAGES_MAX, SealedLedgerWriter
 from pulsarx.broker.staging.staged_file import StagedFile
 from pulsarx.spark.commit_message import CommitMessage
-from pulsarx.spark.topic_columns import DELIVER_AT, ORDERING_KEY, PARTITION
+from pulsarx.spark.topic_columns import DELIVER_AT, KEY_BYTES, ORDERING_KEY, PARTITION
 from pulsarx.spark.written_columns import plain_columns
 from pulsarx.spark.written_values import ValueEncoder
 from pulsarx.topic_name import TopicName
@@ -35,7 +36,7 @@ VALUE, KEY, TOPIC = "value", "__key", "__topic"
 EVENT_TIME, PROPERTIES = "__eventTime", "__messageProperties"
 # Each takes two file descriptors and 256 MiB of address space; 1024 descriptors are usual.
 OPEN_MAX = 200
-_DESCRIBING = (PARTITION, ORDERING_KEY, DELIVER_AT)
+_DESCRIBING = (PARTITION, ORDERING_KEY, DELIVER_AT, KEY_BYTES)
 
 
 class TaskWriter:
@@ -69,6 +70,8 @@ class TaskWriter:
         batch = plain_columns(batch)
         if batch.num_rows == 0:
             return
+        if KEY_BYTES in batch.schema.names:
+            batch = self._with_keys_of_bytes(batch)
         for topic, part, at in self._by_topic(batch):
             partition_count = self.job.partition_counts[topic]
             if partition_count == 0:
@@ -101,6 +104,35 @@ class TaskWriter:
             with contextlib.suppress(OSError):
                 os.unlink(file.path)
         self._files = []
+
+    def _with_keys_of_bytes(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch with the base64 of each key that is bytes as its key, and those alone in
+        KEY_BYTES."""
+        found = batch.column(KEY_BYTES).to_pylist()
+        names = batch.schema.names
+        keys = batch.column(KEY).to_pylist() if KEY in names else [None] * batch.num_rows
+        for row, key_bytes in enumerate(found):
+            if not key_bytes:
+                found[row] = None  # an empty one is none, as an empty text
+                continue
+            key = keys[row]
+            key = key.encode() if isinstance(key, str) else key
+            text = base64.b64encode(key_bytes)
+            if key == key_bytes:
+                found[row] = None  # a text that was read, and its bytes
+            elif key is None or key == text:
+                keys[row] = text
+            else:
+                reason = (
+                    f"{KEY} is {key!r:.80} and {KEY_BYTES} {key_bytes!r:.80}: give one of them, or "
+                    f"as {KEY} the text or the base64 of these bytes"
+                )
+                raise self._of_row(ValueError(reason), row)
+        columns = dict(zip(names, batch.columns))
+        columns[KEY_BYTES] = pa.array(found, pa.binary())
+        encoded = [each.encode() if isinstance(each, str) else each for each in keys]
+        columns[KEY] = pa.array(encoded, pa.binary())
+        return pa.RecordBatch.from_pydict(columns)
 
     # Where a row goes -----------------------------------------------------------------------------
 
@@ -135,12 +167,7 @@ class TaskWriter:
         chosen = np.full(batch.num_rows, -1, np.int64)
         if KEY in batch.schema.names:
             keys, of_row = _encoded(batch.column(KEY))
-            try:
-                of_key = partitions_of_keys(keys, count, self.job.hashing_scheme)
-            except UnicodeDecodeError as error:
-                row = at[np.argmax(of_row == keys.index(error.object))]
-                reason = f"{KEY} is {error.object!r:.200}, which is not UTF-8: no producer sends it"
-                raise self._of_row(ValueError(reason), int(row)) from None
+            of_key = partitions_of_keys(keys, count, self.job.hashing_scheme)
             # A null has the index -1: the last of the table.
             chosen = np.array([*of_key, -1], np.int64)[of_row]
         if PARTITION in batch.schema.names:
@@ -202,9 +229,9 @@ class TaskWriter:
         self._open[topic] = writer
         before = writer.message_count
         try:
-            for part, is_single in _runs(rows):
-                if is_single:
-                    _append_singles(writer, part)
+            for part, is_by_row in _runs(rows):
+                if is_by_row:
+                    _append_by_row(writer, part)
                 else:
                     writer.append_arrow(part, VALUE, **_present(part))
         except (ValueError, errors.MessageTooBig) as error:
@@ -262,37 +289,44 @@ def _partitions_wanted(rows: pa.RecordBatch) -> NDArray[np.int64]:
 
 
 def _runs(rows: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, bool]]:
-    """Neighbours that go into batches, and those that each are an entry of their own, in order."""
-    is_single = np.zeros(rows.num_rows, bool)
-    for name in (ORDERING_KEY, DELIVER_AT):
+    """Neighbours that are taken as columns, and those that have something no column of
+    append_arrow is for, in order."""
+    is_by_row = np.zeros(rows.num_rows, bool)
+    for name in (ORDERING_KEY, DELIVER_AT, KEY_BYTES):
         if name in rows.schema.names:
-            is_single |= rows.column(name).is_valid().to_numpy(zero_copy_only=False)
-    bounds = np.flatnonzero(np.diff(is_single)) + 1
+            is_by_row |= rows.column(name).is_valid().to_numpy(zero_copy_only=False)
+    bounds = np.flatnonzero(np.diff(is_by_row)) + 1
     edges = [0, *bounds.tolist(), rows.num_rows]
     for start, end in pairwise(edges):
-        yield rows.slice(start, end - start), bool(is_single[start])
+        yield rows.slice(start, end - start), bool(is_by_row[start])
 
 
-def _append_singles(writer: SealedLedgerWriter, rows: pa.RecordBatch) -> None:
+def _append_by_row(writer: SealedLedgerWriter, rows: pa.RecordBatch) -> None:
     columns = {name: rows.column(name) for name in rows.schema.names}
     for name in (EVENT_TIME, DELIVER_AT):
         if name in columns and pa.types.is_timestamp(columns[name].type):
             columns[name] = columns[name].cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
     nothing = [None] * rows.num_rows
     found = {name: column.to_pylist() for name, column in columns.items()}
-    roles = (VALUE, KEY, PROPERTIES, EVENT_TIME, ORDERING_KEY, DELIVER_AT)
-    for value, key, pairs, event_time, ordering_key, deliver_at in zip(
+    roles = (VALUE, KEY, PROPERTIES, EVENT_TIME, ORDERING_KEY, DELIVER_AT, KEY_BYTES)
+    for value, key, pairs, event_time, ordering_key, deliver_at, key_bytes in zip(
         *(found.get(name, nothing) for name in roles)
     ):
         if deliver_at is not None and deliver_at < 0:
             raise ValueError(f"row {writer.message_count}: {DELIVER_AT} is before 1970")
+        payload = value.encode() if isinstance(value, str) else value
+        properties = dict(pairs) if pairs else None
+        if ordering_key is None and deliver_at is None:
+            writer.append(payload, key, properties, event_time, key_base64=True)
+            continue
         writer.append_single(
-            value.encode() if isinstance(value, str) else value,
+            payload,
             key,
-            dict(pairs) if pairs else None,
+            properties,
             event_time,
             ordering_key=ordering_key,
             deliver_at=deliver_at,
+            key_base64=key_bytes is not None,
         )
 
 

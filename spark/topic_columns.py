@@ -22,8 +22,9 @@ __orderingKey        binary                null without one
 __keyBytes           binary                the key; decoded, where the producer's was of bytes
 __schemaVersion      bigint                null: written without a schema
 
-Of those __partition (null and -1: as producers choose) and __orderingKey (binary or string) are
-written, and so is one that is not read:
+Of those __partition (null and -1: as producers choose), __orderingKey (binary or string) and
+__keyBytes (a key of bytes, as key_bytes of a producer; beside __key as both were read) are written,
+and so is one that is not read:
 
 __deliverAt          timestamp, or ms since 1970: when Shared and Key_Shared subscriptions get it
 """
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 VALUE, KEY, TOPIC, MESSAGE_ID = "value", "__key", "__topic", "__messageId"
 PARTITION = "__partition"
 PUBLISH_TIME, EVENT_TIME, PROPERTIES = "__publishTime", "__eventTime", "__messageProperties"
-ORDERING_KEY, DELIVER_AT = "__orderingKey", "__deliverAt"
+ORDERING_KEY, DELIVER_AT, KEY_BYTES = "__orderingKey", "__deliverAt", "__keyBytes"
 COLUMN_TYPES = {
     VALUE: "binary",
     KEY: "binary",
@@ -57,7 +58,7 @@ COLUMN_TYPES_ON_DEMAND = {
     "__sequenceId": "bigint",
     "__producerName": "string",
     ORDERING_KEY: "binary",
-    "__keyBytes": "binary",
+    KEY_BYTES: "binary",
     "__schemaVersion": "bigint",
 }
 EVERY_TYPE = {**COLUMN_TYPES, **COLUMN_TYPES_ON_DEMAND}
@@ -72,6 +73,7 @@ WRITTEN_TYPES = {
     PROPERTIES: ("map<string,string>",),
     PARTITION: ("int",),
     ORDERING_KEY: ("binary", "string"),
+    KEY_BYTES: ("binary",),
     DELIVER_AT: ("timestamp", "bigint"),
 }
 PASSED_OVER = (MESSAGE_ID, PUBLISH_TIME)

@@ -22,7 +22,8 @@ def check_format(
         raise ValueError("mode is about values that cannot be decoded; raw decodes none")
     if value_schema is not None and value_format not in (JSON, AVRO):
         raise ValueError(
-            f"a schema of the value needs valueFormat json or avro, not {value_format}"
+            "a schema of the value needs valueFormat (argument value_format) json or avro, not "
+            f"{value_format}"
         )
     if value_format == AVRO and not isinstance(value_schema, str):
         raise ValueError(

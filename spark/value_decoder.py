@@ -1,19 +1,16 @@
 """Makes columns of values, in the task that reads them: bytes become Arrow, and no Java parses.
 
-JSON goes by pyarrow's reader (tables.json_columns), Avro value by value.
+JSON goes by pyarrow's reader (tables.json_columns), Avro natively (tables.avro_columns), what has a
+primitive schema value by value.
 """
 
 from __future__ import annotations
 
-import json
-
 import pyarrow as pa
 
 from pulsarx import errors
-from pulsarx.enumerations import SchemaType
 from pulsarx.message_id import MessageId
 from pulsarx.schema.auto_consume import reader_of
-from pulsarx.schema.avro_schema import AvroSchema
 from pulsarx.spark.topic_columns import VALUE
 from pulsarx.spark.value_choice import DROP_MALFORMED, FAIL_FAST
 from pulsarx.spark.value_format import (
@@ -21,8 +18,8 @@ from pulsarx.spark.value_format import (
     SCHEMA_VERSION,
     ValueFormat,
 )
+from pulsarx.tables.avro_columns import AvroDecoder
 from pulsarx.tables.json_columns import JsonDecoder, table_of
-from pulsarx.tables.value_types import checker
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -31,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.scan.ledger_range import LedgerRange
+    from pulsarx.schema.schema import SchemaInfo
     from pulsarx.tables.json_columns import Flaws
 
 
@@ -47,9 +45,14 @@ class ValueDecoder:
             self._decode = JsonDecoder(values.fields).decode
         elif values.kind == "STRING":
             self._decode = self._texts
+        elif values.kind == "AVRO":
+            assert values.reader is not None
+            self._avro = AvroDecoder(values.fields, values.reader, self._writer_of)
+            self._decode = self._records
         else:
+            assert values.reader is not None
+            self._read = reader_of(values.reader)
             self._decode = self._one_by_one
-            self._decoders: dict[int | None, Callable[[bytes], Any]] = {}
 
     def columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The columns that the format has. ValueError: a value that cannot be decoded, in mode
@@ -111,10 +114,21 @@ class ValueDecoder:
 
     # Avro and others ------------------------------------------------------------------------------
 
+    def _records(self, payloads: pa.Array, batch: pa.RecordBatch) -> tuple[pa.Table, Flaws]:
+        return self._avro.decode(payloads, batch.column(SCHEMA_VERSION))
+
+    def _writer_of(self, version: int | None) -> SchemaInfo | None:
+        """version: of the schema that a message was written with; None: with none."""
+        if version is None:
+            return None
+        writer = self._format.writers.get(self._topic, {}).get(version)
+        if writer is None:
+            raise ValueError(f"the topic has no version {version} of a schema")
+        return writer
+
     def _one_by_one(self, payloads: pa.Array, batch: pa.RecordBatch) -> tuple[pa.Table, Flaws]:
         fields = self._format.fields
-        is_record = self._format.kind == "AVRO"
-        check = _record_check(fields) if is_record else _value_check(fields)
+        (name,) = fields.names
         versions = batch.column(SCHEMA_VERSION).to_pylist()
         rows: list[dict[str, Any] | None] = []
         flaws: Flaws = {}
@@ -123,45 +137,12 @@ class ValueDecoder:
                 rows.append(None)
                 continue
             try:
-                rows.append(check(self._decoder_of(versions[row])(payload)))
+                self._writer_of(versions[row])
+                rows.append({name: self._read(payload)})
             except Exception as error:
                 rows.append(None)
                 flaws[row] = str(error)
         return table_of(rows, fields, fields, flaws), flaws
-
-    def _decoder_of(self, version: int | None) -> Callable[[bytes], Any]:
-        found = self._decoders.get(version)
-        if found is None:
-            found = self._decoders[version] = self._make_decoder(version)
-        return found
-
-    def _make_decoder(self, version: int | None) -> Callable[[bytes], Any]:
-        """version: of the schema that a message was written with; None: with none."""
-        reader = self._format.reader
-        assert reader is not None
-        writer = None
-        if version is not None:
-            writer = self._format.writers.get(self._topic, {}).get(version)
-            if writer is None:
-                raise ValueError(f"the topic has no version {version} of a schema")
-        if reader.schema_type() != SchemaType.AVRO:
-            return reader_of(reader)
-        return AvroSchema(None, json.loads(reader.schema())).decoder(writer)
-
-
-def _record_check(fields: pa.Schema) -> Callable[[Any], dict[str, Any]]:
-    """Of dicts that may have more fields than are wanted."""
-    checks = {each.name: checker(each.type, each.name) for each in fields}
-
-    def check(value: dict[str, Any]) -> dict[str, Any]:
-        return {name: check_field(value[name]) for name, check_field in checks.items()}
-
-    return check
-
-
-def _value_check(fields: pa.Schema) -> Callable[[Any], dict[str, Any]]:
-    (field,) = fields
-    return lambda value: {field.name: value}
 
 
 def _only(payloads: pa.Array, rows: Flaws) -> pa.Array:

@@ -297,7 +297,13 @@ def _fields_of(info: SchemaInfo) -> list[StructField]:
 
     kind = info.schema_type()
     if kind in (SchemaType.JSON, SchemaType.AVRO):
-        fields = list(record_schema(info))
+        try:
+            fields = list(record_schema(info))
+        except errors.OperationNotSupported as error:
+            raise errors.OperationNotSupported(
+                f"{errors.detail_of(error)}: use valueFormat raw, and decode it yourself, as in "
+                "the function of map_topic"
+            ) from error
     elif kind in PRIMITIVES:
         fields = [pa.field(VALUE, PRIMITIVES[kind])]
     else:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pyarrow as pa
 from pyarrow import types
 
-from pulsarx.spark.topic_columns import ORDERING_KEY, WRITTEN, nearest
+from pulsarx.spark.topic_columns import KEY_BYTES, ORDERING_KEY, WRITTEN, nearest
 
 VALUE, TOPIC = "value", "__topic"
 _TEXTS = ("value", "__key", TOPIC, ORDERING_KEY)
@@ -46,6 +46,8 @@ def _plain(name: str, column: pa.Array) -> pa.Array:
         if not (text or types.is_null(kind) or (name != TOPIC and _is_bytes(kind))):
             wanted = "string" if name == TOPIC else "binary or string"
             raise TypeError(f"column {name!r} is {column.type}; it must be {wanted}")
+    if name == KEY_BYTES and not (types.is_null(kind) or _is_bytes(kind)):
+        raise TypeError(f"column {name!r} is {column.type}; it must be binary, or be called __key")
     if _is_view(kind):
         return column.cast(pa.large_string() if types.is_string_view(kind) else pa.large_binary())
     return column

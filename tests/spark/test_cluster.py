@@ -15,7 +15,7 @@ pytest.importorskip("_pulsar", reason="no official client: pip install 'pulsarx[
 
 import pyarrow as pa
 from cluster_steps import PREFIX, ServedCluster, served_cluster
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 import pulsarx.spark
 from pulsarx import MessageId, errors
@@ -56,6 +56,8 @@ def _values(frame: _Frame) -> list[bytes]:
 
 def _write(cluster: ServedCluster, topic: str, rows: pa.RecordBatch, **options: str) -> None:
     schema = _strings(*rows.schema.names)
+    if "__keyBytes" in rows.schema.names:
+        schema["__keyBytes"].dataType = BinaryType()
     _source(cluster, topic, **options).writer(schema, False).write(iter([rows]))
 
 
@@ -314,6 +316,9 @@ def test_a_row_that_no_message_can_be_is_named(cluster: ServedCluster) -> None:
     large = pa.RecordBatch.from_pydict({"value": ["12345"]})
     with pytest.raises(errors.MessageTooBig, match=r"row 0 of Spark partition 0: .* has 5 bytes"):
         _write(cluster, "t", large, maxMessageSize="4")
+    keyed = pa.RecordBatch.from_pydict({"value": ["1", "2"], "__keyBytes": [None, b"k"]})
+    with pytest.raises(errors.OperationNotSupported, match=r"row 1 of Spark .*sends keys of text"):
+        _write(cluster, "t", keyed)
 
 
 def test_ordering_keys_and_partitions_are_written(cluster: ServedCluster) -> None:

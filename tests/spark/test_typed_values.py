@@ -219,7 +219,6 @@ def test_a_function_of_map_topic_gets_typed_batches(spark, folder):
         "twice bigint",
         root=folder,
         columns="a",
-        value_format="json",
         value_schema="a int, b string",
     )
     assert sorted(row.twice for row in frame.collect()) == list(range(0, 200, 2))
@@ -263,6 +262,11 @@ def test_schemas_that_have_no_columns_are_refused_when_planned(spark, folder):
         read_topic(spark, "plain", root=folder, value_format="schema")
     with pytest.raises(errors.OperationNotSupported, match="different schemas"):
         read_topic(spark, ["text", "maps"], root=folder, value_format="schema")
+    union = {"type": "record", "name": "U", "fields": [{"name": "u", "type": ["int", "string"]}]}
+    with pulsarx.Client(folder, durability="os") as client:
+        client.create_producer("unions", schema=AvroSchema(None, union)).send({"u": 1})
+    with pytest.raises(errors.OperationNotSupported, match=r"U\.u: a union .* valueFormat raw"):
+        read_topic(spark, "unions", root=folder, value_format="schema")
     with pytest.raises(errors.OperationNotSupported, match="decimal"):
         read_topic(spark, "plain", root=folder, schema="a decimal(3, 1)")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import os
 import time
@@ -22,7 +23,15 @@ from topic_contents import messages_of, partitions_of, staged, values_of
 from pulsarx.broker.requests.attach import AttachResult
 from pulsarx.broker.staging.sealed_writer import SealedLedgerWriter
 from pulsarx.enumerations import HashingScheme
-from pulsarx.spark import abort_write, commit_write, plan_write, task_writer, write_partitions
+from pulsarx.spark import (
+    abort_write,
+    commit_write,
+    plan_topic,
+    plan_write,
+    read_partitions,
+    task_writer,
+    write_partitions,
+)
 from pulsarx.spark.commit_message import CommitMessage
 from pulsarx.spark.row_batches import row_batches
 from pulsarx.spark.write_commit import find_commit
@@ -77,6 +86,66 @@ def test_each_key_goes_where_a_producer_sends_it(root: Path, scheme: HashingSche
         ]
         assert {key: index for key, index in found if key} == chosen
         assert len(found) == len(keys)
+
+
+@pytest.mark.parametrize("scheme", [HashingScheme.JavaStringHash, HashingScheme.Murmur3_32Hash])
+def test_keys_of_bytes_are_those_of_a_producer(root: Path, scheme: HashingScheme) -> None:
+    """Stored and routed as their base64, whether the rows are written alone or between others."""
+    keys = [b"\xff\x00", b"text", bytes(range(256)), b"k"]
+    with pulsarx.Client(root, durability="os") as client:
+        producer = client.create_producer("keyed", hashing_scheme=scheme)
+        for key in keys:
+            producer.new_message().key_bytes(key).value(b"sent").send()
+    rows = batch(
+        value=[b"written"] * 6,
+        __keyBytes=pa.array([*keys, None, b""], pa.binary()),
+        __deliverAt=pa.array([None, None, None, 5, None, None], pa.timestamp("ms", "UTC")),
+    )
+    write(root, "keyed", rows, hashing_scheme=scheme)
+    places: dict[bytes, list[tuple[str, bytes | None, int]]] = {b"sent": [], b"written": []}
+    for index, messages in enumerate(partitions_of(root, "keyed", 3)):
+        for each in messages:
+            if each.has_key():
+                key = each.partition_key()
+                places[each.data()].append((key, base64.b64decode(key), index))
+    assert sorted(places[b"written"]) == sorted(places[b"sent"])
+    assert sorted(key for _, key, _ in places[b"sent"]) == sorted(keys)
+
+
+def test_keys_that_were_read_can_be_written(root: Path) -> None:
+    """__key and __keyBytes beside each other, of text and of bytes."""
+    write(root, "keyed", batch(value=[b"1", b"2"], __key=["a", None], __keyBytes=[None, b"\xff"]))
+    columns = "value, __key, __keyBytes"
+    ranges = [each for group in plan_topic(root, "keyed") for each in group]
+    found = list(read_partitions(ranges, columns=columns))
+    assert sorted(map(str, pa.Table.from_batches(found).to_pylist())) == [
+        str({"value": b"1", "__key": b"a", "__keyBytes": b"a"}),
+        str({"value": b"2", "__key": b"/w==", "__keyBytes": b"\xff"}),
+    ]
+    write(root, "other", *found)
+    again = [each for group in plan_topic(root, "other") for each in group]
+    assert sorted(map(str, pa.Table.from_batches(found).to_pylist())) == sorted(
+        map(str, pa.Table.from_batches(read_partitions(again, columns=columns)).to_pylist())
+    )
+    by_value = {each.data(): each for each in messages_of(root, "other")}
+    assert by_value[b"1"].partition_key() == "a"
+    assert by_value[b"2"].partition_key() == "/w==" and by_value[b"2"].key_bytes() == b"\xff"
+
+
+@pytest.mark.parametrize("scheme", [HashingScheme.JavaStringHash, HashingScheme.Murmur3_32Hash])
+def test_keys_that_are_no_text_have_a_partition(root: Path, scheme: HashingScheme) -> None:
+    """Used to be refused. To JavaStringHash a byte that is no text is U+FFFD, as Java reads it."""
+    keys = [b"\xff", b"a\x80b", "a\ufffdb".encode(), b"\xfe\xfe"]
+    write(root, "keyed", batch(value=keys, __key=keys), hashing_scheme=scheme)
+    chosen = {
+        each.data(): index
+        for index, messages in enumerate(partitions_of(root, "keyed", 3))
+        for each in messages
+    }
+    assert set(chosen) == set(keys)
+    if scheme == HashingScheme.JavaStringHash:
+        assert chosen[b"\xff"] == 0xFFFD % 3
+        assert chosen[b"a\x80b"] == chosen["a\ufffdb".encode()]
 
 
 def test_rows_without_a_key_go_round_in_runs_beside_those_with_one(root: Path) -> None:
@@ -324,8 +393,8 @@ def test_topics_and_keys_that_cannot_be_are_told_with_their_row(root: Path) -> N
         None, __topic=["plain", None, "plain", None]
     )
     assert "row 1 of Spark partition 0" in told(None, __topic=["a/b", "plain", "plain", "plain"])
-    text = told("keyed", __key=[b"a", b"b", b"\xff", b"\xff"])
-    assert "row 3 of Spark partition 0: __key is b'\\xff', which is not UTF-8" in text
+    text = told("keyed", __key=["a", "b", "c", "d"], __keyBytes=[None, b"b", b"x", b"d"])
+    assert "row 3 of Spark partition 0: __key is b'c' and __keyBytes b'x'" in text
     assert "no column '__topic'" in told(None)
 
 

@@ -87,7 +87,7 @@ class AvroSchema(Schema["Any"]):
         import json
 
         written = parsed(json.loads(writer.schema()))
-        read = _reader_of(written)
+        read = _reader_of(written, self._parsed)
         return lambda data: self._decoded(data, read, written, self._parsed)
 
     def _decoded(self, data: bytes, read: Any, written: Any, wanted: Any) -> Any:
@@ -127,13 +127,15 @@ def parsed(definition: Any) -> Any:
         raise ValueError(f"no definition of Avro: {type(error).__name__} {error}") from error
 
 
-def _reader_of(definition: Any) -> Any:
-    """What reads data of a definition as fastavro keeps it."""
+def _reader_of(definition: Any, wanted: Any = None) -> Any:
+    """What reads data of a definition as fastavro keeps it, to resolve it into wanted."""
     shape = _Shape(definition)
     if shape.is_unbounded:
         return _refuse
-    if shape.is_recursive:
-        # Its native reader has no bound on the depth: data of some kilobytes ended the process.
+    passes_over = wanted is not None and not shape.fields <= _Shape(wanted).fields
+    if shape.is_recursive or (shape.is_blind and passes_over):
+        # Its native reader has no bound on the depth: data of some kilobytes ended the process. And
+        # it passes over as many items as ten bytes say, though there are none: for years.
         from fastavro._read_py import schemaless_reader
 
         return schemaless_reader
@@ -151,8 +153,11 @@ class _Shape:
     def __init__(self, definition: Any) -> None:
         self.is_recursive = False  # a record refers to one that it stands in
         self.is_unbounded = False  # an array has items that take no bytes
+        self.is_blind = False  # an array has items whose end fastavro does not look for
+        self.fields: set[tuple[str, str]] = set()  # names of records, without namespace, and fields
         self._around: set[str] = set()
         self._empty = {"null": True}  # by the names of types: whether a value takes no bytes
+        self._blind = dict.fromkeys(("null", "boolean", "float", "double"), True)
         self._look(definition)
 
     def _look(self, definition: Any) -> bool:
@@ -168,17 +173,34 @@ class _Shape:
         if kind in ("record", "error"):
             name = definition["name"]
             self._around.add(name)
+            self.fields |= {
+                (name.rpartition(".")[2], each["name"]) for each in definition["fields"]
+            }
             looked = [self._look(each["type"]) for each in definition["fields"]]
             self._empty[name] = all(looked)
+            self._blind[name] = all(self._is_blind(each["type"]) for each in definition["fields"])
             self._around.discard(name)
             return self._empty[name]
         if kind == "array":
             self.is_unbounded = self._look(definition["items"]) or self.is_unbounded
+            self.is_blind = self._is_blind(definition["items"]) or self.is_blind
             return False
         if kind == "map":
             self._look(definition["values"])
             return False
         if kind == "fixed":
             self._empty[definition["name"]] = definition["size"] == 0
+            self._blind[definition["name"]] = True
             return bool(definition["size"] == 0)
         return kind != "enum" and self._look(kind)
+
+    def _is_blind(self, definition: Any) -> bool:
+        """Of a definition that was looked at."""
+        if isinstance(definition, str):
+            return self._blind.get(definition, False)
+        if isinstance(definition, list):
+            return False
+        kind = definition["type"]
+        if kind in ("record", "error", "fixed"):
+            return self._blind.get(definition["name"], False)
+        return self._is_blind(kind)

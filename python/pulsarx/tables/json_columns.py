@@ -1,7 +1,9 @@
 """JSON objects of a column as columns of their fields, by a schema. For Spark's tasks.
 
-The fast way: the payloads, one a line, to pyarrow's reader. What it refuses is halved until what is
-wrong with it is alone, and read value by value.
+The fast way is native (`_pycore/arrow/json_reader`), of objects whose fields have types that it
+builds. What it refuses goes another way, whose word is final, and so does all that has maps, small
+integers or floats: the payloads, one a line, to pyarrow's reader; what that refuses is halved until
+what is wrong with it is alone, and read value by value.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
 from pulsarx._pycore.arrow.json_lines import json_lines
+from pulsarx._pycore.arrow.json_reader import JsonReader
+from pulsarx.tables.built_columns import BuiltColumn, NotNative
 from pulsarx.tables.value_types import record_checker, without_times
 
 TYPE_CHECKING = False
@@ -29,7 +33,8 @@ class JsonDecoder:
     """Payloads that are JSON objects, as columns. Fields that are not asked for are passed over,
     those that are missing are null, as Spark's from_json has it."""
 
-    def __init__(self, fields: pa.Schema) -> None:
+    def __init__(self, fields: pa.Schema, *, natively: bool = True) -> None:
+        """natively: False, to have all read by pyarrow and value by value."""
         self._target = fields
         # pyarrow's reader takes texts for times and dates, and makes them by a cast.
         self._texts = pa.schema([each.with_type(without_times(each.type)) for each in fields])
@@ -38,20 +43,55 @@ class JsonDecoder:
         self._parse = arrow_json.ParseOptions(
             explicit_schema=self._texts, unexpected_field_behavior="ignore"
         )
+        self._columns: list[BuiltColumn] = []
+        self._reader = self._native_reader() if natively else None
+
+    def _native_reader(self) -> JsonReader | None:
+        """None: the fields have types that it does not build."""
+        built: list[tuple[int, tuple[int, ...]]] = []
+        try:
+            if not self._is_fast or not all(_is_of_json(each.type) for each in self._texts):
+                return None
+            self._columns = [BuiltColumn(each, built) for each in self._texts]
+        except NotNative:
+            return None
+        names: list[bytes | None] = [None] * len(built)
+        for column in self._columns:
+            column.name_fields(names)
+        return JsonReader(built, tuple(each.number for each in self._columns), names)
 
     def decode(self, payloads: pa.Array, batch: object = None) -> tuple[pa.Table, Flaws]:
         flaws: Flaws = {}
-        if not payloads.null_count:
-            return self._decoded(payloads, 0, flaws), flaws
-        there = pc.indices_nonzero(payloads.is_valid()).to_pylist()
-        table = self._decoded(payloads.drop_null(), 0, flaws)
-        places: list[int | None] = [None] * len(payloads)
-        for place, row in enumerate(there):
-            places[row] = place
+        table, left = self._natively(payloads)
+        if not left:
+            return table, flaws
+        there = pa.array(left, pa.int64())
+        others = self._decoded(payloads.take(there), 0, flaws)
+        if len(left) == len(payloads):
+            return others, flaws
+        places: list[int] = list(range(len(payloads)))
+        for place, row in enumerate(left):
+            places[row] = len(payloads) + place
         return (
-            table.take(pa.array(places, pa.int64())),
-            {there[row]: why for row, why in flaws.items()},
+            pa.concat_tables([table, others]).take(pa.array(places, pa.int64())),
+            {left[row]: why for row, why in flaws.items()},
         )
+
+    def _natively(self, payloads: pa.Array) -> tuple[pa.Table, list[int]]:
+        """The columns, with nulls for the rows that are for another way."""
+        validity, offsets, data = payloads.buffers()
+        if self._reader is not None and len(payloads):
+            try:
+                built, refused = self._reader.read(
+                    offsets, data or b"", validity, payloads.offset, len(payloads)
+                )
+                table = pa.table([each.array(built) for each in self._columns], self._texts)
+                return table if self._texts is self._target else table.cast(self._target), refused
+            except _ARROWS:  # a text that is no time, or 2 GiB of something
+                pass
+        nothing = pa.table([pa.nulls(len(payloads), each.type) for each in self._target],
+                           schema=self._target)  # fmt: skip
+        return nothing, pc.indices_nonzero(payloads.is_valid()).to_pylist()
 
     def _decoded(self, payloads: pa.Array, first: int, flaws: Flaws) -> pa.Table:
         """first: the number of the first of them, for flaws."""
@@ -107,22 +147,25 @@ def table_of(
     rows: list[dict[str, Any] | None], fields: pa.Schema, target: pa.Schema, flaws: Flaws
 ) -> pa.Table:
     """The rows as fields, cast to target; a row that cannot be is null, and among the flaws."""
-    empty: dict[str, Any] = {}
     try:
-        found = [[(row or empty).get(name) for row in rows] for name in fields.names]
-        arrays = [pa.array(each, field.type) for each, field in zip(found, fields)]
-        return pa.table(arrays, schema=fields).cast(target)
+        return _table_of(rows, fields, target)
     except _ARROWS:
-        if len(rows) == 1:
-            raise
+        pass
     pieces = []
     for at, row in enumerate(rows):
         try:
-            pieces.append(table_of([row], fields, target, flaws))
+            pieces.append(_table_of([row], fields, target))
         except _ARROWS as error:
             flaws[at] = str(error)
-            pieces.append(table_of([None], fields, target, flaws))
+            pieces.append(_table_of([None], fields, target))
     return pa.concat_tables(pieces)
+
+
+def _table_of(rows: list[dict[str, Any] | None], fields: pa.Schema, target: pa.Schema) -> pa.Table:
+    empty: dict[str, Any] = {}
+    found = [[(row or empty).get(name) for row in rows] for name in fields.names]
+    arrays = [pa.array(each, field.type) for each, field in zip(found, fields)]
+    return pa.table(arrays, schema=fields).cast(target)
 
 
 def _object(payload: bytes) -> dict[str, Any]:
@@ -156,6 +199,17 @@ def _pruned(value: Any, kind: Any) -> Any:
     if type(value) is int and pa.types.is_floating(kind):
         return float(value)
     return value
+
+
+def _is_of_json(kind: pa.DataType) -> bool:
+    """Whether a value of it is one of JSON; of a float it would have to be rounded twice."""
+    if pa.types.is_struct(kind):
+        return all(_is_of_json(each.type) for each in kind)
+    if pa.types.is_list(kind):
+        return _is_of_json(kind.value_type)
+    return kind in (
+        pa.bool_(), pa.int32(), pa.int64(), pa.float64(), pa.string(), pa.binary(),
+    )  # fmt: skip
 
 
 def _has_map(kind: pa.DataType) -> bool:

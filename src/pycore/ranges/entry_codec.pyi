@@ -20,6 +20,7 @@ def encode_entry(
     schema_version: bytes = b"",
     null_value: bool = False,
     compression: int = 0,
+    key_base64: bool = False,
 ) -> bytes: ...
 def encode_batch(
     messages: Sequence[tuple[bytes, Mapping[str, Any]]],

@@ -162,8 +162,9 @@ cdef bytes start_envelope(MessageMetadata* envelope, str producer_name, int64_t 
 def encode_entry(bytes payload not None, *, str producer_name, uint64_t sequence_id,
                  int64_t publish_time_ms, key=None, ordering_key=None, properties=None,
                  uint64_t event_time_ms=0, int64_t deliver_at_ms=0, bytes schema_version=b"",
-                 bint null_value=False, int compression=0):
-    """The bytes of an entry that is one message and no batch."""
+                 bint null_value=False, int compression=0, bint key_base64=False):
+    """The bytes of an entry that is one message and no batch. key_base64: the key is that of bytes.
+    """
     cdef MessageFields fields = MessageFields()
     cdef EntryBuffer buffer = EntryBuffer()
     cdef MessageMetadata envelope
@@ -176,6 +177,8 @@ def encode_entry(bytes payload not None, *, str producer_name, uint64_t sequence
         envelope.uncompressed_size = <uint32_t>len(payload)
         payload = compress_payload(compression, payload)
     envelope.flags |= fields.c_metadata.flags & ~<uint32_t>METADATA_SEQUENCE_ID
+    if key_base64:
+        envelope.flags |= METADATA_KEY_BASE64
     envelope.sequence_id = sequence_id
     envelope.partition_key = fields.c_metadata.partition_key
     envelope.partition_key_size = fields.c_metadata.partition_key_size

@@ -20,8 +20,9 @@ from pulsarx._core.ledger_append cimport ledger_append_entry
 from pulsarx._core.limits cimport ENTRY_FRAME_SIZE
 from pulsarx._core.message_metadata cimport EntryParts, MessageMetadata, entry_decode
 from pulsarx._core.single_metadata cimport (
-    METADATA_BATCH, METADATA_ENCRYPTED, METADATA_NULL_VALUE, METADATA_PARTITION_KEY,
-    METADATA_SCHEMA_VERSION, METADATA_SEQUENCE_ID, METADATA_UUID, SingleMetadata,
+    METADATA_BATCH, METADATA_ENCRYPTED, METADATA_KEY_BASE64, METADATA_NULL_VALUE,
+    METADATA_PARTITION_KEY, METADATA_SCHEMA_VERSION, METADATA_SEQUENCE_ID, METADATA_UUID,
+    SingleMetadata,
 )
 from pulsarx._core.status cimport STATUS_LEDGER_FULL, STATUS_OK, STATUS_TOO_LARGE
 from pulsarx._core.sticky_key cimport sticky_key_of_entry
@@ -142,8 +143,9 @@ cdef class SealedBatches:
             at += 1
         return 0
 
-    def add(self, value, key, properties, event_time_ms) -> None:
-        """Append one message. value: bytes or None; key: bytes, str or None."""
+    def add(self, value, key, properties, event_time_ms, bint key_base64=False) -> None:
+        """Append one message. value: bytes or None; key: bytes, str or None; key_base64: it is the
+        base64 of the key."""
         cdef SingleMetadata metadata
         cdef OpenBatch filled
         cdef const uint8_t* payload = NULL
@@ -169,7 +171,7 @@ cdef class SealedBatches:
                 size=size, max_size=self.limits.message_size)
         outgoing_describe(&metadata, &self.scratch, None, None, properties, event_time_ms, None)
         if key_bytes:
-            metadata.flags |= METADATA_PARTITION_KEY
+            metadata.flags |= METADATA_PARTITION_KEY | (METADATA_KEY_BASE64 if key_base64 else 0)
             metadata.partition_key = <const uint8_t*>PyBytes_AS_STRING(key_bytes)
             metadata.partition_key_size = <uint32_t>PyBytes_GET_SIZE(key_bytes)
         metadata.payload_size = <uint32_t>size

@@ -109,11 +109,17 @@ def test_any_text(key: str) -> None:
     assert partition_hash(MURMUR, key) == mmh3.hash(key, 0, signed=False) % 2**31
 
 
+def test_bytes_are_text_to_one_scheme_and_bytes_to_the_other() -> None:
+    assert partition_hash(JAVA, "aé水🐟".encode()) == partition_hash(JAVA, "aé水🐟")
+    assert partition_hash(JAVA, b"a\xffb") == partition_hash(JAVA, "a\ufffdb")
+    assert partition_hash(MURMUR, b"a\xffb") == mmh3.hash(b"a\xffb", 0, signed=False) % 2**31
+
+
 def test_bad_arguments() -> None:
     for scheme in (-1, 2, 100):
         with pytest.raises(ValueError, match=f"hashing scheme {scheme} is not known"):
             partition_hash(scheme, "key")
-    for key in (None, b"key", 1):
+    for key in (None, bytearray(b"key"), 1):
         with pytest.raises(TypeError):
             partition_hash(JAVA, key)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="surrogates not allowed"):

@@ -15,13 +15,8 @@ def partitions_of_keys(
 ) -> list[int]:
     """As the producers of that scheme choose them; -1 for an empty key, which is none.
 
-    hashing_scheme: a HashingScheme or its number. ValueError: another one, or a key that is not
-    UTF-8.
+    hashing_scheme: a HashingScheme or its number. ValueError: another one. A key that is no UTF-8
+    goes where Java's client, which reads it as text, would send it.
     """
     scheme = int(hashing_scheme)
-    return [
-        partition_hash(scheme, key if isinstance(key, str) else key.decode()) % partition_count
-        if key
-        else -1
-        for key in keys
-    ]
+    return [partition_hash(scheme, key) % partition_count if key else -1 for key in keys]

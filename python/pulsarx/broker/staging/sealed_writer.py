@@ -198,10 +198,15 @@ class SealedLedgerWriter:
         key: bytes | str | None = None,
         properties: dict[str, str] | None = None,
         event_timestamp: int | None = None,
+        *,
+        key_base64: bool = False,
     ) -> None:
-        """Add a message. MessageTooBig, ValueError, TypeError name its row; nothing was taken."""
+        """Add a message. key_base64: the key is bytes, and this is their base64.
+
+        MessageTooBig, ValueError, TypeError name its row; nothing was taken.
+        """
         self._check_open()
-        self._batches.add(value, key, properties, event_timestamp)
+        self._batches.add(value, key, properties, event_timestamp, key_base64)
 
     def append_single(
         self,
@@ -212,6 +217,7 @@ class SealedLedgerWriter:
         *,
         ordering_key: bytes | str | None = None,
         deliver_at: int | None = None,
+        key_base64: bool = False,
     ) -> None:
         """Add a message that is in no batch, as each has to be that has a time of delivery of its
         own (milliseconds since 1970). Errors as of append."""
@@ -238,6 +244,7 @@ class SealedLedgerWriter:
             schema_version=self._schema_version,
             null_value=value is None,
             compression=self._compression,
+            key_base64=key_base64,
         )
         self._batches.add_entry(entry, False)
 

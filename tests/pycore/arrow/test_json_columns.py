@@ -1,0 +1,194 @@
+"""JSON as columns: the native reader makes what pyarrow's reader and Python's json make, of good
+objects and of any bytes."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+pa = pytest.importorskip("pyarrow", reason="no PyArrow: pip install 'pulsarx[arrow]'")
+
+from seeds import seeds  # noqa: E402
+
+from pulsarx._pycore.arrow.json_reader import JsonReader  # noqa: E402
+from pulsarx.tables.json_columns import JsonDecoder  # noqa: E402
+
+PLACE = pa.struct([("x", pa.float64()), ("name", pa.string()), ("tags", pa.list_(pa.string()))])
+FIELDS = pa.schema(
+    [
+        ("n", pa.int32()),
+        ("long", pa.int64()),
+        ("x", pa.float64()),
+        ("s", pa.string()),
+        ("raw", pa.binary()),
+        ("yes", pa.bool_()),
+        ("place", PLACE),
+        ("numbers", pa.list_(pa.int64())),
+        ("places", pa.list_(PLACE)),
+        ("ü", pa.string()),
+    ]
+)
+_NUMBERS = (
+    "0 -0 1 -1 7 2147483647 2147483648 -2147483648 -2147483649 9223372036854775807 "
+    "9223372036854775808 123456789012345678 1234567890123456789 12345678901234567890123 1.0 -0.0 "
+    "0.5 0.1 1e5 1E+5 1e-5 1.5e300 1e308 1e309 1e400 5e-324 1e-400 2.2250738585072014e-308 4.35 "
+    "0.30000000000000004 123456789.123456789 9007199254740993 9007199254740992.5 8.5e22 1e23 3e22 "
+    "01 1. +1 .5 - 1e 1e+ --1 0x1 NaN Infinity 1_0 1,5"
+)
+NUMBERS = _NUMBERS.split()
+STRINGS = [
+    '""', '"plain"', '"é水🐟"', r'"\u00e9"', r'"\ud83d\ude00"', r'"\ud83d"', r'"\ude00"',
+    r'"\ud83dx"', r'"\u0000"', r'"\"\\\/\b\f\n\r\t"', r'"\x"', '"tab\there"', '"open', r'"\u12"',
+    r'"\u12g4"', r'"\\"', '"line\nbreak"', '"\x7f"',
+]  # fmt: skip
+
+
+class Objects:
+    """Draws the texts of objects."""
+
+    def __init__(self, seed: int, odd: float) -> None:
+        """odd: how likely a value is of another type than its field."""
+        self.random = random.Random(seed)
+        self.odd = odd
+
+    def space(self) -> str:
+        return self.random.choice(["", "", "", " ", "\n", "\t \r\n"])
+
+    def object(self, fields: Any, depth: int = 0) -> str:
+        draw = self.random
+        chosen = [each for each in fields if draw.random() < 0.8]
+        if draw.random() < 0.5:
+            draw.shuffle(chosen)
+        pairs = [(json.dumps(each.name, ensure_ascii=draw.random() < self.odd),
+                  self.value(each.type, depth)) for each in chosen]  # fmt: skip
+        if draw.random() < 0.4:
+            other = self.anything(depth) if self.odd else '{"a":[true,-1.5e3,"\\n",{}]}'
+            pairs.insert(draw.randrange(len(pairs) + 1), ('"other"', other))
+        if pairs and draw.random() < self.odd / 4:
+            pairs.append(draw.choice(pairs))
+        inside = ",".join(
+            f"{self.space()}{name}{self.space()}:{self.space()}{value}{self.space()}"
+            for name, value in pairs
+        )
+        return f"{{{self.space() if not pairs else ''}{inside}}}"
+
+    def value(self, kind: Any, depth: int) -> str:
+        draw = self.random
+        if draw.random() < self.odd:
+            return self.anything(depth)
+        if draw.random() < 0.15:
+            return "null"
+        if pa.types.is_struct(kind):
+            return self.object(list(kind), depth + 1)
+        if pa.types.is_list(kind):
+            items = [self.value(kind.value_type, depth + 1) for _ in range(draw.randrange(4))]
+            return f"[{self.space()}{','.join(items)}]"
+        if pa.types.is_integer(kind):
+            return str(draw.choice([0, 1, -1, 2**31 - 1, draw.randrange(10**6)]))
+        if pa.types.is_floating(kind):
+            # What a Python float says of itself has 17 digits.
+            return draw.choice(["1", "-2.5", repr(draw.random()), repr(draw.random() * 1e200)])
+        if pa.types.is_boolean(kind):
+            return draw.choice(["true", "false"])
+        return json.dumps(
+            "".join(draw.choices('aé水🐟"\\/\n', k=draw.randrange(8))),
+            ensure_ascii=draw.random() < 0.5,
+        )
+
+    def anything(self, depth: int) -> str:
+        draw = self.random
+        kind = draw.random()
+        if kind < 0.4:
+            return draw.choice(NUMBERS)
+        if kind < 0.7:
+            return draw.choice(STRINGS)
+        if kind < 0.8 or depth > 3:
+            return draw.choice(["true", "false", "null", "nul", "True", "[]", "{}", "[,]", "{,}"])
+        if kind < 0.9:
+            return f"[{','.join(self.anything(depth + 1) for _ in range(draw.randrange(3)))}]"
+        return self.object(list(FIELDS)[:3], depth + 1)
+
+    def broken(self, payload: bytes) -> bytes:
+        found = bytearray(payload)
+        for _ in range(self.random.randrange(1, 3)):
+            at = self.random.randrange(len(found) + 1)
+            draw = self.random.random()
+            if draw < 0.4 and at < len(found):
+                found[at] = self.random.choice(b'{}[]:,"\\0 1\xff\x00\xc3ten')
+            elif draw < 0.6:
+                del found[at:]
+            elif draw < 0.8:
+                del found[at : at + 1]
+            else:
+                found[at:at] = self.random.choice([b"{", b"}", b",", b'"', b" ", b"\xed\xa0\x80"])
+        return bytes(found)
+
+
+def alone(decoder: JsonDecoder, payload: bytes | None) -> tuple[str, dict[int, str]]:
+    table, flaws = decoder.decode(pa.array([payload], pa.binary()))
+    table.validate(full=True)
+    return repr(table.to_pylist()), flaws
+
+
+def check_same(payloads: list[bytes | None], fields: Any = FIELDS) -> int:
+    """How many were decoded. Each alone, for what pyarrow takes depends on those beside it."""
+    native, other = (JsonDecoder(fields, natively=each) for each in (True, False))
+    for payload in payloads:
+        assert alone(native, payload) == alone(other, payload), payload
+    # All together it is the same again. The column is a slice, as that of a batch may be.
+    whole, flaws = native.decode(pa.array([b"{}", None, *payloads], pa.binary()).slice(2))
+    whole.validate(full=True)
+    assert whole.schema == fields
+    return whole.num_rows - len(flaws)
+
+
+@pytest.mark.parametrize("seed", seeds(10))
+def test_native_columns_are_those_of_other_readers(seed):
+    draw = Objects(seed, 0.0)
+    payloads: list[bytes | None] = [draw.object(FIELDS).encode() for _ in range(60)]
+    payloads[7] = None
+    assert check_same(payloads) == len(payloads)
+
+
+@pytest.mark.parametrize("seed", seeds(15))
+def test_odd_and_broken_objects_are_what_other_readers_say(seed):
+    draw = Objects(seed, 0.12)
+    payloads: list[bytes | None] = [draw.object(FIELDS).encode() for _ in range(60)]
+    payloads += [draw.broken(Objects(seed, 0.0).object(FIELDS).encode()) for _ in range(40)]
+    check_same(payloads)
+
+
+@pytest.mark.parametrize("place", ["x", "other"])
+def test_every_number_and_string_alone(place):
+    check_same([f'{{"{place}":{each}}}'.encode() for each in (*NUMBERS, *STRINGS)])
+    check_same([f'{{"n":{each},"long":{each},"s":{each}}}'.encode() for each in NUMBERS[:30]])
+    check_same([f'{{"s":{each},"raw":{each}}}'.encode() for each in STRINGS])
+
+
+def test_few_fields_of_many_and_deep_ones():
+    few = pa.schema([("s", pa.string())])
+    deep = b'{"o":' + b"[" * 200 + b"]" * 200 + b',"s":"x"}'
+    deeper = b'{"o":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    plain = b'{"a":{"b":[1,{"c":"}"}]},"s":"x","z":-1.5e3}'
+    assert check_same([plain, deep, deeper, b"", b" {} ", b"null", b"{}{}", b"\xef\xbb\xbf{}"], few)
+
+
+def test_times_and_what_is_not_built_go_the_other_way():
+    times = pa.schema([("at", pa.timestamp("us", "UTC")), ("on", pa.date32())])
+    good = b'{"at":"2026-01-31T12:00:00Z","on":"2026-01-31"}'
+    table, flaws = JsonDecoder(times).decode(pa.array([good, b'{"at":"soon"}', None]))
+    assert list(flaws) == [1]
+    assert [each.value for each in table["at"]][1:] == [None, None]
+    check_same([good, b'{"at":"soon"}', b'{"at":null}'], times)
+    other = pa.schema([("m", pa.map_(pa.string(), pa.int32())), ("f", pa.float32())])
+    assert check_same([b'{"m":{"a":1},"f":0.1}', b'{"m":[]}'], other) == 1
+
+
+def test_the_reader_refuses_columns_that_it_does_not_build():
+    with pytest.raises(ValueError, match="of kind 3"):
+        JsonReader([(3, ())], (0,), [b"f"])
+    with pytest.raises(ValueError, match="names for"):
+        JsonReader([(1, ())], (0,), [])
