@@ -405,7 +405,7 @@ class GuestProducer:
             self._has_left = True
             connection, number = self._connection, self._number
         try:
-            connection.request("CLOSE_PRODUCER", producer_id=number)
+            connection.request_to_leave("CLOSE_PRODUCER", producer_id=number)
         except (errors.AlreadyClosed, errors.ConnectError):
             pass  # the connection has ended, and the producer with it
         except errors.Timeout as error:

@@ -305,9 +305,9 @@ class GuestSubscription:
         while self.durable and (left := self.dispatcher.unrecorded()):
             try:
                 if connection is self._connection and self.dispatcher.is_attached:
-                    connection.settle()
+                    connection.settle_to_leave()
                 else:
-                    self._record(connection, left)
+                    self._record(connection.perform_to_leave, left)
                 return
             except errors.ConnectError:
                 if not connection.is_lost:
@@ -316,14 +316,16 @@ class GuestSubscription:
                 return  # the client is closed: nobody waits for another owner
             connection = self.topic.connection
 
-    def _record(self, connection: Connection, left: list[tuple[int, ...]]) -> None:
+    def _record(
+        self, perform: Callable[[str, dict[str, Any]], Any], left: list[tuple[int, ...]]
+    ) -> None:
         """Have an owner record acknowledgements of a consumer that is not attached there."""
         names = {"topic": self.topic.name, "subscription": self.name}
-        connection.perform("guest.record", {**names, "acknowledgements": left})
+        perform("guest.record", {**names, "acknowledgements": left})
 
     def _leave(self) -> None:
         try:
-            self._connection.perform("guest.leave", {"consumer_id": self._id})
+            self._connection.perform_to_leave("guest.leave", {"consumer_id": self._id})
         except (errors.AlreadyClosed, errors.ConnectError):
             pass  # it ended with its connection
 
@@ -366,7 +368,7 @@ class GuestSubscription:
             # It may just be closing. The owner shall know what it had acknowledged before this
             # process has arrived: others get messages then.
             if self.durable and not self._has_left and (left := self.dispatcher.unrecorded()):
-                self._record(connection, left)
+                self._record(connection.perform, left)
             return
         with self._lock:
             if self._connection is connection and self.dispatcher.is_attached:
@@ -388,7 +390,7 @@ class GuestSubscription:
         except BaseException:
             if not connection.has_left():
                 if left := self.dispatcher.unrecorded():
-                    attempt(partial(self._record, connection, left))
+                    attempt(partial(self._record, connection.perform, left))
                 self._shut()
             raise
         with self._lock:
