@@ -426,6 +426,19 @@ def test_a_stopped_owner_keeps_the_folder(folder: Path, owner: SharingProcess) -
         wait_until(lambda: len(client.admin.topics.stats("t")["publishers"]) == 2)
 
 
+def test_the_name_of_a_producer_that_was_dropped_is_free(
+    folder: Path, owner: SharingProcess
+) -> None:
+    """It was busy until the background had closed it."""
+    owner.run("client.admin.topics.create_non_partitioned_topic('t')")
+    with pulsarx.Client(folder) as client:
+        for _ in range(5):
+            dropped = [client.create_producer("t") for _ in range(20)]
+            dropped.append(client.create_producer("t", producer_name="n"))
+            del dropped
+        client.create_producer("t", producer_name="n").send(b"1")
+
+
 def test_a_client_beside_a_stopped_owner_closes_after_one_timeout(
     folder: Path, owner: SharingProcess
 ) -> None:
