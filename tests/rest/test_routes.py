@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from administered import Administered
 
@@ -33,10 +35,73 @@ def test_a_namespace_is_made_as_the_clients_in_java_and_go_ask_for_it(administer
     }
     administered.do("PUT", "/namespaces/public/n", defaults)
     reply = administered.ask(
-        "PUT", "/namespaces/public/m", {**defaults, "max_producers_per_topic": 5}
+        "PUT", "/namespaces/public/m", {**defaults, "replicatorDispatchRate": {"a": {"b": 5}}}
     )
     assert reply.status == 405
     assert administered.get("/namespaces/public") == ["public/default", "public/n"]
+
+
+RATE = {
+    "dispatchThrottlingRateInMsg": 7,
+    "dispatchThrottlingRateInByte": -1,
+    "relativeToPublishRate": False,
+    "ratePeriodInSecond": 1,
+}
+QUOTA = {"limit": 1000, "limitSize": 1000, "limitTime": -1, "policy": "producer_exception"}
+
+
+def test_a_namespace_is_made_with_its_policies(administered: Administered):
+    policies = {
+        "auth_policies": {
+            "namespace_auth": {"anonymous": ["consume", "produce"]},
+            "destination_auth": {},
+        },
+        "replication_clusters": ["standalone"],
+        "retention_policies": {"retentionTimeInMinutes": 10, "retentionSizeInMB": 5},
+        "message_ttl_in_seconds": 60,
+        "backlog_quota_map": {"destination_storage": QUOTA},
+        "topicDispatchRate": {"standalone": RATE},
+        "deduplicationEnabled": True,
+        "schema_compatibility_strategy": "BACKWARD",
+        "max_producers_per_topic": 5,
+    }
+    administered.do("PUT", "/namespaces/public/n", policies)
+    found = administered.get("/namespaces/public/n")
+    for name, value in policies.items():
+        if name != "auth_policies":
+            assert found[name] == value, name
+    assert found["auth_policies"]["namespace_auth"] == {"anonymous": ["consume", "produce"]}
+    assert administered.get("/namespaces/public/n/messageTTL") == 60
+
+
+def test_numbers_may_be_texts(administered: Administered):
+    path = f"{NAMESPACE}/backlogQuota"
+    administered.do("POST", path, {"limit": "1000", "policy": "producer_exception"})
+    assert administered.get(f"{NAMESPACE}/backlogQuotaMap") == {"destination_storage": QUOTA}
+    administered.do("POST", f"{NAMESPACE}/messageTTL", "60")
+    assert administered.get(f"{NAMESPACE}/messageTTL") == 60
+
+
+@pytest.mark.parametrize(
+    "status, body",
+    [
+        (400, {"message_ttl_in_seconds": "x"}),
+        (400, {"retention_policies": {"retentionTimeInMinutes": 10}}),
+        (400, {"retention_policies": 3}),
+        (412, {"retention_policies": {"retentionTimeInMinutes": -5, "retentionSizeInMB": 1}}),
+        (412, {"max_producers_per_topic": -1}),
+        (412, {"auth_policies": {"namespace_auth": {"r": ["bogus"]}}}),
+        (412, {"auth_policies": {"namespace_auth": {"r": "produce"}}}),
+        (403, {"topicDispatchRate": {"elsewhere": RATE}}),
+        (405, {"offload_threshold": 5}),
+    ],
+)
+def test_a_namespace_is_not_made_with_policies_that_are_none(
+    administered: Administered, status: int, body: dict[str, Any]
+):
+    reply = administered.ask("PUT", "/namespaces/public/n", {"message_ttl_in_seconds": 6, **body})
+    assert (reply.status, list(reply.body)) == (status, ["reason"])
+    assert administered.get("/namespaces/public") == ["public/default"]
 
 
 LIMITS = {

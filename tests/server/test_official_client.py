@@ -554,6 +554,14 @@ def test_a_terminated_topic_takes_no_more(served: Served, client: Any) -> None:
         client.create_producer("t")
 
 
+def test_statistics_say_what_a_client_says_of_its_producer(served: Served, client: Any) -> None:
+    producer = client.create_producer("t", properties={"team": "blue"})
+    [found] = served.client.admin.topics.stats("t")["publishers"]
+    assert found["metadata"] == {"team": "blue"}
+    assert found["client_version"].startswith("Pulsar-CPP-v")
+    producer.close()
+
+
 @pytest.mark.parametrize("name", ["persistent://no/such/t", "non-persistent://no/such/t"])
 def test_what_is_refused_for_good_is_refused_at_once(client: Any, name: str) -> None:
     """Codes that clients try again and again would end in a Timeout, after 30 seconds."""

@@ -102,6 +102,21 @@ def test_what_there_is_to_send_comes_before_the_answer_to_a_ping(peer: Peer) -> 
     assert names(peer.say("PING")) == ["SEND_RECEIPT", "MESSAGE", "PONG"]
 
 
+@pytest.mark.parametrize("kind", [SHARED, KEY_SHARED])
+def test_what_an_ack_set_leaves_out_takes_permits_too(peer: Peer, kind: int) -> None:
+    """Clients give them back; what they gave was too much, and the Go client hung."""
+    peer.produce(batch(*(b"%d" % number for number in range(10))))
+    peer.subscribe(type=kind)
+    (told,) = peer.say("FLOW", consumer_id=0, permits=4)
+    assert told[1]["ack_set"] == [0b1111]
+    assert names(peer.say("FLOW", consumer_id=0, permits=6)) == []  # for those it passed over
+    (told,) = peer.say("FLOW", consumer_id=0, permits=1)
+    assert told[1]["ack_set"] == [0b10000]
+    assert names(peer.say("FLOW", consumer_id=0, permits=9)) == []
+    told = peer.say("FLOW", consumer_id=0, permits=100)
+    assert [each[1]["ack_set"] for each in told] == [[0b1111100000]]
+
+
 @pytest.mark.parametrize("kind", [SHARED, 0])
 def test_of_a_batch_only_what_is_not_acknowledged_comes_again(peer: Peer, kind: int) -> None:
     peer.produce(batch(*(b"%d" % number for number in range(5))))
@@ -373,6 +388,18 @@ def test_ranges_of_keys_that_are_none_are_refused(peer: Peer) -> None:
 
 
 # What clients of Pulsar ask for besides -----------------------------------------------------------
+
+
+def test_a_producer_of_a_terminated_topic_is_closed_and_refused_when_it_comes_again(
+    peer: Peer,
+) -> None:
+    """The Go client heeds no other answer, and waited until its send had timed out."""
+    peer.produce(entry(b"a"))
+    peer.say("VERB", verb="topics.terminate", arguments='{"topic": "t"}', request_id=9)
+    told = peer.send(entry(b"b"), sequence_id=2) + peer.say("PING")
+    assert names(told) == ["CLOSE_PRODUCER", "PONG"]
+    (told_again,) = peer.say("PRODUCER", topic="t", producer_id=0, request_id=10)
+    assert (told_again[0], told_again[1]["error"]) == ("ERROR", 15)
 
 
 def test_a_lookup_leads_to_the_address_of_the_connection(peer: Peer) -> None:

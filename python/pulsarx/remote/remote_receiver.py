@@ -16,7 +16,6 @@ from pulsarx.message_id import MessageId
 from pulsarx.wire import commands
 from pulsarx.wire.message_ids import (
     ack_set_behind,
-    ack_set_bits,
     ack_set_without,
     id_data,
     message_id_of,
@@ -161,10 +160,11 @@ class RemoteReceiver:
                 self._context, place["ledger_id"], place["entry_id"], entry,
                 values["redelivery_count"], ack_set, self._decompressed_size_max, self._chunks,
             )  # fmt: skip
-            count = len(found) + len(taken_out)
+            # Those, too, that the ack set leaves out.
+            count = entry_message_count(entry) if ack_set else len(found) + len(taken_out)
         except Exception as error:  # damaged, or out of memory: told to the caller that receives
             found = [error]
-            count = _permits_of(values, entry)
+            count = entry_message_count(entry)
         if taken_out:
             ids = [self._individually(each) for each in taken_out]
             self._connection.post(
@@ -179,7 +179,7 @@ class RemoteReceiver:
 
     def _pass_over(self, values: dict[str, Any], entry: bytes) -> None:
         """A message that was sent before the broker heard that it is to come again."""
-        count = _permits_of(values, entry)
+        count = entry_message_count(entry)
         with self._changed:
             self._permits -= count
             self._taken += count
@@ -505,11 +505,6 @@ def start_data(target: MessageId, inclusive: bool) -> dict[str, Any]:
         return id_data(target, ack_set_behind(first - 1, first + 1))
     entry_id = target.entry_id() + (0 if inclusive else 1)
     return id_data(MessageId(target.partition(), target.ledger_id(), entry_id))
-
-
-def _permits_of(values: dict[str, Any], entry: bytes) -> int:
-    """The number of permits that the broker counted for a MESSAGE."""
-    return ack_set_bits(values["ack_set"]).bit_count() or entry_message_count(entry)
 
 
 def _batch_size_of(target: MessageId) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.admin.policy_documents import DOCUMENTS
+from pulsarx.admin.policy_documents import DOCUMENTS, read_quota
 from pulsarx.broker.policies.limits import MAX_TOPICS, TopicLimits
 from pulsarx.broker.policies.permissions import PERMISSIONS
 from pulsarx.rest.call import Refusal
@@ -47,6 +47,10 @@ _BY_CLUSTER = {
     "subscribe_rate": "clusterSubscribeRate",
 }
 
+_POLICIES = {each.name: each for each in DOCUMENTS}
+_OF_NAMESPACES = {theirs: _POLICIES[ours] for ours, theirs in _FIELDS.items()}
+_OF_CLUSTERS = {theirs: _POLICIES[ours] for ours, theirs in _BY_CLUSTER.items()}
+
 
 def _list(call: Call) -> list[str]:
     found: list[str] = call.perform("namespaces.get_namespaces", tenant=call.part("tenant"))
@@ -54,20 +58,49 @@ def _list(call: Call) -> list[str]:
 
 
 def _create(call: Call) -> None:
-    """What the body says besides bundles and clusters is refused, unless it is what holds anyway:
-    Pulsar's clients send all of it."""
+    """With the policies of the body, but for those that are as they are without being set: Pulsar's
+    clients send all of them. What there is not is refused."""
     found = call.json({}) or {}
     if not isinstance(found, dict):
         raise Refusal(400, "the body must be a JSON object")
     clusters = found.get("replication_clusters")
     if clusters not in (None, [], [CLUSTER]):
         raise Refusal(403, f"{clusters!r:.100}: the only cluster is {CLUSTER}")
+    policies: Json = {}
     for name, value in found.items():
-        if name not in ("bundles", "replication_clusters") and not _is_usual(name, value):
-            raise Refusal(
-                405, f"a namespace is created without {name}; set it by its own path afterwards"
-            )
-    call.perform("namespaces.create_namespace", namespace=call.namespace)
+        if name in ("bundles", "replication_clusters") or _is_usual(name, value):
+            continue
+        try:
+            policies.update(_read_policy(name, value))
+        except ValueError as error:
+            raise Refusal(400, f"{name}: {error}") from None
+    more = {"policies": policies} if policies else {}
+    call.perform("namespaces.create_namespace", namespace=call.namespace, **more)
+
+
+def _read_policy(name: str, value: Any) -> Json:
+    """Policies, by our names, that the document of all policies has under a name."""
+    if name == "backlog_quota_map":
+        return {f"backlog_quota_{kind}": read_quota(each) for kind, each in _parts(value).items()}
+    if name == "auth_policies":
+        rest = {key: each for key, each in _parts(value).items() if key != "namespace_auth"}
+        if _is_usual(name, rest):
+            return {PERMISSIONS: {"namespace": _parts(value["namespace_auth"])}}
+        raise Refusal(405, "permissions of topics and subscriptions are granted by their own path")
+    if name in _OF_CLUSTERS:
+        value = {key: each for key, each in _parts(value).items() if not _is_usual(name, each)}
+        if set(value) == {CLUSTER}:
+            return {_OF_CLUSTERS[name].name: _OF_CLUSTERS[name].read(value[CLUSTER])}
+        raise Refusal(403, f"{name} of {', '.join(value):.100}: the only cluster is {CLUSTER}")
+    if name in _OF_NAMESPACES:
+        return {_OF_NAMESPACES[name].name: _OF_NAMESPACES[name].read(value)}
+    raise Refusal(405, f"{name} of a namespace is not supported by PulsarX")
+
+
+def _parts(value: Any) -> Json:
+    if not isinstance(value, dict):
+        raise ValueError("it must be a JSON object")
+    return value
 
 
 def _is_usual(name: str, value: Any) -> bool:

@@ -82,8 +82,10 @@ def _publisher(figures: Json) -> Json:
         "producerName": figures["producer_name"],
         "chunkedMessageRate": figures["chunked_message_rate"],
         "supportsPartialProducer": False,
-        "metadata": {},
+        "metadata": figures.get("metadata", {}),
     }
+    if "client_version" in figures:
+        shown["clientVersion"] = figures["client_version"]
     if "msg_drop_rate" in figures:
         shown["msgDropRate"] = figures["msg_drop_rate"]
     return shown

@@ -157,6 +157,7 @@ class Session:
         self._lock = threading.Lock()  # of the consumers' dict, and what is in flight
         self._in_flight = 0  # bytes of entries that are not answered
         self._client_version = ""
+        self._closes_at_ends = False  # producers of terminated topics
         self._protocol_version = 0
         self._knows_ends = False  # it takes REACHED_END_OF_TOPIC
         self._listens_late = False  # it knows a consumer from its first FLOW on
@@ -367,6 +368,7 @@ class Session:
         self.is_connected = True
         self._client_version = values["client_version"]
         self._knows_ends = not self._client_version.startswith(_WITHOUT_ENDS)
+        self._closes_at_ends = not self._client_version.startswith("PulsarX")
         self._listens_late = self._client_version.startswith("Pulsar-Go")
         self._protocol_version = values["protocol_version"]
         self._reader.frame_size_max = frame_size_max(self._message_size_max)
@@ -604,6 +606,10 @@ class Session:
                     topic, name, self._server.completions, self._producer_shut, self._wake
                 )
                 made.session, made.epoch = self, values["epoch"]
+                made.described = {
+                    "metadata": {each["key"]: each["value"] for each in values["metadata"]},
+                    "client_version": self._client_version.replace(" ", "-"),
+                }
                 return made
 
             made = self._add_producer(topic, make, values)
@@ -741,6 +747,11 @@ class Session:
             if error is None and message_id is not None:
                 place = message_id.ledger_id(), message_id.entry_id(), message_id.partition()
                 self._write(receipt_encode(producer_id, sequence_id, *place))
+            elif isinstance(error, errors.TopicTerminated) and self._closes_at_ends:
+                # As Pulsar: the client makes its producer again, is refused, and fails what it
+                # sent. That of Go heeds nothing else.
+                producer.is_open = False
+                self._producer_shut()
             elif error is not None:
                 code = self._code_of_refusal(producer, error)
                 ids = {"producer_id": producer_id, "sequence_id": sequence_id}

@@ -44,6 +44,7 @@ class SessionProducer:
         self.name = name
         self.is_open = True
         self.session: Any = None
+        self.described: dict[str, Any] = {}  # for statistics: what its client says of itself
         self.epoch = 0  # how often its client has made it anew
         self.in_flight = 0  # bytes of entries that are not answered; of its session
         self._topic = topic

@@ -1,7 +1,9 @@
 """An EntrySink that hands out whole entries for a connection, which sends them on as they are.
 
-Permits are messages and come by Flow alone. A message is HELD as soon as its entry was taken: what
-the other end does with it until it acknowledges it is not known here.
+Permits are messages and come by Flow alone. All messages of an entry that is sent count, those too
+that its ack set leaves out: clients pass over them and give permits for them. A message is HELD as
+soon as its entry was taken: what the other end does with it until it acknowledges it is not known
+here.
 """
 
 from pulsarx._pycore.dispatch.entry_sink cimport EntrySink

@@ -23,6 +23,7 @@ cdef class ConnectionSink(EntrySink):
     cdef list take_entry(self):
         cdef EntryView view
         cdef list claimed
+        cdef list found
         # What others push was counted then.
         cdef bint is_pushed = self.dispatcher.shares or self.dispatcher.keeps_nothing
         while is_pushed or self.permits > 0:
@@ -32,9 +33,12 @@ cdef class ConnectionSink(EntrySink):
             view = self.view
             claimed = self.claim_slice(view)
             if claimed:
+                found = deliveries(view, claimed)
                 if not is_pushed:
                     self.permits -= <int64_t>len(claimed)
-                return deliveries(view, claimed)
+                if view.chunked is None:
+                    self.permits -= <int64_t>(len(found) * view.message_count - len(claimed))
+                return found
         return None
 
     def claim_slice(self, EntryView view) -> list:

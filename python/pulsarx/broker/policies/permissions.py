@@ -86,6 +86,23 @@ def checked_actions(actions: list[Any]) -> list[str]:
     return sorted(set(actions))
 
 
+def checked_permissions(value: object) -> dict[str, Any]:
+    """What roles are granted on a namespace as a whole. ValueError, OperationNotSupported: see
+    checked_role and checked_actions."""
+    if not isinstance(value, dict) or set(value) != {"namespace"}:
+        raise ValueError(f"{PERMISSIONS}: {value!r:.200} is no such policy")
+    granted = value["namespace"]
+    if not isinstance(granted, dict) or not all(
+        isinstance(each, list) for each in granted.values()
+    ):
+        raise ValueError(f"{PERMISSIONS}: {granted!r:.200} has no list of actions for each role")
+    return {
+        "namespace": {
+            checked_role(role): checked_actions(actions) for role, actions in granted.items()
+        }
+    }
+
+
 def forgetting(state: CatalogueState, topics: Iterable[str]) -> list[Operation]:
     """What a commit that deletes topics says besides: who makes a topic of that name again gets it
     without the permissions of the old one."""

@@ -516,6 +516,7 @@ class ProducerRegistry:
                 "access_mode": ACCESS_MODE_NAMES[access_mode],
                 "last_sequence_id": producer.last_sequence_id(),
                 "chunked_message_rate": producer.chunked_message_rate(),
+                **getattr(producer, "described", {}),
             }
             for name, access_mode, producer in found
             if producer is not None and producer.is_open

@@ -21,12 +21,17 @@ if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.faces import OpenFolder
 
+OF_NAMESPACES: dict[str, Callable[[object], object]] = {
+    **NAMESPACE_POLICIES,
+    **CHECKS,
+    **MAX_TOPICS_CHECK,
+}
 _OF_KEPT_MESSAGES = {*CHECKS, COMPACTION_THRESHOLD} - {INACTIVE_TOPICS, PUBLISH_RATE, *ATTACHED}
 
 
 def set_namespace_policy(broker: Broker, namespace: str, policy: dict[str, Any]) -> None:
     """policy: its name and its value; None takes it away."""
-    name, value = _checked({**NAMESPACE_POLICIES, **CHECKS, **MAX_TOPICS_CHECK}, policy)
+    name, value = _checked(OF_NAMESPACES, policy)
     check = _check(broker, f"set {name} of namespace {namespace}")
     broker.policies.set_namespace_policy(namespace, name, value, check)
     if name in CHECKS:

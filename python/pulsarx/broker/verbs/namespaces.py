@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx.broker.catalogue import changes
-from pulsarx.broker.policies.message_policies import RETENTION
+from pulsarx.broker.policies.message_policies import RETENTION, check_no_conflict
+from pulsarx.broker.policies.permissions import PERMISSIONS, checked_permissions
+from pulsarx.broker.policies.schema_policies import NAMES as SCHEMA_POLICIES
+from pulsarx.broker.policies.schema_policies import check_policy
 from pulsarx.broker.topics.topic_deletion import topics_of_namespace
-from pulsarx.broker.verbs.creation_policies import set_namespace_policy
+from pulsarx.broker.verbs.creation_policies import OF_NAMESPACES, set_namespace_policy
 from pulsarx.broker.verbs.tenants import RESERVED_TENANT, namespaces_of, require_tenant
 from pulsarx.broker.verbs.verb import Verb
 from pulsarx.topic_name import TopicName, check_namespace_name, is_system_topic
@@ -20,10 +23,18 @@ if TYPE_CHECKING:
     from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.faces import OpenFolder
 
+_DEDUPLICATION = "deduplication"
 
-def create_namespace(broker: Broker, namespace: str) -> None:
-    """NotAllowedError: it exists. TopicNotFound: its tenant does not."""
+
+def create_namespace(
+    broker: Broker, namespace: str, policies: dict[str, Any] | None = None
+) -> None:
+    """policies: what is set for it in the same commit, by name. NotAllowedError: it exists.
+    TopicNotFound: its tenant does not. ValueError: there is no such policy, or it has not such a
+    value."""
     check_namespace_name(namespace)
+    checked = {name: _checked(name, value) for name, value in (policies or {}).items()}
+    check_no_conflict(f"create namespace {namespace}", broker.settings.options, checked)
     if namespace.partition("/")[0] == RESERVED_TENANT:
         raise errors.NotAllowedError(f"create namespace {namespace}: its tenant is the system's")
 
@@ -31,9 +42,32 @@ def create_namespace(broker: Broker, namespace: str) -> None:
         require_tenant(state, namespace.partition("/")[0])
         if namespace in state.namespaces:
             raise errors.NotAllowedError(f"create namespace {namespace}: it exists already")
-        return [changes.create_namespace(namespace)]
+        return [
+            changes.create_namespace(namespace),
+            *(
+                changes.set_namespace_policy(namespace, name, value)
+                for name, value in checked.items()
+            ),
+        ]
 
     broker.catalogue.commit(operations)
+    if PERMISSIONS in checked:
+        broker.permissions_have_changed()
+    broker.topics.policy_was_set()
+
+
+def _checked(name: str, value: object) -> object:
+    if name in SCHEMA_POLICIES:
+        return check_policy(name, value)
+    if name == PERMISSIONS:
+        return checked_permissions(value)
+    if name == _DEDUPLICATION:
+        if not isinstance(value, bool):
+            raise ValueError(f"{name} is True or False, not {value!r:.100}")
+        return value
+    if name not in OF_NAMESPACES:
+        raise ValueError(f"there is no policy {name!r:.100} of namespaces")
+    return OF_NAMESPACES[name](value)
 
 
 def delete_namespace(broker: Broker, namespace: str, force: bool) -> None:
@@ -103,25 +137,25 @@ def get_retention(folder: OpenFolder, namespace: str) -> list[int]:
 
 
 def set_deduplication(broker: Broker, namespace: str, enabled: bool) -> None:
-    broker.policies.set_namespace_policy(namespace, "deduplication", enabled)
+    broker.policies.set_namespace_policy(namespace, _DEDUPLICATION, enabled)
     broker.topics.apply_policies()
 
 
 def get_deduplication(folder: OpenFolder, namespace: str) -> bool | None:
     """None: it is not set there."""
     folder.refresh()
-    found: bool | None = folder.policies.namespace_policy(namespace, "deduplication")
+    found: bool | None = folder.policies.namespace_policy(namespace, _DEDUPLICATION)
     return found
 
 
 def remove_deduplication(broker: Broker, namespace: str) -> None:
-    broker.policies.set_namespace_policy(namespace, "deduplication", None)
+    broker.policies.set_namespace_policy(namespace, _DEDUPLICATION, None)
     broker.topics.apply_policies()
 
 
 _NAMESPACE = {"namespace": str}
 VERBS = {
-    "namespaces.create_namespace": Verb(create_namespace, _NAMESPACE),
+    "namespaces.create_namespace": Verb(create_namespace, _NAMESPACE, optional={"policies": dict}),
     "namespaces.delete_namespace": Verb(
         delete_namespace, {"namespace": str, "force": bool}, removes=True
     ),
