@@ -267,12 +267,14 @@ class GuestSubscription:
 
     def _found(self, find: Callable[[], Position]) -> Position:
         """A position that was found in the ledgers there are."""
-        self.topic.broker.refresh()
-        found = find()
+        broker = self.topic.broker
+        broker.refresh()
         for _ in range(_LOOKS_MAX):
-            if not self.topic.broker.refresh():
-                break
-            found = find()  # what was trimmed meanwhile may have been compacted before
+            number = broker.catalogue.state.number
+            found = find()
+            broker.refresh()
+            if broker.catalogue.state.number == number:
+                break  # else what was trimmed meanwhile may have been compacted before
         return found
 
     def require_last(self, _: EntrySink) -> None:
