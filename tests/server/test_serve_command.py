@@ -167,7 +167,8 @@ def test_clients_are_asked_who_they_are(tmp_path: Path, run: Any) -> None:
     assert command.url().startswith("pulsar://localhost:")
     url = command.url()
     assert url.startswith("pulsar+ssl://localhost:")
-    http_url = command.http_url()
+    plain_url, http_url = command.http_url(), command.http_url()
+    assert plain_url.startswith("http://")
     assert http_url.startswith("https://")
     for proof in (
         pulsar.AuthenticationToken(token(None, name="root", aud="here")),
@@ -189,9 +190,37 @@ def test_clients_are_asked_who_they_are(tmp_path: Path, run: Any) -> None:
     request.add_header("Authorization", f"Bearer {token(None, name='root', aud='here')}")
     with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS, context=context) as answer:
         assert answer.status == 200
+    plain = urllib.request.Request(f"{plain_url}/admin/v2/tenants")
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(plain, timeout=PATIENCE_SECONDS)
+    plain.add_header("Authorization", f"Bearer {token(None, name='root', aud='here')}")
+    with urllib.request.urlopen(plain, timeout=PATIENCE_SECONDS) as answer:
+        assert answer.status == 200
     command.process.send_signal(signal.SIGTERM)
     status, said = command.ended()
     assert status == 0, said
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_nothing_is_administered_without_tls_where_nobody_could_say_who_he_is(
+    tmp_path: Path, run: Any, alone: bool
+) -> None:
+    authority = Authority(tmp_path)
+    certificate, key = authority.sign("server", "localhost", "127.0.0.1")
+    command = run(
+        str(tmp_path / "folder"),
+        *(["--tls-only", "--tls-port=0", "--https-port=0"] if alone else ["--port=0"]),
+        f"--tls-certificate={certificate}",
+        f"--tls-key={key}",
+        f"--tls-trust-certs={authority.file}",
+        "--tls-authentication",
+    )
+    if not alone:
+        command.url()
+    assert command.url().startswith("pulsar+ssl://")
+    assert command.http_url().startswith("https://")
+    command.process.send_signal(signal.SIGTERM)
+    assert command.ended() == (0, "")
 
 
 def test_it_owns_the_folder(tmp_path: Path, run: Any) -> None:
@@ -212,6 +241,9 @@ def test_it_owns_the_folder(tmp_path: Path, run: Any) -> None:
         (("a", "--port=70000"), "0 to 65535"),
         (("a", "--http-port=x"), "0 to 65535"),
         (("a", "--http-port=1", "--no-http"), "either --http-port or --no-http"),
+        (("a", "--https-port=1", "--no-http"), "either --https-port or --no-http"),
+        (("a", "--http-port=1", "--tls-only"), "either --http-port or --tls-only"),
+        (("a", "--https-port=1"), "--https-port needs --tls-certificate"),
         (("a", "--tls"), "no option --tls"),
         (("a", "--tls-port=1"), "needs --tls-certificate"),
         (("a", "--tls-authentication"), "needs --tls-certificate"),

@@ -283,13 +283,19 @@ def test_a_deletion_is_told_behind_what_was_sent_before(peer: Peer) -> None:
     assert names(peer.say("CLOSE_PRODUCER", producer_id=0, request_id=8)) == ["SUCCESS"]
 
 
-def test_a_non_durable_subscription_keeps_where_it_was_moved(peer: Peer) -> None:
+@pytest.mark.parametrize(
+    "again", [{}, {"start_message_id": {"ledger_id": -1 % 2**64, "entry_id": -1 % 2**64}}]
+)
+def test_a_non_durable_subscription_keeps_where_it_was_moved(
+    peer: Peer, again: dict[str, Any]
+) -> None:
+    """The Go client says where it began when it subscribes again, and got all from there."""
     peer.produce(entry(b"a"), entry(b"b"))
-    peer.subscribe(durable=False, type=0)
+    peer.subscribe(durable=False, type=0, **again)
     told = peer.say("FLOW", consumer_id=0, permits=10)
     start = {key: told[1][1]["message_id"][key] for key in ("ledger_id", "entry_id")}
     peer.say("SEEK", consumer_id=0, request_id=6, message_id=start)
-    peer.subscribe(durable=False, type=0)
+    peer.subscribe(durable=False, type=0, **again)
     assert [each[2] for each in peer.say("FLOW", consumer_id=0, permits=10)] == [entry(b"b")]
 
 

@@ -21,8 +21,7 @@ SIGTERM or SIGINT comes. Prints where when it listens, a line each.
 
   --host ADDRESS      where to listen; 127.0.0.1 unless told
   --port NUMBER       6650 unless told; 0 takes a free one, which the line says
-  --http-port NUMBER  of the REST API and /metrics; 8080 unless told, with TLS 8443, or a free one
-                      with --port 0
+  --http-port NUMBER  of the REST API and /metrics; 8080 unless told, or a free one with --port 0
   --no-http           serve the binary protocol alone
   --advertised-address NAME
                       what clients are led to; else the address that they have reached
@@ -32,8 +31,10 @@ TLS, in the files PEM:
   --tls-certificate FILE   of this server, with what is between it and its authority
   --tls-key FILE           its private key
   --tls-port NUMBER        of the binary protocol with TLS; 6651 unless told, or a free one with
-                           --port 0. The REST API then speaks HTTPS alone
-  --tls-only               without TLS nothing is spoken: there is no --port
+                           --port 0
+  --https-port NUMBER      of the REST API and /metrics with TLS; 8443 unless told, or a free one
+                           with --port 0
+  --tls-only               without TLS nothing is spoken: there is neither --port nor --http-port
   --tls-trust-certs FILE   the authorities that may sign certificates of clients
   --tls-require-client-certificate
 
@@ -128,24 +129,36 @@ def _serve(folder: str, options: dict[str, str], superusers: list[str]) -> int:
         if service.service_url_tls not in (None, service.service_url):
             told.append(f"{folder} is served at {service.service_url_tls}")
         if "--no-http" not in options:
-            from pulsarx.rest import http_service
+            from pulsarx.rest.http_service import DEFAULT_PORT as HTTP_PORT
+            from pulsarx.rest.http_service import DEFAULT_PORT_TLS, serve_http
 
-            usual = http_service.DEFAULT_PORT if tls is None else http_service.DEFAULT_PORT_TLS
-            http = http_service.serve_http(
-                client,
-                port=int(options.get("--http-port", 0 if free else usual)),
-                broker_port=None if "--tls-only" in options else service.port,
-                broker_tls_port=service.tls_port,
-                **shared,
-            )
-            stack.enter_context(http)
-            told.append(f"{folder} is administered at {http.url}")
+            ports: dict[str, Any] = {
+                "broker_port": None if "--tls-only" in options else service.port,
+                "broker_tls_port": service.tls_port,
+            }
+            found = []
+            if "--tls-only" not in options:
+                # Nobody shows a certificate there.
+                without_tls = {**shared, "tls": None, "access": _access(options, superusers, False)}
+                if (access is None) == (without_tls["access"] is None):
+                    port = int(options.get("--http-port", 0 if free else HTTP_PORT))
+                    found.append(serve_http(client, port=port, **ports, **without_tls))
+            if tls is not None:
+                port = int(options.get("--https-port", 0 if free else DEFAULT_PORT_TLS))
+                found.append(serve_http(client, port=port, **ports, **shared))
+            for each in found:
+                stack.enter_context(each)
+                told.append(f"{folder} is administered at {each.url}")
         print("\n".join(told), flush=True)
         signal.sigwait(_SIGNALS)
     return 0
 
 
-def _access(options: dict[str, str], superusers: list[str]) -> AccessSettings | None:
+def _access(
+    options: dict[str, str], superusers: list[str], with_certificates: bool = True
+) -> AccessSettings | None:
+    """with_certificates False: clients prove who they are by other means. None: they need not, or
+    there is none."""
     from pulsarx.access import AccessSettings
 
     named = ("token-secret-key", "token-public-key", "token-audience", "basic-auth-conf")
@@ -155,8 +168,9 @@ def _access(options: dict[str, str], superusers: list[str]) -> AccessSettings | 
         for name in (*named, *with_default)
         if f"--{name}" in options
     }
-    by_certificate = "--tls-authentication" in options
-    if not given and not by_certificate and not superusers:
+    asked = "--tls-authentication" in options
+    by_certificate = asked and with_certificates
+    if not given and (asked != by_certificate or not (by_certificate or superusers)):
         return None
     return AccessSettings(tls_authentication=by_certificate, superuser_roles=superusers, **given)
 
@@ -178,14 +192,14 @@ _FLAGS = (
     "--allow-anonymous", "--no-http", "--tls-only", "--tls-require-client-certificate",
     "--tls-authentication",
 )  # fmt: skip
-_PORTS = ("--port", "--http-port", "--tls-port")
+_PORTS = ("--port", "--http-port", "--tls-port", "--https-port")
 _VALUES = (
     "--host", *_PORTS, "--advertised-address", "--tls-certificate", "--tls-key",
     "--tls-trust-certs", "--token-secret-key", "--token-public-key", "--token-auth-claim",
     "--token-audience", "--token-audience-claim", "--basic-auth-conf", "--superuser",
 )  # fmt: skip
 _TLS = (
-    "--tls-key", "--tls-port", "--tls-only", "--tls-trust-certs",
+    "--tls-key", "--tls-port", "--https-port", "--tls-only", "--tls-trust-certs",
     "--tls-require-client-certificate", "--tls-authentication",
 )  # fmt: skip
 
@@ -223,10 +237,12 @@ def _check(found: dict[str, str]) -> None:
         port = found.get(name, "0")
         if not port.isascii() or not port.isdigit() or int(port) > 65535:
             raise _Usage(f"{name} {port}: give a number from 0 to 65535")
-    if "--no-http" in found and "--http-port" in found:
-        raise _Usage("give either --http-port or --no-http")
-    if "--tls-only" in found and "--port" in found:
-        raise _Usage("give either --port or --tls-only")
+    for name, other in (
+        ("--http-port", "--no-http"), ("--https-port", "--no-http"),
+        ("--port", "--tls-only"), ("--http-port", "--tls-only"),
+    ):  # fmt: skip
+        if name in found and other in found:
+            raise _Usage(f"give either {name} or {other}")
     if "--tls-certificate" in found and "--tls-key" not in found:
         raise _Usage("--tls-certificate needs --tls-key")
     for name in _TLS:

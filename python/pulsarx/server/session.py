@@ -873,12 +873,13 @@ class Session:
             return lambda: (0, 0)
         compacted, start = values["read_compacted"], values["start_message_id"]
         ledger = CompactedView(topic.ledger) if compacted else topic.ledger
-        if start is not None:
-            return lambda: position_of(ledger, start)
         if not values["durable"]:
+            # Before what the client says: that of Go says where it began, not where it went.
             sought = self._server.take_sought(self, topic.name, values["subscription"])
             if sought is not None:
                 return lambda: sought
+        if start is not None:
+            return lambda: position_of(ledger, start)
         if values["initial_position"] == commands.EARLIEST:
             return ledger.first_position
         return ledger.end_position
