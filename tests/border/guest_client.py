@@ -19,10 +19,12 @@ from pulsarx.clock import ManualClock
 from pulsarx.consuming import subscribing
 from pulsarx.remote.guest_subscription import subscribe_there
 from pulsarx.server.server import Server
+from pulsarx.testing.inspection import Inspection
 from pulsarx.topic_name import TopicName
 
 attach_in_process = subscribing._attach
 advance_alone = ManualClock.advance
+settle_owner = Inspection.settle
 _sides: dict[int, GuestSide] = {}  # by their brokers' runtimes
 _folders: dict[str, Any] = {}  # of what was to be in memory
 
@@ -128,6 +130,12 @@ def advance(clock: ManualClock, *arguments: Any, **named: Any) -> None:
     advance_alone(clock, *arguments, **named)
 
 
+def settle_all(inspection: Inspection) -> None:
+    """As Inspection.settle, when what consumers have said is done."""
+    settle()
+    settle_owner(inspection)
+
+
 def forget_folders() -> None:
     """A test is over."""
     for each in list(_sides.values()):
@@ -140,6 +148,6 @@ def forget_folders() -> None:
 
 def attach(topic: Any, options: Any, *others: Any) -> Any:
     """As subscribing._attach, by a process beside the owner."""
-    if TopicName.of(topic.name).persistent and not options.is_read_compacted:
+    if TopicName.of(topic.name).persistent:
         topic = _sides[id(topic.runtime)].topic(topic.name)
     return attach_in_process(topic, options, *others)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 # Below tests/api.
 MODULES = [
+    "compaction.test_compaction",
+    "compaction.test_read_compacted",
     "consuming.test_acknowledgement",
     "consuming.test_batch_receive",
     "consuming.test_consumer",
@@ -58,6 +60,8 @@ LEFT_OUT: dict[str, list[str]] = {
     ],
     "messages go to who has room when they are published, and come some time later": [
         "test_chunking__columns_hold_messages_in_chunks",
+        "test_read_compacted__what_compaction_removed_is_no_backlog_once_it_was_passed",
+        "test_read_compacted__what_was_compacted_away_at_the_begin_of_the_topic_is_no_backlog",
         "test_consumer__batch_receive_stops_at_its_bytes",
         "test_key_shared__a_leaver_s_messages_come_before_the_later_ones_of_their_key",
         "test_key_shared__a_refusal_costs_the_same_however_much_is_queued",

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 
 import pytest
 from adopted import adopt
-from guest_client import GuestClient, advance, attach, forget_folders
+from guest_client import GuestClient, advance, attach, forget_folders, settle_all
 from guest_list import MODULES
 
 import pulsarx
 from pulsarx.consuming import subscribing
+from pulsarx.testing.inspection import Inspection
 
 pytestmark = pytest.mark.standard
 
@@ -23,6 +24,7 @@ def _beside_the_owner(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(pulsarx, "Client", GuestClient)
     monkeypatch.setattr(subscribing, "_attach", attach)
     monkeypatch.setattr(pulsarx.ManualClock, "advance", advance)
+    monkeypatch.setattr(Inspection, "settle", settle_all)
     yield
     forget_folders()
 

@@ -46,8 +46,8 @@ class Guest:
         arguments = {
             "consumer_id": CONSUMER, "topic": "persistent://public/default/t", "type": kind,
             "subscription": "s", "durable": True, "consumer_name": "c", "start": [0, 0],
-            "key_shared": None, "reads_any": False, "wants_events": False, "goes_on": False,
-            "settings": settings,
+            "key_shared": None, "reads_any": False, "read_compacted": False,
+            "wants_events": False, "goes_on": False, "settings": settings,
         }  # fmt: skip
         text = json.dumps(arguments)
         ask = {"request_id": 1, "verb": "guest.subscribe", "arguments": text}

@@ -426,6 +426,60 @@ def test_a_stopped_owner_keeps_the_folder(folder: Path, owner: SharingProcess) -
         wait_until(lambda: len(client.admin.topics.stats("t")["publishers"]) == 2)
 
 
+def test_the_name_of_a_producer_that_was_dropped_is_free(
+    folder: Path, owner: SharingProcess
+) -> None:
+    """It was busy until the background had closed it."""
+    owner.run("client.admin.topics.create_non_partitioned_topic('t')")
+    with pulsarx.Client(folder) as client:
+        for _ in range(5):
+            dropped = [client.create_producer("t") for _ in range(20)]
+            dropped.append(client.create_producer("t", producer_name="n"))
+            del dropped
+        client.create_producer("t", producer_name="n").send(b"1")
+
+
+def test_a_client_beside_a_stopped_owner_closes_after_one_timeout(
+    folder: Path, owner: SharingProcess
+) -> None:
+    """It waited for each producer, and for each consumer twice."""
+    goes_on = threading.Event()
+
+    def go_on() -> None:
+        os.kill(owner.pid, signal.SIGCONT)
+        goes_on.set()
+
+    client = pulsarx.Client(folder, operation_timeout_seconds=3)
+    producers = [client.create_producer("t") for _ in range(20)]
+    consumers = [client.subscribe("t", f"s{number}") for number in range(10)]
+    for producer in producers:
+        producer.send(b"1")
+    for consumer in consumers:
+        consumer.receive(60_000)
+    os.kill(owner.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, owner.pid, os.WSTOPPED)
+    timer = threading.Timer(60, go_on)
+    timer.start()
+    for consumer in consumers:
+        consumer.acknowledge(consumer.receive(60_000))
+    with pytest.raises(errors.Timeout) as caught:
+        client.close()
+    assert not goes_on.is_set()
+    timer.cancel()
+    assert f"process {owner.pid}" in caught.value.detail
+    go_on()
+    # What it had told the owner is done all the same.
+    with pulsarx.Client(folder) as other:
+
+        def all_have_left() -> bool:
+            stats = other.admin.topics.stats("t")
+            left = [each["consumers"] for each in stats["subscriptions"].values()]
+            backlogs = [each["msg_backlog"] for each in stats["subscriptions"].values()]
+            return not stats["publishers"] and left == 10 * [[]] and backlogs == 10 * [19]
+
+        wait_until(all_have_left)
+
+
 def test_a_new_process_beside_a_stopped_owner_is_told_so(
     folder: Path, owner: SharingProcess
 ) -> None:

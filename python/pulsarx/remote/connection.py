@@ -115,6 +115,8 @@ class Connection:
         self._ids = 0
         self._requests: dict[int, Answer] = {}
         self._pings: deque[Answer] = deque()
+        self._leaving: set[Answer] = set()  # asked for by what leaves
+        self._leaving_until = Deadline(None)  # all of those wait
         self._connected = Answer()
         self._producers: dict[int, Member] = {}
         self._consumers: dict[int, weakref.ref[Member]] = {}
@@ -197,20 +199,48 @@ class Connection:
         """Return when the broker has done all that was sent, and what it sent because of that, or
         had to send anyway, has come."""
         answer = Answer()
+        self._ping(answer)
+        answer.wait("PING", self.timeout_seconds)
+
+    def _ping(self, answer: Answer) -> None:
         frame = frame_encode("PING", {})
         with self._lock:
             self._require_open()
             self._pings.append(answer)
             self._write(frame)
-        answer.wait("PING", self.timeout_seconds)
 
     def perform(self, verb: str, arguments: dict[str, Any]) -> Any:
         """A verb of the broker. Raises what that raises."""
-        import json
+        return _result(self.request("VERB", verb=verb, arguments=_text(arguments)))
 
-        text = json.dumps(arguments, separators=(",", ":"))
-        values = self.request("VERB", verb=verb, arguments=text)
-        return json.loads(values["result"])
+    # What leaves: all that ask at a time wait until the first of them has waited long enough, so
+    # that whoever closes many things beside a broker that does not answer waits once.
+
+    def request_to_leave(self, name: str, **values: Any) -> Values:
+        """As request."""
+        return self._ask_to_leave(name, lambda answer: self._ask(name, answer, values))
+
+    def settle_to_leave(self) -> None:
+        """As settle."""
+        self._ask_to_leave("PING", self._ping)
+
+    def perform_to_leave(self, verb: str, arguments: dict[str, Any]) -> Any:
+        """As perform."""
+        return _result(self.request_to_leave("VERB", verb=verb, arguments=_text(arguments)))
+
+    def _ask_to_leave(self, what: str, ask: Callable[[Answer], object]) -> Values:
+        answer = Answer(lambda _: self._leaving.discard(answer))
+        with self._lock:
+            if not self._leaving:
+                self._leaving_until = Deadline(int(self.timeout_seconds * 1000))
+            self._leaving.add(answer)
+            deadline = self._leaving_until
+        try:
+            ask(answer)
+        except BaseException:
+            self._leaving.discard(answer)
+            raise
+        return answer.wait(what, deadline.remaining_seconds())
 
     def leave_later(self, consumer_id: int) -> None:
         """Have the owner of a folder close a consumer, when it comes to that."""
@@ -366,6 +396,18 @@ def _close_forgotten(reference: weakref.ref[Connection], number: int) -> None:
 
 def _nothing(_: Exception | None) -> None:
     pass
+
+
+def _text(arguments: dict[str, Any]) -> str:
+    import json
+
+    return json.dumps(arguments, separators=(",", ":"))
+
+
+def _result(values: Values) -> Any:
+    import json
+
+    return json.loads(values["result"])
 
 
 def _failure_of_verb(values: Values) -> Exception:

@@ -22,6 +22,7 @@ from pulsarx.wire.protobuf import WireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from pulsarx._pycore.ground.job_queue import JobQueue
@@ -112,10 +113,18 @@ class GuestConnection(Connection):
     def request(self, name: str, **values: Any) -> dict[str, Any]:
         """As of a Connection. ConnectError: also for what an owner refuses because it closes; the
         next one is to be asked."""
+        return self._asked(partial(super().request, name, **values), values.get("verb") or name)
+
+    def request_to_leave(self, name: str, **values: Any) -> dict[str, Any]:
+        """As request."""
+        ask = partial(super().request_to_leave, name, **values)
+        return self._asked(ask, values.get("verb") or name)
+
+    def _asked(self, ask: Callable[[], dict[str, Any]], what: str) -> dict[str, Any]:
         try:
-            return super().request(name, **values)
+            return ask()
         except errors.Timeout as error:
-            raise self._unanswered(values.get("verb") or name) from error
+            raise self._unanswered(what) from error
         except (errors.AlreadyClosed, errors.ServiceUnitNotReady) as error:
             if not self.has_left():
                 raise
@@ -124,8 +133,14 @@ class GuestConnection(Connection):
             ) from error
 
     def settle(self) -> None:
+        self._settled(super().settle)
+
+    def settle_to_leave(self) -> None:
+        self._settled(super().settle_to_leave)
+
+    def _settled(self, settle: Callable[[], None]) -> None:
         try:
-            super().settle()
+            settle()
         except errors.Timeout as error:
             raise self._unanswered("ask whether all is done") from error
 

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol
 
+    from pulsarx._pycore.ground.job_queue import JobQueue
     from pulsarx._pycore.ground.open_state import OpenState
     from pulsarx._pycore.ground.weak_list import WeakList
     from pulsarx._pycore.publish.completion_queue import CompletionQueue
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         topics: Any  # GuestTopics
         policies: PolicyStore
         completions: CompletionQueue
+        background: JobQueue
         producers: WeakList
         members: WeakList
         timeout_seconds: int

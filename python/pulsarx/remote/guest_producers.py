@@ -52,10 +52,19 @@ class GuestProducers:
     ) -> Any:
         """The new producer, or its place in the owner's queue. Raises what the owner refuses it
         with."""
+        self._wait_for_forgotten()
         member = GuestProducer(self._topic, name, access_mode, epoch)
         if member.waiting is not None:
             return member.waiting
         return self._make(member, make)
+
+    def _wait_for_forgotten(self) -> None:
+        """Return when those that their users dropped are closed, so that their names are free."""
+        with self._lock:
+            members = list(self._members.values())
+        if any(each.is_forgotten for each in members):
+            host = self._topic.host
+            host.background.wait(Deadline(host.timeout_seconds * 1000))
 
     def promoted(self, waiting: WaitingProducer, make: Callable[[str], Any]) -> Any:
         """The producer whose turn has come."""
@@ -227,6 +236,14 @@ class GuestProducer:
         """The producer is whole."""
         self._producer = weakref.ref(producer)
         producer.resume_after(self._last_sequence_id)
+
+    @property
+    def is_forgotten(self) -> bool:
+        """Whether its user has dropped it, and it is being closed."""
+        if self._producer is None:
+            return False
+        producer = self._producer()
+        return producer is None or producer.is_forgotten
 
     def is_of(self, producer: object) -> bool:
         return self._producer is None or self._producer() in (producer, None)
@@ -405,7 +422,7 @@ class GuestProducer:
             self._has_left = True
             connection, number = self._connection, self._number
         try:
-            connection.request("CLOSE_PRODUCER", producer_id=number)
+            connection.request_to_leave("CLOSE_PRODUCER", producer_id=number)
         except (errors.AlreadyClosed, errors.ConnectError):
             pass  # the connection has ended, and the producer with it
         except errors.Timeout as error:

@@ -16,6 +16,7 @@ from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
 from pulsarx._pycore.ground import owner_link
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.message.entry_view import EntryContext
+from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.clock import Deadline
 from pulsarx.closing import attempt
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.consume.consumer_core import ConsumerCore
     from pulsarx._pycore.dispatch.entry_sink import EntrySink
     from pulsarx._pycore.ground.clock_core import ClockCore
+    from pulsarx._pycore.ledger.compacted_ledger import CompactedLedger
     from pulsarx._pycore.ledger.ledger_tail import LedgerTail
     from pulsarx.broker.faces import FolderView
     from pulsarx.broker.ledgers.ledger_list import Position
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
 
 
 _LOOK_SECONDS = 0.01
+_LOOKS_MAX = 10  # at ledgers that change
 
 
 def subscribe_there(
@@ -71,11 +74,6 @@ def subscribe_there(
 
     TopicGone: the topic was deleted since it was found. Raises what the owner raises.
     """
-    if request.read_compacted:
-        raise errors.OperationNotSupported(
-            f"subscribe to {topic.name} with is_read_compacted, in a process that does not own "
-            "the folder: only readers and table views read what compaction left there"
-        )
     subscription = GuestSubscription(topic, request)
     return subscription.attach(request, make)
 
@@ -94,6 +92,20 @@ class Settler:
                 raise  # else the next owner has not come yet, and nothing is there
 
 
+class _CompactedSource:
+    """What the last compaction of a topic left, as the catalogue is now."""
+
+    def __init__(self, topic: GuestTopic) -> None:
+        self._topic = topic
+
+    def compacted_ledger(self) -> CompactedLedger | None:
+        self._topic.broker.refresh()
+        return self._topic.ledger.compacted_ledger()
+
+    def is_trimmed_from(self, ledger_id: int) -> bool:
+        return self._topic.ledger.is_trimmed_from(ledger_id)
+
+
 class GuestSubscription:
     """Stands where a Subscription does, for one consumer, which keeps it. Calls of the control
     plane, but for those of the thread that reads the connection."""
@@ -102,8 +114,11 @@ class GuestSubscription:
         self.topic = topic
         self.name = request.subscription_name
         self.durable = request.durable
-        self.positions = topic.ledger  # where ids and times are
-        self.host = ConsumerHost(topic.ledger)
+        # Where ids and times are.
+        self.positions: ReadOnlyLedger | CompactedView = topic.ledger
+        if request.read_compacted:
+            self.positions = CompactedView(topic.ledger)
+        self.host = ConsumerHost(self.positions)
         self._core = SubscriptionCore(None, topic.clock)
         self._connection = topic.connection
         self._consumer: weakref.ref[ConsumerCore] | None = None
@@ -123,6 +138,7 @@ class GuestSubscription:
             self._id,
             request.type_name,
             self.settler.settle,
+            _CompactedSource(topic) if request.read_compacted else None,
         )
         topic.members.add(self)
         if self._connection.is_lost:
@@ -195,14 +211,14 @@ class GuestSubscription:
 
     def _asked(self, request: SubscribeRequest) -> dict[str, Any]:
         settings = request.settings
-        self.topic.broker.refresh()  # so that `start` knows the ledgers there are
         return {
             "topic": self.topic.name,
             "subscription": request.subscription_name,
             "type": request.type.name,
             "durable": request.durable,
             "consumer_name": request.consumer_name,
-            "start": list(request.start()),
+            "start": list(self._found(request.start)),
+            "read_compacted": request.read_compacted,
             "key_shared": _policy_fields(request.key_shared),
             "reads_any": bool(getattr(request.schema, "reads_any", False)),
             "goes_on": False,
@@ -247,7 +263,19 @@ class GuestSubscription:
 
     def seek(self, find: Callable[[], Position]) -> None:
         """Move to the position found. What had arrived does not come any more on return."""
-        self._ask("guest.seek", position=list(find()))
+        self._ask("guest.seek", position=list(self._found(find)))
+
+    def _found(self, find: Callable[[], Position]) -> Position:
+        """A position that was found in the ledgers there are."""
+        broker = self.topic.broker
+        broker.refresh()
+        for _ in range(_LOOKS_MAX):
+            number = broker.catalogue.state.number
+            found = find()
+            broker.refresh()
+            if broker.catalogue.state.number == number:
+                break  # else what was trimmed meanwhile may have been compacted before
+        return found
 
     def require_last(self, _: EntrySink) -> None:
         """BrokerMetadataError: other consumers are attached, so this one may not unsubscribe."""
@@ -279,9 +307,9 @@ class GuestSubscription:
         while self.durable and (left := self.dispatcher.unrecorded()):
             try:
                 if connection is self._connection and self.dispatcher.is_attached:
-                    connection.settle()
+                    connection.settle_to_leave()
                 else:
-                    self._record(connection, left)
+                    self._record(connection.perform_to_leave, left)
                 return
             except errors.ConnectError:
                 if not connection.is_lost:
@@ -290,14 +318,16 @@ class GuestSubscription:
                 return  # the client is closed: nobody waits for another owner
             connection = self.topic.connection
 
-    def _record(self, connection: Connection, left: list[tuple[int, ...]]) -> None:
+    def _record(
+        self, perform: Callable[[str, dict[str, Any]], Any], left: list[tuple[int, ...]]
+    ) -> None:
         """Have an owner record acknowledgements of a consumer that is not attached there."""
         names = {"topic": self.topic.name, "subscription": self.name}
-        connection.perform("guest.record", {**names, "acknowledgements": left})
+        perform("guest.record", {**names, "acknowledgements": left})
 
     def _leave(self) -> None:
         try:
-            self._connection.perform("guest.leave", {"consumer_id": self._id})
+            self._connection.perform_to_leave("guest.leave", {"consumer_id": self._id})
         except (errors.AlreadyClosed, errors.ConnectError):
             pass  # it ended with its connection
 
@@ -340,7 +370,7 @@ class GuestSubscription:
             # It may just be closing. The owner shall know what it had acknowledged before this
             # process has arrived: others get messages then.
             if self.durable and not self._has_left and (left := self.dispatcher.unrecorded()):
-                self._record(connection, left)
+                self._record(connection.perform, left)
             return
         with self._lock:
             if self._connection is connection and self.dispatcher.is_attached:
@@ -362,7 +392,7 @@ class GuestSubscription:
         except BaseException:
             if not connection.has_left():
                 if left := self.dispatcher.unrecorded():
-                    attempt(partial(self._record, connection, left))
+                    attempt(partial(self._record, connection.perform, left))
                 self._shut()
             raise
         with self._lock:

@@ -173,6 +173,7 @@ def attach_guest(topic: Topic, arguments: dict[str, Any]) -> tuple[GuestConsumer
         durable=arguments["durable"],
         key_shared=_policy_of(arguments["key_shared"]),
         sink=PositionSink,
+        read_compacted=arguments["read_compacted"],
     )
 
     def make(sink: EntrySink, subscription: Subscription) -> GuestConsumer:

@@ -27,6 +27,8 @@ from libc.stdint cimport int64_t, uint64_t
 from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
 from pulsarx._pycore.dispatch.pending_dispatcher cimport PendingDispatcher
 from pulsarx._pycore.ground.owner_link cimport OwnerLink
+from pulsarx._pycore.ledger.compacted_reader cimport CompactedReader
+from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 
 
 cdef struct SentAck:
@@ -39,6 +41,8 @@ cdef struct SentAck:
 cdef class GuestDispatcher(PendingDispatcher):
     cdef OwnerLink link
     cdef uint64_t consumer_id            # as the owner knows it
+    cdef LedgerReader plain              # of the topic's ledgers
+    cdef CompactedReader compacted       # of what compaction left; None: it is not asked for
     cdef object settle_there             # returns when the owner has done what it was told
     cdef bint keeps_key_order            # Key_Shared
     cdef bint attached                   # at the owner; else it is not told anything
@@ -65,6 +69,7 @@ cdef class GuestDispatcher(PendingDispatcher):
     cdef dict pieces                     # (ledger id, ordinal) of a last chunk -> such a list
 
     cdef int dispatch(self) except -1
+    cdef int step_to(self, uint64_t ledger_id, uint64_t message) except -1
     cdef int give_permits(self) except -1
     cdef int return_unseen(self) except -1
     """What arrived and was not handed out is the owner's again."""

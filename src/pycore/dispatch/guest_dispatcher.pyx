@@ -21,7 +21,10 @@ from pulsarx._pycore.ground.owner_link cimport (
     LINK_ACKNOWLEDGE, LINK_ACKNOWLEDGE_THROUGH, LINK_FLOW, LINK_GIVE_BACK, LINK_NACK,
     LINK_RESET_DONE, LINK_REWIND, OwnerLink,
 )
-from pulsarx._pycore.ledger.ledger_reader cimport READ_ENTRY, LedgerReader
+from pulsarx._pycore.ledger.compacted_reader cimport CompactedReader
+from pulsarx._pycore.ledger.ledger_reader cimport (
+    READ_DAMAGE, READ_ENTRY, READ_NOTHING, LedgerReader,
+)
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.message.entry_view cimport EntryContext
 
@@ -43,12 +46,15 @@ cdef class GuestDispatcher(PendingDispatcher):
     def __init__(self, SubscriptionCore core not None, LedgerTail tail not None,
                  LedgerTail ledgers not None, str topic_name not None,
                  uint32_t decompressed_size_max, OwnerLink link not None, uint64_t consumer_id,
-                 str type_name not None, settle_there) -> None:
+                 str type_name not None, settle_there, compacted_source=None) -> None:
         """tail: what those who wait sleep on; of all consumers of the topic here. ledgers: where
         they are read. type_name: as Pulsar's statistics call the type of the subscription.
-        settle_there: a call of the control plane; see the pxd."""
+        settle_there: a call of the control plane; see the pxd. compacted_source: of a consumer that
+        reads the topic as it was compacted; with compacted_ledger(), as the catalogue is now."""
         super().__init__(core, tail, topic_name, decompressed_size_max, _NoLimits)
-        self.again = LedgerReader(ledgers, topic_name)
+        self.again = self.plain = LedgerReader(ledgers, topic_name)
+        if compacted_source is not None:
+            self.compacted = CompactedReader(ledgers, topic_name, compacted_source)
         self.link = link
         self.consumer_id = consumer_id
         self.settle_there = settle_there
@@ -350,7 +356,7 @@ cdef class GuestDispatcher(PendingDispatcher):
             return PendingDispatcher.read_again(self, context, ledger_id, message)
         try:
             for of_ledger, at in pieces:
-                found = self.again.read_message(of_ledger, at) == READ_ENTRY and found
+                found = self.step_to(of_ledger, at) == READ_ENTRY and found
                 if found:
                     self.read_chunk(self.again)
             return found and PendingDispatcher.read_again(self, context, ledger_id, message)
@@ -360,6 +366,33 @@ cdef class GuestDispatcher(PendingDispatcher):
         finally:
             if self.core.chunks is not None:
                 self.core.chunks.clear()
+
+    cdef bint frame_again(self, uint64_t ledger_id, uint64_t message) except -1:
+        cdef int step = self.step_to(ledger_id, message)
+        if step == READ_DAMAGE:
+            self.note_loss(self.count_damage(self.again))
+        elif step == READ_NOTHING and self.compacted is not None:
+            # Compacted away since the owner read it.
+            self.tell_ack(LINK_ACKNOWLEDGE, ledger_id, message, 1)
+        return step == READ_ENTRY
+
+    cdef int step_to(self, uint64_t ledger_id, uint64_t message) except -1:
+        """See LedgerReader.read_message; `again` is the reader that did it."""
+        cdef int step
+        if self.compacted is None:
+            return self.again.read_message(ledger_id, message)
+        self.again = self.compacted
+        step = self.again.read_message(ledger_id, message)
+        if step != READ_NOTHING:
+            return step
+        # Another compaction took it away, or took it over while its ledger was trimmed.
+        self.again = self.plain
+        step = self.again.read_message(ledger_id, message)
+        if step != READ_NOTHING:
+            return step
+        self.again = self.compacted
+        self.again.find(ledger_id, message)
+        return self.again.read_message(ledger_id, message)
 
     cdef int give_permits(self) except -1:
         """Let the owner send as much as there is room for, once that is half of the queue."""
