@@ -21,13 +21,12 @@ from pulsarx.server import serve
 
 ORDERS = "persistent://public/default/orders"
 DEAD = "persistent://public/default/orders-billing-DLQ"
-ON_FOLDERS = (
-    "tail", "read", "replay-dlq", "top", "check", "backup", "restore",
-)  # fmt: skip
+ON_FOLDERS = ("replay-dlq", "check", "backup", "restore")
 
 
 # Messages go through the official client, below.
-LINES = [line for line in ALL_LINES if line.split()[0] not in ("produce", "consume", "perf")]
+THROUGH_CLIENT = ("produce", "consume", "read", "tail", "perf")
+LINES = [line for line in ALL_LINES if line.split()[0] not in THROUGH_CLIENT]
 
 
 @pytest.fixture
@@ -183,6 +182,74 @@ def test_messages_are_published_and_received_through_the_official_client(folder:
         assert found[0]["key"] == "ada"
         assert found[0]["properties"] == {"n": "1"}
         assert client.admin.topics.stats("new")["subscriptions"]["s"]["msg_backlog"] == 0
+
+
+@pytest.mark.standard
+@pytest.mark.parametrize("scheme", ["http", "pulsar"])
+def test_a_topic_is_read_at_a_url_as_in_a_folder(folder: Path, scheme: str):
+    pytest.importorskip("pulsar")
+    with (
+        pulsarx.Client(folder) as client,
+        serve(client, port=0) as broker,
+        serve_http(client, port=0, broker_port=broker.port) as http,
+    ):
+        place = http.url if scheme == "http" else broker.service_url
+        for line in ("read orders -m earliest --to-end", "read orders -m earliest -n 2"):
+            here, there = (rows(process(each, *line.split())) for each in (folder, place))
+            assert there == here
+            assert len(here) in (5, 2)
+        second = here[1]["message_id"].rpartition(":")[0]
+        assert rows(process(place, "read", "orders", "-m", second, "-i"))[0] == here[1]
+        if scheme == "pulsar":
+            result = process(place, "tail", "orders")
+            assert result.returncode == 2
+            assert "give its http:// URL" in result.stderr
+
+
+@pytest.mark.standard
+def test_the_last_messages_of_a_topic_are_told_at_a_url(folder: Path):
+    pytest.importorskip("pulsar")
+    with (
+        pulsarx.Client(folder) as client,
+        serve(client, port=0) as broker,
+        serve_http(client, port=0, broker_port=broker.port) as http,
+    ):
+        client.admin.topics.create_partitioned_topic("parts", 2)
+        client.admin.topics.create_non_partitioned_topic("empty")
+        with client.create_producer("parts", batching_enabled=True) as producer:
+            for number in range(20):
+                producer.send(b"%d" % number, partition_key=f"{number % 5}")
+        for line in ("orders -n 2", "orders -n 100", "orders -n 0", "parts -n 7", "empty"):
+            here, there = (
+                rows(process(each, "tail", *line.split())) for each in (folder, http.url)
+            )
+            assert there == here, line
+        assert len(rows(process(http.url, "tail", "parts", "-n", "7"))) == 7
+        result = process(http.url, "tail", "nowhere")
+        assert (result.returncode, "TopicNotFound" in result.stderr) == (1, True)
+
+
+def test_top_shows_what_the_broker_tells(url: str):
+    found = {each["topic"]: each for each in rows(invoke(url, "top", "--once", "--sort", "name"))}
+    assert list(found) == sorted([ORDERS, DEAD])
+    assert found[ORDERS]["msg_backlog"] == 5
+    assert found[ORDERS]["msg_rate_in"] >= 0
+    assert found[ORDERS]["subscriptions"] == 1
+
+
+def test_a_message_is_examined_by_its_place(url: str, folder: Path):
+    with pulsarx.Client(folder) as client:
+        for topics in (client.admin.topics, Admin.at(url).topics):
+            assert topics.examine_message("orders", "earliest", 1).data() == b"order 0"
+            assert topics.examine_message("orders").data() == b"order 4"
+            assert topics.examine_message("orders", "latest", 5).data() == b"order 0"
+            with pytest.raises(pulsarx.NotAllowedError):
+                topics.examine_message("orders", "latest", 6)
+            with pytest.raises(pulsarx.TopicNotFound):
+                topics.examine_message("nowhere")
+            for wrong in (("last", 1), ("latest", 0), ("latest", True)):
+                with pytest.raises(ValueError):
+                    topics.examine_message("orders", *wrong)
 
 
 @pytest.mark.standard

@@ -488,6 +488,23 @@ def _peek(channel: HttpChannel, topic: str, name: str, count: int) -> list[Json]
     return found[:count]
 
 
+def _examine(channel: HttpChannel, topic: str, number: int, from_end: bool) -> Json:
+    """Of a batch the first message that is told."""
+    channel.json(f"{_topic_path(topic)}/subscriptions")  # the topic is there
+    try:
+        reply = channel.ask(
+            "GET",
+            f"{_topic_path(topic)}/examinemessage",
+            initialPosition="latest" if from_end else "earliest",
+            messagePosition=number,
+        )
+        return _messages(topic, reply)[0]
+    except (errors.TopicNotFound, errors.InvalidConfiguration, IndexError):
+        raise errors.NotAllowedError(
+            f"message {number} of {topic}: there are not so many"
+        ) from None
+
+
 def _messages(topic: str, reply: Reply) -> list[Json]:
     """The messages of an entry, as the verb describes them."""
     from base64 import b64encode
@@ -677,6 +694,7 @@ _VERBS: dict[str, Callable[..., Any]] = {
     "topics.skip_messages": _skip,
     "topics.expire_messages": _expire,
     "topics.peek_messages": _peek,
+    "topics.examine_message": _examine,
     "schemas.create_schema": _create_schema,
     "schemas.get_schema_info": _get_schema,
     "schemas.get_all_schemas": _get_all_schemas,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.admin.channel import Channel
+    from pulsarx.admin.peeked_message import PeekedMessage
 
 
 class Topics(
@@ -183,6 +184,30 @@ class Topics(
         found = self._channel.perform("topics.get_last_message_id", {"topic": topic})
         last: MessageId = MessageId.from_text(found)
         return last
+
+    def examine_message(
+        self, topic: str, initial_position: str = "latest", message_position: int = 1
+    ) -> PeekedMessage:
+        """One message of a topic without partitions, by its place: from the last one backwards, or,
+        with "earliest", from the first one on, which is 1. Pulsar's brokers count batches.
+
+        NotAllowedError: there are not so many. OperationNotSupported: the topic has partitions; or,
+        from the last one, messages in chunks.
+        """
+        from pulsarx.admin.peeked_message import PeekedMessage
+
+        if initial_position not in ("latest", "earliest"):
+            raise ValueError(
+                f"initial_position is 'latest' or 'earliest', not {initial_position!r:.100}"
+            )
+        if message_position.__class__ is not int or message_position < 1:
+            raise ValueError(f"message_position must be 1 or more, not {message_position!r:.100}")
+        arguments = {
+            "topic": topic,
+            "number": message_position,
+            "from_end": initial_position == "latest",
+        }
+        return PeekedMessage(self._channel.perform("topics.examine_message", arguments))
 
     # Compacting -----------------------------------------------------------------------------------
 

@@ -54,8 +54,9 @@ class Folder:
         if url.partition(":")[0].lower() in CLUSTER_SCHEMES:
             raise errors.InvalidUrl(
                 f"{url!r}: this command works on a folder; give --url FOLDER. On pulsar:// and "
-                "http:// URLs work produce, consume and perf, and on http:// ones ls, stats, peek, "
-                "seek, skip, clear, topics, subscriptions, namespaces, tenants and schemas"
+                "http:// URLs work produce, consume, read and perf, and on http:// ones ls, stats, "
+                "top, tail, peek, seek, skip, clear, topics, subscriptions, namespaces, tenants "
+                "and schemas"
             )
         path = parse_service_url(url).folder
         if path is None:
@@ -99,6 +100,10 @@ class Folder:
         from pulsarx.client import Client
 
         return Client(self.path, read_only=True)
+
+    def reading(self) -> Client:
+        """To read messages with: as read_only, or to a cluster, where it is the URL of one."""
+        return self.connected("read") if self.is_cluster else self.read_only()
 
     def owned(self, action: str) -> Client:
         """Through its owner or, while it has none, as that. FolderOwnedError: another process is

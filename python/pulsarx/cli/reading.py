@@ -1,4 +1,5 @@
-"""`pulsarx tail` and `pulsarx read`: messages of a topic, read beside its owner."""
+"""`pulsarx tail` and `pulsarx read`: messages of a topic, read beside its owner, or from a
+cluster."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from pulsarx.admin import Admin
     from pulsarx.cli.folder import Folder
     from pulsarx.cli.output import Output
     from pulsarx.client import Client
@@ -66,10 +68,19 @@ def tail(folder: Folder, topic: str, count: int, follow: bool) -> None:
     With --follow, partitions that a topic gets later are not followed.
     """
     output, damage = folder.output, Damage(folder.output)
-    with folder.read_only() as client:
+    if folder.is_cluster and not folder.is_http:
+        raise errors.InvalidUrl(
+            f"{folder.place!r}: where a topic ends the admin REST API tells; give its http:// URL"
+        )
+    if folder.is_cluster:  # which would make it
+        folder.admin().topics.get_partitioned_topic_metadata(topic)
+    with folder.reading() as client:
         readers, found = [], []
         for name in client.get_topic_partitions(topic):
-            reader, last = _last(client, damage, name, count)
+            if folder.is_cluster:
+                reader, last = _last_there(folder.admin(), client, damage, name, count)
+            else:
+                reader, last = _last(client, damage, name, count)
             readers.append(reader)
             found += last
         if len(readers) > 1:
@@ -110,6 +121,34 @@ def _last(client: Client, damage: Damage, topic: str, count: int) -> tuple[Reade
         # Some entries were parts of a message, or are gone.
         reader.close()
         entries *= 2
+
+
+def _last_there(
+    admin: Admin, client: Client, damage: Damage, topic: str, count: int
+) -> tuple[Reader, list[Any]]:
+    """As _last, of a topic of a cluster."""
+    from pulsarx.message_id import MessageId
+
+    begin = MessageId.latest
+    if count:
+        try:
+            begin = admin.topics.examine_message(topic, "latest", count).message_id()
+        except (errors.NotAllowedError, errors.OperationNotSupported):  # there are fewer, or chunks
+            begin = MessageId.earliest
+    reader = _reader(client, topic, begin, inclusive=begin != MessageId.latest)
+    found: deque[Any] = deque(maxlen=count)
+    end = admin.topics.get_last_message_id(topic)
+    while begin != MessageId.latest and reader.has_message_available():
+        found += (read := damage.take(reader.read_next, 1, _TURN_MS))
+        # To where it ended a moment ago: a busy producer may be faster.
+        if read and _place(read[-1]) > (end.ledger_id(), end.entry_id()):
+            break
+    return reader, list(found)
+
+
+def _place(message: Any) -> tuple[int, int]:
+    found = message.message_id()
+    return found.ledger_id(), found.entry_id()
 
 
 def _start(ledgers: list[dict[str, Any]], entries: int) -> MessageId | None:
@@ -169,7 +208,7 @@ def read(
         count = 0 if to_end else 1
     output, damage = folder.output, Damage(folder.output)
     done = 0
-    with folder.read_only() as client:
+    with folder.reading() as client:
         reader = _reader(client, topic, message_id_of(start), inclusive)
         with output.progress("Reading", count or None) as advance:
             while not count or done < count:

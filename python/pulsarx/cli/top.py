@@ -13,6 +13,7 @@ from pulsarx.clock import monotonic_us
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from pulsarx.admin import Admin
@@ -64,9 +65,17 @@ def top(folder: Folder, namespace: str | None, sort: str, interval: float, once:
 
     Also beside the owner, who is not asked. Rates are those between two looks: messages and bytes
     that were published a second, and messages that were acknowledged a second, of all
-    subscriptions.
+    subscriptions. On a URL they are those that the broker tells, which counts what it has sent.
     """
     pause = threading.Event()
+    if folder.is_http:
+        admin = folder.admin()
+        with folder.output.live(_HEADS) as show:
+            while True:
+                show(_sorted(list(_told(admin, namespace)), sort))
+                if once:
+                    return
+                pause.wait(interval)
     before: dict[str, _Look] = {}
     with folder.read_only() as client, folder.output.live(_HEADS) as show:
         while True:
@@ -83,6 +92,23 @@ def _sorted(rows: list[Row], by: str) -> list[Row]:
     if name == "topic":
         return sorted(rows, key=lambda row: row["topic"])
     return sorted(rows, key=lambda row: (-(row[name] or 0), row["topic"]))
+
+
+def _told(admin: Admin, namespace: str | None) -> Iterator[Row]:
+    """A row for each topic, as the admin REST API tells its figures."""
+    namespaces = all_namespaces(admin, False) if namespace is None else [namespace]
+    for each in listed(admin, namespaces, False):
+        try:
+            stats = topic_stats(admin, **each)
+        except errors.TopicNotFound:
+            continue  # it was deleted just now
+        yield {
+            **each,
+            "msg_backlog": sum(one["msg_backlog"] for one in stats["subscriptions"].values()),
+            **{name: round(stats[name], 1) for name in _RATES},
+            "storage_size": stats["storage_size"],
+            "subscriptions": len(stats["subscriptions"]),
+        }
 
 
 def _looks(admin: Admin, namespace: str | None) -> dict[str, _Look]:
