@@ -40,11 +40,16 @@ class ChildProcess:
         assert self._process.stdout is not None
         return self._process.stdout.fileno()
 
+    def _says_something(self) -> bool:
+        """Wait for output, or its end."""
+        waits = select.poll()  # select() takes no number from 1024 on
+        waits.register(self._output(), select.POLLIN)
+        return bool(waits.poll(PATIENCE_SECONDS * 1000))
+
     def line(self) -> str:
         """The next line the program printed."""
         while b"\n" not in self._unread:
-            ready, _, _ = select.select([self._output()], [], [], PATIENCE_SECONDS)
-            data = os.read(self._output(), 65536) if ready else b""
+            data = os.read(self._output(), 65536) if self._says_something() else b""
             if not data:
                 raise AssertionError(f"the child said no line: {self._unread!r} {self._stop()}")
             self._unread += data
@@ -54,8 +59,7 @@ class ChildProcess:
     def rest(self) -> list[str]:
         """All lines the program printed until it ended."""
         while True:
-            ready, _, _ = select.select([self._output()], [], [], PATIENCE_SECONDS)
-            if not ready:
+            if not self._says_something():
                 raise AssertionError(f"the child did not end: {self._stop()}")
             data = os.read(self._output(), 65536)
             if not data:

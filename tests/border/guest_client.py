@@ -86,7 +86,9 @@ class GuestClient(Client):
         if isinstance(service_url, str) and service_url.startswith("memory:"):
             known = _folders.get(service_url)
             if known is None or not Path(known.name).exists():
-                known = _folders[service_url] = tempfile.TemporaryDirectory()
+                # An owner that a test has dropped may write when it is removed.
+                known = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+                _folders[service_url] = known
             service_url = known.name
             options["durability"] = "os"
         super().__init__(service_url, *arguments, **options)
