@@ -133,7 +133,8 @@ def _last_there(
     if count:
         try:
             begin = admin.topics.examine_message(topic, "latest", count).message_id()
-        except (errors.NotAllowedError, errors.OperationNotSupported):  # there are fewer, or chunks
+        except (errors.NotAllowedError, errors.OperationNotSupported, errors.UnknownError):
+            # There are fewer, in which case Pulsar fails inside; or chunks.
             begin = MessageId.earliest
     reader = _reader(client, topic, begin, inclusive=begin != MessageId.latest)
     found: deque[Any] = deque(maxlen=count)
