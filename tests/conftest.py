@@ -14,6 +14,7 @@ in one process, and so does each folder of TOGETHER.
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import time
@@ -28,6 +29,10 @@ FOLDERS = {"spark": "standard", "benchmarks": "standard", "sharing": "standard"}
 ELSEWHERE = "quick"
 TOGETHER = ("spark",)  # one session of Spark for all of its files: starting one takes seconds
 MOST_WORKERS = 4  # tests that kill processes and wait for them win nothing by more
+
+# What failed or was dropped waits for the garbage collector with its files open, and that comes
+# seldom in a large process; from 1024 on some of the standard library takes no file.
+MOST_FILES = 300
 
 # What is longer is remarked on, and fails nothing: the machine may have been busy.
 QUICK_TEST_SECONDS = 2.0
@@ -52,6 +57,12 @@ def size_of(item: pytest.Item) -> str:
 def pytest_addoption(parser: pytest.Parser) -> None:
     text = "run the tests in an order that this seed says, to find those that lean on others"
     parser.addoption("--random-order", type=int, metavar="SEED", help=text)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logfinish() -> None:
+    if len(os.listdir("/proc/self/fd")) > MOST_FILES:
+        gc.collect()
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses by the markers
