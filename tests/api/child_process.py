@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -123,4 +124,5 @@ def let_all_read(folder: Path) -> None:
         if "pytest" in str(path):
             path.chmod(0o755)
     for path in [folder, *folder.rglob("*")]:
-        path.chmod(0o755 if path.is_dir() else 0o644)
+        with suppress(FileNotFoundError):  # an owner may have finished with it
+            path.chmod(0o755 if path.is_dir() else 0o644)
