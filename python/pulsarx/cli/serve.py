@@ -142,13 +142,13 @@ def _serve(folder: str, options: dict[str, str], superusers: list[str]) -> int:
                 without_tls = {**shared, "tls": None, "access": _access(options, superusers, False)}
                 if (access is None) == (without_tls["access"] is None):
                     port = int(options.get("--http-port", 0 if free else HTTP_PORT))
-                    found.append(serve_http(client, port=port, **ports, **without_tls))
+                    http = serve_http(client, port=port, **ports, **without_tls)
+                    found.append(stack.enter_context(http))
             if tls is not None:
                 port = int(options.get("--https-port", 0 if free else DEFAULT_PORT_TLS))
-                found.append(serve_http(client, port=port, **ports, **shared))
-            for each in found:
-                stack.enter_context(each)
-                told.append(f"{folder} is administered at {each.url}")
+                https = serve_http(client, port=port, **ports, **shared)
+                found.append(stack.enter_context(https))
+            told += [f"{folder} is administered at {each.url}" for each in found]
         print("\n".join(told), flush=True)
         signal.sigwait(_SIGNALS)
     return 0

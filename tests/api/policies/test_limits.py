@@ -53,8 +53,6 @@ def test_a_namespace_limits_its_topics(
 ) -> None:
     client = open_client(broker_options=BrokerOptions(**{limit: 1}))
     topic = "t" if persistent else "non-persistent://public/default/t"
-    if not persistent and limit == "max_consumers_per_subscription":
-        pytest.skip("consumers of a subscription of a non-persistent topic are not limited apart")
     attach = attach_one(client, limit, topic)
     attach()
     with pytest.raises(REFUSALS[limit], match=limit):

@@ -221,10 +221,12 @@ class TopicDirectory:
 
     def _check_topic_limit(self, name: TopicName, count: int) -> None:
         """NotAllowedError: with so many topics more its namespace has too many."""
+        if is_system_topic(name):
+            return
         limit = self._runtime.policies.namespace_policy(name.namespace_name, MAX_TOPICS)
         if limit is None:
             limit = self._runtime.options.max_topics_per_namespace
-        if not limit or is_system_topic(name):
+        if not limit:
             return
         state = self._runtime.catalogue.state
         there = sum(
