@@ -102,21 +102,6 @@ def test_what_there_is_to_send_comes_before_the_answer_to_a_ping(peer: Peer) -> 
     assert names(peer.say("PING")) == ["SEND_RECEIPT", "MESSAGE", "PONG"]
 
 
-@pytest.mark.parametrize("kind", [SHARED, KEY_SHARED])
-def test_what_an_ack_set_leaves_out_takes_permits_too(peer: Peer, kind: int) -> None:
-    """Clients give them back; what they gave was too much, and the Go client hung."""
-    peer.produce(batch(*(b"%d" % number for number in range(10))))
-    peer.subscribe(type=kind)
-    (told,) = peer.say("FLOW", consumer_id=0, permits=4)
-    assert told[1]["ack_set"] == [0b1111]
-    assert names(peer.say("FLOW", consumer_id=0, permits=6)) == []  # for those it passed over
-    (told,) = peer.say("FLOW", consumer_id=0, permits=1)
-    assert told[1]["ack_set"] == [0b10000]
-    assert names(peer.say("FLOW", consumer_id=0, permits=9)) == []
-    told = peer.say("FLOW", consumer_id=0, permits=100)
-    assert [each[1]["ack_set"] for each in told] == [[0b1111100000]]
-
-
 @pytest.mark.parametrize("kind", [SHARED, 0])
 def test_of_a_batch_only_what_is_not_acknowledged_comes_again(peer: Peer, kind: int) -> None:
     peer.produce(batch(*(b"%d" % number for number in range(5))))

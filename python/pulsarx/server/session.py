@@ -98,6 +98,8 @@ _TRANSACTIONS = {
 READS_ANY = AutoConsumeSchema()
 # Clients that do not know REACHED_END_OF_TOPIC: they connect anew, and would be told again.
 _WITHOUT_ENDS = ("Pulsar-CPP", "Pulsar-Go", "PulsarX")
+# Clients that give permits for messages that an ack set leaves out. That of Java did, up to 4.0.
+_GIVE_FOR_LEFT_OUT = ("Pulsar-CPP", "Pulsar-Go", "PulsarX")
 ACTIVITY_SINCE = 12  # version of the protocol that has ACTIVE_CONSUMER_CHANGE
 _TYPES = {
     commands.EXCLUSIVE: ConsumerType.Exclusive,
@@ -851,6 +853,8 @@ class Session:
         )
 
         def make(sink: EntrySink, subscription: Subscription) -> SessionConsumer:
+            assert isinstance(sink, ConnectionSink)
+            sink.counts_left_out = self._client_version.startswith(_GIVE_FOR_LEFT_OUT)
             made = SessionConsumer(sink, subscription, topic.keeps_messages)
             if kind == ConsumerType.Failover and self._protocol_version >= ACTIVITY_SINCE:
                 made.follow_activity(sink)

@@ -18,6 +18,7 @@ cdef class ConnectionSink(EntrySink):
         """settings: a ReceiverSettings of the broker."""
         super().__init__(dispatcher, context, consumer_name, settings)
         self.by_flow = True
+        self.takes_entries = True
         self.permits = 0
 
     cdef list take_entry(self):
@@ -36,7 +37,7 @@ cdef class ConnectionSink(EntrySink):
                 found = deliveries(view, claimed)
                 if not is_pushed:
                     self.permits -= <int64_t>len(claimed)
-                if view.chunked is None:
+                if view.chunked is None and self.counts_left_out:
                     self.permits -= <int64_t>(len(found) * view.message_count - len(claimed))
                 return found
         return None
