@@ -101,3 +101,22 @@ def test_what_a_consumer_in_process_left_of_a_batch_comes_with_an_ack_set() -> N
         (told,) = made.say("FLOW", consumer_id=0, permits=1)
         assert told[1]["ack_set"] == [0b1111111000]
         made.server.close()
+
+
+@pytest.mark.parametrize("kind", [EXCLUSIVE, SHARED, KEY_SHARED])
+def test_each_chunk_takes_a_permit(kind: int) -> None:
+    """Clients give one for each. A whole message took one, and let in ever more than there was
+    room for."""
+    with pulsarx.Client(
+        "memory:", broker_options=pulsarx.BrokerOptions(max_message_size=1000)
+    ) as client:
+        made = Peer(serving(client))
+        made.connect()
+        made.subscribe(type=kind)
+        client.create_producer("t", chunking_enabled=True).send(b"x" * 3500)
+        chunks = made.say("FLOW", consumer_id=0, permits=1)
+        assert len(chunks) > 3
+        made.produce(entry(b"a"))
+        assert names(made.say("FLOW", consumer_id=0, permits=len(chunks) - 1)) == []
+        assert names(made.say("FLOW", consumer_id=0, permits=1)) == ["MESSAGE"]
+        made.server.close()
