@@ -83,10 +83,11 @@ class Fetched:
     """Counts the bytes that are read out of objects."""
 
     def __init__(self, monkeypatch: Any) -> None:
-        self.size = 0
+        self.size = self.calls = 0
         read_into = StoredObject.read_into
 
         def counted(stored: StoredObject, descriptor: int, parts: Any) -> None:
+            self.calls += 1
             self.size += sum(end - begin for begin, end in parts)
             read_into(stored, descriptor, parts)
 

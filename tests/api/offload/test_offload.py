@@ -307,6 +307,74 @@ def test_a_scheme_that_nobody_knows_is_an_error_of_the_run(
         assert whole_topic(client) == SENT
 
 
+# Fetching as little as can be ---------------------------------------------------------------------
+
+
+def test_statistics_fetch_nothing(
+    store: Store, manual_clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batched = {"batching_enabled": True, "batching_max_publish_delay_ms": 60_000}
+    with store.open(manual_clock) as client:
+        consumer = client.subscribe("t", "s", initial_position=InitialPosition.Earliest)
+        producer = client.create_producer("t", batching_max_messages=4, **batched)
+        for number in range(120):
+            manual_clock.advance(1)
+            producer.send_async(b"%d" % number, None)
+        producer.close()
+        for _ in range(50):
+            message = consumer.receive(30_000)
+        consumer.acknowledge_cumulative(message)
+        consumer.close()
+        now = client.admin.topics.stats("t")["subscriptions"]["s"]
+        offloaded(client, manual_clock)
+        assert store.files(client) == 0
+    with store.open(manual_clock) as client:
+        fetched = Fetched(monkeypatch)
+        found = client.admin.topics.stats("t")["subscriptions"]["s"]
+        assert fetched.calls == 0
+        assert found["msg_backlog"] == now["msg_backlog"] == 70
+        for name in ("backlog_entries", "backlog_size"):
+            assert found[name] == pytest.approx(now[name], rel=0.1)
+        ledger_id, entry_id = now["mark_delete_position"]
+        assert found["mark_delete_position"][0] == ledger_id
+        assert abs(found["mark_delete_position"][1] - entry_id) <= 1
+        # By the time of the offload's look, and of the estimate.
+        age = found["oldest_backlog_message_age_seconds"]
+        assert abs(age - now["oldest_backlog_message_age_seconds"] - LOOK_SECONDS) <= 5
+
+
+def test_what_is_too_old_as_a_whole_is_not_fetched(
+    store: Store, manual_clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with store.open(manual_clock) as client:
+        client.subscribe("t", "s", initial_position=InitialPosition.Earliest).close()
+        publish(client)
+        offloaded(client, manual_clock)
+    with store.open(manual_clock) as client:
+        fetched = Fetched(monkeypatch)
+        client.admin.topics.expire_messages("t", "s", 30)
+        assert fetched.calls == 0
+        assert client.admin.topics.stats("t")["subscriptions"]["s"]["msg_backlog"] == 0
+
+
+def test_acknowledging_by_id_fetches_no_ledger_again(
+    store: Store, manual_clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with store.open(manual_clock) as client:
+        publish(client)
+        offloaded(client, manual_clock)
+        fetched = Fetched(monkeypatch)
+        consumer = client.subscribe(
+            "t", "s", ConsumerType.Shared, initial_position=InitialPosition.Earliest
+        )
+        ids = [consumer.receive(30_000).message_id() for _ in range(COUNT)]
+        assert fetched.calls == 3
+        for each in ids:
+            consumer.acknowledge(each)
+        assert fetched.calls == 3
+        assert client.admin.topics.stats("t")["subscriptions"]["s"]["msg_backlog"] == 0
+
+
 # Ranges -------------------------------------------------------------------------------------------
 
 

@@ -34,6 +34,10 @@ class LedgerTrimmed(Exception):
     """The ledger left the topic while a reader was about to open it. Never leaves this layer."""
 
 
+class LedgerAway(Exception):
+    """Its file is in an object store alone, and nobody reads it. Never leaves this layer."""
+
+
 def ends_of(ledger: LedgerRecord) -> tuple[int, int, int]:
     """Where a sealed ledger ends: in bytes, entries and messages."""
     return ledger.size, ledger.entry_count, ledger.message_count
@@ -265,6 +269,19 @@ class LedgerList:
                         spans.pop(ledger_id, None)
                 self._spans_max = 2 * len(spans) + 16
         return found
+
+    def span_at_hand(self, ledger: LedgerRecord) -> LedgerSpan:
+        """As span. LedgerAway: it would have to be fetched first."""
+        offload = self.catalogue.state.offload_of(ledger)
+        reference = None if self._spans is None else self._spans.get(ledger.ledger_id)
+        if offload is not None and (reference is None or reference() is None):
+            from pulsarx.broker.offload.offloaded_ledger import kept_ledger
+
+            directory = self._directory()
+            is_here = os.path.exists(directory.ledger_path(ledger.file_id))
+            if not is_here and kept_ledger(ledger, directory) is None:
+                raise LedgerAway
+        return self.span(ledger)
 
     def span_of(self, ledger_id: int) -> LedgerSpan | None:
         for ledger in self.ledgers():

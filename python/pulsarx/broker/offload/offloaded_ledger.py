@@ -1,12 +1,16 @@
 """Reads a ledger whose file is in an object store alone: what is asked for of it is fetched into a
 file without a name, which goes with the last reader, whatever becomes of the process.
 
+The ledgers that were fetched last are kept for the next who asks, some of each process: an
+acknowledgement by id, or a reader that comes next, would fetch them again.
+
 Any thread of any process; the call waits for the store.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx.broker.folder.storage_errors import storage_error
@@ -21,6 +25,44 @@ if TYPE_CHECKING:
     from pulsarx.broker.folder.data_directory import DataDirectory
 
 HEADER_SIZE = 4096
+_KEPT_MAX = 4
+
+_kept: dict[tuple[str, int], LedgerFile] = {}  # by folder and ledger, the last one last
+_kept_lock = threading.Lock()
+
+
+def kept_ledger(ledger: LedgerRecord, directory: DataDirectory) -> LedgerFile | None:
+    """The whole ledger, if it was fetched not long ago."""
+    key = directory.path, ledger.ledger_id
+    with _kept_lock:
+        found = _kept.pop(key, None)
+        if found is not None:
+            _kept[key] = found
+    return found if found is not None and found.uuid.hex() == ledger.uuid else None
+
+
+def _keep(ledger: LedgerRecord, directory: DataDirectory, file: LedgerFile) -> None:
+    with _kept_lock:
+        _kept[directory.path, ledger.ledger_id] = file
+        while len(_kept) > _KEPT_MAX:
+            del _kept[next(iter(_kept))]
+
+
+def forget_kept(directory: object) -> None:
+    """The folder is closed."""
+    path = getattr(directory, "path", None)
+    with _kept_lock:
+        for key in [each for each in _kept if each[0] == path]:
+            del _kept[key]
+
+
+def _in_a_child() -> None:
+    """Another thread may have been at it while the process was forked."""
+    global _kept_lock
+    _kept_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_in_a_child)
 
 
 def open_offloaded(
@@ -31,7 +73,11 @@ def open_offloaded(
     CorruptDataError: the object is another ledger's, or damaged. StorageError: it is not there, or
     cannot be read.
     """
-    return _fetch(record, ledger, directory, None)
+    found = kept_ledger(ledger, directory)
+    if found is None:
+        found = _fetch(record, ledger, directory, None)
+        _keep(ledger, directory, found)
+    return found
 
 
 def open_index(record: OffloadRecord, ledger: LedgerRecord, directory: DataDirectory) -> LedgerFile:

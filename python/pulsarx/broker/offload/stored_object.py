@@ -28,6 +28,15 @@ _stores: Stores = {}  # by process, as a child cannot use its parent's, and URL
 _stores_lock = threading.Lock()
 
 
+def _in_a_child() -> None:
+    """Another thread may have been at it while the process was forked."""
+    global _stores_lock
+    _stores_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_in_a_child)
+
+
 def joined(url: str, name: str) -> str:
     """The URL of an object in the place that a URL names."""
     place, mark, query = url.partition("?")
