@@ -250,7 +250,8 @@ class Topics(
 
     def merge_ledgers(self, topic: str, size_max: int = 1 << 20) -> dict[str, int]:
         """Merge the files of a topic's small ledgers, or of each of its partitions: those of less
-        than size_max bytes that are sealed and have a file to themselves, about 32 MiB to a file.
+        than size_max bytes that are sealed, have a file to themselves and are under no lease of a
+        job, about 32 MiB to a file.
         {"ledgers": how many, "files": into how many}.
 
         Message ids, positions and counts stay as they are, and who reads meanwhile reads on. The

@@ -428,6 +428,15 @@ class CatalogueState:
                 expires_ms = max(expires_ms, lease.expires_ms)
         return lowest, expires_ms
 
+    def leased_runs(self, topic: str, now_ms: int) -> list[list[int]]:
+        """First and last id of each run of ledgers of a topic that a job reads."""
+        return [
+            run
+            for lease in list(self.leases.values())
+            if lease.expires_ms > now_ms
+            for run in lease.ledgers.get(topic, ())
+        ]
+
     def offload_of(self, ledger: LedgerRecord) -> OffloadRecord | None:
         """The copy of a ledger's file that may be read instead of it."""
         found = self.offloads.get(ledger.file_id)
