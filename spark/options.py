@@ -235,6 +235,8 @@ OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
     ("nullValues", _one_of("error", "allow"), "error", _SINKS, "messages without a value"),
     ("onSmallFiles", _one_of("warn", "error", "ignore"), "warn", _SINKS,
      "many tasks write ledgers of less than 1 MiB"),
+    ("mergeSmallLedgers", _flag, True, (STREAM_SINK,),
+     "the files of small ledgers are merged after every hundredth batch"),
     ("flush", _flag, True, _SINKS, "whether data is on the device before it is attached"),
 ]  # fmt: skip
 _ALIASES = {
@@ -380,6 +382,7 @@ _WITHOUT_FILES = {  # of a cluster; why, or what to use
     "txnConflict": "rows of a version are not compared there",
     "maxLedgerBytes": _BROKERS,
     "onSmallFiles": _BROKERS,
+    "mergeSmallLedgers": _BROKERS,
     "flush": _BROKERS,
 }
 

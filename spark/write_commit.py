@@ -144,6 +144,12 @@ def ordered_files(job: WriteJob, messages: Iterable[CommitMessage]) -> list[Stag
     return [each[3] for each in sorted(found, key=lambda each: each[:3])]
 
 
+def merge_small_ledgers(root: str, topic: str) -> None:
+    """Have the owner merge the small ledgers of a topic without partitions."""
+    arguments = {"topic": topic, "size_max": _LEDGER_BYTES_ADVISED}
+    ask_owner(root, "topics.merge_ledgers", arguments)
+
+
 def remove_staged(job: WriteJob) -> None:
     """Take the staging area of a job away. Attempts that still run fail at their next file; what
     they leave is collected by age."""

@@ -80,6 +80,8 @@ class BrokerOption:
     def check(self, value: object) -> Value:
         if value is None and self.default is None:
             return None
+        if self.type is str and not self.choices:
+            return check_offload_url(self.name, value)
         if self.type is str:
             if not isinstance(value, str) or value not in self.choices:
                 raise ValueError(
@@ -111,6 +113,22 @@ def check_choices(name: str, value: object, choices: tuple[str, ...]) -> tuple[s
         if each not in choices:
             raise ValueError(f"{name} must be of {', '.join(choices)}, not {shown(each)}")
     return tuple(each for each in choices if each in value)
+
+
+def check_offload_url(name: str, value: object) -> str:
+    """Empty, or a URL without credentials, which the environment has. ValueError."""
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be str, not {type(value).__name__}: {shown(value)}")
+    scheme, mark, rest = value.partition("://")
+    place = rest.partition("?")[0]
+    if value and not (mark and scheme.isalnum() and place):
+        raise ValueError(f"{name} must be a URL as s3://bucket/prefix, not {shown(value)}")
+    if "@" in place.partition("/")[0] and scheme not in ("abfs", "abfss"):
+        raise ValueError(
+            f"{name} must not hold credentials: it is kept in the folder. Give them in the "
+            "environment, as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        )
+    return value
 
 
 # persisted: kept in the catalogue, so that a later start without the option finds the same value
@@ -247,6 +265,12 @@ _ROWS = (
      "Compact a topic when so much was published since the last time; 0: only when asked to."),
     ("topic_compaction_retain_null_key", False, None, None, False, False,
      "Compaction keeps messages without a key."),
+    ("offload_url", "", None, None, False, False,
+     "Object store to which sealed ledgers may be offloaded, as s3://bucket/prefix; empty: none."),
+    ("managed_ledger_offload_auto_trigger_size_threshold_bytes", -1, -1, 2**62, False, False,
+     "Offload the oldest ledgers of a topic that holds more; -1: only when asked to."),
+    ("managed_ledger_offload_deletion_lag_ms", 14_400_000, 0, 2**53 - 1, False, False,
+     "How long the file of an offloaded ledger stays."),
 )
 # fmt: on
 
@@ -318,6 +342,9 @@ class BrokerOptions:
     broker_deduplication_producer_inactivity_timeout_minutes: int
     broker_service_compaction_threshold_in_bytes: int
     topic_compaction_retain_null_key: bool
+    offload_url: str
+    managed_ledger_offload_auto_trigger_size_threshold_bytes: int
+    managed_ledger_offload_deletion_lag_ms: int
 
     def __init__(self, **options: Any) -> None:
         """ValueError for a name that is no option, a wrong type or a value out of bounds."""
@@ -378,6 +405,23 @@ class BrokerOptions:
             if value != BROKER_OPTIONS[name].default
         )
         return f"BrokerOptions({', '.join(changed)})"
+
+
+def option_of_text(name: str, text: str) -> Value:
+    """The value that a text on a command line means: true and false, numbers, words with commas
+    between them. ValueError: there is no such option, or no such value of it."""
+    row = BROKER_OPTIONS.get(name)
+    if row is None:
+        raise ValueError(_unknown(name))
+    value: object = text
+    if row.type is bool and text.lower() in ("true", "false"):
+        value = text.lower() == "true"
+    elif row.type is int:
+        digits = text.removeprefix("-")
+        value = int(text) if digits.isascii() and digits.isdigit() else text
+    elif row.type is tuple:
+        value = tuple(each.strip() for each in text.split(","))
+    return row.check(value)
 
 
 def _restore(values: dict[str, Value]) -> BrokerOptions:

@@ -26,10 +26,13 @@ class Administered:
         self,
         clock: ManualClock | None = None,
         folder: str | Path = "memory:",
+        broker_options: pulsarx.BrokerOptions | None = None,
         **options: Any,
     ) -> None:
         """folder: in memory unless another is named."""
-        self.client = pulsarx.Client(folder, durability="os", clock=clock)
+        self.client = pulsarx.Client(
+            folder, durability="os", clock=clock, broker_options=broker_options
+        )
         self.service: HttpService = serve_http(self.client, port=0, **options)
         self.url = self.service.url
         self.server = self.service._server

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from administered import Administered
+
+import pulsarx
+from pulsarx.admin import Admin
+from pulsarx.testing import inspect
 
 NAMESPACE = "/namespaces/public/default"
 TOPICS = "/persistent/public/default"
@@ -157,3 +163,44 @@ def test_statistics_count_what_was_published_and_given_to_consumers(administered
     assert subscription["msgOutCounter"] >= 1
     assert [each["consumerName"] for each in subscription["consumers"]] == ["c"]
     assert found["bytesOutCounter"] == subscription["consumers"][0]["bytesOutCounter"] > 0
+
+
+def test_a_topic_and_its_namespace_are_offloaded(
+    open_administered: Callable[..., Administered], tmp_path: Path
+) -> None:
+    """The threshold is -1, as in Pulsar, where none is set."""
+    options = pulsarx.BrokerOptions(
+        offload_url=(tmp_path / "store").as_uri(), managed_ledger_max_entries_per_ledger=5
+    )
+    administered = open_administered(folder=tmp_path / "data", broker_options=options)
+    with administered.client as client:
+        assert administered.get(f"{NAMESPACE}/offloadThreshold") == -1
+        for name in ("offloadThreshold", "offloadDeletionLagMs"):
+            path = f"{NAMESPACE}/{name}"
+            administered.do("PUT", path, 1000)
+            assert administered.get(path) == 1000
+            assert administered.get(NAMESPACE)[_WHOLE[name]] == 1000
+            administered.do("DELETE", path)
+        producer = client.create_producer("t")
+        ids = [producer.send(b"x") for _ in range(18)]
+        before = {"ledgerId": ids[12].ledger_id(), "entryId": 0, "partitionIndex": -1}
+        assert administered.get(f"{TOPICS}/t/offload")["status"] == "NOT_RUN"
+        administered.do("PUT", f"{TOPICS}/t/offload", before)
+        inspect(client).settle()
+        assert administered.get(f"{TOPICS}/t/offload") == {"status": "SUCCESS", "lastError": ""}
+        ledgers = administered.get(f"{TOPICS}/t/internalStats")["ledgers"]
+        assert [each["offloaded"] for each in ledgers] == [True, True, False, False]
+        stats = administered.get(f"{TOPICS}/t/stats")
+        assert stats["lastOffloadLedgerId"] == ids[9].ledger_id()
+        assert 0 < stats["offloadedStorageSize"] < stats["storageSize"]
+        admin = Admin.at(administered.url)
+        admin.topics.offload("t", 0)
+        inspect(client).settle()
+        assert admin.topics.offload_status("t") == {"status": "SUCCESS", "last_error": ""}
+        assert len(list((tmp_path / "store").rglob("*.ledger"))) == 3
+
+
+_WHOLE = {
+    "offloadThreshold": "offload_threshold",
+    "offloadDeletionLagMs": "offload_deletion_lag_ms",
+}

@@ -231,6 +231,18 @@ def test_it_owns_the_folder(tmp_path: Path, run: Any) -> None:
     assert str(command.process.pid) in said
 
 
+def test_options_of_the_broker_are_given(run: Any, tmp_path: Path) -> None:
+    given = ("max_topics_per_namespace=1", "subscription_types_enabled=Shared, Failover")
+    command = run(str(tmp_path), "--port=0", *(f"--broker-option={each}" for each in given))
+    with pulsarx.Client(command.url()) as client:
+        client.create_producer("one")
+        with pytest.raises(pulsarx.PulsarException):
+            client.create_producer("two")
+        with pytest.raises(pulsarx.PulsarException):
+            client.subscribe("one", "s", pulsarx.ConsumerType.Exclusive)
+        client.subscribe("one", "s", pulsarx.ConsumerType.Shared)
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -238,6 +250,11 @@ def test_it_owns_the_folder(tmp_path: Path, run: Any) -> None:
         (("a", "b"), "which folder"),
         (("a", "--port"), "needs a value"),
         (("a", "--port=x"), "0 to 65535"),
+        (("a", "--broker-option"), "needs a value"),
+        (("a", "--broker-option=x"), "NAME=VALUE"),
+        (("a", "--broker-option=max_mesage_size=1"), "did you mean max_message_size"),
+        (("a", "--broker-option=max_message_size=much"), "max_message_size must be int"),
+        (("a", "--broker-option=system_topic_enabled=1"), "must be bool"),
         (("a", "--port=70000"), "0 to 65535"),
         (("a", "--http-port=x"), "0 to 65535"),
         (("a", "--http-port=1", "--no-http"), "either --http-port or --no-http"),

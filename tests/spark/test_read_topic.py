@@ -51,6 +51,25 @@ def test_partitions_topics_and_columns_are_chosen(spark, folder, publish):
     assert frame.select("value").limit(3).count() == 3
 
 
+def test_tasks_read_ledgers_out_of_an_object_store(spark, folder, tmp_path):
+    options = pulsarx.BrokerOptions(
+        offload_url=(tmp_path / "store").as_uri(), managed_ledger_max_entries_per_ledger=40
+    )
+    with pulsarx.Client(folder, durability="os", broker_options=options) as client:
+        producer = client.create_producer("numbers")
+        for number in range(100):
+            producer.send(b"%d" % number, properties={"number": str(number)})
+        client.admin.topics.offload("numbers")
+        inspect(client).settle()
+        objects = list((tmp_path / "store").rglob("*.ledger"))
+        assert len(objects) == 2
+        for each in objects:
+            ledger_id = int(each.name.partition("-")[0])
+            (folder / "ledgers" / f"{ledger_id % 256:02x}" / f"{ledger_id}.ledger").unlink()
+        rows = read_topic(spark, "numbers", root=folder, min_partitions=4).collect()
+        assert numbers(rows) == list(range(100))
+
+
 def test_many_small_topics_are_few_tasks(spark, folder):
     """Each of 985 topics was a task, and what a task costs was nearly all of the time."""
     names = [f"topic-{index:02}" for index in range(40)]

@@ -394,6 +394,30 @@ def _compaction_status(channel: HttpChannel, topic: str) -> Json:
     return {"status": found["status"], "last_error": found.get("lastError") or ""}
 
 
+def _offload(channel: HttpChannel, topic: str, size_threshold: int) -> None:
+    """As pulsar-admin: the newest ledgers stay that are no more together."""
+    found = channel.json(f"{_topic_path(topic)}/internalStats")
+    ledgers = found["ledgers"]
+    if ledgers:  # what is open has no size there
+        ledgers[-1]["size"] = found["currentLedgerSize"]
+    kept, size = None, 0
+    for each in reversed(ledgers):
+        size += each["size"]
+        if size > size_threshold:
+            break
+        kept = each["ledgerId"]
+    else:
+        return  # all of it stays
+    last = ledgers[-1]["ledgerId"] if kept is None else kept
+    place = _shown_id(MessageId(-1, last, 0, -1))
+    channel.ask("PUT", f"{_topic_path(topic)}/offload", place)
+
+
+def _offload_status(channel: HttpChannel, topic: str) -> Json:
+    found = channel.json(f"{_topic_path(topic)}/offload")
+    return {"status": found["status"], "last_error": found.get("lastError") or ""}
+
+
 def _stats(channel: HttpChannel, topic: str) -> Json:
     found = channel.json(f"{_topic_path(topic)}/stats", subscriptionBacklogSize=True)
     return _statistics(str(TopicName.of(topic)), found)
@@ -682,6 +706,8 @@ _VERBS: dict[str, Callable[..., Any]] = {
     "topics.unload": _do("PUT", "/unload"),
     "topics.trigger_compaction": _do("PUT", "/compaction"),
     "topics.compaction_status": _compaction_status,
+    "topics.offload": _offload,
+    "topics.offload_status": _offload_status,
     "topics.get_last_message_id": _last_message_id,
     "topics.get_backlog_size": _backlog_size,
     "topics.stats": _stats,

@@ -6,6 +6,7 @@ from pulsarx.admin.compaction_policies import CompactionPolicies
 from pulsarx.admin.creation_policies import CreationPolicies
 from pulsarx.admin.limit_policies import LimitPolicies
 from pulsarx.admin.message_policies import MessagePolicies
+from pulsarx.admin.offload_policies import OffloadPolicies
 from pulsarx.admin.rate_policies import RatePolicies
 from pulsarx.admin.schema_policies import SchemaPolicies
 
@@ -24,6 +25,7 @@ class Namespaces(
     RatePolicies,
     LimitPolicies,
     CompactionPolicies,
+    OffloadPolicies,
 ):
     """Any thread may call. TopicNotFound: there is no such namespace."""
 

@@ -254,6 +254,22 @@ DOCUMENTS = [
         "compactionThreshold",
         setting=("PUT", "POST"),
     ),
+    PolicyDocument(
+        "offload_threshold",
+        "integer",
+        _same,
+        _integer,
+        namespace="offloadThreshold",
+        setting=("PUT", "PUT"),
+    ),
+    PolicyDocument(
+        "offload_deletion_lag_ms",
+        "integer",
+        _same,
+        _integer,
+        namespace="offloadDeletionLagMs",
+        setting=("PUT", "PUT"),
+    ),
     _both(
         "schema_compatibility_strategy",
         "string",

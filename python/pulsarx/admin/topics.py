@@ -6,6 +6,7 @@ from pulsarx.admin.compaction_policies import CompactionPolicies
 from pulsarx.admin.creation_policies import CreationPolicies
 from pulsarx.admin.limit_policies import LimitPolicies
 from pulsarx.admin.message_policies import MessagePolicies
+from pulsarx.admin.offload_policies import OffloadPolicies
 from pulsarx.admin.rate_policies import RatePolicies
 from pulsarx.admin.schema_policies import SchemaPolicies
 from pulsarx.admin.topic_subscriptions import TopicSubscriptions
@@ -28,6 +29,7 @@ class Topics(
     RatePolicies,
     LimitPolicies,
     CompactionPolicies,
+    OffloadPolicies,
 ):
     """Any thread may call. TopicNotFound: there is no such topic."""
 
@@ -228,9 +230,28 @@ class Topics(
         found: dict[str, str] = self._channel.perform("topics.compaction_status", {"topic": topic})
         return found
 
+    def offload(self, topic: str, size_threshold: int = 0) -> None:
+        """Begin to copy the oldest sealed ledgers of a topic, or of each of its partitions, to the
+        object store of `BrokerOptions(offload_url=...)`, but for the newest size_threshold bytes.
+        Each copy is read back before it counts. The file of a ledger goes later, by the policy
+        offload_deletion_lag; from then on whoever reads it fetches it, and nothing else changes.
+
+        Returns at once; see offload_status. OperationNotSupported: there is no object store.
+        NotAllowedError: the topic is being offloaded.
+        """
+        arguments = {"topic": topic, "size_threshold": size_threshold}
+        self._channel.perform("topics.offload", arguments)
+
+    def offload_status(self, topic: str) -> dict[str, str]:
+        """{"status": NOT_RUN, RUNNING, SUCCESS or ERROR, "last_error": why}, of the last run since
+        the topic was opened. Of a partitioned topic: RUNNING or ERROR where a partition is."""
+        found: dict[str, str] = self._channel.perform("topics.offload_status", {"topic": topic})
+        return found
+
     def merge_ledgers(self, topic: str, size_max: int = 1 << 20) -> dict[str, int]:
         """Merge the files of a topic's small ledgers, or of each of its partitions: those of less
-        than size_max bytes that are sealed and have a file to themselves, about 32 MiB to a file.
+        than size_max bytes that are sealed, have a file to themselves and are under no lease of a
+        job, about 32 MiB to a file.
         {"ledgers": how many, "files": into how many}.
 
         Message ids, positions and counts stay as they are, and who reads meanwhile reads on. The

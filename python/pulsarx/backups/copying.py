@@ -24,7 +24,7 @@ from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.file_system import FileSystem
 from pulsarx.backups.contents import Contents, Damage
-from pulsarx.backups.folder_view import FolderView, Snapshot
+from pulsarx.backups.folder_view import FolderView, LedgerCopy, Snapshot
 from pulsarx.backups.proof import check
 from pulsarx.backups.workplace import copy_file, workplace
 from pulsarx.broker.folder.data_directory import SUBDIRECTORIES
@@ -172,7 +172,7 @@ class _Copying:
                 continue
             size, is_final = control_plane.perform(self._view.published, (ledger,))
             path = f"{self._work}/{ledger.path}"
-            is_there = self._copy_file(ledger.path, size)
+            is_there = self._copy_file(ledger.path, size) or self._fetch(ledger)
             if is_there and not is_final:
                 is_final = not control_plane.perform(self._view.is_open, (ledger, path))
                 is_there = not is_final or self._copy_file(ledger.path)
@@ -217,6 +217,15 @@ class _Copying:
         except FileNotFoundError:
             return False
         return True
+
+    def _fetch(self, ledger: LedgerCopy) -> bool:
+        """Copy the file of a ledger from the object store. False: it is not there."""
+        offload = control_plane.perform(self._view.offload, (ledger,))
+        if offload is None:
+            return False
+        from pulsarx.broker.offload.offloaded_ledger import copy_object
+
+        return copy_object(offload, f"{self._work}/{ledger.path}", self._told)
 
     def _write(self, name: str, data: bytes) -> None:
         path = f"{self._work}/{name}"

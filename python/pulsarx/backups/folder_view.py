@@ -26,7 +26,7 @@ from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pulsarx.broker.catalogue.state import LedgerRecord, TopicRecord
+    from pulsarx.broker.catalogue.state import LedgerRecord, OffloadRecord, TopicRecord
 
 HEADER_SIZE = 4096  # of a ledger file: what one without entries holds
 
@@ -117,6 +117,9 @@ class FolderView:
         state.leases.clear()
         # The files are not copied, so there are none to be removed.
         state.deletions.clear()
+        # Nor shares a copy its objects with the folder, which removes them when it needs them no
+        # more: what is in them is copied.
+        state.offloads.clear()
         ledgers: list[LedgerCopy] = []
         for topic in state.topics.values():
             if topic.ledgers and topic.ledgers[-1].state == LEDGER_PREPARED:
@@ -144,11 +147,23 @@ class FolderView:
         if record is not None and record.merged_id:
             made.size = record.merged_size  # the file is copied with the first of them
             return made
+        offload = self._broker.catalogue.state.offloads.get(ledger_id)
+        if offload is not None and offload.size:
+            made.size = offload.size
+            return made
         try:
             made.size = os.stat(path).st_size
         except OSError:
             pass  # told when it is copied
         return made
+
+    def offload(self, ledger: LedgerCopy) -> OffloadRecord | None:
+        """The object that has the same bytes as the file of a ledger."""
+        self._broker.refresh()
+        record = self._record(ledger)
+        if record is None or self._path_of(record) != ledger.path:
+            return None
+        return self._broker.catalogue.state.offload_of(record)
 
     def cursor_files(self) -> dict[int, list[str]]:
         """The files of each cursor that has some, in the folder."""

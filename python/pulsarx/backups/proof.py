@@ -157,6 +157,7 @@ class Proof:
                 return None
             except errors.StorageError as error:
                 _require_permission(error)
+                self._require_store(ledger, error)
                 if self._is_named(ledgers, ledger.ledger_id):
                     self.found.messages += ledger.message_count
                     self._tell_ledger(
@@ -175,6 +176,12 @@ class Proof:
             f"check ledger {ledger.ledger_id} of {ledgers.name}: it changed {_TRIES} times; try "
             "again"
         )
+
+    def _require_store(self, ledger: LedgerRecord, error: errors.StorageError) -> None:
+        """An object store that cannot be read now says nothing about what is in it."""
+        offload = self._broker.catalogue.state.offload_of(ledger)
+        if offload is not None and not isinstance(error, errors.CorruptDataError):
+            raise error
 
     def _compare(self, ledgers: ReadOnlyLedger, ledger: LedgerRecord, file: LedgerFile) -> None:
         try:
@@ -321,6 +328,9 @@ class Proof:
     def _size_of(self, ledger: LedgerRecord) -> int:
         if ledger.merged_id:
             return ledger.merged_size
+        offload = self._broker.catalogue.state.offload_of(ledger)
+        if offload is not None:
+            return int(offload.size)
         try:
             return os.stat(self._broker.directory.ledger_path(ledger.ledger_id)).st_size
         except OSError:

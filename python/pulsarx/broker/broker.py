@@ -223,6 +223,7 @@ class Broker:
                 failure = error or failure
         if self._topics is not None:
             self._topics.compaction_monitor.close()
+            self._topics.offload_monitor.close()
         steps = (runtime.close_completions, runtime.stop_flushing)
         for step in (*steps, *(each.close for each in runtime.job_queues)):
             failure = attempt(step) or failure
@@ -230,6 +231,10 @@ class Broker:
             failure = attempt(topic.close) or failure
         if not (guests or self._is_brief or runtime.clock.now_ms() < runtime.trims_from_ms):
             failure = attempt(lambda: self.directory.share(False)) or failure
+        if self.catalogue.state.offloads:
+            from pulsarx.broker.offload.offloaded_ledger import forget_kept
+
+            forget_kept(self.directory)
         for step in (self.catalogue.close, self.directory.close):
             failure = attempt(step) or failure
         runtime.ends.close_file()

@@ -223,6 +223,10 @@ class ReadOnlyBroker:
         if self.state.close():
             if self.ends is not None:
                 self.ends.close_file()
+            if self.catalogue.state.offloads:
+                from pulsarx.broker.offload.offloaded_ledger import forget_kept
+
+                forget_kept(self.directory)
             self.directory.close()
 
     def abandon(self) -> None:

@@ -82,7 +82,8 @@ class BrokerRuntime:
 
     background: seals full ledgers, trims, closes what was forgotten. roll_overs: prepares ledgers,
     which nothing else may delay. flushes: what the flush interval is over for. compactions: of
-    topics, one at a time. completions: callbacks.
+    topics, one at a time. offloads: of topics, one at a time, and what tidies behind them.
+    completions: callbacks.
     """
 
     def __init__(
@@ -117,6 +118,7 @@ class BrokerRuntime:
         self.background = JobQueue("pulsarx-background")
         self.flushes = JobQueue("pulsarx-flush")
         self.compactions = JobQueue("pulsarx-compaction")
+        self.offloads = JobQueue("pulsarx-offload")
         for each in self.job_queues:
             self._let_clock_wait_for(each)
         self._catalogue_flush = self.after_flush_interval(self.catalogue.flush)
@@ -141,7 +143,7 @@ class BrokerRuntime:
     @property
     def job_queues(self) -> tuple[JobQueue, ...]:
         """In the order they are to be closed: one may put jobs into those behind it."""
-        return self.compactions, self.roll_overs, self.background, self.flushes
+        return self.offloads, self.compactions, self.roll_overs, self.background, self.flushes
 
     def _open_ends(self) -> PublishedEnds:
         path, epoch = self.directory.ends_path, self.catalogue.epoch

@@ -160,6 +160,36 @@ POLICIES = [
         lambda group, target: group.remove_compaction_threshold(target),
         "-t 100M",
     ),
+    Policy(
+        "offload-threshold",
+        [
+            click.Option(
+                ["-s", "--size"],
+                type=SIZE,
+                required=True,
+                help="Offload what a topic holds beyond: 10M, 16G. 0: all; -1: when asked to.",
+            )
+        ],
+        lambda group, target, size: group.set_offload_threshold(target, size),
+        lambda group, target: group.get_offload_threshold(target),
+        lambda group, target: group.remove_offload_threshold(target),
+        "-s 10G",
+    ),
+    Policy(
+        "offload-deletion-lag",
+        [
+            click.Option(
+                ["-l", "--lag"],
+                type=DURATION,
+                required=True,
+                help="How long the file of an offloaded ledger stays: 90s, 4h, 2d.",
+            )
+        ],
+        lambda group, target, lag: group.set_offload_deletion_lag(target, lag * 1000),
+        lambda group, target: group.get_offload_deletion_lag(target),
+        lambda group, target: group.remove_offload_deletion_lag(target),
+        "-l 4h",
+    ),
 ]
 
 

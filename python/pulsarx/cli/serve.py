@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.access import AccessSettings, TlsSettings
+    from pulsarx.broker_options import BrokerOptions
 
 USAGE = """\
 usage: python -m pulsarx serve FOLDER [OPTION]...
@@ -23,6 +24,9 @@ SIGTERM or SIGINT comes. Prints where when it listens, a line each.
   --port NUMBER       6650 unless told; 0 takes a free one, which the line says
   --http-port NUMBER  of the REST API and /metrics; 8080 unless told, or a free one with --port 0
   --no-http           serve the binary protocol alone
+  --broker-option NAME=VALUE
+                      of BrokerOptions, as offload_url=s3://bucket/prefix or
+                      default_retention_time_in_minutes=60. May be given more than once
   --advertised-address NAME
                       what clients are led to; else the address that they have reached
   --allow-anonymous   listen on an address that others reach too, who are not asked who they are
@@ -66,7 +70,7 @@ def main(arguments: list[str]) -> int:
         print(USAGE)
         return 0
     try:
-        folder, options, superusers = _parse(arguments)
+        folder, options, superusers, broker_options = _parse(arguments)
     except _Usage as error:
         print(f"{error}\n\n{USAGE}", file=sys.stderr)
         return 2
@@ -75,7 +79,7 @@ def main(arguments: list[str]) -> int:
     # They wait until it is served, so that neither opening nor closing is cut in half.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
-        return _serve(folder, options, superusers)
+        return _serve(folder, options, superusers, broker_options)
     except ImportError as error:
         alone = "" if "--no-http" in options else "; or serve with --no-http"
         print(f"{error}{alone}", file=sys.stderr)
@@ -97,7 +101,12 @@ def _raise_files_max() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _serve(folder: str, options: dict[str, str], superusers: list[str]) -> int:
+def _serve(
+    folder: str,
+    options: dict[str, str],
+    superusers: list[str],
+    broker_options: BrokerOptions | None,
+) -> int:
     from contextlib import ExitStack
 
     from pulsarx.access.service_settings import DEFAULT_PORT
@@ -116,7 +125,7 @@ def _serve(folder: str, options: dict[str, str], superusers: list[str]) -> int:
         "advertised_address": options.get("--advertised-address"),
     }
     with ExitStack() as stack:
-        client = stack.enter_context(Client(folder))
+        client = stack.enter_context(Client(folder, broker_options=broker_options))
         service = stack.enter_context(
             serve(
                 client,
@@ -197,6 +206,7 @@ _VALUES = (
     "--host", *_PORTS, "--advertised-address", "--tls-certificate", "--tls-key",
     "--tls-trust-certs", "--token-secret-key", "--token-public-key", "--token-auth-claim",
     "--token-audience", "--token-audience-claim", "--basic-auth-conf", "--superuser",
+    "--broker-option",
 )  # fmt: skip
 _TLS = (
     "--tls-key", "--tls-port", "--https-port", "--tls-only", "--tls-trust-certs",
@@ -204,11 +214,12 @@ _TLS = (
 )  # fmt: skip
 
 
-def _parse(arguments: list[str]) -> tuple[str, dict[str, str], list[str]]:
-    """The folder, the options that are given, and the superusers."""
+def _parse(arguments: list[str]) -> tuple[str, dict[str, str], list[str], BrokerOptions | None]:
+    """The folder, the options that are given, the superusers, and what is given for the broker."""
     folders: list[str] = []
     found: dict[str, str] = {}
     superusers: list[str] = []
+    of_broker: list[str] = []
     rest = list(arguments)
     while rest:
         name, equals, value = rest.pop(0).partition("=")
@@ -220,6 +231,8 @@ def _parse(arguments: list[str]) -> tuple[str, dict[str, str], list[str]]:
             given = value if equals else rest.pop(0)
             if name == "--superuser":
                 superusers.append(given)
+            elif name == "--broker-option":
+                of_broker.append(given)
             else:
                 found[name] = given
         elif name.startswith("-"):
@@ -229,7 +242,25 @@ def _parse(arguments: list[str]) -> tuple[str, dict[str, str], list[str]]:
     if len(folders) != 1:
         raise _Usage("which folder? Give one")
     _check(found)
-    return folders[0], found, superusers
+    return folders[0], found, superusers, _broker_options(of_broker)
+
+
+def _broker_options(given: list[str]) -> BrokerOptions | None:
+    """None: the owner's defaults, or those of the owner there is."""
+    if not given:
+        return None
+    from pulsarx.broker_options import BrokerOptions, option_of_text
+
+    values = {}
+    for each in given:
+        name, equals, text = each.partition("=")
+        if not equals:
+            raise _Usage(f"--broker-option {each}: give NAME=VALUE")
+        try:
+            values[name] = option_of_text(name, text)
+        except ValueError as error:
+            raise _Usage(f"--broker-option {each}: {error}") from None
+    return BrokerOptions(**values)
 
 
 def _check(found: dict[str, str]) -> None:

@@ -8,7 +8,7 @@ import click
 
 from pulsarx import errors
 from pulsarx.cli import subscriptions
-from pulsarx.cli.command import Group, command, force_option, message_id_of, topic_argument
+from pulsarx.cli.command import SIZE, Group, command, force_option, message_id_of, topic_argument
 from pulsarx.cli.listing import show_stats
 from pulsarx.cli.permissions import add_permissions
 from pulsarx.cli.policies import add_policies
@@ -154,6 +154,30 @@ def compaction_status(folder: Folder, topic: str) -> None:
     folder.output.record(folder.admin().topics.compaction_status(topic))
 
 
+@command("pulsarx topics offload orders --size-threshold 10G")
+@topic_argument
+@click.option(
+    "-s",
+    "--size-threshold",
+    type=SIZE,
+    required=True,
+    help="How much stays, of the newest: 10M, 16G. 0: nothing of what is sealed.",
+)
+def offload(folder: Folder, topic: str, size_threshold: int) -> None:
+    """Copy the oldest ledgers of a topic to the object store of the folder's owner.
+
+    The owner goes on alone, see offload-status. There has to be one, with `offload_url`.
+    """
+    folder.admin().topics.offload(topic, size_threshold)
+
+
+@command("pulsarx topics offload-status orders")
+@topic_argument
+def offload_status(folder: Folder, topic: str) -> None:
+    """Tell the status of offloading: NOT_RUN, RUNNING, SUCCESS or ERROR."""
+    folder.output.record(folder.admin().topics.offload_status(topic))
+
+
 @command("pulsarx topics merge-ledgers orders")
 @topic_argument
 @click.option(
@@ -219,6 +243,8 @@ for _name, _command in {
     "unload": unload,
     "compact": compact,
     "compaction-status": compaction_status,
+    "offload": offload,
+    "offload-status": offload_status,
     "merge-ledgers": merge_ledgers,
     "last-message-id": last_message_id,
     "get-backlog-size": backlog_size,

@@ -35,6 +35,8 @@ _FIELDS = {
     "delayed_delivery": "delayed_delivery_policies",
     "inactive_topics": "inactive_topic_policies",
     "compaction_threshold": "compaction_threshold",
+    "offload_threshold": "offload_threshold",
+    "offload_deletion_lag_ms": "offload_deletion_lag_ms",
     "schema_compatibility_strategy": "schema_compatibility_strategy",
     "schema_validation_enforced": "schema_validation_enforced",
     "is_allow_auto_update_schema": "is_allow_auto_update_schema",

@@ -77,6 +77,8 @@ DEFAULTS: dict[str, Callable[[BrokerOptions], Any]] = {
         each.max_unacked_messages_per_subscription
     ),
     "compaction_threshold": lambda _: 0,
+    "offload_threshold": lambda each: each.managed_ledger_offload_auto_trigger_size_threshold_bytes,
+    "offload_deletion_lag_ms": lambda each: each.managed_ledger_offload_deletion_lag_ms,
     "schema_compatibility_strategy": lambda each: each.schema_compatibility_strategy,
     "schema_validation_enforced": lambda each: each.is_schema_validation_enforced,
     "is_allow_auto_update_schema": lambda each: each.is_allow_auto_update_schema_enabled,
@@ -90,6 +92,7 @@ _UNSET: dict[tuple[str, str], Any] = {
     ("schema_validation_enforced", "topic"): False,
     ("is_allow_auto_update_schema", "namespace"): True,
     ("max_topics_per_namespace", "namespace"): 0,
+    ("offload_threshold", "namespace"): -1,
 }
 
 

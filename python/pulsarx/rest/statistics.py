@@ -16,10 +16,6 @@ if TYPE_CHECKING:
 # Of features that PulsarX does not have, in every topic.
 _NEVER_OF_TOPIC: Json = {
     "systemTopicBytesInCounter": 0,
-    "offloadedStorageSize": 0,
-    "lastOffloadLedgerId": 0,
-    "lastOffloadSuccessTimeStamp": 0,
-    "lastOffloadFailureTimeStamp": 0,
     "ongoingTxnCount": 0,
     "abortedTxnCount": 0,
     "committedTxnCount": 0,
@@ -67,6 +63,12 @@ def topic_statistics(call: Call, found: Json) -> Json:
         "oldestBacklogMessageAgeSeconds": found["oldest_backlog_message_age_seconds"],
         "publishRateLimitedTimes": found["publish_rate_limited_times"],
         **_NEVER_OF_TOPIC,
+        "offloadedStorageSize": found["offloaded_storage_size"],
+        "lastOffloadLedgerId": max(
+            (each["ledger_id"] for each in found.get("ledgers", ()) if each["offloaded"]), default=0
+        ),
+        "lastOffloadSuccessTimeStamp": found["last_offload_success_timestamp"],
+        "lastOffloadFailureTimeStamp": found["last_offload_failed_timestamp"],
         "publishers": [_publisher(each) for each in publishers],
         "subscriptions": subscriptions,
         "deduplicationStatus": found["deduplication_status"],
@@ -159,7 +161,7 @@ def _add(total: Json, figures: Json) -> None:
     """Add numbers, and what is inside; texts and flags are those of the first, ages are the
     greatest. A producer has the same name on all partitions and is told once."""
     for name, value in figures.items():
-        if name == "oldestBacklogMessageAgeSeconds":
+        if name == "oldestBacklogMessageAgeSeconds" or name.startswith("lastOffload"):
             total[name] = max(total.get(name, -1), value)
         elif name == "publishers":
             known = {each["producerName"] for each in total.setdefault(name, [])}
@@ -200,7 +202,10 @@ def internal_statistics(found: Json) -> Json:
         "currentLedgerSize": last["size"] if is_open else 0,
         "lastConfirmedEntry": f"{last['ledger_id']}:{last['entries'] - 1}",
         "state": "Terminated" if found["terminated"] else "LedgerOpened",
-        "ledgers": [_ledger(each["ledger_id"], each["entries"], each["size"]) for each in ledgers],
+        "ledgers": [
+            _ledger(each["ledger_id"], each["entries"], each["size"], each["offloaded"])
+            for each in ledgers
+        ],
         "cursors": {
             quote(name, safe=""): _cursor(each)
             for name, each in found["subscriptions"].items()
@@ -212,12 +217,12 @@ def internal_statistics(found: Json) -> Json:
     }
 
 
-def _ledger(ledger_id: int, entries: int, size: int) -> Json:
+def _ledger(ledger_id: int, entries: int, size: int, offloaded: bool = False) -> Json:
     return {
         "ledgerId": ledger_id,
         "entries": entries,
         "size": size,
-        "offloaded": False,
+        "offloaded": offloaded,
         "underReplicated": False,
     }
 

@@ -204,6 +204,16 @@ def _compaction(call: Call) -> Json:
     return {"status": found["status"], "lastError": found["last_error"]}
 
 
+def _offload(call: Call) -> None:
+    message_id = read_id(call.json()).to_text()
+    call.perform("topics.offload_before", topic=_unpartitioned(call), message_id=message_id)
+
+
+def _offload_status(call: Call) -> Json:
+    found = call.perform("topics.offload_status", topic=call.topic)
+    return {"status": found["status"], "lastError": found["last_error"]}
+
+
 def _stats(call: Call) -> Json:
     return topic_statistics(call, call.perform("topics.stats", topic=_unpartitioned(call)))
 
@@ -335,6 +345,14 @@ ROUTES = [
         "Compact a topic.",
     ),
     Route("GET", f"{TOPIC}/compaction", _compaction, "Get the status of a compaction."),
+    Route(
+        "PUT",
+        f"{TOPIC}/offload",
+        _offload,
+        "Offload the ledgers of a topic in front of the one with a message.",
+        body="MessageId",
+    ),
+    Route("GET", f"{TOPIC}/offload", _offload_status, "Get the status of offloading."),
     Route("GET", f"{TOPIC}/lastMessageId", _last_message_id, "Get the id of the last message."),
     Route(
         "PUT",

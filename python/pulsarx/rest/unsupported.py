@@ -29,9 +29,7 @@ _NAMESPACE: dict[str, tuple[Any, str]] = {
     "entryFilters": (None, "POST"),
     "replicatorDispatchRate": (None, "POST"),
     "offloadPolicies": (None, "POST"),
-    "offloadThreshold": (-1, "PUT"),
     "offloadThresholdInSeconds": (-1, "PUT"),
-    "offloadDeletionLagMs": (None, "PUT"),
 }
 _TOPIC: dict[str, tuple[Any, str]] = {
     "replication": (None, "POST"),

@@ -104,7 +104,7 @@ class SessionConsumer(EntryConsumer):
     def mark_delete(self) -> MessageId:
         """The last message up to which all is acknowledged."""
         ledgers = self.subscription.topic.ledger
-        place = mark_delete_position(self.subscription.mark_delete(), ledgers)
+        place = mark_delete_position(self.subscription.mark_delete(), ledgers, exact=True)
         return MessageId(self.partition, *place)
 
     def statistics(self) -> dict[str, Any]:

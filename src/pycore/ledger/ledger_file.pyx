@@ -49,7 +49,7 @@ cdef class LedgerFile:
 
     @staticmethod
     def open(path: str, ledger_id: int, growing: bool = False, *, uuid: str = "",
-             folder_id: str = "", at: int = 0, size: int = 0) -> LedgerFile:
+             folder_id: str = "", at: int = 0, size: int = 0, shown: str = "") -> LedgerFile:
         """Map a file as it is. A foreign, newer or damaged header raises; an unborn file has no
         entries.
 
@@ -60,6 +60,7 @@ cdef class LedgerFile:
         entries are of this uuid can be read all the same: `headless`.
         at, size: the ledger is these bytes of a file that several were merged into. All offsets
         count from its own beginning.
+        shown: what errors call the file instead of path, which is to be opened this once.
         """
         cdef bytes name = os.fsencode(path)
         cdef const char* c_name = name
@@ -79,7 +80,7 @@ cdef class LedgerFile:
             if size:
                 there = min(there - begin, size) if there > begin else 0
             self = ledger_file_map(
-                fd, max(there, GROWING_SIZE) if growing else there, there, ledger_id, path,
+                fd, max(there, GROWING_SIZE) if growing else there, there, ledger_id, shown or path,
                 bytes.fromhex(uuid) if uuid else None,
                 bytes.fromhex(folder_id) if folder_id else bytes(16), begin)
         finally:

@@ -30,6 +30,7 @@ PAGES = [
             "columns",
             "consumers",
             "functions",
+            "offload",
             "options",
             "processes",
             "producers",
@@ -133,6 +134,8 @@ def test_the_table_of_broker_options_is_complete():
 
 
 def _shown(default: object) -> str:
+    if default == "":
+        return '""'
     return ", ".join(default) if isinstance(default, tuple) else str(default)
 
 

@@ -17,8 +17,10 @@ import pulsarx
 import pulsarx.backups
 from pulsarx import BrokerOptions, MessageId, errors
 from pulsarx._pycore.ground import file_system
+from pulsarx.broker.scan.lease import lease
 from pulsarx.broker.scan.plan import plan
 from pulsarx.broker.scan.read_range import read_range
+from pulsarx.broker.topics import ledger_merge
 from pulsarx.testing import inspect
 from pulsarx.testing.faults import fault_plan
 
@@ -58,6 +60,41 @@ def named_files(client: pulsarx.Client) -> set[int]:
         for topic in inspect(client).catalogue.state.topics.values()
         for each in topic.ledgers
     }
+
+
+def test_what_a_job_has_leased_is_not_merged(tmp_path: Path) -> None:
+    """Tasks of other hosts may have the file mapped over a network file system."""
+    clock = pulsarx.ManualClock()
+    with opened(tmp_path, clock=clock) as client:
+        client.admin.namespaces.set_retention("public/default", -1, -1)
+        publish(client, ALL)
+        topic = "persistent://public/default/t"
+        ids = [each["ledger_id"] for each in client.admin.topics.stats("t")["ledgers"]]
+        lease(tmp_path, "job", {topic: ids[2:4]}, 60_000)
+        assert client.admin.topics.merge_ledgers("t") == {"ledgers": COUNT // 2 - 3, "files": 1}
+        assert {ids[2], ids[3]} < files(tmp_path)
+        clock.advance(61)
+        assert client.admin.topics.merge_ledgers("t") == {"ledgers": 2, "files": 1}
+        assert whole_topic(client) == ALL
+
+
+def test_what_is_leased_while_it_is_merged_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path) as client:
+        client.admin.namespaces.set_retention("public/default", -1, -1)
+        publish(client, ALL)
+        ids = [each["ledger_id"] for each in client.admin.topics.stats("t")["ledgers"]]
+        write = ledger_merge._Merge._write
+
+        def leasing(merge: Any, whole: Any) -> None:
+            write(merge, whole)
+            lease(tmp_path, "job", {"persistent://public/default/t": ids[1:3]}, 60_000)
+
+        monkeypatch.setattr(ledger_merge._Merge, "_write", leasing)
+        assert client.admin.topics.merge_ledgers("t") == {"ledgers": COUNT // 2 - 3, "files": 1}
+        assert {ids[1], ids[2]} < files(tmp_path)
+        assert whole_topic(client) == ALL
 
 
 def test_merged_ledgers_are_read_under_the_ids_they_had(tmp_path: Path) -> None:

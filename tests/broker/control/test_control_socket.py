@@ -430,6 +430,7 @@ def test_every_verb_is_named() -> None:
         "topics.get_partitioned_topic_list",
         "topics.get_partitioned_topic_metadata", "topics.get_permissions", "topics.get_policy",
         "topics.get_subscriptions", "topics.grant_permission", "topics.merge_ledgers",
+        "topics.offload", "topics.offload_before", "topics.offload_status",
         "topics.partitioned_stats", "topics.peek_messages",
         "topics.remove_deduplication", "topics.reset_cursor", "topics.revoke_permissions",
         "topics.set_deduplication",

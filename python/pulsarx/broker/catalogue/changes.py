@@ -91,6 +91,33 @@ def forget_deletions(topic_ids: list[int]) -> Operation:
     return {"op": "forget_deletions", "topic_ids": topic_ids}
 
 
+def begin_offload(topic: str, file_id: int, uuid: str, location: str) -> Operation:
+    """An object is about to be made of a file that holds sealed ledgers of the topic."""
+    return {
+        "op": "begin_offload",
+        "topic": topic,
+        "file_id": file_id,
+        "uuid": uuid,
+        "location": location,
+    }
+
+
+def finish_offload(file_id: int, location: str, size: int, offloaded_ms: int) -> Operation:
+    """The object is there, and was read back: it may be read instead of the file."""
+    return {
+        "op": "finish_offload",
+        "file_id": file_id,
+        "location": location,
+        "size": size,
+        "offloaded_ms": offloaded_ms,
+    }
+
+
+def forget_offloads(file_ids: list[int]) -> Operation:
+    """The objects made of these files are gone."""
+    return {"op": "forget_offloads", "file_ids": file_ids}
+
+
 def terminate_topic(topic: str) -> Operation:
     return {"op": "terminate_topic", "topic": topic}
 

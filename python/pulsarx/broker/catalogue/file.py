@@ -28,11 +28,12 @@ FORMAT_VERSION = 1
 # topics, terminated topics, schemas or deletions is of version 3. One with topics that hold
 # messages in chunks or are compacted, with non-persistent topics, which others would open as
 # persistent ones, or with events to be told, is of version 4. One with topics that hold
-# encrypted entries is of version 5, one with digests of what transactions attached of version 6. A
-# commit needs no such number, for an operation that is not known is refused.
+# encrypted entries is of version 5, one with digests of what transactions attached of version 6,
+# one with merged ledgers of version 7, one with ledgers in an object store of version 8. A commit
+# needs no such number, for an operation that is not known is refused.
 _VERSIONS_KNOWN = {
     COMMIT: ("1",),
-    CHECKPOINT: ("1", "2", "3", "4", "5", "6", "7"),
+    CHECKPOINT: ("1", "2", "3", "4", "5", "6", "7", "8"),
     SEQUENCES: ("1",),
 }
 _NUMBER_DIGITS = 20

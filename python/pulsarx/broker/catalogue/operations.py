@@ -17,6 +17,7 @@ from pulsarx.broker.catalogue.state import (
     DeletionRecord,
     LeaseRecord,
     LedgerRecord,
+    OffloadRecord,
     SchemaRecord,
     SubscriptionRecord,
     TopicRecord,
@@ -37,7 +38,7 @@ class CatalogueDraft:
 
     __slots__ = (
         "state", "epoch", "tenants", "namespaces", "topics", "used_ids", "transactions", "leases",
-        "schemas", "deletions", "change_events", "changes_policies",
+        "schemas", "deletions", "change_events", "changes_policies", "offloads",
     )  # fmt: skip
 
     def __init__(self, state: CatalogueState) -> None:
@@ -52,6 +53,7 @@ class CatalogueDraft:
         self.schemas: dict[str, tuple[SchemaRecord, ...] | None] = {}  # None: with their topic
         self.deletions: dict[int, DeletionRecord | None] = {}  # None: the files are gone
         self.change_events: dict[str, int | None] = {}  # None: told
+        self.offloads: dict[int, OffloadRecord | None] = {}  # None: the object is gone
         self.changes_policies = False
 
     def apply(self, operations: list[Operation]) -> None:
@@ -83,6 +85,7 @@ class CatalogueDraft:
             (state.schemas, self.schemas),
             (state.deletions, self.deletions),
             (state.change_events, self.change_events),
+            (state.offloads, self.offloads),
         )
         for known, changes in changed:
             if changes:
@@ -451,6 +454,41 @@ def _forget_deletions(draft: CatalogueDraft, fields: Operation) -> None:
         draft.deletions[topic_id] = None
 
 
+def _offload(draft: CatalogueDraft, file_id: int) -> OffloadRecord | None:
+    if file_id in draft.offloads:
+        return draft.offloads[file_id]
+    return draft.state.offloads.get(file_id)
+
+
+def _begin_offload(draft: CatalogueDraft, fields: Operation) -> None:
+    """An object is about to be written: whoever finds this record removes it, unless it was
+    finished."""
+    topic = draft.topic(fields["topic"])
+    file_id = fields["file_id"]
+    if not any(each.file_id == file_id and each.state == LEDGER_SEALED for each in topic.ledgers):
+        raise CatalogueError(f"topic {topic.name} has no sealed ledger in file {file_id}")
+    if _offload(draft, file_id) is not None:
+        raise CatalogueError(f"file {file_id} of topic {topic.name} is offloaded already")
+    draft.offloads[file_id] = OffloadRecord(
+        file_id, topic.name, fields["uuid"], fields["location"], 0, 0
+    )
+
+
+def _finish_offload(draft: CatalogueDraft, fields: Operation) -> None:
+    file_id = fields["file_id"]
+    begun = _offload(draft, file_id)
+    if begun is None or begun.location != fields["location"] or begun.size:
+        raise CatalogueError(f"no offload of file {file_id} to {fields['location']} was begun")
+    draft.offloads[file_id] = OffloadRecord(
+        file_id, begun.topic, begun.uuid, begun.location, fields["size"], fields["offloaded_ms"]
+    )
+
+
+def _forget_offloads(draft: CatalogueDraft, fields: Operation) -> None:
+    for file_id in fields["file_ids"]:
+        draft.offloads[file_id] = None
+
+
 def _terminate_topic(draft: CatalogueDraft, fields: Operation) -> None:
     topic = draft.topic(fields["topic"])
     if topic.partition_count:
@@ -810,6 +848,17 @@ OPERATIONS: dict[
         {},
     ),
     "forget_deletions": (_forget_deletions, {"topic_ids": "ids"}, {}),
+    "begin_offload": (
+        _begin_offload,
+        {"topic": "text", "file_id": "id", "uuid": "text", "location": "text"},
+        {},
+    ),
+    "finish_offload": (
+        _finish_offload,
+        {"file_id": "id", "location": "text", "size": "id", "offloaded_ms": "integer"},
+        {},
+    ),
+    "forget_offloads": (_forget_offloads, {"file_ids": "ids"}, {}),
     "expect_change_event": (_expect_change_event, {"topic": "text"}, {}),
     "forget_change_events": (_forget_change_events, {"topics": "texts"}, {}),
     "terminate_topic": (_terminate_topic, {"topic": "text"}, {}),

@@ -354,6 +354,28 @@ class DeletionRecord:
         return f"DeletionRecord(topic_id={self.topic_id}, topic={self.topic!r})"
 
 
+class OffloadRecord:
+    """A copy of a file of ledgers in an object store. Immutable by habit."""
+
+    __slots__ = ("file_id", "topic", "uuid", "location", "size", "offloaded_ms")
+
+    def __init__(
+        self, file_id: int, topic: str, uuid: str, location: str, size: int, offloaded_ms: int
+    ) -> None:
+        self.file_id = file_id  # `file_id` of the ledgers in it
+        self.topic = topic
+        self.uuid = uuid  # of the first ledger in it
+        self.location = location  # URL of the object
+        self.size = size  # in bytes; 0: it is being written, and nobody reads it
+        self.offloaded_ms = offloaded_ms  # when it was read back and found whole
+
+    def row(self) -> list[Any]:
+        return [getattr(self, name) for name in self.__slots__]
+
+    def __repr__(self) -> str:
+        return f"OffloadRecord(file_id={self.file_id}, location={self.location!r})"
+
+
 def _version_of(topic: TopicRecord) -> int:
     """The first version of a checkpoint that can express it."""
     if topic.merged:
@@ -374,6 +396,7 @@ class CatalogueState:
     __slots__ = (
         "number", "checksum", "epoch", "next_id", "tenants", "namespaces", "topics",
         "transactions", "leases", "schemas", "deletions", "change_events", "policies_number",
+        "offloads",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -389,6 +412,7 @@ class CatalogueState:
         self.leases: dict[str, LeaseRecord] = {}  # by job
         self.schemas: dict[str, tuple[SchemaRecord, ...]] = {}  # by topic, in order of versions
         self.deletions: dict[int, DeletionRecord] = {}  # by the id of the topic, or of the ledger
+        self.offloads: dict[int, OffloadRecord] = {}  # by the id of the file
 
         # By topic, how often its policies were changed, and that was not told yet.
         self.change_events: dict[str, int] = {}
@@ -403,6 +427,20 @@ class CatalogueState:
                 lowest = min(lowest, runs[0][0])
                 expires_ms = max(expires_ms, lease.expires_ms)
         return lowest, expires_ms
+
+    def leased_runs(self, topic: str, now_ms: int) -> list[list[int]]:
+        """First and last id of each run of ledgers of a topic that a job reads."""
+        return [
+            run
+            for lease in list(self.leases.values())
+            if lease.expires_ms > now_ms
+            for run in lease.ledgers.get(topic, ())
+        ]
+
+    def offload_of(self, ledger: LedgerRecord) -> OffloadRecord | None:
+        """The copy of a ledger's file that may be read instead of it."""
+        found = self.offloads.get(ledger.file_id)
+        return found if found is not None and found.size else None
 
     def document(self) -> dict[str, Any]:
         """Itself as JSON keeps it. Versions that do not know transactions, leases, schemas ... must
@@ -449,12 +487,16 @@ class CatalogueState:
             document["deletions"] = [each.row() for each in self.deletions.values()]
         if self.change_events:
             document["change_events"] = self.change_events.copy()
+        if self.offloads:
+            document["offloads"] = [each.row() for each in self.offloads.values()]
         return document
 
     @property
     def needs_version(self) -> int:
         """The version of its checkpoint: the first one that can express it."""
         version = max(map(_version_of, self.topics.values()), default=1)
+        if self.offloads:
+            return 8
         if any(each.content for each in self.transactions.values()):
             return max(version, 6)
         if self.change_events:
@@ -485,6 +527,7 @@ class CatalogueState:
         }
         made.deletions = {row[0]: DeletionRecord(*row) for row in document.get("deletions", ())}
         made.change_events = document.get("change_events", {})
+        made.offloads = {row[0]: OffloadRecord(*row) for row in document.get("offloads", ())}
         for name in document.get("terminated", ()):
             made.topics[name].terminated = True
         for name in document.get("chunked", ()):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from errno import ENOENT
 
 from pulsarx import errors
 from pulsarx._pycore.ledger.compacted_ledger import CompactedLedger
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.ledger.ledger_tail import LedgerSpan
     from pulsarx.broker.catalogue.catalogue import Catalogue
     from pulsarx.broker.catalogue.state import CompactionRecord, LedgerRecord, TopicRecord
+    from pulsarx.broker.folder.data_directory import DataDirectory
 
 Position = tuple[int, int]
 LATEST = (1 << 63) - 1
@@ -30,6 +32,10 @@ NO_IDS: frozenset[int] = frozenset()
 
 class LedgerTrimmed(Exception):
     """The ledger left the topic while a reader was about to open it. Never leaves this layer."""
+
+
+class LedgerAway(Exception):
+    """Its file is in an object store alone, and nobody reads it. Never leaves this layer."""
 
 
 def ends_of(ledger: LedgerRecord) -> tuple[int, int, int]:
@@ -189,6 +195,45 @@ class LedgerList:
         """(entries, messages) of a ledger that may be read."""
         raise NotImplementedError
 
+    def offloaded_ms(self, ledger: LedgerRecord) -> int | None:
+        """Since when it is in an object store, whether or not its file is there too."""
+        record = self.catalogue.state.offload_of(ledger)
+        return None if record is None else record.offloaded_ms
+
+    def index_file(self, ledger: LedgerRecord) -> LedgerFile:
+        """A ledger's file, of which the index alone may be read: of one in an object store no more
+        is fetched."""
+        record = self.catalogue.state.offload_of(ledger)
+        directory = self._directory()
+        if record is None or os.path.exists(directory.ledger_path(ledger.file_id)):
+            return self.span(ledger).file
+        from pulsarx.broker.offload.offloaded_ledger import open_index
+
+        return open_index(record, ledger, directory)
+
+    def _directory(self) -> DataDirectory:
+        """Of the folder that the topic is in, which is none in memory."""
+        raise NotImplementedError
+
+    def _open_offloaded(self, ledger: LedgerRecord) -> LedgerFile | None:
+        """A ledger whose file is gone, from the object store; None: it was not offloaded.
+
+        CorruptDataError: the object is gone as well, or another's. StorageError: the store cannot
+        be read now.
+        """
+        record = self.catalogue.state.offload_of(ledger)
+        if record is None:
+            return None
+        from pulsarx.broker.offload.offloaded_ledger import open_offloaded
+        from pulsarx.broker.offload.stored_object import StoredObject
+
+        try:
+            return open_offloaded(record, ledger, self._directory())
+        except errors.StorageError as error:
+            if error.errno != ENOENT or not StoredObject(record.location).has_place():
+                raise
+            raise missing_file(self.name, record.location, ledger) from error
+
     def has_ledger(self, ledger_id: int) -> bool:
         """Whether the topic has it now."""
         return any(each.ledger_id == ledger_id for each in self.ledgers())
@@ -224,6 +269,19 @@ class LedgerList:
                         spans.pop(ledger_id, None)
                 self._spans_max = 2 * len(spans) + 16
         return found
+
+    def span_at_hand(self, ledger: LedgerRecord) -> LedgerSpan:
+        """As span. LedgerAway: it would have to be fetched first."""
+        offload = self.catalogue.state.offload_of(ledger)
+        reference = None if self._spans is None else self._spans.get(ledger.ledger_id)
+        if offload is not None and (reference is None or reference() is None):
+            from pulsarx.broker.offload.offloaded_ledger import kept_ledger
+
+            directory = self._directory()
+            is_here = os.path.exists(directory.ledger_path(ledger.file_id))
+            if not is_here and kept_ledger(ledger, directory) is None:
+                raise LedgerAway
+        return self.span(ledger)
 
     def span_of(self, ledger_id: int) -> LedgerSpan | None:
         for ledger in self.ledgers():

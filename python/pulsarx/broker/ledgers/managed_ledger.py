@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.ledger.ledger_summary import LedgerSummary
     from pulsarx.broker.catalogue.state import CatalogueState, CompactionRecord, LedgerRecord
+    from pulsarx.broker.folder.data_directory import DataDirectory
     from pulsarx.broker.runtime import BrokerRuntime
 
 
@@ -578,6 +579,11 @@ class ManagedLedger(LedgerList):
 
     # Reading --------------------------------------------------------------------------------------
 
+    def _directory(self) -> DataDirectory:
+        directory: Any = self.runtime.directory
+        found: DataDirectory = directory
+        return found
+
     def make_span(self, ledger: LedgerRecord) -> LedgerSpan:
         writer = self._writers.get(ledger.ledger_id)
         if writer is not None:
@@ -608,7 +614,10 @@ class ManagedLedger(LedgerList):
                 raise LedgerTrimmed from None
             if now[0].file_id != ledger.file_id:
                 return self.make_span(now[0])  # merged meanwhile
-            raise missing_file(self.name, path, ledger) from None
+            offloaded = self._open_offloaded(ledger)
+            if offloaded is None:
+                raise missing_file(self.name, path, ledger) from None
+            file = offloaded
         if file.headless:
             self.tell_headless(ledger.ledger_id, path)
         return LedgerSpan.sealed(ledger.ledger_id, file, *ends_of(ledger))
@@ -740,6 +749,9 @@ class ManagedLedger(LedgerList):
                 continue  # removed by another trim meanwhile
             path = self.runtime.directory.ledger_path(ledger.file_id)
             if path is not None and ledger.size > HEADER_SIZE:
+                if not os.path.exists(path) and self.catalogue.state.offload_of(ledger):
+                    there.append(ledger_id)
+                    continue
                 try:
                     found = look_at(self.name, path, ledger, self.runtime.directory.folder_id)
                 except (ForeignLedger, errors.CorruptDataError) as error:

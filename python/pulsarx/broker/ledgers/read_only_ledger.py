@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.message.message_id import MessageId
     from pulsarx.broker.catalogue.state import CompactionRecord, LedgerRecord, TopicRecord
     from pulsarx.broker.faces import FolderView
+    from pulsarx.broker.folder.data_directory import DataDirectory
 
     Found = TypeVar("Found")
 
@@ -196,10 +197,26 @@ class ReadOnlyLedger(LedgerList):
             now = known[ledger.ledger_id]
             if now.file_id != ledger.file_id:
                 return self._open(now)  # merged with others since the caller took its list
-            raise missing_file(self.name, path, now) from None
+            offloaded = self._offloaded(now)
+            if offloaded is None:
+                raise missing_file(self.name, path, now) from None
+            file = offloaded
         if file.headless:
             self.tell_headless(ledger.ledger_id, path)
         return file
+
+    def _offloaded(self, ledger: LedgerRecord) -> LedgerFile | None:
+        """As _open_offloaded. LedgerTrimmed: the owner has removed it meanwhile."""
+        try:
+            return self._open_offloaded(ledger)
+        except errors.StorageError:  # damage, too
+            self.broker.refresh()
+            if not self.has_ledger(ledger.ledger_id):
+                raise LedgerTrimmed from None
+            raise
+
+    def _directory(self) -> DataDirectory:
+        return self.broker.directory
 
     def open_compacted(self, record: CompactionRecord) -> LedgerFile:
         path = self.broker.directory.ledger_path(record.ledger_id)

@@ -1,6 +1,6 @@
 """The policies about what clients may create by naming it, which types of subscriptions they may
-ask for, and when topics are compacted: of the topic, else of its namespace, else the broker's
-options."""
+ask for, and when topics are compacted and offloaded: of the topic, else of its namespace, else the
+broker's options."""
 
 from __future__ import annotations
 
@@ -107,11 +107,25 @@ def _threshold(value: object) -> object:
     return value
 
 
+def _offload_threshold(value: object) -> object:
+    if value.__class__ is not int or not -1 <= value < 1 << 63:
+        raise ValueError(f"offload_threshold must be bytes, or -1: none, not {value!r:.100}")
+    return value
+
+
+def _offload_deletion_lag(value: object) -> object:
+    if value.__class__ is not int or not 0 <= value < 1 << 53:
+        raise ValueError(f"offload_deletion_lag_ms must be from 0 on, not {value!r:.100}")
+    return value
+
+
 NAMESPACE_POLICIES: dict[str, Callable[[object], object]] = {
     "auto_topic_creation": _topic_creation,
     "auto_subscription_creation": _flag,
     "subscription_types_enabled": _types,
     "compaction_threshold": _threshold,
+    "offload_threshold": _offload_threshold,
+    "offload_deletion_lag_ms": _offload_deletion_lag,
 }
 TOPIC_POLICIES = {
     name: check for name, check in NAMESPACE_POLICIES.items() if name != "auto_topic_creation"

@@ -21,7 +21,7 @@ class LedgerRange:
     __slots__ = (
         "topic", "partition", "ledger_id", "path", "uuid", "folder_id",
         "first_message", "end_message", "offset", "end", "columns", "from_ms", "until_ms",
-        "merged_at", "merged_size", "lease",
+        "merged_at", "merged_size", "location", "lease",
     )  # fmt: skip
 
     def __init__(
@@ -41,6 +41,7 @@ class LedgerRange:
         until_ms: int | None = None,
         merged_at: int = 0,
         merged_size: int = 0,
+        location: str = "",
         lease: tuple[str, int, int, int] | None = None,
     ) -> None:
         self.topic = topic  # full name; that of the partition
@@ -60,6 +61,8 @@ class LedgerRange:
         # Which bytes of a file of merged ledgers are this one; 0: it has a file to itself.
         self.merged_at = merged_at
         self.merged_size = merged_size
+        # URL of the object that has the same bytes as the file, which may be gone; "": none has.
+        self.location = location
         # (job, ttl_ms, expires_ms, lowest ledger of the topic in it): a reader renews it.
         self.lease = lease
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from pulsarx.broker.broker import Broker
-    from pulsarx.broker.catalogue.state import LedgerRecord
+    from pulsarx.broker.catalogue.state import LedgerRecord, OffloadRecord
     from pulsarx.broker.ledgers.ledger_list import LedgerList
     from pulsarx.broker.read_only_broker import ReadOnlyBroker
     from pulsarx.broker.scan.offsets import GivenOffsets, Offsets, Position
@@ -468,6 +468,7 @@ class Planner:
     ) -> list[LedgerRange]:
         directory = self._broker.directory
         ledger_path, folder_id = directory.ledger_path, directory.folder_id
+        offloads = self._broker.catalogue.state.offloads
         return [
             LedgerRange(
                 piece.ledgers.name,
@@ -485,9 +486,14 @@ class Planner:
                 until_ms,
                 piece.ledger.merged_at,
                 piece.ledger.merged_size,
+                _location(offloads.get(piece.ledger.file_id)),
             )
             for piece in pieces
         ]
+
+
+def _location(record: OffloadRecord | None) -> str:
+    return record.location if record is not None and record.size else ""
 
 
 def plan(

@@ -127,7 +127,8 @@ class Piece:
             return [self]
         count = -(-self.size // bytes_max)
         step = -(-self.size // count)
-        return self._cut(self.file.cuts(self.offset, self.end, step))
+        file = self._file or self.ledgers.index_file(self.ledger)
+        return self._cut(file.cuts(self.offset, self.end, step))
 
     def _cut(self, places: list[tuple[int, int]]) -> list[Piece]:
         """Cut in front of the entries at (offset, first ordinal)."""

@@ -8,6 +8,7 @@ from pulsarx import errors
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ranges.range_batch import check_columns
 from pulsarx._pycore.ranges.range_reader import RangeReader
+from pulsarx.broker.ledgers.ledger_list import open_ledger as open_file
 from pulsarx.compression import decompress
 
 TYPE_CHECKING = False
@@ -82,10 +83,10 @@ def open_ledger(planned: LedgerRange) -> LedgerFile:
     except errors.StorageError as error:
         if os.path.exists(planned.path):
             raise
-        merged = _merged(planned)
-        if merged is None:
+        found = _fetched(planned, planned.location, planned.merged_at) or _elsewhere(planned)
+        if found is None:
             raise errors.FolderError(_missing(planned, where)) from error
-        return merged
+        return found
     if file.folder_id and file.folder_id != planned.folder_id:
         raise errors.FolderError(
             f"read {where} on {os.uname().nodename}: the file belongs to data directory "
@@ -100,8 +101,27 @@ def open_ledger(planned: LedgerRange) -> LedgerFile:
     return file
 
 
-def _merged(planned: LedgerRange) -> LedgerFile | None:
-    """The ledger in the file that it was merged into since it was planned; None: it was not."""
+def _fetched(planned: LedgerRange, location: str, at: int) -> LedgerFile | None:
+    """As much of the ledger as the range is, out of an object store; None: there is no object."""
+    if not location:
+        return None
+    from pulsarx.broker.offload.offloaded_ledger import HEADER_SIZE, fetch_ledger
+
+    return fetch_ledger(
+        location,
+        planned.ledger_id,
+        planned.uuid,
+        planned.folder_id,
+        planned.folder,
+        at,
+        planned.end,
+        [(0, HEADER_SIZE), (planned.offset, planned.end)],
+    )
+
+
+def _elsewhere(planned: LedgerRange) -> LedgerFile | None:
+    """The ledger in the file that it was merged into since it was planned, or in the object store
+    that it was moved to; None: it was not."""
     from pulsarx._pycore.ground.file_system import FileSystem
     from pulsarx.broker.catalogue.catalogue import Catalogue
     from pulsarx.broker.folder.data_directory import DataDirectory
@@ -110,18 +130,17 @@ def _merged(planned: LedgerRange) -> LedgerFile | None:
         return None
     directory = DataDirectory.open(planned.folder, files=FileSystem(), read_only=True)
     try:
-        catalogue = Catalogue.open(directory)
-        topic = catalogue.state.topics.get(planned.topic)
+        state = Catalogue.open(directory).state
+        topic = state.topics.get(planned.topic)
         for ledger in () if topic is None else topic.ledgers:
-            if ledger.uuid == planned.uuid and ledger.merged_id:
-                return LedgerFile.open(
-                    directory.ledger_path(ledger.merged_id),
-                    ledger.ledger_id,
-                    uuid=ledger.uuid,
-                    folder_id=planned.folder_id,
-                    at=ledger.merged_at,
-                    size=ledger.merged_size,
-                )
+            if ledger.uuid != planned.uuid:
+                continue
+            path = directory.ledger_path(ledger.file_id)
+            if ledger.merged_id and path != planned.path and os.path.exists(path):
+                return open_file(path, ledger, planned.folder_id)
+            offload = state.offload_of(ledger)
+            if offload is not None:
+                return _fetched(planned, offload.location, ledger.merged_at)
         return None
     finally:
         directory.close()

@@ -1,6 +1,8 @@
 """What a subscription has left to acknowledge, counted from its cursor and its topic's ledgers.
 
-For statistics, of an owned folder and of one that is read beside its owner."""
+For statistics, of an owned folder and of one that is read beside its owner. Nothing is fetched from
+an object store for them: of a ledger that is there alone and that nobody reads, what has to be
+looked up is in proportion to its messages."""
 
 from __future__ import annotations
 
@@ -8,12 +10,15 @@ from contextlib import suppress
 from functools import partial
 
 from pulsarx._pycore.cursor.entry_backlog import hidden_chunks, open_entries
-from pulsarx.broker.ledgers.ledger_list import LedgerTrimmed
+from pulsarx.broker.ledgers.ledger_list import LedgerAway, LedgerTrimmed
 from pulsarx.errors import CorruptDataError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pulsarx._pycore.cursor.ack_tracker import AckTracker
+    from pulsarx._pycore.ledger.ledger_tail import LedgerSpan
     from pulsarx.broker.catalogue.state import LedgerRecord
     from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
 
@@ -41,7 +46,7 @@ def _open_counts(
     entries, messages = ledger_list.published_counts(ledger)
     if not known:
         return entries, messages
-    span = partial(ledger_list.span, ledger)
+    span = partial(ledger_list.span_at_hand, ledger)
     acknowledged = tracker.acknowledged_count(ledger.ledger_id)
     try:
         entries = open_entries(tracker, span, ledger.ledger_id, entries, messages)
@@ -49,12 +54,14 @@ def _open_counts(
         return 0, 0
     except CorruptDataError:
         pass  # none of its entries can be read; whoever reads it is told
+    except LedgerAway:
+        entries = -(-entries * (messages - acknowledged) // messages)
     if entries == 0:
         # One that is not sealed yet and lies behind the position has no count of its own.
         return 0, 0
     hidden = 0
     if ledger_list.holds_chunks():
-        with suppress(LedgerTrimmed, CorruptDataError):
+        with suppress(LedgerTrimmed, LedgerAway, CorruptDataError):
             hidden = hidden_chunks(tracker, span(), ledger.ledger_id, messages)
     return entries, max(messages - acknowledged - hidden, 0)
 
@@ -74,8 +81,8 @@ def hidden_before(position: Position, tracker: AckTracker, ledger_list: LedgerLi
         end = position[1]
         if ledger.ledger_id < position[0]:
             end = ledger_list.published_counts(ledger)[1]
-        with suppress(LedgerTrimmed, CorruptDataError):
-            span = ledger_list.span(ledger)
+        with suppress(LedgerTrimmed, LedgerAway, CorruptDataError):
+            span = ledger_list.span_at_hand(ledger)
             found += hidden_chunks(tracker, span, ledger.ledger_id, end)
     return found
 
@@ -95,7 +102,7 @@ def backlog_extent(position: Position, ledger_list: LedgerList, now_ms: int) -> 
         messages = ledger_list.published_counts(ledger)[1]
         if ordinal >= messages:
             continue
-        begin, publish_ms = _place_of(ledger_list, ledger, ordinal)
+        begin, publish_ms = _place_of(ledger_list, ledger, ordinal, messages)
         size += max(ledger_list.size_of(ledger) - begin, 0)
         if oldest_ms < 0:
             oldest_ms = publish_ms
@@ -103,40 +110,63 @@ def backlog_extent(position: Position, ledger_list: LedgerList, now_ms: int) -> 
     return {"backlog_size": size, "oldest_backlog_message_age_seconds": age}
 
 
-def _place_of(ledger_list: LedgerList, ledger: LedgerRecord, ordinal: int) -> tuple[int, int]:
-    """Offset and publish time of the entry that holds a message, or of the next one."""
+def _place_of(
+    ledger_list: LedgerList, ledger: LedgerRecord, ordinal: int, messages: int
+) -> tuple[int, int]:
+    """Offset and publish time of the entry that holds a message, or of the next one. messages: of
+    the ledger."""
+    if ordinal == 0 and ledger.state == "sealed":
+        return HEADER_SIZE, ledger.first_publish_ms
     try:
-        span = ledger_list.span(ledger)
+        span = ledger_list.span_at_hand(ledger)
         offset = span.file.find_message(ordinal, span.end)
         frame = span.file.frame(offset, span.end)
     except (LedgerTrimmed, CorruptDataError):
         return HEADER_SIZE, ledger.first_publish_ms
+    except LedgerAway:
+        lasted_ms = ledger.last_publish_ms - ledger.first_publish_ms
+        return (
+            HEADER_SIZE + (ledger.size - HEADER_SIZE) * ordinal // messages,
+            ledger.first_publish_ms + lasted_ms * ordinal // messages,
+        )
     if frame is None:
         return HEADER_SIZE, ledger.first_publish_ms
     return int(offset), int(frame["publish_time_ms"])
 
 
-def mark_delete_position(position: Position, ledger_list: LedgerList) -> Position:
+def mark_delete_position(
+    position: Position, ledger_list: LedgerList, *, exact: bool = False
+) -> Position:
     """(ledger id, entry id) of the last entry up to which all is acknowledged; entry -1: nothing of
     that ledger is. (-1, -1): the topic has no ledger.
 
-    position: (ledger id, ordinal) of the first message that is not acknowledged.
+    position: (ledger id, ordinal) of the first message that is not acknowledged. exact: also where
+    the ledger has to be fetched.
     """
     ledger_id, ordinal = position
+    span_of = ledger_list.span if exact else ledger_list.span_at_hand
     for ledger in ledger_list.ledgers():
         if ledger.ledger_id == ledger_id:
             try:
-                return ledger_id, _entry_before(ledger_list, ledger, ordinal)
+                return ledger_id, _entry_before(ledger_list, ledger, ordinal, span_of)
             except (LedgerTrimmed, CorruptDataError):
                 return ledger_id, -1
     return NOTHING if not ledger_list.ledgers() else (ledger_id, -1)
 
 
-def _entry_before(ledger_list: LedgerList, ledger: LedgerRecord, ordinal: int) -> int:
+def _entry_before(
+    ledger_list: LedgerList,
+    ledger: LedgerRecord,
+    ordinal: int,
+    span_of: Callable[[LedgerRecord], LedgerSpan],
+) -> int:
     """The last entry that ends at or before a message of its ledger; -1: there is none."""
     entries, messages = ledger_list.published_counts(ledger)
     if ordinal >= messages or entries == messages:
         return min(ordinal, entries) - 1 if entries == messages else entries - 1
-    span = ledger_list.span(ledger)
+    try:
+        span = span_of(ledger)
+    except LedgerAway:
+        return entries * ordinal // messages - 1
     frame = span.file.frame(span.file.find_message(ordinal, span.end), span.end)
     return entries - 1 if frame is None else int(frame["entry_id"]) - 1

@@ -22,7 +22,7 @@ from pulsarx._pycore.dispatch.subscription_core import LossLog, SubscriptionCore
 from pulsarx._pycore.ground.when_forgotten import PostLater
 from pulsarx._pycore.message.entry_view import EntryContext
 from pulsarx.broker.ledgers.compacted_view import CompactedView
-from pulsarx.broker.ledgers.ledger_list import LedgerTrimmed
+from pulsarx.broker.ledgers.ledger_list import LedgerAway, LedgerTrimmed
 from pulsarx.broker.policies.message_policies import is_exempt_subscription
 from pulsarx.broker.subscriptions.backlog import (
     backlog_extent,
@@ -300,10 +300,15 @@ class Subscription:
             if start >= messages:
                 continue
             try:
-                span = ledgers.span(ledger)
+                if ledger.state == "sealed" and ledger.last_publish_ms < before_ms:
+                    span = ledgers.span_at_hand(ledger)
+                else:
+                    span = ledgers.span(ledger)
                 ordinal, stopped = span.file.end_of_old(before_ms, start, span.end)
             except LedgerTrimmed:
                 continue
+            except LedgerAway:  # and old as a whole
+                ordinal, stopped = messages, False
             except errors.CorruptDataError:
                 # Nothing of it can be read. Who reads it is told, unless it is old as a whole.
                 if ledger.state != "sealed" or ledger.last_publish_ms >= before_ms:

@@ -2,7 +2,9 @@
 
 Each ledger is there byte for byte, from its header to its footer, at a multiple of 4096: so ids,
 positions and counts stay as they were, for readers, cursors and jobs, and whoever has one of the
-old files mapped reads on. A file of merged ledgers is removed with the last of them.
+old files mapped reads on. A ledger under a lease stays, as tasks of other hosts may have it mapped
+over a network file system, where a file that is removed cannot be read on. A file of merged ledgers
+is removed with the last of them.
 
 step                                              after a kill here
 commit `begin_compaction`, which names the file   as before; the next owner removes the file
@@ -50,7 +52,7 @@ def merge_ledgers(
     found = {"ledgers": 0, "files": 0}
     if runtime.directory.ledger_path(1) is None:
         return found  # in memory
-    for group in _groups(ledger, small_size):
+    for group in _groups(runtime, ledger, small_size):
         count = _Merge(runtime, ledger, group).run()
         if count:
             found["ledgers"] += count
@@ -58,14 +60,17 @@ def merge_ledgers(
     return found
 
 
-def _groups(ledger: ManagedLedger, small_size: int) -> list[list[LedgerRecord]]:
+def _groups(
+    runtime: BrokerRuntime, ledger: ManagedLedger, small_size: int
+) -> list[list[LedgerRecord]]:
     """Neighbours that become one file each, in their order; two at least."""
     groups: list[list[LedgerRecord]] = [[]]
     size = 0
+    leased = runtime.catalogue.state.leased_runs(ledger.name, runtime.clock.now_ms())
     for each in ledger.ledgers():
         if each.state != LEDGER_SEALED or each.merged_id or each.damaged or not each.entry_count:
             continue
-        if each.size >= small_size:
+        if each.size >= small_size or _is_leased(each, leased):
             continue
         size += each.size + _ALIGNMENT
         if size > _FILE_SIZE and groups[-1]:
@@ -73,6 +78,10 @@ def _groups(ledger: ManagedLedger, small_size: int) -> list[list[LedgerRecord]]:
             size = each.size + _ALIGNMENT
         groups[-1].append(each)
     return [group for group in groups if len(group) > 1]
+
+
+def _is_leased(ledger: LedgerRecord, runs: list[list[int]]) -> bool:
+    return any(first <= ledger.ledger_id <= last for first, last in runs)
 
 
 class _Merge:
@@ -104,7 +113,7 @@ class _Merge:
 
             def merging(state: CatalogueState) -> list[dict[str, Any]]:
                 places[:] = self._places(state)
-                if len(places) < 2:  # trimmed meanwhile, or merged by another
+                if len(places) < 2:  # trimmed or leased meanwhile, or merged by another
                     return [changes.forget_deletions([])]
                 return self._checked(
                     state, [changes.merge_ledgers(topic, self._merged_id, uuid, places)]
@@ -173,12 +182,13 @@ class _Merge:
             self._check(open_ledger(path, each, self._folder_id), each)
 
     def _places(self, state: CatalogueState) -> list[list[int]]:
-        """Of those that are still there as they were."""
+        """Of those that are still there as they were, and were not leased meanwhile."""
         topic = state.topics.get(self._ledger.name)
+        leased = state.leased_runs(self._ledger.name, self._runtime.clock.now_ms())
         there = {
             each.ledger_id
             for each in (() if topic is None else topic.ledgers)
-            if not each.merged_id
+            if not each.merged_id and not _is_leased(each, leased)
         }
         return [
             [each.ledger_id, each.merged_at, each.merged_size]

@@ -47,7 +47,7 @@ class NonPersistentTopic:
     keeps_messages = False
     deduplication = None
     deduplication_status = "Disabled"
-    compaction_failed_ms = 0
+    compaction_failed_ms = offload_failed_ms = 0
 
     def __init__(
         self,

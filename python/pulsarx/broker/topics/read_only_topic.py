@@ -78,6 +78,11 @@ class ReadOnlyTopic:
         """None: only the owner knows."""
 
     @property
+    def offload_failed_ms(self) -> int:
+        """0: only the owner knows."""
+        return 0
+
+    @property
     def compaction_failed_ms(self) -> int:
         """0: only the owner knows."""
         return 0

@@ -11,8 +11,12 @@ if TYPE_CHECKING:
     from pulsarx.broker.faces import TopicView
 
 
+_LATEST = ("last_offload_success_timestamp", "last_offload_failed_timestamp")
+
+
 def topic_statistics(topic: TopicView) -> dict[str, Any]:
-    """storage_size: bytes of the ledgers up to their published ends. backlog_size and
+    """storage_size: bytes of the ledgers up to their published ends, offloaded_storage_size: of
+    those that are in an object store. backlog_size and
     oldest_backlog_message_age_seconds: the greatest of the durable subscriptions. A read-only topic
     has no live counts: None there. Counters count from when the topic was opened."""
     ledgers = []
@@ -26,6 +30,7 @@ def topic_statistics(topic: TopicView) -> dict[str, Any]:
                 "entries": entries,
                 "messages": messages,
                 "size": size,
+                "offloaded": topic.ledger.offloaded_ms(ledger) is not None,
             }
         )
     subscriptions = topic.subscription_statistics()
@@ -37,6 +42,11 @@ def topic_statistics(topic: TopicView) -> dict[str, Any]:
         "topic": topic.name,
         "terminated": record is not None and record.terminated,
         "storage_size": sum(each["size"] for each in ledgers),
+        "offloaded_storage_size": sum(each["size"] for each in ledgers if each["offloaded"]),
+        "last_offload_success_timestamp": max(
+            (topic.ledger.offloaded_ms(each) or 0 for each in topic.ledger.ledgers()), default=0
+        ),
+        "last_offload_failed_timestamp": topic.offload_failed_ms,
         "backlog_size": max((each["backlog_size"] for each in durable), default=0),
         "oldest_backlog_message_age_seconds": max(
             (each["oldest_backlog_message_age_seconds"] for each in durable), default=-1
@@ -80,6 +90,8 @@ def partitioned_statistics(name: str, partitions: list[dict[str, Any]]) -> dict[
         "topic": name,
         "metadata": {"partitions": len(partitions)},
         "storage_size": sum(each["storage_size"] for each in partitions),
+        "offloaded_storage_size": sum(each["offloaded_storage_size"] for each in partitions),
+        **{name: max(each[name] for each in partitions) for name in _LATEST},
         "backlog_size": sum(each["backlog_size"] for each in partitions),
         "oldest_backlog_message_age_seconds": max(
             each["oldest_backlog_message_age_seconds"] for each in partitions

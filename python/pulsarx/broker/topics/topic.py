@@ -13,6 +13,7 @@ from pulsarx.broker.catalogue import changes
 from pulsarx.broker.folder.at_once import take_at_once
 from pulsarx.broker.folder.storage_errors import storage_error
 from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
+from pulsarx.broker.offload.topic_offload import TopicOffload
 from pulsarx.broker.policies.creation import check_subscription_type, may_create_subscription
 from pulsarx.broker.policies.message_policies import NO_SUBSCRIPTIONS, is_exempt_subscription
 from pulsarx.broker.topics.backlog_limits import BacklogLimits
@@ -59,6 +60,7 @@ class Topic:
     __slots__ = (
         "_backlog_limits",
         "_compaction",
+        "_offload",
         "_is_gone",
         "_non_durable",
         "_rate_limits",
@@ -98,6 +100,7 @@ class Topic:
         self.ledger = ManagedLedger(runtime, self.name, self._ledger_changed)
         # Made when they are asked for: a folder may have thousands of topics that are idle.
         self._compaction: TopicCompaction | None = None
+        self._offload: TopicOffload | None = None
         self._trimming: Trimming | None = None
         self._backlog_limits: BacklogLimits | None = None
         self.topic_id = record.topic_id
@@ -128,6 +131,14 @@ class Topic:
             with self.runtime.parts_lock:
                 self._compaction = self._compaction or made
         return self._compaction
+
+    @property
+    def offload(self) -> TopicOffload:
+        if self._offload is None:
+            made = TopicOffload(self.runtime, self.ledger)
+            with self.runtime.parts_lock:
+                self._offload = self._offload or made
+        return self._offload
 
     @property
     def trimming(self) -> Trimming:
@@ -497,6 +508,10 @@ class Topic:
         return self.compaction.status()
 
     @property
+    def offload_failed_ms(self) -> int:
+        return 0 if self._offload is None else self._offload.failed_ms
+
+    @property
     def compaction_failed_ms(self) -> int:
         return self.compaction.failed_ms
 
@@ -688,6 +703,7 @@ class Topic:
         for producer in self.producers.end():
             attempt(producer.shut)  # what it had not sent its callbacks and senders are told
         self.compaction.stop()
+        self.offload.stop()
         with self.lock:
             self.trimming.close()
             for cursor in [] if self._reader_cursors is None else self._reader_cursors.members():
@@ -740,6 +756,7 @@ class Topic:
         for producer in self.producers.open_producers():
             producer.shut()
         self.compaction.stop()
+        self.offload.stop()
         with self.lock:
             for subscription in self.all_subscriptions():
                 subscription.close()

@@ -10,6 +10,7 @@ from pulsarx import errors
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.attempt import attempt
 from pulsarx.broker.catalogue import changes
+from pulsarx.broker.offload.offload_monitor import OffloadMonitor
 from pulsarx.broker.policies.creation import topic_creation
 from pulsarx.broker.policies.limits import MAX_TOPICS
 from pulsarx.broker.topics.compaction_monitor import CompactionMonitor
@@ -54,6 +55,8 @@ class TopicDirectory:
         self._checks.look_for_inactive()
         self.compaction_monitor = CompactionMonitor(runtime, self._kept_topics)
         self.compaction_monitor.arm()
+        self.offload_monitor = OffloadMonitor(runtime, self._kept_topics)
+        self.offload_monitor.arm()
 
     def watch(self, follower: Any) -> None:
         """Call follower.created(name) after each creation of a topic, with or without partitions,

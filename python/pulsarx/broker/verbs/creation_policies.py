@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from functools import partial
 
+from pulsarx.broker.offload.offload_monitor import DELETION_LAG as OFFLOAD_DELETION_LAG
+from pulsarx.broker.offload.offload_monitor import THRESHOLD as OFFLOAD_THRESHOLD
+from pulsarx.broker.offload.topic_offload import require_store
 from pulsarx.broker.policies.creation import NAMESPACE_POLICIES, TOPIC_POLICIES
 from pulsarx.broker.policies.limits import ATTACHED, MAX_TOPICS_CHECK
 from pulsarx.broker.policies.message_policies import CHECKS, INACTIVE_TOPICS, check_no_conflict
@@ -26,12 +29,18 @@ OF_NAMESPACES: dict[str, Callable[[object], object]] = {
     **CHECKS,
     **MAX_TOPICS_CHECK,
 }
-_OF_KEPT_MESSAGES = {*CHECKS, COMPACTION_THRESHOLD} - {INACTIVE_TOPICS, PUBLISH_RATE, *ATTACHED}
+_OF_OFFLOADS = {OFFLOAD_THRESHOLD, OFFLOAD_DELETION_LAG}
+_OF_KEPT_MESSAGES = {*CHECKS, COMPACTION_THRESHOLD, *_OF_OFFLOADS} - {
+    INACTIVE_TOPICS,
+    PUBLISH_RATE,
+    *ATTACHED,
+}
 
 
 def set_namespace_policy(broker: Broker, namespace: str, policy: dict[str, Any]) -> None:
     """policy: its name and its value; None takes it away."""
     name, value = _checked(OF_NAMESPACES, policy)
+    require_effect(broker, name, value)
     check = _check(broker, f"set {name} of namespace {namespace}")
     broker.policies.set_namespace_policy(namespace, name, value, check)
     if name in CHECKS:
@@ -43,6 +52,7 @@ def set_topic_policy(broker: Broker, topic: str, policy: dict[str, Any]) -> None
     """As set_namespace_policy, of a topic, or the partitioned one it is a partition of.
     OperationNotSupported: it is about kept messages, and the topic is non-persistent."""
     name, value = _checked({**TOPIC_POLICIES, **CHECKS}, policy)
+    require_effect(broker, name, value)
     full = TopicName.of(topic).partitioned_name
     if name in _OF_KEPT_MESSAGES:
         check_keeps_messages(TopicName.of(topic))
@@ -50,6 +60,12 @@ def set_topic_policy(broker: Broker, topic: str, policy: dict[str, Any]) -> None
     if name in CHECKS:
         broker.topics.apply_message_policies(full)
     broker.topics.policy_was_set()
+
+
+def require_effect(broker: Broker, name: str, value: Any) -> None:
+    """OperationNotSupported: as the folder is opened, it would be a policy about nothing."""
+    if name in _OF_OFFLOADS and value is not None:
+        require_store(broker.runtime, f"set {name}")
 
 
 def _check(broker: Broker, what: str) -> Callable[[dict[str, Any]], None]:

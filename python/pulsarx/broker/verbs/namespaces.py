@@ -9,7 +9,11 @@ from pulsarx.broker.policies.permissions import PERMISSIONS, checked_permissions
 from pulsarx.broker.policies.schema_policies import NAMES as SCHEMA_POLICIES
 from pulsarx.broker.policies.schema_policies import check_policy
 from pulsarx.broker.topics.topic_deletion import topics_of_namespace
-from pulsarx.broker.verbs.creation_policies import OF_NAMESPACES, set_namespace_policy
+from pulsarx.broker.verbs.creation_policies import (
+    OF_NAMESPACES,
+    require_effect,
+    set_namespace_policy,
+)
 from pulsarx.broker.verbs.tenants import RESERVED_TENANT, namespaces_of, require_tenant
 from pulsarx.broker.verbs.verb import Verb
 from pulsarx.topic_name import TopicName, check_namespace_name, is_system_topic
@@ -34,6 +38,8 @@ def create_namespace(
     value."""
     check_namespace_name(namespace)
     checked = {name: _checked(name, value) for name, value in (policies or {}).items()}
+    for name, value in checked.items():
+        require_effect(broker, name, value)
     check_no_conflict(f"create namespace {namespace}", broker.settings.options, checked)
     if namespace.partition("/")[0] == RESERVED_TENANT:
         raise errors.NotAllowedError(f"create namespace {namespace}: its tenant is the system's")

@@ -189,11 +189,44 @@ def compaction_status(folder: OpenFolder, topic: str) -> dict[str, str]:
     count = partition_count_of(folder.catalogue.state, name)
     names = [TopicName.of(each) for each in partition_names(name, count)] if count else [name]
     found = [folder.topic(each, create=False).compaction_status() for each in names]
+    return _worst(found)
+
+
+def _worst(found: list[dict[str, str]]) -> dict[str, str]:
+    """Of the partitions of a topic, the one that says most."""
     for status in ("RUNNING", "ERROR", "SUCCESS"):
         for each in found:
             if each["status"] == status:
                 return each
     return found[0]
+
+
+def offload(broker: Broker, topic: str, size_threshold: int) -> None:
+    """Of a partitioned topic, each partition. OperationNotSupported: there is no object store.
+    NotAllowedError: it is being offloaded."""
+    if size_threshold < 0:
+        raise ValueError(f"offload {topic}: size_threshold is {size_threshold}; give bytes from 0")
+    topics = kept_topics_of(broker, topic)
+    for each in topics:
+        each.offload.check_idle()
+    for each in topics:
+        each.offload.trigger(size_threshold)
+
+
+def offload_before(broker: Broker, topic: str, message_id: str) -> None:
+    """The ledgers in front of the one with a message. OperationNotSupported: the topic has
+    partitions. As offload."""
+    from pulsarx._pycore.message.message_id import MessageId
+
+    name = check_keeps_messages(_existing(broker, topic))
+    found = broker.topic(name, create=False).require_kept("offload")
+    found.offload.trigger(0, MessageId.from_text(message_id).ledger_id())
+
+
+def offload_status(broker: Broker, topic: str) -> dict[str, str]:
+    """As compaction_status."""
+    found = [each.offload.status() for each in kept_topics_of(broker, topic)]
+    return _worst(found)
 
 
 def merge_ledgers(broker: Broker, topic: str, size_max: int) -> Arguments:
@@ -292,6 +325,9 @@ VERBS = {
     "topics.trim": Verb(trim, _TOPIC),
     "topics.unload": Verb(unload, _TOPIC),
     "topics.trigger_compaction": Verb(trigger_compaction, _TOPIC),
+    "topics.offload": Verb(offload, {**_TOPIC, "size_threshold": int}),
+    "topics.offload_before": Verb(offload_before, {**_TOPIC, "message_id": str}),
+    "topics.offload_status": Verb(offload_status, _TOPIC),
     "topics.merge_ledgers": Verb(merge_ledgers, {**_TOPIC, "size_max": int}),
     "topics.compaction_status": Verb(compaction_status, _TOPIC, reads=True),
     "topics.get_last_message_id": Verb(get_last_message_id, _TOPIC, reads=True),

@@ -1,0 +1,1 @@
+"""Sealed ledgers in an object store. See `topic_offload`."""

@@ -1,0 +1,124 @@
+"""Offloads open topics by themselves, and tidies behind: every 60 seconds those of users are
+offloaded that hold more than their threshold, files go whose objects are old enough, and objects
+that nobody needs."""
+
+from __future__ import annotations
+
+import os
+
+from pulsarx import errors
+from pulsarx.broker import life_log
+from pulsarx.broker.offload.stored_object import StoredObject
+from pulsarx.broker.offload.topic_offload import forget_object, logger
+from pulsarx.broker.policies.creation import policy_in_force
+from pulsarx.topic_name import TopicName, is_system_topic
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsarx.broker.catalogue.state import OffloadRecord
+    from pulsarx.broker.runtime import BrokerRuntime
+    from pulsarx.broker.topics.topic import Topic
+    from pulsarx.clock import Timer
+
+THRESHOLD = "offload_threshold"
+DELETION_LAG = "offload_deletion_lag_ms"
+_INTERVAL_MS = 60_000
+
+
+class OffloadMonitor:
+    """Any thread may call. Its timer runs only where there is an object store; looks are jobs of
+    the broker's offload queue, as runs are, so an object that is not finished is nobody's."""
+
+    def __init__(self, runtime: BrokerRuntime, open_topics: Callable[[], list[Topic]]) -> None:
+        self._runtime = runtime
+        self._open_topics = open_topics
+        self._timer: Timer | None = None
+        self._closed = False
+        self._released: set[int] = set()  # files that have gone
+        self._told: set[int] = set()  # whose object could not be removed or found, which was said
+
+    def arm(self) -> None:
+        """Look in 60 seconds, if there is an object store."""
+        if self._timer is None and not self._closed and self._runtime.options.offload_url:
+            if self._runtime.directory.ledger_path(1) is not None:
+                self._timer = self._runtime.clock.call_after(_INTERVAL_MS, self._due)
+
+    def _due(self) -> None:
+        self._runtime.offloads.post(self._look)
+
+    def _look(self) -> None:
+        try:
+            for record in list(self._runtime.catalogue.state.offloads.values()):
+                if self._closed:
+                    return
+                self._tidy(record)
+            for topic in self._open_topics():
+                if is_system_topic(TopicName.of(topic.name)):
+                    continue
+                try:
+                    topic.offload.trigger_above(self._threshold(topic.name))
+                except (errors.TopicNotFound, errors.StorageError):
+                    continue  # it goes; or its ledgers cannot be read, which others are told
+        finally:
+            self._timer = None
+            self.arm()
+
+    def _tidy(self, record: OffloadRecord) -> None:
+        runtime, state = self._runtime, self._runtime.catalogue.state
+        topic = state.topics.get(record.topic)
+        needed = topic is not None and any(each.file_id == record.file_id for each in topic.ledgers)
+        try:
+            if not needed or not record.size:
+                forget_object(runtime, record.file_id, record.location)
+            elif record.file_id not in self._released:
+                self._release(record)
+        except (errors.PulsarException, ImportError) as error:
+            if record.file_id not in self._told:
+                self._told.add(record.file_id)
+                logger().warning("%s: %s", record.topic, errors.detail_of(error))
+
+    def _release(self, record: OffloadRecord) -> None:
+        """Remove the file of an object that is old enough, and is there."""
+        runtime = self._runtime
+        if runtime.clock.now_ms() - record.offloaded_ms < self._lag_ms(record.topic):
+            return
+        path = str(runtime.directory.ledger_path(record.file_id))
+        if os.path.exists(path):
+            size = StoredObject(record.location).size()
+            if size != record.size:
+                raise errors.StorageError(
+                    f"the file {path} stays: {record.location} should have {record.size} bytes and "
+                    + ("is not there" if size is None else f"has {size}")
+                )
+            try:
+                runtime.files.unlink(path)
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                from pulsarx.broker.folder.storage_errors import storage_error
+
+                raise storage_error(f"remove {path}, which was offloaded", error) from error
+            life_log.info("%s: removed %s, which is in %s", record.topic, path, record.location)
+        self._released.add(record.file_id)
+
+    def _threshold(self, topic: str) -> int:
+        """In bytes; -1: it is offloaded only when that is asked for."""
+        found = policy_in_force(self._runtime.policies, topic, THRESHOLD)
+        options = self._runtime.options
+        if found is None:
+            found = options.managed_ledger_offload_auto_trigger_size_threshold_bytes
+        return int(found)
+
+    def _lag_ms(self, topic: str) -> int:
+        found = policy_in_force(self._runtime.policies, topic, DELETION_LAG)
+        options = self._runtime.options
+        return int(options.managed_ledger_offload_deletion_lag_ms if found is None else found)
+
+    def close(self) -> None:
+        """Look no more."""
+        self._closed = True
+        timer = self._timer
+        if timer is not None:
+            timer.cancel()

@@ -1,0 +1,225 @@
+"""One object of an object store, by its URL: written whole, read by ranges. pyarrow knows the
+stores s3, gs, abfs, hdfs and file, fsspec all others; credentials are those of the environment.
+
+Any thread of any process; a call ends with the store's own time limits. StorageError: the store
+refused, with the URL and what it said.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from pulsarx import errors
+from pulsarx.extras import optional_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    Stores = dict[tuple[int, str], tuple[Any, str]]
+
+CHUNK_SIZE = 8 << 20  # of one request
+_REQUESTS = 4  # at once
+_OF_PYARROW = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file")
+
+_stores: Stores = {}  # by process, as a child cannot use its parent's, and URL
+_stores_lock = threading.Lock()
+
+
+def _in_a_child() -> None:
+    """Another thread may have been at it while the process was forked."""
+    global _stores_lock
+    _stores_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_in_a_child)
+
+
+def joined(url: str, name: str) -> str:
+    """The URL of an object in the place that a URL names."""
+    place, mark, query = url.partition("?")
+    return f"{place.rstrip('/')}/{name}{mark}{query}"
+
+
+class StoredObject:
+    """The object that a URL names, there or not."""
+
+    def __init__(self, location: str) -> None:
+        """ImportError: what reads such URLs is not installed. Nothing is asked for yet."""
+        self.location = location
+
+    # Writing --------------------------------------------------------------------------------------
+
+    def write(self, path: str, size: int, check: Callable[[], None]) -> None:
+        """Make it of the first bytes of a local file. check: called before each chunk, may raise,
+        and there is an unfinished object or none."""
+        store, name = self._find()
+        with self._asking("write"):
+            if store.type_name == "local":
+                store.create_dir(os.path.dirname(name), recursive=True)
+            with open(path, "rb") as source, store.open_output_stream(name) as target:
+                for at in range(0, size, CHUNK_SIZE):
+                    check()
+                    target.write(source.read(min(CHUNK_SIZE, size - at)))
+            if store.type_name == "local":
+                _flush(name)
+
+    def matches(self, path: str, size: int, check: Callable[[], None]) -> bool:
+        """Whether it is the first bytes of a local file; it is read to see."""
+        store, name = self._find()
+        with (
+            self._asking("read back"),
+            open(path, "rb") as source,
+            store.open_input_stream(name) as stored,
+        ):
+            for at in range(0, size, CHUNK_SIZE):
+                check()
+                wanted = min(CHUNK_SIZE, size - at)
+                chunk = source.read(wanted)
+                if len(chunk) != wanted or chunk != _read(stored, wanted):
+                    return False
+            return not stored.read(1)
+
+    def remove(self) -> None:
+        """Have it be gone."""
+        store, name = self._find()
+        with self._asking("remove"):
+            try:
+                store.delete_file(name)
+            except FileNotFoundError:
+                pass
+
+    # Reading --------------------------------------------------------------------------------------
+
+    def size(self) -> int | None:
+        """In bytes; None: it is not there."""
+        store, name = self._find()
+        with self._asking("look at"):
+            found = store.get_file_info(name)
+            return int(found.size) if found.is_file else None
+
+    def has_place(self) -> bool:
+        """Whether there is anything where it should be: a bucket that goes by another name, and a
+        folder that is not mounted, have no objects at all."""
+        store, name = self._find()
+        with self._asking("look at"):
+            found = store.get_file_info(os.path.dirname(name))
+            return bool(found.type.name != "NotFound")
+
+    def read_into(self, descriptor: int, parts: Sequence[tuple[int, int]]) -> None:
+        """Put bytes begin..end of it, of each part, to the same place of a local file.
+
+        StorageError: also where it has fewer bytes.
+        """
+        from concurrent.futures import ThreadPoolExecutor
+
+        store, name = self._find()
+        chunks = [
+            (at, min(at + CHUNK_SIZE, end))
+            for begin, end in parts
+            for at in range(begin, end, CHUNK_SIZE)
+        ]
+        with self._asking("read"), store.open_input_file(name) as stored:
+
+            def fetch(chunk: tuple[int, int]) -> None:
+                begin, end = chunk
+                data = stored.read_at(end - begin, begin)
+                if len(data) != end - begin:
+                    raise EOFError(f"it ends before byte {end}")
+                written = 0
+                while written < len(data):
+                    written += os.pwrite(descriptor, data[written:], begin + written)
+
+            if len(chunks) == 1:
+                fetch(chunks[0])
+                return
+            with ThreadPoolExecutor(_REQUESTS, "pulsarx-offload-read") as pool:
+                try:
+                    for _ in pool.map(fetch, chunks):
+                        pass
+                except BaseException:
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    raise
+
+    # Finding --------------------------------------------------------------------------------------
+
+    def _find(self) -> tuple[Any, str]:
+        """The store as a pyarrow file system, and the object's path in it."""
+        place, mark, query = self.location.partition("?")
+        folder, _, name = place.rpartition("/")
+        key = (os.getpid(), f"{folder}{mark}{query}")
+        with _stores_lock:
+            found = _stores.get(key)
+        if found is None:
+            # Not under the lock: it may ask the store for its region.
+            found = self._open_store(key[1])
+            with _stores_lock:
+                _stores.clear()  # those of a parent; there is seldom another
+                _stores[key] = found
+        return found[0], f"{found[1]}/{name}"
+
+    def _open_store(self, url: str) -> tuple[Any, str]:
+        file_systems = optional_module("pyarrow.fs", "offload", f"reading {self.location}")
+        with self._asking("find"):
+            if url.partition("://")[0] in _OF_PYARROW:
+                store, path = file_systems.FileSystem.from_uri(url)
+            else:
+                fsspec = optional_module("fsspec", "offload", f"reading {self.location}")
+                found, path = fsspec.core.url_to_fs(url)
+                store = file_systems.PyFileSystem(file_systems.FSSpecHandler(found))
+        return store, str(path).rstrip("/")
+
+    def _asking(self, action: str) -> _Asking:
+        return _Asking(action, self.location)
+
+
+class _Asking:
+    """What a store or a disk raises inside is a StorageError."""
+
+    def __init__(self, action: str, location: str) -> None:
+        self._what = f"{action} {location}"
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        from pulsarx.broker.folder.storage_errors import storage_error
+
+        if isinstance(error, errors.PulsarException) or not isinstance(
+            error, (OSError, ValueError, EOFError)
+        ):
+            return
+        if isinstance(error, OSError):
+            raise storage_error(self._what, error) from error
+        raise errors.StorageError(f"{self._what}: {error}") from error
+
+
+def _read(stream: Any, size: int) -> bytes:
+    """So many bytes, fewer at the end."""
+    parts = []
+    while size:
+        part = stream.read(size)
+        if not part:
+            break
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def _flush(path: str) -> None:
+    """Have a file that was just made be on its device, with its name."""
+    for each in _upwards(path):
+        descriptor = os.open(each, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _upwards(path: str) -> Iterator[str]:
+    """The file, its folder, and the two above, which may be new as well."""
+    for _ in range(4):
+        yield path
+        path = os.path.dirname(path)
