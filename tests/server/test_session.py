@@ -29,7 +29,7 @@ from pulsarx.schema import (
     String,
     StringSchema,
 )
-from pulsarx.server import session as session_module
+from pulsarx.server import session_producers
 from pulsarx.testing.faults import fault_plan
 from pulsarx.topic_name import TopicName
 from pulsarx.wire.commands import (
@@ -514,7 +514,7 @@ def test_a_producer_that_comes_again_takes_the_place_of_the_one_before(peer: Pee
     (told,) = other.say("PRODUCER", **named, epoch=1)
     assert (told[0], told[1]["error"]) == ("ERROR", 16)  # anybody may choose that name
     assert names(peer.say("PRODUCER", **named, epoch=1)) == ["PRODUCER_SUCCESS"]
-    peer.session.is_lost = True
+    peer.session.lose()
     assert names(other.say("PRODUCER", **named, epoch=2)) == ["PRODUCER_SUCCESS"]
 
 
@@ -549,7 +549,7 @@ def test_delivering_waits_for_room(peer: Peer) -> None:
 
 
 def test_so_much_may_be_on_its_way_to_the_disk(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module, "IN_FLIGHT_MAX", 250)
+    monkeypatch.setattr(session_producers, "IN_FLIGHT_MAX", 250)
     peer.say("PRODUCER", topic="t", producer_id=0, request_id=0)
     with peer.holding_callbacks():
         for number in range(3):
