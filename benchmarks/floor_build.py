@@ -1,6 +1,7 @@
-"""Compiles floors.pyx into build/bench, with the flags of the library. `floors()` imports it.
+"""Compiles floors.pyx and idle_loop.pyx into build/bench, with the flags of the library; `floors()`
+and `idle_loop()` import them.
 
-Run as a program it compiles, in a process of its own so that the measuring one stays small.
+    python floor_build.py NAME      compiles one, so that the measuring process stays small
 """
 
 from __future__ import annotations
@@ -15,26 +16,36 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 BUILD = ROOT / "build" / "bench"
-SOURCE = HERE / "floors.pyx"
 
 
 def floors() -> Any:
-    """The module, built again when its source or the library is younger."""
-    library = BUILD / f"floors{sysconfig.get_config_var('EXT_SUFFIX')}"
-    inputs = (SOURCE, Path(__file__), ROOT / "src" / "core" / "crc32c.pyx")
+    """What a call would cost at least."""
+    return _built("floors", ROOT / "src" / "core" / "crc32c.pyx")
+
+
+def idle_loop() -> Any:
+    """The loop of a broker that does nothing."""
+    return _built("idle_loop")
+
+
+def _built(name: str, *more_inputs: Path) -> Any:
+    """A module, built again when its source or the library is younger."""
+    library = BUILD / f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}"
+    source = HERE / f"{name}.pyx"
+    inputs = (source, Path(__file__), *more_inputs)
     if not library.exists() or library.stat().st_mtime < max(p.stat().st_mtime for p in inputs):
-        command = [sys.executable, __file__]
+        command = [sys.executable, __file__, name]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise RuntimeError(f"{SOURCE.name} does not compile:\n{done.stdout}{done.stderr}")
-    spec = importlib.util.spec_from_file_location("floors", library)
+            raise RuntimeError(f"{source.name} does not compile:\n{done.stdout}{done.stderr}")
+    spec = importlib.util.spec_from_file_location(name, library)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def compile_floors() -> None:
+def compile_source(name: str) -> None:
     sys.path.insert(0, str(ROOT / "tools"))
     from build_mode import build_mode
     from Cython.Build import cythonize
@@ -47,7 +58,7 @@ def compile_floors() -> None:
     mode = build_mode()
     BUILD.mkdir(parents=True, exist_ok=True)
     made = cythonize(
-        [Extension("floors", [str(SOURCE)], extra_compile_args=mode.compile_flags)],
+        [Extension(name, [str(HERE / f"{name}.pyx")], extra_compile_args=mode.compile_flags)],
         force=True,
         build_dir=str(BUILD / "c"),
         include_path=[str(link_tree())],
@@ -63,4 +74,4 @@ def compile_floors() -> None:
 
 
 if __name__ == "__main__":
-    compile_floors()
+    compile_source(sys.argv[1])

@@ -1,22 +1,22 @@
 """A broker that does nothing, for what the client of a broker costs: it stores no message, confirms
 each at once, and gives consumers the largest entry that was sent to their topic, again and again.
+What comes by the thousand is answered natively, by idle_loop.pyx.
 
     python idle_broker.py       prints its port, and runs until its standard input is closed
 """
 
 from __future__ import annotations
 
-import asyncio
-import sys
-from itertools import count
+import socket
 from typing import Any
+
+from floor_build import idle_loop
 
 from pulsarx.wire.commands import COMMANDS, PROTOCOL_VERSION
 from pulsarx.wire.protobuf import Field, Kind, Schema
 
 MESSAGE_SIZE_MAX = 5 * 1024 * 1024
 CONNECT_HERE = 1  # the answer to LOOKUP: this broker has the topic
-LEDGER = 1
 
 _REQUEST = Field(1, Kind.UINT64, required=True)
 # PulsarX's own connections need no lookup; the official client asks for the broker of each topic.
@@ -41,166 +41,79 @@ _BASE = Schema(
 )
 
 
-def frame(name: str, values: dict[str, Any], entry: bytes = b"") -> bytes:
+def frame(name: str, values: dict[str, Any]) -> bytes:
     number, schema = _TABLE[name]
     command = _BASE.encode({"type": number, name: schema.encode(values)})
-    sizes = (4 + len(command) + len(entry)).to_bytes(4, "big") + len(command).to_bytes(4, "big")
-    return sizes + command + entry
-
-
-class Topic:
-    """What its consumers are given."""
-
-    def __init__(self) -> None:
-        self.entry = b""
-        self.messages = 0  # in the entry
-        self.consumers: list[Consumer] = []
-
-    def published(self, entry: bytes, messages: int) -> None:
-        if len(entry) > len(self.entry):
-            self.entry, self.messages = entry, messages
-            for consumer in self.consumers:
-                consumer.dispatch()
-
-
-class Consumer:
-    """A consumer that has room for some messages."""
-
-    def __init__(self, transport: asyncio.Transport, topic: Topic, consumer_id: int) -> None:
-        self.transport = transport
-        self.topic = topic
-        self.consumer_id = consumer_id
-        self.permits = 0
-        self.entry_ids = count()
-        topic.consumers.append(self)
-
-    def dispatch(self) -> None:
-        entry, messages = self.topic.entry, self.topic.messages
-        while entry and self.permits > 0:
-            # Each has an id of its own: a client drops what it has acknowledged already.
-            message_id = {"ledger_id": LEDGER, "entry_id": next(self.entry_ids)}
-            values = {"consumer_id": self.consumer_id, "message_id": message_id}
-            self.transport.write(frame("MESSAGE", values, entry))
-            self.permits -= messages
-
-
-class Connection(asyncio.Protocol):
-    """The connection of one client."""
-
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
-        self.data = bytearray()
-        self.producers: dict[int, Topic] = {}
-        self.consumers: dict[int, Consumer] = {}
-        self.entry_ids = count()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-
-    def connection_lost(self, error: Exception | None) -> None:
-        for consumer in self.consumers.values():
-            consumer.topic.consumers.remove(consumer)
-
-    def data_received(self, data: bytes) -> None:
-        self.data += data
-        at = 0
-        while len(self.data) >= at + 4:
-            end = at + 4 + int.from_bytes(self.data[at : at + 4], "big")
-            if len(self.data) < end:
-                break
-            behind = at + 8 + int.from_bytes(self.data[at + 4 : at + 8], "big")
-            command = _BASE.decode(bytes(self.data[at + 8 : behind]))
-            name = _NAMES.get(command["type"], "")
-            # What needs no answer, as ACK, has no method.
-            answer = getattr(self, f"on_{name.lower()}", None)
-            if answer is not None:
-                values = _TABLE[name][1].decode(command[name])
-                answer(values, bytes(self.data[behind:end]))
-            at = end
-        del self.data[:at]
-
-    def tell(self, name: str, **values: Any) -> None:
-        self.transport.write(frame(name, values))
-
-    def on_connect(self, values: dict[str, Any], _: bytes) -> None:
-        self.tell(
-            "CONNECTED",
-            server_version="a broker that does nothing",
-            protocol_version=min(values["protocol_version"], PROTOCOL_VERSION),
-            max_message_size=MESSAGE_SIZE_MAX,
-        )
-
-    def on_partitioned_metadata(self, values: dict[str, Any], _: bytes) -> None:
-        request = values["request_id"]
-        self.tell("PARTITIONED_METADATA_RESPONSE", partitions=0, request_id=request, response=0)
-
-    def on_lookup(self, values: dict[str, Any], _: bytes) -> None:
-        self.tell(
-            "LOOKUP_RESPONSE",
-            url=self.broker.url,
-            response=CONNECT_HERE,
-            request_id=values["request_id"],
-            authoritative=True,
-        )
-
-    def on_producer(self, values: dict[str, Any], _: bytes) -> None:
-        self.producers[values["producer_id"]] = self.broker.topic(values["topic"])
-        self.tell("PRODUCER_SUCCESS", request_id=values["request_id"], producer_name="measured")
-
-    def on_send(self, values: dict[str, Any], entry: bytes) -> None:
-        self.producers[values["producer_id"]].published(entry, values["num_messages"])
-        self.tell(
-            "SEND_RECEIPT",
-            producer_id=values["producer_id"],
-            sequence_id=values["sequence_id"],
-            message_id={"ledger_id": LEDGER, "entry_id": next(self.entry_ids)},
-        )
-
-    def on_subscribe(self, values: dict[str, Any], _: bytes) -> None:
-        consumer_id = values["consumer_id"]
-        topic = self.broker.topic(values["topic"])
-        self.consumers[consumer_id] = Consumer(self.transport, topic, consumer_id)
-        self.tell("SUCCESS", request_id=values["request_id"])
-
-    def on_flow(self, values: dict[str, Any], _: bytes) -> None:
-        consumer = self.consumers[values["consumer_id"]]
-        consumer.permits += values["permits"]
-        consumer.dispatch()
-
-    def on_close_producer(self, values: dict[str, Any], _: bytes) -> None:
-        del self.producers[values["producer_id"]]
-        self.tell("SUCCESS", request_id=values["request_id"])
-
-    def on_close_consumer(self, values: dict[str, Any], _: bytes) -> None:
-        consumer = self.consumers.pop(values["consumer_id"])
-        consumer.topic.consumers.remove(consumer)
-        self.tell("SUCCESS", request_id=values["request_id"])
-
-    def on_ping(self, _: dict[str, Any], __: bytes) -> None:
-        self.tell("PONG")
+    sizes = (4 + len(command)).to_bytes(4, "big") + len(command).to_bytes(4, "big")
+    return sizes + command
 
 
 class Broker:
-    """The topics of all connections."""
+    """Answers the commands that the loop does not know."""
 
-    def __init__(self) -> None:
-        self.url = ""
-        self.topics: dict[str, Topic] = {}
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.loop = idle_loop().Loop(self.answer)
+        self.topics: dict[str, int] = {}  # their numbers
 
-    def topic(self, name: str) -> Topic:
-        return self.topics.setdefault(name, Topic())
+    def topic(self, name: str) -> int:
+        return self.topics.setdefault(name, len(self.topics))
 
-    async def run(self) -> None:
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(lambda: Connection(self), "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        self.url = f"pulsar://127.0.0.1:{port}"
-        print(self.url, flush=True)
+    def answer(self, connection: int, data: bytes) -> bytes:
+        command = _BASE.decode(data)
+        name = _NAMES.get(command["type"], "")
+        # What needs no answer has no method.
+        answer = getattr(self, f"on_{name.lower()}", None)
+        if answer is None:
+            return b""
+        found: bytes = answer(connection, _TABLE[name][1].decode(command[name]))
+        return found
+
+    def on_connect(self, _: int, values: dict[str, Any]) -> bytes:
+        return frame(
+            "CONNECTED",
+            {
+                "server_version": "a broker that does nothing",
+                "protocol_version": min(values["protocol_version"], PROTOCOL_VERSION),
+                "max_message_size": MESSAGE_SIZE_MAX,
+            },
+        )
+
+    def on_partitioned_metadata(self, _: int, values: dict[str, Any]) -> bytes:
+        found = {"partitions": 0, "request_id": values["request_id"], "response": 0}
+        return frame("PARTITIONED_METADATA_RESPONSE", found)
+
+    def on_lookup(self, _: int, values: dict[str, Any]) -> bytes:
+        found = {"url": self.url, "response": CONNECT_HERE, "authoritative": True}
+        return frame("LOOKUP_RESPONSE", found | {"request_id": values["request_id"]})
+
+    def on_producer(self, connection: int, values: dict[str, Any]) -> bytes:
+        self.loop.add_producer(connection, values["producer_id"], self.topic(values["topic"]))
+        found = {"request_id": values["request_id"], "producer_name": "measured"}
+        return frame("PRODUCER_SUCCESS", found)
+
+    def on_subscribe(self, connection: int, values: dict[str, Any]) -> bytes:
+        self.loop.add_consumer(connection, values["consumer_id"], self.topic(values["topic"]))
+        return frame("SUCCESS", {"request_id": values["request_id"]})
+
+    def on_close_producer(self, _: int, values: dict[str, Any]) -> bytes:
+        return frame("SUCCESS", {"request_id": values["request_id"]})
+
+    def on_close_consumer(self, connection: int, values: dict[str, Any]) -> bytes:
+        self.loop.add_consumer(connection, values["consumer_id"], -1)
+        return frame("SUCCESS", {"request_id": values["request_id"]})
+
+    def on_ping(self, _: int, __: dict[str, Any]) -> bytes:
+        return frame("PONG", {})
+
+
+def main() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        broker = Broker(f"pulsar://127.0.0.1:{listening.getsockname()[1]}")
+        print(broker.url, flush=True)
         # Whoever started it may be killed: then nobody else would end it.
-        await loop.run_in_executor(None, sys.stdin.buffer.read)
-        server.close()
+        broker.loop.run(listening.fileno())
 
 
 if __name__ == "__main__":
-    asyncio.run(Broker().run())
+    main()
