@@ -227,7 +227,7 @@ ROWS = (
               "`receive` + `data` + `acknowledge`, 10 KiB, durability `os`", 16),
     _official("official_receive_10240", "bench_official.py",
               "`receive` + `data` + `acknowledge`, 10 KiB, durability `sync`", 16),
-    # The official client on both sides of loopback, against a broker in Python that does nothing:
+    # The official client on both sides of loopback, against a native broker that does nothing:
     # what is faster than that may still lie below the client's own ceiling. `send` is there for
     # those who ask: it waits for every message, be it for a thread.
     _at_least("serve_send_async", "bench_serve.py",
