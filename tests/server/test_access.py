@@ -282,8 +282,8 @@ def test_the_official_client_refreshes_its_token(open_served: Open) -> None:
     producer = client.create_producer("t")
     producer.send(b"before")
     (connection,) = served.network.connections
-    while not given.is_set() or connection.session._is_challenged:
-        if not connection.session._is_challenged:
+    while not given.is_set() or connection.session.proof.is_challenged:
+        if not connection.session.proof.is_challenged:
             looks(served, 1)
     producer.send(b"after")
     assert list(served.network.connections) == [connection]

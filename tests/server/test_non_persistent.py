@@ -80,9 +80,9 @@ def test_a_permit_is_a_message_and_any_lets_a_batch_pass(peer: Peer) -> None:
 
 def test_a_batch_of_several_keys_is_split_among_those_of_key_shared(peer: Peer) -> None:
     produce(peer)
-    subscribe(peer, 100, type=KEY_SHARED, consumer_name="a")
+    subscribe(peer, 1, type=KEY_SHARED, consumer_name="a")
     other = peer.another()
-    subscribe(other, 100, type=KEY_SHARED, consumer_name="b")
+    subscribe(other, 1, type=KEY_SHARED, consumer_name="b")
     keyed: list[Any] = [(b"%d" % each, {"key": f"k{each}"}) for each in range(16)]
     sent = peer.send(encode_batch(keyed, producer_name="p", publish_time_ms=1000))
     sets = []

@@ -24,7 +24,8 @@ from pulsarx.clock import ManualClock
 from pulsarx.server import serve
 from pulsarx.server.network_service import KEEP_ALIVE_MS
 from pulsarx.server.served_connection import CAME_MAX, READ_SIZE, UNSENT_MAX
-from pulsarx.server.session import GREETING_SIZE_MAX, IN_FLIGHT_MAX
+from pulsarx.server.session import GREETING_SIZE_MAX
+from pulsarx.server.session_producers import IN_FLIGHT_MAX
 from pulsarx.testing import inspect
 from pulsarx.wire.commands import COMMANDS, EARLIEST, EXCLUSIVE, SHARED
 from pulsarx.wire.frames import FrameReader, frame_encode
@@ -219,7 +220,7 @@ def test_what_is_not_answered_yet_is_limited(open_served: Callable[..., Served])
     connection = the_connection(served)
     while connection._reads or not connection.session.is_full:
         pass
-    assert connection.session._in_flight < IN_FLIGHT_MAX + 2 * CAME_MAX
+    assert connection.session.producers._in_flight < IN_FLIGHT_MAX + 2 * CAME_MAX
     assert connection._came_size - connection._done_size < CAME_MAX + READ_SIZE
     peer.socket.shutdown(socket.SHUT_RDWR)
     sender.join()

@@ -19,6 +19,7 @@ from pulsarx.broker.topics.producer_registry import ProducerRegistry
 from pulsarx.schema import (
     AutoConsumeSchema,
     AvroSchema,
+    BytesSchema,
     Int32Schema,
     KeyValueSchema,
     Record,
@@ -28,7 +29,7 @@ from pulsarx.schema import (
     String,
     StringSchema,
 )
-from pulsarx.server import session as session_module
+from pulsarx.server import session_producers
 from pulsarx.testing.faults import fault_plan
 from pulsarx.topic_name import TopicName
 from pulsarx.wire.commands import (
@@ -100,21 +101,6 @@ def test_what_there_is_to_send_comes_before_the_answer_to_a_ping(peer: Peer) -> 
     peer.session.received(frame_encode("SEND", {"producer_id": 0, "sequence_id": 1}, entry(b"a")))
     peer.server.completions.wait()
     assert names(peer.say("PING")) == ["SEND_RECEIPT", "MESSAGE", "PONG"]
-
-
-@pytest.mark.parametrize("kind", [SHARED, KEY_SHARED])
-def test_what_an_ack_set_leaves_out_takes_permits_too(peer: Peer, kind: int) -> None:
-    """Clients give them back; what they gave was too much, and the Go client hung."""
-    peer.produce(batch(*(b"%d" % number for number in range(10))))
-    peer.subscribe(type=kind)
-    (told,) = peer.say("FLOW", consumer_id=0, permits=4)
-    assert told[1]["ack_set"] == [0b1111]
-    assert names(peer.say("FLOW", consumer_id=0, permits=6)) == []  # for those it passed over
-    (told,) = peer.say("FLOW", consumer_id=0, permits=1)
-    assert told[1]["ack_set"] == [0b10000]
-    assert names(peer.say("FLOW", consumer_id=0, permits=9)) == []
-    told = peer.say("FLOW", consumer_id=0, permits=100)
-    assert [each[1]["ack_set"] for each in told] == [[0b1111100000]]
 
 
 @pytest.mark.parametrize("kind", [SHARED, 0])
@@ -528,7 +514,7 @@ def test_a_producer_that_comes_again_takes_the_place_of_the_one_before(peer: Pee
     (told,) = other.say("PRODUCER", **named, epoch=1)
     assert (told[0], told[1]["error"]) == ("ERROR", 16)  # anybody may choose that name
     assert names(peer.say("PRODUCER", **named, epoch=1)) == ["PRODUCER_SUCCESS"]
-    peer.session.is_lost = True
+    peer.session.lose()
     assert names(other.say("PRODUCER", **named, epoch=2)) == ["PRODUCER_SUCCESS"]
 
 
@@ -563,7 +549,7 @@ def test_delivering_waits_for_room(peer: Peer) -> None:
 
 
 def test_so_much_may_be_on_its_way_to_the_disk(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module, "IN_FLIGHT_MAX", 250)
+    monkeypatch.setattr(session_producers, "IN_FLIGHT_MAX", 250)
     peer.say("PRODUCER", topic="t", producer_id=0, request_id=0)
     with peer.holding_callbacks():
         for number in range(3):
@@ -711,6 +697,7 @@ def test_acknowledging_many_ids_of_a_large_batch_costs_what_their_ack_sets_do(pe
 # Schemas ------------------------------------------------------------------------------------------
 
 INCOMPATIBLE, NOT_FOUND = 18, 11
+BYTES = {"name": "Bytes", "data": b"", "type": 0, "properties": []}  # as the Go client says it
 
 
 class One(Record):
@@ -775,9 +762,62 @@ def test_a_schema_is_made_without_a_producer(peer: Peer) -> None:
         assert name == "GET_OR_CREATE_SCHEMA_RESPONSE"
         return told
 
+    assert make(values_of(Int32Schema()))["error"] == NOT_FOUND
+    assert not peer.server.broker.catalogue.state.topics
+    produce(peer, 1)
     assert make(values_of(Int32Schema()))["schema_version"] == version(0)
     assert make(values_of(Int32Schema()))["schema_version"] == version(0)
     assert make(values_of(StringSchema()))["error"] == INCOMPATIBLE
+    # As Pulsar: bytes have no version here, whatever the topic has.
+    assert make(BYTES)["schema_version"] == b""
+
+
+def test_a_schema_of_bytes_is_one_as_any_other(peer: Peer) -> None:
+    """Clients in Go declare it. As in Pulsar: it is registered, and keeps others away."""
+    for number in (1, 2):
+        name, told = produce(peer, number, schema=BYTES)
+        assert (name, told["schema_version"]) == ("PRODUCER_SUCCESS", version(0))
+    ((_, told, _),) = peer.say("GET_SCHEMA", request_id=7, topic="t", schema_version=version(0))
+    assert (told["schema"]["type"], told["schema"]["data"]) == (0, b"")
+    assert produce(peer, 3, schema=values_of(StringSchema()))[1]["error"] == INCOMPATIBLE
+    assert names(peer.subscribe(schema=BYTES)) == ["SUCCESS"]
+    # Who declares nothing is let in.
+    assert produce(peer, 4)[1]["schema_version"] == b""
+
+
+def test_a_consumer_of_bytes_reads_what_was_produced_without_a_schema(peer: Peer) -> None:
+    """Pulsar refuses it, although it asks for nothing else: table views of the Go client do."""
+    produce(peer, 1)
+    assert names(peer.subscribe(schema=BYTES)) == ["SUCCESS"]
+    ((_, told, _),) = peer.say("GET_SCHEMA", request_id=7, topic="t")
+    assert told["error"] == NOT_FOUND
+
+
+@pytest.mark.parametrize("schema", [StringSchema(), AvroSchema(One)])
+def test_a_schema_of_bytes_is_refused_where_there_is_another(
+    peer: Peer, schema: Schema[Any]
+) -> None:
+    produce(peer, 1, schema=values_of(schema))
+    assert produce(peer, 2, schema=BYTES)[1]["error"] == INCOMPATIBLE
+    ((_, told, _),) = peer.subscribe(schema=BYTES)
+    assert told["error"] == INCOMPATIBLE
+
+
+def test_messages_of_a_schema_of_bytes_are_read_in_process(peer: Peer) -> None:
+    """By those that want bytes, and those that read any schema."""
+    with pulsarx.Client("memory:") as client:
+        made = Peer(serving(client))
+        made.connect()
+        produce(made, 0, schema=BYTES)
+        made.send(
+            encode_entry(
+                b"a", producer_name="p", sequence_id=1, publish_time_ms=1, schema_version=version(0)
+            )
+        )
+        for schema in (BytesSchema(), AutoConsumeSchema()):
+            with client.create_reader("t", pulsarx.MessageId.earliest, schema=schema) as reader:
+                assert reader.read_next(20_000).value() == b"a"
+        made.server.close()
 
 
 @pytest.mark.parametrize("is_any", [False, True])

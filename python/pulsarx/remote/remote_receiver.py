@@ -155,16 +155,15 @@ class RemoteReceiver:
         place, ack_set = values["message_id"], values["ack_set"] or None
         found: list[Any] = []
         taken_out: list[MessageId] = []
+        # Those, too, that the ack set leaves out, and chunks of a message that is not whole yet.
+        count = entry_message_count(entry)
         try:
             found, taken_out = entry_messages(
                 self._context, place["ledger_id"], place["entry_id"], entry,
                 values["redelivery_count"], ack_set, self._decompressed_size_max, self._chunks,
             )  # fmt: skip
-            # Those, too, that the ack set leaves out.
-            count = entry_message_count(entry) if ack_set else len(found) + len(taken_out)
         except Exception as error:  # damaged, or out of memory: told to the caller that receives
             found = [error]
-            count = entry_message_count(entry)
         if taken_out:
             ids = [self._individually(each) for each in taken_out]
             self._connection.post(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx.access.access import Access
 from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
+from pulsarx.enumerations import SchemaType
 from pulsarx.producing.producer_schema import check_producer, version_bytes
 from pulsarx.topic_name import TopicName, check_is_for_users
 from pulsarx.wire.schemas import schema_of, schema_values
@@ -52,16 +53,19 @@ class SchemaAnswers:
 
     def get_or_create(self, values: Values) -> None:
         """Of a topic, a partition or a partitioned topic as a whole, which have their schemas
-        together. The topic is made where it is missing."""
+        together. TopicNotFound: there is none. Bytes are none here, and have no version: as
+        Pulsar, which takes them for a schema of a producer or consumer alone."""
         try:
             name = TopicName.of(values["topic"])
             check_is_for_users(name)
             self._require(Access.require_produce, values["topic"])
             info = declared_schema(values)
+            if info is not None and info.schema_type() == SchemaType.NONE:
+                info = None
+            found = self._broker.lookup(name, create=False)
             check_producer(self._broker, values["topic"], info)
             answer: Values = {"schema_version": b""}
             if info is not None:
-                found = self._broker.lookup(name)
                 if not isinstance(found, PartitionedTopic):
                     found.touch()
                 version = self._broker.schemas.register_producer(str(name), info)

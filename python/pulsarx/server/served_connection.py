@@ -92,8 +92,8 @@ class ServedConnection(asyncio.BufferedProtocol):
             service_url_tls=service_url_tls,
             # Of TlsTransport, when the client has proved that it has the certificate.
             certificate_name=lambda: transport.get_extra_info("certificate_name"),
+            host=_host_of(transport.get_extra_info("peername")),
         )
-        self.session.host = _host_of(transport.get_extra_info("peername"))
         self._service.opened(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -111,7 +111,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         """The transport closes."""
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.session.is_lost = True
+        self.session.lose()
         self._is_lost = True
         self._work.due()
         if self._is_done:
@@ -252,7 +252,7 @@ class ServedConnection(asyncio.BufferedProtocol):
             self._silent_looks >= _SILENT_MAX
             or self._parting_looks >= _PARTING_MAX
             or (self._age >= _GREETING_MAX and not self.session.is_connected)
-            or not self.session.check_proof(now_ms)
+            or not self.session.proof.check(now_ms)
         ):
             self.abort()
         elif self._silent_looks == _PING_AFTER and self.session.is_connected:

@@ -54,11 +54,13 @@ class Server:
         service_url: str | None = None,
         service_url_tls: str | None = None,
         certificate_name: Callable[[], str | None] = _nobody,
+        host: str = "",
         is_guest: bool = False,
     ) -> Session:
-        """The session of a new connection. See Session."""
+        """The session of a new connection. See Session and ClientProof."""
         session = Session(self, write, wake, has_room, service_url, is_guest)
-        session.service_url_tls, session.certificate_name = service_url_tls, certificate_name
+        session.context.service_url_tls = service_url_tls
+        session.proof.certificate_name, session.proof.host = certificate_name, host
         with self._lock:
             self._sessions.add(session)
         return session

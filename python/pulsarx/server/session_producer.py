@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.publish.producer_sequences import ProducerSequences
     from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.clock import Timer
+    from pulsarx.server.session_context import SessionContext
 
     Told = Callable[[Any, Any], object]  # error or None, message id or None
 
@@ -43,7 +44,7 @@ class SessionProducer:
         runtime = topic.runtime
         self.name = name
         self.is_open = True
-        self.session: Any = None
+        self.context: SessionContext | None = None  # of its session
         self.described: dict[str, Any] = {}  # for statistics: what its client says of itself
         self.epoch = 0  # how often its client has made it anew
         self.in_flight = 0  # bytes of entries that are not answered; of its session

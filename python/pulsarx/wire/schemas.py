@@ -50,11 +50,11 @@ def schema_values(info: SchemaInfo) -> Values:
 
 
 def schema_of(values: Values | None, version: int | None = None) -> SchemaInfo | None:
-    """The schema that a command carries; None: none, or bytes.
+    """The schema that a command carries; None: none. One of bytes is one of the type NONE.
 
     IncompatibleSchema: of a type that is not known, or malformed.
     """
-    if values is None or values["type"] == 0:
+    if values is None:
         return None
     kind = next((each for each in _known() if int(each) == values["type"]), None)
     if values["type"] == AUTO_CONSUME:
@@ -73,7 +73,7 @@ def schema_of(values: Values | None, version: int | None = None) -> SchemaInfo |
 
 
 def _known() -> list[SchemaType]:
-    return [each for each in SchemaType.__members__.values() if int(each) > 0]
+    return [each for each in SchemaType.__members__.values() if int(each) >= 0]
 
 
 def _text_of_pair(data: bytes, properties: dict[str, str]) -> str:

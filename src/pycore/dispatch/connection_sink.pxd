@@ -1,15 +1,18 @@
 """An EntrySink that hands out whole entries for a connection, which sends them on as they are.
 
-Permits are messages and come by Flow alone. All messages of an entry that is sent count, those too
-that its ack set leaves out: clients pass over them and give permits for them. A message is HELD as
-soon as its entry was taken: what the other end does with it until it acknowledges it is not known
-here.
+Permits are messages and come by Flow alone. Any permit lets an entry pass, once and with all of its
+messages that are open, so that permits may go below 0. A message is HELD as soon as its entry was
+taken: what the other end does with it until it acknowledges it is not known here.
 """
 
 from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
 
 
 cdef class ConnectionSink(EntrySink):
+    # Whether messages that an ack set leaves out take permits: some clients give permits for them,
+    # although Pulsar takes none.
+    cdef public bint counts_left_out
+
     cdef list take_entry(self)
     """What there is to send of the next entry, as (ledger id, entry id, bytes of the entry,
     redelivery count, ack set, ordinal of its first message, messages) for each redelivery count

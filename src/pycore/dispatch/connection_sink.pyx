@@ -18,6 +18,7 @@ cdef class ConnectionSink(EntrySink):
         """settings: a ReceiverSettings of the broker."""
         super().__init__(dispatcher, context, consumer_name, settings)
         self.by_flow = True
+        self.takes_entries = True
         self.permits = 0
 
     cdef list take_entry(self):
@@ -36,7 +37,9 @@ cdef class ConnectionSink(EntrySink):
                 found = deliveries(view, claimed)
                 if not is_pushed:
                     self.permits -= <int64_t>len(claimed)
-                if view.chunked is None:
+                if view.chunked is not None:
+                    self.permits -= <int64_t>len(found) - 1
+                elif self.counts_left_out:
                     self.permits -= <int64_t>(len(found) * view.message_count - len(claimed))
                 return found
         return None
@@ -73,7 +76,7 @@ cdef list deliveries(EntryView view, list claimed):
     cdef Chunk* chunk
     cdef uint32_t number
     if view.chunked is not None:
-        # All its chunks, one behind the other, for one permit.
+        # All its chunks, one behind the other, each for a permit: clients give one for each.
         for number in range(view.chunked.count):
             chunk = &view.chunked.chunks[number]
             found.append((chunk.ledger_id, chunk.entry_id,

@@ -106,6 +106,8 @@ cdef class EntrySink:
     cdef uint64_t unacknowledged         # queued, held, or waiting for redelivery in its name
     cdef bint blocked                    # too much is unacknowledged
     cdef bint by_flow                    # permits come when asked for, not by taking
+    cdef bint takes_entries              # gets all there is of an entry for any permit, which may
+                                         # leave less than none; else no more than there are
     # for statistics: what it was given, redeliveries included
     cdef uint64_t given_messages
     cdef uint64_t given_size             # bytes of entries, of a part its share

@@ -90,4 +90,5 @@ cdef class KeySharedDispatcher(SharedDispatcher):
     cdef int recall_slice(self, uint16_t holder, uint32_t key_hash, uint64_t ledger_id,
                           uint64_t message, const Slice* slice) except -1
     cdef int recall(self, PendingAck* ack, uint64_t ledger_id, uint64_t message) except -1
+    cdef inline bint has_listed(self, uint16_t owner) noexcept
     cdef int list_item(self, uint16_t owner, uint32_t at, uint32_t index) except -1

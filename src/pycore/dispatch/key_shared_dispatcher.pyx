@@ -196,12 +196,12 @@ cdef class KeySharedDispatcher(SharedDispatcher):
             if self.item_count and (ledger_id != of_ledger or message >= end
                                     or message < self.again_view.first_message):
                 break
-            if self.blocked and not self.was_given(ledger_id, message):
+            if self.blocked and room != UINT64_MAX and not self.was_given(ledger_id, message):
                 break
             ack = pending_acks_find(&self.core.pending, ledger_id, message)
             if not self.find_again(receiver.context, ledger_id, message):
                 break
-            if self.again_view.encryption != ENTRY_PLAIN:
+            if self.again_view.encryption != ENTRY_PLAIN or receiver.takes_entries:
                 room = UINT64_MAX    # as a whole
             of_ledger = ledger_id
             end = self.again_view.first_message + self.again_view.message_count
@@ -336,7 +336,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
             owner = self.c_keys.keys[key].owner
             if key_order_may_pass(&self.c_keys, key):
                 receiver = <EntrySink>PyList_GET_ITEM(self.receivers, owner)
-                if self.room(receiver):
+                if self.room(receiver) or (receiver.takes_entries and self.has_listed(owner)):
                     queue_for(self, receiver, view.ledger_id, message, ack, found[at].key_hash, tag)
                     count_queued(self, receiver, 1)
                     key_order_delivered(&self.c_keys, key)
@@ -344,6 +344,10 @@ cdef class KeySharedDispatcher(SharedDispatcher):
                     continue
             self.let_wait(view.ledger_id, message, ack, found[at].key_hash)
         return 0
+
+    cdef inline bint has_listed(self, uint16_t owner) noexcept:
+        """Whether the owner gets messages of the entry that is being routed."""
+        return owner < self.list_count and self.c_lists[owner].count != 0
 
     cdef int list_item(self, uint16_t owner, uint32_t at, uint32_t index) except -1:
         cdef ItemList* found

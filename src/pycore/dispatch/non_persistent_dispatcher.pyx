@@ -326,7 +326,8 @@ cdef class NonPersistentDispatcher(Dispatcher):
             owner = self.selector.select(key_hash)
             if owner < <uint32_t>len(self.owners):
                 receiver = self.owners[owner]
-                if receiver is not None and room_of(receiver) > counts[owner]:
+                if receiver is not None and room_of(receiver) > (
+                        0 if receiver.takes_entries else counts[owner]):
                     owners[index] = owner
                     counts[owner] += 1
                     continue

@@ -524,8 +524,8 @@ cdef class PendingDispatcher(Dispatcher):
         while ack != NULL and ledger_id == of_ledger and message < end and self.item_count < room:
             if not self.find_again(receiver.context, ledger_id, message):
                 break
-            if self.again_view.encryption != ENTRY_PLAIN:
-                room = UINT64_MAX    # as a whole: where its messages are is not known here
+            if self.again_view.encryption != ENTRY_PLAIN or receiver.takes_entries:
+                room = UINT64_MAX    # as in SharedDispatcher.give_run
             self.enqueue(receiver, ledger_id, message, ack, ack.key_hash, self.last_tag)
             self.add_item(self.again_at, self.again_index)
             message += 1

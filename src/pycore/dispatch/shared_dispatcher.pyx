@@ -521,8 +521,8 @@ cdef class SharedDispatcher(PendingDispatcher):
         cdef Slice slice
         cdef CursorState* state = &self.core.tracker.c_state
         cdef LedgerAcks* acks = cursor_state_find(state, ledger_id)
-        if view.encryption != ENTRY_PLAIN:
-            room = UINT64_MAX    # as a whole: where its messages are is not known here
+        if view.encryption != ENTRY_PLAIN or receiver.takes_entries:
+            room = UINT64_MAX    # as a whole; of what is encrypted it is not known what is where
         self.last_tag += 1
         tag = self.last_tag
         memset(&slice, 0, sizeof(slice))

@@ -77,8 +77,8 @@ cdef class ArrivingChunks:
 
 
 def entry_message_count(bytes entry not None) -> int:
-    """The number of messages that the metadata of an entry names, as the broker counts permits: a
-    message in chunks with its last one; 1 where it cannot be read."""
+    """The number of messages that the metadata of an entry names, as the broker counts permits:
+    each chunk is one; 1 where it cannot be read."""
     cdef EntryParts parts
     if PyBytes_GET_SIZE(entry) > <Py_ssize_t>UINT32_MAX:
         return 1
@@ -86,8 +86,7 @@ def entry_message_count(bytes entry not None) -> int:
                     <uint32_t>PyBytes_GET_SIZE(entry), False, &parts) != STATUS_OK:
         return 1
     if parts.metadata.flags & METADATA_BATCH == 0:
-        return 0 if is_chunk(&parts) and (
-            parts.metadata.chunk_id + 1 < parts.metadata.chunk_count) else 1
+        return 1
     return max(1, parts.metadata.message_count)
 
 

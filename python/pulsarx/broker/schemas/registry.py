@@ -160,6 +160,8 @@ class SchemaRegistry:
         strategy, against_all = consumer_strategy(self.strategy(name))
         if strategy == "ALWAYS_COMPATIBLE":
             return False
+        if not live and info.schema_type() == SchemaType.NONE:
+            return False  # it wants bytes, which is what there is
         if not live:
             raise errors.IncompatibleSchema(
                 f"{name} is in use without a schema, so a consumer cannot bring one of type "

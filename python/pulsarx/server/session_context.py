@@ -1,0 +1,119 @@
+"""What the parts of a session have together: the server, the line to the client, and what that
+said of itself."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx.topic_name import TopicName
+from pulsarx.wire.frames import frame_encode
+from pulsarx.wire.server_errors import code_of, message_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Protocol
+
+    from pulsarx._pycore.publish.completion_queue import CompletionQueue
+    from pulsarx.access.access import Access
+    from pulsarx.broker.broker import Broker
+    from pulsarx.broker.faces import SubscriptionHost
+    from pulsarx.broker.ledgers.ledger_list import Position
+    from pulsarx.broker.subscriptions.subscription import Subscription
+    from pulsarx.broker.topics.any_topic import AnyTopic
+    from pulsarx.broker.topics.topic import Topic
+
+    Values = dict[str, Any]
+
+    class SessionHost(Protocol):
+        """The server of a session, as the session sees it."""
+
+        broker: Broker
+        verbs: bool
+        access: Access | None
+        completions: CompletionQueue
+
+        def seek(self, subscription: Subscription, find: Callable[[], Position]) -> None:
+            """Move a subscription, and close its consumers."""
+
+        def take_sought(self, session: Any, topic: str, subscription: str) -> Position | None:
+            """The position to which a non-durable subscription was moved before a consumer of the
+            session was closed for it."""
+
+        def forget_session(self, session: Any) -> None: ...
+
+
+# Clients that do not know REACHED_END_OF_TOPIC: they connect anew, and would be told again.
+_WITHOUT_ENDS = ("Pulsar-CPP", "Pulsar-Go", "PulsarX")
+# Clients that give permits for messages that an ack set leaves out. That of Java did, up to 4.0.
+_GIVE_FOR_LEFT_OUT = ("Pulsar-CPP", "Pulsar-Go", "PulsarX")
+
+
+class SessionContext:
+    """Calls of one session and its parts; tell in any thread."""
+
+    def __init__(
+        self,
+        server: SessionHost,
+        write: Callable[[bytes], object],
+        wake: Callable[[], object],
+        has_room: Callable[[], bool],
+        service_url: str | None,
+    ) -> None:
+        """See Session."""
+        self.server = server
+        self.broker = server.broker
+        self.write = write
+        self.wake = wake
+        self.has_room = has_room
+        self.service_url = service_url
+        self.service_url_tls: str | None = None  # as service_url, for clients with TLS
+        self.is_lost = False  # the connection has ended, and the session is closed soon
+        # What the client says of itself in CONNECT.
+        self.client_version = ""
+        self.protocol_version = 0
+        self.closes_at_ends = False  # producers of terminated topics
+        self.knows_ends = False  # it takes REACHED_END_OF_TOPIC
+        self.listens_late = False  # it knows a consumer from its first FLOW on
+        self.gives_for_left_out = False  # permits, see ConnectionSink
+
+    def client_said(self, values: Values) -> None:
+        """Take what is in its CONNECT."""
+        version = values["client_version"]
+        self.client_version = version
+        self.protocol_version = values["protocol_version"]
+        self.knows_ends = not version.startswith(_WITHOUT_ENDS)
+        self.closes_at_ends = not version.startswith("PulsarX")
+        self.listens_late = version.startswith("Pulsar-Go")
+        self.gives_for_left_out = version.startswith(_GIVE_FOR_LEFT_OUT)
+
+    def tell(self, name: str, entry: bytes | None = None, **values: Any) -> None:
+        self.write(frame_encode(name, values, entry))
+
+    def answer(self, values: Values, act: Callable[[], object]) -> None:
+        """Do what a request asks for; SUCCESS, or the ERROR it failed with."""
+        try:
+            act()
+        except Exception as error:
+            self.refuse(values, error)
+        else:
+            self.tell("SUCCESS", request_id=values["request_id"])
+
+    def refuse(self, values: Values, error: Exception) -> None:
+        self.tell(
+            "ERROR",
+            request_id=values["request_id"],
+            error=code_of(error),
+            message=message_of(error),
+        )
+
+    def topic(self, name: str, create: bool = True) -> AnyTopic:
+        return self.broker.topic(TopicName.of(name), create=create)
+
+    def kept_topic(self, name: str) -> Topic:
+        """Of a guest, which reads the ledgers itself."""
+        return self.topic(name, create=False).require_kept("use from another process")
+
+
+def error_of_gone(topic: SubscriptionHost) -> Exception | None:
+    """TopicNotFound, where the topic was deleted."""
+    return errors.TopicNotFound(f"{topic.name}: it was deleted") if topic.is_gone else None

@@ -1,0 +1,130 @@
+"""What guests ask for over a connection: processes of this machine, which read the ledgers of the
+folder themselves."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx.broker.topics.topic_gone import TopicGone
+from pulsarx.server.guest_consumer import GuestConsumer, attach_guest, record_acknowledgement
+from pulsarx.server.guest_watch import GuestWatch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pulsarx.server.session_consumers import SessionConsumers
+    from pulsarx.server.session_context import SessionContext
+
+    Values = dict[str, Any]
+
+
+class SessionGuests:
+    """Calls of one session alone."""
+
+    def __init__(self, context: SessionContext, consumers: SessionConsumers) -> None:
+        """consumers: those of the session, to which those of guests belong."""
+        self._context = context
+        self._server = context.server
+        self._write, self._wake = context.write, context.wake
+        self._consumers = consumers
+        self._arrivals = context.broker.runtime.arrivals
+        self._watches: dict[int, GuestWatch] = {}  # of topics that a guest reads itself
+        self.verbs: dict[str, Callable[[Values], Any]] = {
+            "guest.subscribe": self._subscribe,
+            "guest.seek": self._seek,
+            "guest.require_last": self._require_last,
+            "guest.unsubscribe": self._unsubscribe,
+            "guest.leave": self._leave,
+            "guest.record": self._record,
+            "guest.take_back": self._take_back,
+            "guest.watch": self._watch,
+            "guest.unwatch": self._unwatch,
+            "guest.arrived": self._has_arrived,
+        }
+
+    def deliver(self) -> None:
+        """Send the news of what is watched."""
+        for number, watch in list(self._watches.items()):
+            if watch.is_due and self._context.has_room():
+                self._write(watch.news())
+                if watch.is_over:
+                    self._watches.pop(number).close()
+
+    def leave(self) -> list[Callable[[], object]]:
+        """What is to be done to end all watches: each step, though one before it fails."""
+        watches, self._watches = list(self._watches.values()), {}
+        return [each.close for each in watches]
+
+    def _guest(self, arguments: Values) -> GuestConsumer:
+        found = self._consumers.find(arguments["consumer_id"])
+        if not isinstance(found, GuestConsumer) or not found.is_open:
+            raise errors.AlreadyClosed("the consumer was closed")
+        return found
+
+    def link(self, values: Values) -> None:
+        consumer = self._consumers.find(values["consumer_id"])
+        if isinstance(consumer, GuestConsumer) and consumer.is_open:
+            consumer.told(values["kind"], values["numbers"])
+
+    def _subscribe(self, arguments: Values) -> Any:
+        consumer_id = arguments["consumer_id"]
+        if not (arguments["goes_on"] or self._arrivals.is_over):
+            self._arrivals.look()
+            return {"is_early": True}  # first those that were there
+        topic = self._context.kept_topic(arguments["topic"])
+        try:
+            consumer, made_subscription = attach_guest(topic, arguments)
+        except TopicGone:
+            return {"is_gone": True}
+        self._consumers.add(consumer_id, consumer)
+        consumer.open_to(consumer_id, self._wake)
+        if not self._arrivals.is_over:
+            self._arrivals.tell(self._wake)
+        return {"made_subscription": made_subscription}
+
+    def _seek(self, arguments: Values) -> None:
+        ledger_id, ordinal = arguments["position"]
+        self._server.seek(self._guest(arguments).subscription, lambda: (ledger_id, ordinal))
+        self._consumers.deliver()  # what it is told of it goes before the answer
+
+    def _require_last(self, arguments: Values) -> None:
+        consumer = self._guest(arguments)
+        consumer.subscription.require_last(consumer.receiver)
+
+    def _unsubscribe(self, arguments: Values) -> None:
+        consumer = self._guest(arguments)
+        consumer.subscription.unsubscribe(consumer.receiver)
+        self._consumers.drop(arguments["consumer_id"])
+
+    def _leave(self, arguments: Values) -> None:
+        self._consumers.drop(arguments["consumer_id"])
+
+    def _record(self, arguments: Values) -> None:
+        """Record what a consumer acknowledged that is not attached any more."""
+        topic = self._context.kept_topic(arguments["topic"])
+        subscription = topic.subscriptions.get(arguments["subscription"])
+        if subscription is not None:
+            for each in arguments["acknowledgements"]:
+                record_acknowledgement(subscription, *each)
+
+    def _watch(self, arguments: Values) -> None:
+        topic = self._context.kept_topic(arguments["topic"])
+        number = arguments["number"]
+        self._watches[number] = GuestWatch(topic, number, self._wake)
+        self._wake()
+
+    def _unwatch(self, arguments: Values) -> None:
+        watch = self._watches.pop(arguments["number"], None)
+        if watch is not None:
+            watch.close()
+
+    def _has_arrived(self, arguments: Values) -> None:
+        """A process that was a guest of the last owner has brought all it had there."""
+        self._arrivals.has_arrived(arguments["pid"])
+
+    def _take_back(self, arguments: Values) -> None:
+        topic = self._context.kept_topic(arguments["topic"])
+        subscription = topic.subscriptions.get(arguments["subscription"])
+        if subscription is not None:
+            topic.take_back(subscription)

@@ -1,0 +1,339 @@
+"""The producers at the other end of a connection: made, fed, and closed."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+
+from pulsarx import errors
+from pulsarx._pycore.wire.hot_commands import receipt_encode
+from pulsarx.access.access import Access
+from pulsarx.broker.topics.waiting_producer import WaitingProducer
+from pulsarx.closing import attempt
+from pulsarx.enumerations import ProducerAccessMode
+from pulsarx.letters.letter_topic import subscribe_initially
+from pulsarx.producing.producer_schema import check_producer, version_bytes
+from pulsarx.server.schema_answers import declared_schema
+from pulsarx.server.session_context import error_of_gone
+from pulsarx.server.session_producer import SessionProducer
+from pulsarx.server.topic_answers import no_transactions
+from pulsarx.topic_name import TopicName, check_is_for_users, check_subscription_name
+from pulsarx.wire import commands
+from pulsarx.wire.protobuf import WireError
+from pulsarx.wire.server_errors import CHECKSUM, NOT_ALLOWED, code_of, message_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pulsarx.broker.topics.any_topic import AnyTopic
+    from pulsarx.message_id import MessageId
+    from pulsarx.server.session_context import SessionContext
+    from pulsarx.server.topic_answers import Require
+
+    Values = dict[str, Any]
+    Waiting = tuple[Values, AnyTopic, WaitingProducer, Callable[[str], SessionProducer]]
+
+IN_FLIGHT_MAX = 16 << 20  # bytes of entries that are not answered yet, of all producers
+
+
+class SessionProducers:
+    """Calls of one session alone."""
+
+    def __init__(self, context: SessionContext, require: Require) -> None:
+        """require: as ClientProof has it."""
+        self._context = context
+        self._broker, self._server = context.broker, context.server
+        self._write, self._wake = context.write, context.wake
+        self._tell, self._answer, self._refuse = context.tell, context.answer, context.refuse
+        self._require = require
+        self._producers: dict[int, SessionProducer] = {}
+        self._waiting: dict[int, Waiting] = {}
+        # Producers that the broker shut, and why they cannot come again, until they hear of it.
+        self._shut: dict[int, Exception | None] = {}
+        self._some_are_shut = False
+        self._lock = threading.Lock()  # of what is in flight
+        self._in_flight = 0  # bytes of entries that are not answered
+
+    def deliver(self) -> None:
+        """Tell producers that it is their turn, say which the broker shut, and publish what waited
+        for a publish rate."""
+        if self._waiting:
+            self._tell_turns()
+        if self._some_are_shut:
+            self._some_are_shut = False
+            self._tell_shut()
+        for producer in list(self._producers.values()):
+            producer.go_on()
+
+    def close_forbidden(self) -> None:
+        """Close those that may not publish any more. They are refused when they come again."""
+        for producer_id, producer in list(self._producers.items()):
+            name = producer.topic.name
+            error = attempt(partial(self._require, Access.require_produce, name))
+            if isinstance(error, errors.AuthorizationError):
+                self._shut_there(producer_id, producer, None)
+        for producer_id, (values, topic, waiting, _) in list(self._waiting.items()):
+            error = attempt(partial(self._require, Access.require_produce, topic.name))
+            if isinstance(error, errors.AuthorizationError):
+                del self._waiting[producer_id]
+                topic.producers.withdraw(waiting)
+                self._refuse(values, error)
+
+    def leave(self) -> list[Callable[[], object]]:
+        """What is to be done to close them all: each step, though one before it fails."""
+        waiting, self._waiting = list(self._waiting.values()), {}
+        producers, self._producers = list(self._producers.values()), {}
+        self._shut.clear()
+        leaving: list[Callable[[], object]] = [
+            partial(topic.producers.withdraw, place) for _, topic, place, _make in waiting
+        ]
+        return leaving + [each.close for each in producers]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much is in flight that nothing more should be read. When it is not any more,
+        wake is called."""
+        return self._in_flight >= IN_FLIGHT_MAX
+
+    def _fly(self, producer: SessionProducer, size: int) -> None:
+        with self._lock:
+            producer.in_flight += size
+            self._in_flight += size
+
+    def _land(self, producer: SessionProducer, size: int | None = None) -> None:
+        """So much is answered; None: all that the producer will ever be answered. In any thread."""
+        with self._lock:
+            # A producer that has left has none.
+            landed = producer.in_flight if size is None else min(size, producer.in_flight)
+            was_full = self.is_full
+            producer.in_flight -= landed
+            self._in_flight -= landed
+            frees = was_full and not self.is_full
+        if frees:
+            self._wake()
+
+    def begin(self, values: Values) -> None:
+        producer_id = values["producer_id"]
+        failure = self._shut.pop(producer_id, None)
+        try:
+            if failure is not None:
+                raise failure
+            if values["transactional"]:
+                raise no_transactions()
+            self._require(Access.require_produce, values["topic"])
+            if values["initial_subscription"]:
+                self._require(Access.require_consume, values["topic"])
+            self._replace_producer(producer_id, values)
+            check_is_for_users(TopicName.of(values["topic"]))
+            mode = values["access_mode"]
+            if mode not in ProducerAccessMode.__members__.values():
+                raise errors.OperationNotSupported(f"access mode {mode} of a producer")
+            check_producer(self._broker, values["topic"], declared_schema(values))
+            topic = self._context.topic(values["topic"])
+            topic.check_may_publish()
+            # One of a topic that keeps nothing would have nothing, and go at once.
+            if values["initial_subscription"] and topic.keeps_messages:
+                name = check_subscription_name(values["initial_subscription"])
+                subscribe_initially(self._broker, topic.name, name)
+
+            def make(name: str) -> SessionProducer:
+                made = SessionProducer(
+                    topic, name, self._server.completions, self._producer_shut, self._wake
+                )
+                made.context, made.epoch = self._context, values["epoch"]
+                made.described = {
+                    "metadata": {each["key"]: each["value"] for each in values["metadata"]},
+                    "client_version": self._context.client_version.replace(" ", "-"),
+                }
+                return made
+
+            made = self._add_producer(topic, make, values)
+        except Exception as error:
+            self._refuse(values, error)
+            return
+        if isinstance(made, WaitingProducer):
+            self._waiting[producer_id] = (values, topic, made, make)
+            self._tell_producer(values, made.name, ready=False)
+            made.watcher = self._wake
+            self._wake()  # for what has changed meanwhile
+        else:
+            self._has_come(values, topic, made)
+
+    def _replace_producer(self, producer_id: int, values: Values) -> None:
+        """Close the producer that this one takes the place of. ProducerBusy: it does not."""
+        old = self._producers.get(producer_id)
+        is_same = (
+            old is not None
+            and old.name == values["producer_name"]
+            and str(TopicName.of(values["topic"])) == old.topic.name
+        )
+        if old is not None and is_same and values["epoch"] > old.epoch:
+            del self._producers[producer_id]
+            old.close()
+            self._land(old)
+        elif old is not None or producer_id in self._waiting:
+            raise errors.ProducerBusy(f"this connection has a producer {producer_id} already")
+
+    def _add_producer(
+        self, topic: AnyTopic, make: Callable[[str], SessionProducer], values: Values
+    ) -> SessionProducer | WaitingProducer:
+        name, mode = values["producer_name"] or None, values["access_mode"]
+
+        def add() -> SessionProducer | WaitingProducer:
+            found: SessionProducer | WaitingProducer = topic.producers.add(
+                name, make, mode, epoch=values["topic_epoch"]
+            )
+            return found
+
+        try:
+            return add()
+        except (errors.ProducerBusy, errors.ProducerFenced):
+            # A client whose connection was cut may be back before that is noticed.
+            old = topic.producers.by_name().get(name) if name else None
+            if not isinstance(old, SessionProducer) or not _succeeds(values, old):
+                raise
+            attempt(old.close)
+            return add()
+
+    def _has_come(self, values: Values, topic: AnyTopic, made: SessionProducer) -> None:
+        info, version = declared_schema(values), None
+        if info is not None:
+            try:
+                version = self._broker.schemas.register_producer(topic.name, info)
+            except Exception as error:
+                made.close()
+                self._refuse(values, error)
+                return
+        self._producers[values["producer_id"]] = made
+        self._tell_producer(
+            values,
+            made.name,
+            version=version,
+            last_sequence_id=made.last_sequence_id(),
+            topic_epoch=topic.producers.epoch if values["access_mode"] else None,
+        )
+
+    def _tell_producer(
+        self,
+        values: Values,
+        name: str,
+        *,
+        ready: bool = True,
+        version: int | None = None,
+        last_sequence_id: int = -1,
+        topic_epoch: int | None = None,
+    ) -> None:
+        self._tell(
+            "PRODUCER_SUCCESS",
+            request_id=values["request_id"],
+            producer_name=name,
+            last_sequence_id=last_sequence_id,
+            schema_version=version_bytes(version) or b"",
+            topic_epoch=topic_epoch,
+            producer_ready=ready,
+        )
+
+    def _tell_turns(self) -> None:
+        """Make the producers whose turn it is."""
+        for producer_id, (values, topic, waiting, make) in list(self._waiting.items()):
+            if waiting.is_waiting:
+                continue
+            del self._waiting[producer_id]
+            try:
+                made = topic.producers.promoted(waiting, make)
+            except Exception as error:
+                self._refuse(values, error)
+            else:
+                self._has_come(values, topic, made)
+
+    def _producer_shut(self) -> None:
+        """In any thread."""
+        self._some_are_shut = True
+        self._wake()
+
+    def _tell_shut(self) -> None:
+        """Say which producers the broker shut: what they send is not answered any more."""
+        for producer_id, producer in list(self._producers.items()):
+            if not producer.is_open:
+                self._shut_there(producer_id, producer, error_of_gone(producer.topic))
+
+    def _shut_there(
+        self, producer_id: int, producer: SessionProducer, why: Exception | None
+    ) -> None:
+        """Close a producer, and have its client make it again, which is refused with `why`."""
+        del self._producers[producer_id]
+        attempt(producer.close)
+        self._land(producer)
+        self._shut[producer_id] = why
+        self._tell("CLOSE_PRODUCER", producer_id=producer_id, request_id=commands.FROM_BROKER)
+
+    def send(self, values: Values, entry: bytes) -> None:
+        producer_id, sequence_id = values["producer_id"], values["sequence_id"]
+        producer = self._producers.get(producer_id)
+        if producer_id in self._shut:
+            return  # it was sent before its client had heard of it
+        if producer is None:
+            raise WireError(f"a SEND of producer {producer_id}, which there is not")
+
+        size = len(entry)
+
+        def told(error: Exception | None, message_id: MessageId | None) -> None:
+            self._land(producer, size)
+            if error is None and message_id is not None:
+                place = message_id.ledger_id(), message_id.entry_id(), message_id.partition()
+                self._write(receipt_encode(producer_id, sequence_id, *place))
+            elif isinstance(error, errors.TopicTerminated) and self._context.closes_at_ends:
+                # As Pulsar: the client makes its producer again, is refused, and fails what it
+                # sent. That of Go heeds nothing else.
+                producer.is_open = False
+                self._producer_shut()
+            elif error is not None:
+                code = self._code_of_refusal(producer, error)
+                ids = {"producer_id": producer_id, "sequence_id": sequence_id}
+                self._tell("SEND_ERROR", **ids, error=code, message=message_of(error))
+
+        self._fly(producer, size)
+        if values["transaction_most"] is not None:
+            self._server.completions.jobs.post(lambda: told(no_transactions(), None))
+        else:
+            producer.publish(entry, told)
+
+    def _code_of_refusal(self, producer: SessionProducer, error: Exception) -> int:
+        """The code with which the client gives up one message, and goes on. Clients in C++ know one
+        alone: for any other they connect anew and send the message again, for ever."""
+        code = code_of(error)
+        if code != NOT_ALLOWED or not self._context.client_version.startswith("Pulsar-CPP"):
+            return code
+        import logging
+
+        logging.getLogger("pulsarx").warning(
+            "a message of producer %s on %s was refused, which its client is told as a checksum "
+            "error: %s",
+            producer.name,
+            producer.topic.name,
+            errors.detail_of(error),
+        )
+        return CHECKSUM
+
+    def end(self, values: Values) -> None:
+        waiting = self._waiting.pop(values["producer_id"], None)
+        if waiting is not None:
+            waiting[1].producers.withdraw(waiting[2])
+        self._shut.pop(values["producer_id"], None)
+        producer = self._producers.pop(values["producer_id"], None)
+        self._answer(values, producer.close if producer is not None else _nothing)
+        if producer is not None:
+            self._land(producer)
+
+
+def _nothing() -> None:
+    pass
+
+
+def _succeeds(values: Values, old: SessionProducer) -> bool:
+    """Whether a producer of the same name is the same one, come again. A generated name is known to
+    its producer alone."""
+    is_lost = old.context is not None and old.context.is_lost
+    return is_lost or (not values["user_provided_name"] and values["epoch"] > old.epoch)
