@@ -302,3 +302,27 @@ def test_a_producer_whose_topic_has_no_room_at_the_next_owner_goes_on_when_it_ha
         client.admin.topics.set_backlog_quota("t", limit_size=1 << 30)
         producer.flush()
         assert told == [pulsarx.Result.Ok]
+
+
+@pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
+def test_a_producer_without_a_send_timeout_closes_beside_a_stopped_owner(
+    folder: Path, processes: list[Any], domain: str
+) -> None:
+    """It waited without end."""
+    owner = SharingProcess(folder)
+    processes.append(owner)
+    owner.run("p = client.create_producer('t')")
+    guest = SharingProcess(folder, operation_timeout_seconds=2)
+    processes.append(guest)
+    guest.run(
+        f"p = client.create_producer('{domain}://public/default/t', send_timeout_millis=0)\n"
+        "told = []"
+    )
+    os.kill(owner.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, owner.pid, os.WSTOPPED)
+    guest.run("p.send_async(b'x', lambda result, _: told.append(result.name))")
+    with pytest.raises(Refused) as refused:
+        guest.run("p.close()")
+    assert refused.value.kind == "Timeout"
+    assert guest.run("told") == ["Timeout"]
+    os.kill(owner.pid, signal.SIGCONT)

@@ -54,6 +54,11 @@ class PatternFollower:
     def follows(self) -> None:
         """None: no single topic."""
 
+    @property
+    def non_persistent_namespace(self) -> str | None:
+        """Of which it follows non-persistent topics; None: it follows none."""
+        return self._pattern.non_persistent_namespace
+
     def start(self) -> None:
         """Attach the topics there are, and watch for more. Raises what attaching raises."""
         with self._lock:

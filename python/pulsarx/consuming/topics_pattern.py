@@ -69,6 +69,11 @@ class TopicsPattern:
         """Mean no topic whose name is that of letters of a subscription: they would come back."""
         self._no_endings = (f"-{subscription_name}-DLQ", f"-{subscription_name}-RETRY")
 
+    @property
+    def non_persistent_namespace(self) -> str | None:
+        """Of which it means non-persistent topics; None: it means none."""
+        return self.namespace if "non-persistent" in self._domains else None
+
     def topics_of(self, broker: Broker) -> list[TopicName]:
         """The topics there are that are meant, by name."""
         names = [*broker.runtime.catalogue.state.topics, *broker.runtime.volatile]

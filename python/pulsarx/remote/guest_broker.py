@@ -32,6 +32,7 @@ from pulsarx.closing import attempt
 from pulsarx.enumerations import Result, result_of
 from pulsarx.randomness import Randomness
 from pulsarx.remote.guest_connection import GuestConnection, NoOwner, greet_owner
+from pulsarx.remote.guest_non_persistent_topic import GuestNonPersistentTopic
 from pulsarx.remote.guest_partitions import GuestPartitions
 from pulsarx.remote.guest_schemas import GuestSchemas
 from pulsarx.remote.guest_topic import GuestTopic
@@ -109,6 +110,7 @@ class GuestBroker(ReadOnlyBroker):
         self.topics = GuestTopics(self)
         self.producers = WeakList()  # GuestProducer
         self.members = WeakList()  # what else goes on with the next owner: consumers, TopicNews
+        self._non_persistent: dict[str, GuestNonPersistentTopic] = {}
         self._name_count = 0
         self._name_token = self.randomness.token(8)
         self._changed = threading.Condition()  # of what follows
@@ -354,21 +356,51 @@ class GuestBroker(ReadOnlyBroker):
 
     def lookup(self, name: TopicName, *, create: bool = True) -> Any:
         """As of a Broker."""
-        self._check_persistent(name)
+        self.state.require_open()
+        if not name.persistent:
+            return control_plane.perform(self._found_non_persistent, (name, create, True))
         return control_plane.perform(self._found, (self._lookup, name, create))
 
     def topic(self, name: TopicName, *, create: bool = True) -> Any:
         """As of a Broker."""
-        self._check_persistent(name)
-        return control_plane.perform(self._found, (self._topic, name, create))
-
-    def _check_persistent(self, name: TopicName) -> None:
         self.state.require_open()
         if not name.persistent:
-            raise errors.OperationNotSupported(
-                f"{name}: non-persistent topics are not supported yet in a process that does not "
-                f"own the folder ({self.name})"
-            )
+            return control_plane.perform(self._found_non_persistent, (name, create, False))
+        return control_plane.perform(self._found, (self._topic, name, create))
+
+    def _found_non_persistent(self, name: TopicName, create: bool, whole: bool) -> Any:
+        """Whether it is there only the owner knows, where it has no partitions. whole: with its
+        partitions, if it has some."""
+        self.ask("PARTITIONED_METADATA", topic=str(name), auto_creation_enabled=create)
+        self.refresh()
+        record = self.catalogue.state.topics.get(str(name))
+        if whole and record is not None and record.partition_count:
+            return self._new_partitions(record)
+        topic_id = 0 if record is None else record.topic_id
+        with self._lock:
+            if record is None:
+                self.volatile = {**self.volatile, str(name): ()}
+            found = self._non_persistent.get(str(name))
+            if found is None or found.topic_id != topic_id:
+                found = GuestNonPersistentTopic(self, str(name), topic_id)
+                self._non_persistent[str(name)] = found
+            return found
+
+    def refresh_non_persistent(self, namespaces: set[str]) -> None:
+        """Have `volatile` name the owner's non-persistent topics without partitions."""
+        for namespace in namespaces:
+            arguments = {
+                "namespace": namespace,
+                "include_system_topic": False,
+                "domain": "non-persistent",
+            }
+            names = self.connection.perform("topics.get_list", arguments)
+            self.refresh()
+            head = f"non-persistent://{namespace}/"
+            with self._lock:
+                kept = {name: () for name in self.volatile if not name.startswith(head)}
+                known = self.catalogue.state.topics
+                self.volatile = kept | {name: () for name in names if name not in known}
 
     def _found(self, look: Callable[[TopicName], Any], name: TopicName, create: bool) -> Any:
         for _ in range(_LOOKS_MAX):

@@ -181,6 +181,13 @@ class GuestConnection(Connection):
         """Have the owner close a producer; nobody waits for it."""
         self.request_later("CLOSE_PRODUCER", _nothing, producer_id=number)
 
+    def close_consumer_later(self, number: int) -> None:
+        """Have the owner close a consumer; nobody waits for it."""
+        try:
+            self.request_later("CLOSE_CONSUMER", _nothing, consumer_id=number)
+        except (errors.AlreadyClosed, errors.ConnectError):
+            pass  # it ended with its connection
+
     def let_go(self) -> None:
         """It has ended, and nobody reads it any more."""
         self.link.end()

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         completions: CompletionQueue
         background: JobQueue
         producers: WeakList
+        volatile: dict[str, Any]
         members: WeakList
         timeout_seconds: int
 
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
 
         def lookup(self, name: TopicName, *, create: bool = True) -> Any:
             """As of a Broker."""
+
+        def refresh_non_persistent(self, namespaces: set[str]) -> None:
+            """Have `volatile` name the owner's non-persistent topics without partitions."""
 
         def perform(self, verb: str, arguments: dict[str, Any]) -> Any:
             """The owner's answer to a verb."""
@@ -63,6 +67,7 @@ if TYPE_CHECKING:
 
         name: str
         topic_id: int
+        keeps_messages: bool
         ledger: ReadOnlyLedger
 
         @property

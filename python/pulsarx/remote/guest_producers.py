@@ -201,6 +201,8 @@ class GuestProducer:
 
     def _end_now(self) -> Position:
         """Behind what the topic has published: what it will store comes later."""
+        if not self.topic.keeps_messages:
+            return (0, 0)
         self.topic.host.refresh()
         ledger = ReadOnlyLedger(self.topic.host, self._record())
         found: Position = ledger.end_position()
@@ -226,6 +228,7 @@ class GuestProducer:
                 broker.clock,
                 send_timeout_ms,
                 self.topic.name,
+                broker.timeout_seconds * 1000,
             )
             made.resume(self._connection.link, self._number, [])
             self._publisher = made
@@ -327,8 +330,9 @@ class GuestProducer:
         self._epoch += 1
         publisher = self._publisher
         try:
-            self.topic.host.refresh()
-            self._record()
+            if self.topic.keeps_messages:
+                self.topic.host.refresh()
+                self._record()
             self._register_again(connection)
             if publisher is not None:
                 stored, unknown = self._stored()
@@ -365,7 +369,7 @@ class GuestProducer:
         any more."""
         publisher = self._publisher
         assert publisher is not None
-        if not publisher.is_pending:
+        if not publisher.is_pending or not self.topic.keeps_messages:
             return [], None
         broker = self.topic.host
         broker.refresh()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pulsarx import errors
 from pulsarx.broker.schemas.registry import SchemaRegistry
 
 TYPE_CHECKING = False
@@ -26,6 +27,21 @@ class GuestSchemas(SchemaRegistry):
     def check_consumer(self, topic: str, info: SchemaInfo, is_idle: Callable[[], bool]) -> bool:
         self._refresh()
         return super().check_consumer(topic, info, is_idle)
+
+    def find(self, topic: str, version: int) -> SchemaInfo | None:
+        if topic in self._broker.volatile:  # only the owner knows its schemas
+            return self._ask(topic, version)
+        return super().find(topic, version)
+
+    def _ask(self, topic: str, version: int) -> SchemaInfo | None:
+        from pulsarx.schema.schema import SchemaInfo
+
+        arguments = {"topic": topic, "version": version}
+        try:
+            answer = self._broker.perform("schemas.get_schema_info", arguments)
+        except errors.PulsarException:
+            return None  # it has none, or nobody can be asked
+        return SchemaInfo.of_document(answer, version)
 
     def register(self, topic: str, info: SchemaInfo, strategy: str | None = None) -> int:
         answer = self._broker.perform(

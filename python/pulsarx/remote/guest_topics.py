@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import threading
 import weakref
+from functools import partial
 
 from pulsarx._pycore.ground.weak_list import WeakList
+from pulsarx.closing import attempt
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -33,6 +35,8 @@ class GuestTopics:
         """Call follower.created(name) and deleted(name) about each topic that comes and goes, as
         long as it lives."""
         self._host.refresh()
+        if follower.non_persistent_namespace is not None:
+            self._host.refresh_non_persistent({follower.non_persistent_namespace})
         with self._lock:
             if not self._followers.members():
                 self._known = self._there()
@@ -52,7 +56,7 @@ class GuestTopics:
 
     def is_there(self, name: str) -> bool:
         self._host.refresh()
-        return name in self._host.catalogue.state.topics
+        return name in self._host.catalogue.state.topics or name in self._host.volatile
 
     def create_non_partitioned_topic(self, name: TopicName) -> None:
         """NotAllowedError: it exists."""
@@ -60,7 +64,8 @@ class GuestTopics:
 
     def _there(self) -> set[tuple[str, int]]:
         found = self._host.catalogue.state.topics.values()
-        return {(each.name, each.topic_id) for each in found}
+        known = {(each.name, each.topic_id) for each in found}
+        return known.union((name, 0) for name in list(self._host.volatile))
 
     def _look_later(self) -> None:
         with self._lock:
@@ -77,6 +82,10 @@ class GuestTopics:
         if not self._host.state.is_open:
             return
         self._host.refresh_if_changed()
+        wanted = {each.non_persistent_namespace for each in self._followers.members()}
+        if wanted - {None}:
+            # What its owner, who may be another one just now, does not tell stays as it was.
+            attempt(partial(self._host.refresh_non_persistent, wanted - {None}))
         with self._lock:
             self._is_looking = False
             followers = self._followers.members()

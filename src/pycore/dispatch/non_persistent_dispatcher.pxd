@@ -7,9 +7,10 @@ so nothing is known of a message that was handed out. A receiver with any room g
 as in Pulsar. With the subscription's mutex held unless a method says otherwise.
 """
 
-from libc.stdint cimport uint16_t, uint32_t
+from libc.stdint cimport int64_t, uint16_t, uint32_t
 
 from pulsarx._core.entry_frame cimport EntryFrame
+from pulsarx._core.pending_acks cimport PENDING_NOBODY
 from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink
 from pulsarx._pycore.dispatch.hash_range_selector cimport HashRangeSelector
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
@@ -51,3 +52,31 @@ cdef class NonPersistentDispatcher(Dispatcher):
 
 cdef class SubscriptionTarget(EntryTarget):
     cdef SubscriptionCore core
+
+
+cdef inline uint32_t held_by(EntrySink receiver) noexcept:
+    """How many messages the receiver has: behind the current slice, and what is left of that."""
+    if receiver.view is None:
+        return receiver.queued
+    return receiver.queued + receiver.view_end - (
+        receiver.item_at if receiver.items != NULL else receiver.view_index)
+
+
+cdef inline void ask_for_one(EntrySink receiver) noexcept:
+    """Without a queue, a message may come while somebody waits for it."""
+    if receiver.queue_size == 0 and not receiver.by_flow and receiver.index != PENDING_NOBODY:
+        receiver.permits = 1
+
+
+cdef inline int64_t room_of(EntrySink receiver) noexcept:
+    """How many messages may be queued; with a queue of 0, one while somebody asks for it. Over a
+    connection, the permits of its client: what is sent lies in the client's queue."""
+    if receiver.queue_size == 0 or receiver.by_flow:
+        return receiver.permits
+    return <int64_t>receiver.queue_size - held_by(receiver)
+
+
+cdef inline void count_pushed(EntrySink receiver, uint32_t count) noexcept:
+    receiver.queued += count
+    if receiver.queue_size == 0 or receiver.by_flow:
+        receiver.permits -= count

@@ -509,31 +509,3 @@ cdef class SubscriptionTarget(EntryTarget):
     cdef bint needs_plain(self, const EntryFrame* frame) noexcept:
         cdef NonPersistentDispatcher dispatcher = self.core.dispatcher
         return dispatcher is not None and dispatcher.splits(frame)
-
-
-cdef inline uint32_t held_by(EntrySink receiver) noexcept:
-    """How many messages the receiver has: behind the current slice, and what is left of that."""
-    if receiver.view is None:
-        return receiver.queued
-    return receiver.queued + receiver.view_end - (
-        receiver.item_at if receiver.items != NULL else receiver.view_index)
-
-
-cdef inline void ask_for_one(EntrySink receiver) noexcept:
-    """Without a queue, a message may come while somebody waits for it."""
-    if receiver.queue_size == 0 and not receiver.by_flow and receiver.index != PENDING_NOBODY:
-        receiver.permits = 1
-
-
-cdef inline int64_t room_of(EntrySink receiver) noexcept:
-    """How many messages may be queued; with a queue of 0, one while somebody asks for it. Over a
-    connection, the permits of its client: what is sent lies in the client's queue."""
-    if receiver.queue_size == 0 or receiver.by_flow:
-        return receiver.permits
-    return <int64_t>receiver.queue_size - held_by(receiver)
-
-
-cdef inline void count_pushed(EntrySink receiver, uint32_t count) noexcept:
-    receiver.queued += count
-    if receiver.queue_size == 0 or receiver.by_flow:
-        receiver.permits -= count

@@ -895,6 +895,7 @@ cdef class Batcher:
             self.state = PRODUCER_CLOSED
         finally:
             mutex_unlock(&self.publisher.mutex)
+        self.publisher.begin_leaving()
         self.wake_held()
         self.refuse_queued(errors.AlreadyClosed(
             f"producer {self.name_utf8.decode()} on {self.topic_name}"))

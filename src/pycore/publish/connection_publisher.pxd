@@ -41,6 +41,8 @@ cdef class ConnectionPublisher(EntryPublisher):
     cdef ClockCore clock                 # of the send timeout
     cdef int64_t send_timeout_ms         # 0: never
     cdef Timer timer
+    cdef int64_t leave_ms                # how long a producer that closes waits; 0: without end
+    cdef bint is_leaving                 # and leave_ms is what counts
     cdef str what                        # is sent to, for the text of a timeout
     cdef object __weakref__
 

@@ -42,11 +42,13 @@ cdef class ConnectionPublisher(EntryPublisher):
     them. The thread that reads the connection calls confirmed, failed and lost."""
 
     def __init__(self, send, CompletionQueue completions not None, int partition, encode=None,
-                 ClockCore clock=None, int64_t send_timeout_ms=0, str what="") -> None:
+                 ClockCore clock=None, int64_t send_timeout_ms=0, str what="",
+                 int64_t leave_ms=0) -> None:
         """send: called with the mutex held, so it may only enqueue; an error says that the entry
         will never be published. None: entries go out over the link of `resume`, as encode(number,
         sequence id, messages, entry) makes them. send_timeout_ms: how long on the clock an entry
-        may be pending; 0 and less: for ever. what: the topic."""
+        may be pending; 0 and less: for ever. what: the topic. leave_ms: as send_timeout_ms, where
+        that is none, once the producer closes."""
         self.send = send
         self.encode = encode
         self.completions = completions
@@ -58,6 +60,7 @@ cdef class ConnectionPublisher(EntryPublisher):
         self.answered = Condition()
         self.clock = clock
         self.send_timeout_ms = send_timeout_ms if clock is not None and send_timeout_ms > 0 else 0
+        self.leave_ms = leave_ms if clock is not None else 0
         self.what = what
 
     cdef int publish(self, EntryFrame* frame, uint8_t* entry, Receipt receipt, list callbacks,
@@ -290,10 +293,30 @@ cdef class ConnectionPublisher(EntryPublisher):
     cdef object timeout(self):
         where = "has not answered" if self.link is not None else (
             "has gone, and no other process has taken the folder over")
+        limit = f"send_timeout_millis {self.send_timeout_ms}"
+        if self.is_leaving:
+            limit = f"{self.send_timeout_ms} ms, while the producer was being closed"
         return errors.Timeout(
-            f"send to {self.what}: the owner of the folder {where} within send_timeout_millis "
-            f"{self.send_timeout_ms}; the message may be stored all the same, so sending it again "
-            f"may store it twice where the topic has no deduplication")
+            f"send to {self.what}: the owner of the folder {where} within {limit}; the message may "
+            f"be stored all the same, so sending it again may store it twice where the topic has "
+            f"no deduplication")
+
+    def begin_leaving(self) -> None:
+        """The owner may be stopped: whoever closes waits for it as long as for anything else."""
+        cdef SentEntry sent
+        cdef int64_t expires_ms
+        mutex_lock(&self.mutex)
+        try:
+            if self.send_timeout_ms == 0 and self.leave_ms > 0:
+                self.send_timeout_ms = self.leave_ms
+                self.is_leaving = True
+                expires_ms = self.clock.monotonic() + self.leave_ms
+                for sent in self.pending:
+                    sent.expires_ms = expires_ms
+                if self.timer is None:
+                    self.arm_timeout()
+        finally:
+            mutex_unlock(&self.mutex)
 
     def cancel_timeout(self) -> None:
         """The producer is closed."""

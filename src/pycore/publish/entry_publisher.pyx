@@ -131,6 +131,9 @@ cdef class EntryPublisher:
         """What `CompletionQueue.expect` asked for: a flush that no caller waits for."""
         raise NotImplementedError
 
+    def begin_leaving(self) -> None:
+        """The producer closes: what waits for somebody else does not wait without end any more."""
+
     def cancel_timeout(self) -> None:
         """The producer is closed."""
 

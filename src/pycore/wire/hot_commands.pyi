@@ -4,6 +4,7 @@ def send_encode(producer_id: int, sequence_id: int, message_count: int, entry: b
 def receipt_encode(
     producer_id: int, sequence_id: int, ledger_id: int, entry_id: int, partition: int
 ) -> bytes: ...
+def flow_encode(consumer_id: int, permits: int) -> bytes: ...
 def message_encode(
     consumer_id: int,
     ledger_id: int,

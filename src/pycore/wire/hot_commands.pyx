@@ -11,6 +11,7 @@ cdef enum:
     SEND_RECEIPT = 7
     MESSAGE = 9
     ACK = 10
+    FLOW = 11
     INDIVIDUAL = 0
     VARINT_SIZE_MAX = 10
     LINK_SIZE = 48               # 0 instead of a command's size, kind, five numbers
@@ -230,6 +231,13 @@ def receipt_encode(uint64_t producer_id, uint64_t sequence_id, int64_t ledger_id
     at = put_field(at, 2, sequence_id)
     at = put_id(at, 3, ledger_id, entry_id, partition)
     return framed(SEND_RECEIPT, command, at - command, None)
+
+
+def flow_encode(uint64_t consumer_id, uint32_t permits) -> bytes:
+    """The frame of a FLOW."""
+    cdef uint8_t command[HEAD_SIZE_MAX]
+    cdef uint8_t* at = put_field(put_field(command, 1, consumer_id), 2, permits)
+    return framed(FLOW, command, at - command, None)
 
 
 def message_encode(uint64_t consumer_id, int64_t ledger_id, int64_t entry_id, int32_t partition,

@@ -115,8 +115,6 @@ def _place_of(
 ) -> tuple[int, int]:
     """Offset and publish time of the entry that holds a message, or of the next one. messages: of
     the ledger."""
-    if ordinal == 0 and ledger.state == "sealed":
-        return HEADER_SIZE, ledger.first_publish_ms
     try:
         span = ledger_list.span_at_hand(ledger)
         offset = span.file.find_message(ordinal, span.end)

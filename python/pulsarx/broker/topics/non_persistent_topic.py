@@ -214,10 +214,9 @@ class NonPersistentTopic:
 
     def _check_not_compacted(self, read_compacted: bool) -> None:
         if read_compacted:
-            raise errors.NotAllowedError(
-                f"{self.name} with is_read_compacted: a non-persistent topic keeps no messages, "
-                "and is never compacted"
-            )
+            from pulsarx.broker.topics.non_persistent_reader import refuse_compacted
+
+            refuse_compacted(self.name)
 
     def _create(self, name: str) -> NonPersistentSubscription:
         from pulsarx.broker.subscriptions.non_persistent_subscription import (

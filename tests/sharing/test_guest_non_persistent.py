@@ -1,0 +1,320 @@
+"""Facts about non-persistent topics in processes that do not own the folder: what is published
+goes to consumers with room wherever they are, and nothing is kept, or delivered twice."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from sharing_process import SharingProcess
+
+import pulsarx
+from pulsarx import (
+    ConsumerType,
+    MessageId,
+    RegexSubscriptionMode,
+    errors,
+)
+
+pytestmark = pytest.mark.standard
+
+PATIENCE_MS = 60_000
+SOON_MS = 50  # in which what is not coming does not come
+TOPIC = "non-persistent://public/default/n"
+TYPES = [ConsumerType.Exclusive, ConsumerType.Failover, ConsumerType.Shared, ConsumerType.KeyShared]
+
+
+@pytest.fixture
+def owner(folder: Path, processes: list[SharingProcess]) -> SharingProcess:
+    """Publishes to the topic by publish(values, key)."""
+    made = SharingProcess(folder)
+    processes.append(made)
+    made.run(
+        f"def publish(values, key=None, topic='{TOPIC}', **options):\n"
+        "  with client.create_producer(topic, **options) as producer:\n"
+        "    for each in values:\n"
+        "      producer.send_async(each, None, partition_key=key)\n"
+    )
+    return made
+
+
+@pytest.fixture
+def guest(folder: Path, owner: SharingProcess) -> Iterator[pulsarx.Client]:
+    with pulsarx.Client(folder) as client:
+        yield client
+
+
+def received(consumer: pulsarx.Consumer, count: int) -> list[bytes]:
+    found = []
+    for _ in range(count):
+        message = consumer.receive(PATIENCE_MS)
+        consumer.acknowledge(message)
+        found.append(message.data())
+    return found
+
+
+def has_nothing(consumer: pulsarx.Consumer) -> bool:
+    with pytest.raises(pulsarx.Timeout):
+        consumer.receive(SOON_MS)
+    return True
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for what other threads and processes do."""
+    pause = threading.Event()
+    for _ in range(6000):
+        if condition():
+            return
+        pause.wait(0.01)
+    raise AssertionError("it did not happen")
+
+
+def dropped(client: pulsarx.Client, subscription: str = "s", topic: str = TOPIC) -> int:
+    count = client.admin.topics.stats(topic)["subscriptions"][subscription]["msg_drop_count"]
+    assert isinstance(count, int)
+    return count
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_consumers_get_what_the_owner_publishes(
+    owner: SharingProcess, guest: pulsarx.Client, kind: ConsumerType
+) -> None:
+    consumer = guest.subscribe(TOPIC, "s", kind)
+    values = [b"%d" % n for n in range(300)]
+    for options in ("", ", batching_enabled=True, compression_type=pulsarx.CompressionType.LZ4"):
+        owner.run(f"publish({values!r}, 'k'{options})")
+        assert received(consumer, 300) == values
+    assert dropped(guest) == 0
+
+
+def test_the_owner_gets_what_guests_publish(owner: SharingProcess, guest: pulsarx.Client) -> None:
+    owner.run(f"consumer = client.subscribe('{TOPIC}', 's')")
+    with guest.create_producer(TOPIC) as producer:
+        for n in range(5):
+            assert str(producer.send(b"%d" % n)) == "(0,0,-1,-1)"
+    assert owner.run("[consumer.receive(60000).data() for _ in range(5)]") == [
+        b"%d" % n for n in range(5)
+    ]
+
+
+def test_what_nobody_has_room_for_is_dropped_and_counted(
+    owner: SharingProcess, guest: pulsarx.Client
+) -> None:
+    owner.run("publish([b'nobody is there'])")
+    consumer = guest.subscribe(TOPIC, "s", receiver_queue_size=4)
+    owner.run("publish([b'%d' % n for n in range(10)])")
+    assert received(consumer, 4) == [b"0", b"1", b"2", b"3"]
+    assert has_nothing(consumer)
+    assert dropped(guest) == 6
+    # There is room again.
+    owner.run("publish([b'more'])")
+    assert received(consumer, 1) == [b"more"]
+
+
+def test_a_consumer_without_a_queue_gets_what_it_waits_for(
+    owner: SharingProcess, guest: pulsarx.Client
+) -> None:
+    consumer = guest.subscribe(TOPIC, "s", ConsumerType.Shared, receiver_queue_size=0)
+    owner.run("publish([b'lost'])")
+    got: list[bytes] = []
+    waits = threading.Thread(target=lambda: got.append(consumer.receive().data()))
+    waits.start()
+
+    def has_asked() -> bool:
+        found = guest.admin.topics.stats(TOPIC)["subscriptions"]["s"]["consumers"]
+        return bool(found[0]["available_permits"] == 1)
+
+    until(has_asked)
+    owner.run("publish([b'came', b'lost'])")
+    waits.join()
+    assert got == [b"came"]
+
+
+def test_a_shared_subscription_is_shared_with_the_owner(
+    owner: SharingProcess, guest: pulsarx.Client
+) -> None:
+    owner.run(f"consumer = client.subscribe('{TOPIC}', 's', pulsarx.ConsumerType.Shared)")
+    consumer = guest.subscribe(TOPIC, "s", ConsumerType.Shared)
+    owner.run("publish([b'%d' % n for n in range(20)])")
+    mine = received(consumer, 10)
+    theirs = owner.run("[consumer.receive(60000).data() for _ in range(10)]")
+    assert sorted(mine + theirs, key=int) == [b"%d" % n for n in range(20)]
+
+
+def test_a_batch_of_several_keys_is_split(owner: SharingProcess, guest: pulsarx.Client) -> None:
+    consumers = [guest.subscribe(TOPIC, "s", ConsumerType.KeyShared) for _ in range(3)]
+    owner.run(
+        f"def mixed(count, **options):\n"
+        f"  producer = client.create_producer('{TOPIC}', batching_enabled=True,\n"
+        "    batching_max_messages=count, batching_max_publish_delay_ms=60000, **options)\n"
+        "  for n in range(count):\n"
+        "    producer.send_async(b'%d' % n, None, partition_key=str(n % 30))\n"
+        "  producer.close()\n"
+    )
+    for options in ("", ", compression_type=pulsarx.CompressionType.ZSTD"):
+        owner.run(f"mixed(300{options})")
+        until(lambda: sum(each.has_message() for each in consumers) == 3)
+        found: list[tuple[str, bytes]] = []
+        for consumer in consumers:
+            keys = set()
+            while consumer.has_message():
+                message = consumer.receive(PATIENCE_MS)
+                keys.add(message.partition_key())
+                found.append((message.partition_key(), message.data()))
+            assert len(keys) < 30
+        assert sorted(found, key=lambda each: int(each[1])) == [
+            (str(n % 30), b"%d" % n) for n in range(300)
+        ]
+    assert dropped(guest) == 0
+
+
+def test_failover_goes_from_one_process_to_the_next(
+    owner: SharingProcess, guest: pulsarx.Client
+) -> None:
+    told: list[tuple[str, str]] = []
+
+    class Events:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def became_active(self, *_: object) -> None:
+            told.append((self.name, "active"))
+
+        def became_inactive(self, *_: object) -> None:
+            told.append((self.name, "inactive"))
+
+    first, second = (
+        guest.subscribe(
+            TOPIC, "s", ConsumerType.Failover, consumer_name=name,
+            consumer_event_listener=Events(name),
+        )
+        for name in "ab"
+    )  # fmt: skip
+    until(lambda: told == [("a", "active"), ("b", "inactive")])
+    owner.run("publish([b'1'])")
+    assert received(first, 1) == [b"1"]
+    first.close()
+    until(lambda: told[-1] == ("b", "active"))
+    owner.run("publish([b'2'])")
+    assert received(second, 1) == [b"2"]
+
+
+def test_subscriptions_are_refused_as_in_the_owner(
+    owner: SharingProcess, guest: pulsarx.Client
+) -> None:
+    owner.run(f"consumer = client.subscribe('{TOPIC}', 's')")
+    with pytest.raises(errors.ConsumerBusy):
+        guest.subscribe(TOPIC, "s")
+    owner.run("consumer.close()")
+    first = guest.subscribe(TOPIC, "s", ConsumerType.Shared)
+    second = guest.subscribe(TOPIC, "s", ConsumerType.Shared)
+    with pytest.raises(errors.BrokerMetadataError):
+        first.unsubscribe()
+    second.close()
+    first.unsubscribe()
+    assert guest.admin.topics.stats(TOPIC)["subscriptions"] == {}
+    with pytest.raises(errors.InvalidConfiguration):
+        guest.subscribe(TOPIC, "s", is_read_compacted=True)
+    consumer = guest.subscribe(TOPIC, "s")
+    with pytest.raises(errors.OperationNotSupported):
+        consumer.seek(MessageId.earliest)
+    with pytest.raises(errors.NotAllowedError):
+        guest.create_producer(TOPIC, chunking_enabled=True, batching_enabled=False)
+
+
+def test_readers_and_listeners_get_what_comes(owner: SharingProcess, guest: pulsarx.Client) -> None:
+    reader = guest.create_reader(TOPIC, MessageId.earliest)
+    got: list[bytes] = []
+    listening = guest.subscribe(
+        TOPIC, "s", message_listener=lambda _, message: got.append(message.data())
+    )
+    owner.run("publish([b'1', b'2'])")
+    assert [reader.read_next(PATIENCE_MS).data() for _ in range(2)] == [b"1", b"2"]
+    until(lambda: got == [b"1", b"2"])
+    reader.close()
+    listening.close()
+    until(lambda: guest.admin.topics.stats(TOPIC)["subscriptions"] == {})
+
+
+def test_partitions_are_published_and_consumed(
+    owner: SharingProcess, guest: pulsarx.Client
+) -> None:
+    name = "non-persistent://public/default/p"
+    guest.admin.topics.create_partitioned_topic(name, 3)
+    consumer = guest.subscribe(name, "s")
+    producer = guest.create_producer(name)
+    for n in range(30):
+        producer.send(b"%d" % n, partition_key=str(n))
+    assert sorted(received(consumer, 30), key=int) == [b"%d" % n for n in range(30)]
+
+
+def test_a_pattern_finds_topics_that_come(owner: SharingProcess, guest: pulsarx.Client) -> None:
+    owner.run("first = client.create_producer('non-persistent://public/default/found-1')")
+    import re
+
+    consumer = guest.subscribe(
+        re.compile("non-persistent://public/default/found-.*"), "s",
+        regex_subscription_mode=RegexSubscriptionMode.NonPersistentOnly,
+    )  # fmt: skip
+    owner.run("first.send(b'1')")
+    assert received(consumer, 1) == [b"1"]
+    owner.run("second = client.create_producer('non-persistent://public/default/found-2')")
+    there = "'s' in client.admin.topics.stats('non-persistent://public/default/found-2')"
+    until(lambda: bool(owner.run(f"{there}['subscriptions']")))
+    owner.run("second.send(b'2')")
+    assert received(consumer, 1) == [b"2"]
+
+
+def test_schemas_are_the_owners(owner: SharingProcess, guest: pulsarx.Client) -> None:
+    from pulsarx.schema import AutoConsumeSchema, Integer, JsonSchema, Record, String
+
+    class Row(Record):
+        number = Integer()
+
+    class Other(Record):
+        number = String()
+
+    producer = guest.create_producer(TOPIC, schema=JsonSchema(Row))
+    owner.run(f"anything = client.subscribe('{TOPIC}', 'a')")
+    consumer = guest.subscribe(TOPIC, "s", schema=AutoConsumeSchema())
+    producer.send(Row(number=3))
+    assert consumer.receive(PATIENCE_MS).value() == {"number": 3}
+    with pytest.raises(errors.IncompatibleSchema):
+        guest.create_producer(TOPIC, schema=JsonSchema(Other))
+
+
+def test_a_deleted_topic_ends_its_consumers(owner: SharingProcess, guest: pulsarx.Client) -> None:
+    consumer = guest.subscribe(TOPIC, "s")
+    owner.run(f"client.admin.topics.delete('{TOPIC}', force=True)")
+
+    def is_closed() -> bool:
+        try:
+            consumer.receive(SOON_MS)
+        except errors.AlreadyClosed:
+            return True
+        except pulsarx.Timeout:
+            pass
+        return False
+
+    until(is_closed)
+
+
+def test_all_goes_on_with_the_next_owner(owner: SharingProcess, guest: pulsarx.Client) -> None:
+    """Which is this process: what was on its way is lost, and all else there again."""
+    consumer = guest.subscribe(TOPIC, "s", ConsumerType.Shared, receiver_queue_size=5)
+    producer = guest.create_producer(TOPIC)
+    producer.send(b"before")
+    until(consumer.has_message)
+    owner.__exit__(None, None, None)
+    got: list[bytes] = []
+
+    def arrives() -> bool:
+        producer.send(b"after")
+        if consumer.has_message():
+            got.append(consumer.receive(PATIENCE_MS).data())
+        return b"after" in got
+
+    until(arrives)
+    assert got[0] == b"before"  # it was in the queue here
