@@ -223,7 +223,8 @@ class Broker:
                 failure = error or failure
         if self._topics is not None:
             self._topics.compaction_monitor.close()
-            self._topics.offload_monitor.close()
+            if self._topics.offload_monitor is not None:
+                self._topics.offload_monitor.close()
         steps = (runtime.close_completions, runtime.stop_flushing)
         for step in (*steps, *(each.close for each in runtime.job_queues)):
             failure = attempt(step) or failure

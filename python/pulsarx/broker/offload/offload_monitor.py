@@ -28,8 +28,8 @@ _INTERVAL_MS = 60_000
 
 
 class OffloadMonitor:
-    """Any thread may call. Its timer runs only where there is an object store; looks are jobs of
-    the broker's offload queue, as runs are, so an object that is not finished is nobody's."""
+    """Of a broker with an object store. Any thread may call. Looks are jobs of the broker's offload
+    queue, as runs are, so an object that is not finished is nobody's."""
 
     def __init__(self, runtime: BrokerRuntime, open_topics: Callable[[], list[Topic]]) -> None:
         self._runtime = runtime
@@ -40,10 +40,10 @@ class OffloadMonitor:
         self._told: set[int] = set()  # whose object could not be removed or found, which was said
 
     def arm(self) -> None:
-        """Look in 60 seconds, if there is an object store."""
-        if self._timer is None and not self._closed and self._runtime.options.offload_url:
-            if self._runtime.directory.ledger_path(1) is not None:
-                self._timer = self._runtime.clock.call_after(_INTERVAL_MS, self._due)
+        """Look in 60 seconds."""
+        is_in_memory = self._runtime.directory.ledger_path(1) is None
+        if self._timer is None and not self._closed and not is_in_memory:
+            self._timer = self._runtime.clock.call_after(_INTERVAL_MS, self._due)
 
     def _due(self) -> None:
         self._runtime.offloads.post(self._look)

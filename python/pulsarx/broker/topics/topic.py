@@ -13,7 +13,6 @@ from pulsarx.broker.catalogue import changes
 from pulsarx.broker.folder.at_once import take_at_once
 from pulsarx.broker.folder.storage_errors import storage_error
 from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
-from pulsarx.broker.offload.topic_offload import TopicOffload
 from pulsarx.broker.policies.creation import check_subscription_type, may_create_subscription
 from pulsarx.broker.policies.message_policies import NO_SUBSCRIPTIONS, is_exempt_subscription
 from pulsarx.broker.topics.backlog_limits import BacklogLimits
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.catalogue.state import SubscriptionRecord, TopicRecord
     from pulsarx.broker.folder.file_operations import FileOperations
     from pulsarx.broker.ledgers.ledger_list import Position
+    from pulsarx.broker.offload.topic_offload import TopicOffload
     from pulsarx.broker.policies.limits import TopicLimits
     from pulsarx.broker.policies.message_policies import InactiveTopics
     from pulsarx.broker.runtime import BrokerRuntime
@@ -135,6 +135,8 @@ class Topic:
     @property
     def offload(self) -> TopicOffload:
         if self._offload is None:
+            from pulsarx.broker.offload.topic_offload import TopicOffload
+
             made = TopicOffload(self.runtime, self.ledger)
             with self.runtime.parts_lock:
                 self._offload = self._offload or made
@@ -703,7 +705,8 @@ class Topic:
         for producer in self.producers.end():
             attempt(producer.shut)  # what it had not sent its callbacks and senders are told
         self.compaction.stop()
-        self.offload.stop()
+        if self._offload is not None:
+            self._offload.stop()
         with self.lock:
             self.trimming.close()
             for cursor in [] if self._reader_cursors is None else self._reader_cursors.members():
@@ -756,7 +759,8 @@ class Topic:
         for producer in self.producers.open_producers():
             producer.shut()
         self.compaction.stop()
-        self.offload.stop()
+        if self._offload is not None:
+            self._offload.stop()
         with self.lock:
             for subscription in self.all_subscriptions():
                 subscription.close()

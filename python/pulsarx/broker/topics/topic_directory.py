@@ -10,7 +10,6 @@ from pulsarx import errors
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.attempt import attempt
 from pulsarx.broker.catalogue import changes
-from pulsarx.broker.offload.offload_monitor import OffloadMonitor
 from pulsarx.broker.policies.creation import topic_creation
 from pulsarx.broker.policies.limits import MAX_TOPICS
 from pulsarx.broker.topics.compaction_monitor import CompactionMonitor
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 
     from pulsarx.broker.catalogue.operations import Operation
     from pulsarx.broker.catalogue.state import CatalogueState
+    from pulsarx.broker.offload.offload_monitor import OffloadMonitor
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.topics.any_topic import AnyTopic
 
@@ -55,8 +55,17 @@ class TopicDirectory:
         self._checks.look_for_inactive()
         self.compaction_monitor = CompactionMonitor(runtime, self._kept_topics)
         self.compaction_monitor.arm()
-        self.offload_monitor = OffloadMonitor(runtime, self._kept_topics)
-        self.offload_monitor.arm()
+        self.offload_monitor = self._new_offload_monitor()
+
+    def _new_offload_monitor(self) -> OffloadMonitor | None:
+        """None: there is no object store."""
+        if not self._runtime.options.offload_url:
+            return None
+        from pulsarx.broker.offload.offload_monitor import OffloadMonitor
+
+        made = OffloadMonitor(self._runtime, self._kept_topics)
+        made.arm()
+        return made
 
     def watch(self, follower: Any) -> None:
         """Call follower.created(name) after each creation of a topic, with or without partitions,
