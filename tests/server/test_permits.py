@@ -120,3 +120,27 @@ def test_each_chunk_takes_a_permit(kind: int) -> None:
         assert names(made.say("FLOW", consumer_id=0, permits=len(chunks) - 1)) == []
         assert names(made.say("FLOW", consumer_id=0, permits=1)) == ["MESSAGE"]
         made.server.close()
+
+
+@pytest.mark.parametrize("kind", [SHARED, KEY_SHARED])
+@pytest.mark.parametrize("limit", ["consumer", "subscription"])
+def test_a_batch_may_go_beyond_what_may_be_unacknowledged(kind: int, limit: str) -> None:
+    """As in Pulsar; nothing more comes until half of the limit is acknowledged."""
+    options = pulsarx.BrokerOptions(**{f"max_unacked_messages_per_{limit}": 4})
+    with pulsarx.Client("memory:", broker_options=options) as client:
+        made = Peer(serving(client))
+        made.connect()
+        made.produce(*(batch(*(b"%d" % number for number in range(10))) for _ in range(2)))
+        made.subscribe(type=kind)
+        (told,) = made.say("FLOW", consumer_id=0, permits=100)
+        assert told[1]["ack_set"] == []
+        place = {key: told[1]["message_id"][key] for key in ("ledger_id", "entry_id")}
+
+        def acknowledge(open_bits: int) -> list[str]:
+            ids = [{**place, "ack_set": [open_bits]}]
+            acks = {"consumer_id": 0, "ack_type": INDIVIDUAL, "message_ids": ids}
+            return names(made.say("ACK", **acks))
+
+        assert acknowledge(0b111) == []
+        assert acknowledge(0b11) == ["MESSAGE"]
+        made.server.close()
