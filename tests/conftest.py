@@ -60,6 +60,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Thirteen thousand tests and their modules are looked through by every collection otherwise:
+    half a second, in tests that collect at every call."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_runtest_logfinish() -> None:
     if len(os.listdir("/proc/self/fd")) > MOST_FILES:
         gc.collect()

@@ -60,9 +60,11 @@ def test_types_have_the_numbers_of_the_protocol() -> None:
     assert schema_values(BytesSchema().schema_info())["type"] == 0
 
 
-def test_no_schema_and_bytes_are_none() -> None:
+def test_a_schema_of_bytes_is_one_of_the_type_none() -> None:
     assert schema_of(None) is None
-    assert schema_of(schema_values(BytesSchema().schema_info())) is None
+    found = schema_of(schema_values(BytesSchema().schema_info()))
+    assert found is not None
+    assert found.schema_type() == SchemaType.NONE
 
 
 def test_a_pair_has_pulsars_binary_form() -> None:

@@ -402,20 +402,6 @@ print(consumer.receive(60000).data())
         assert child.end() == ["b'0'"]
 
 
-def test_what_cannot_be_done_elsewhere_is_refused(open_client: OpenClient, folder: Path) -> None:
-    program = """
-import sys, pulsarx
-client = pulsarx.Client(sys.argv[1])
-try:
-    client.subscribe("non-persistent://public/default/n", "s")
-except pulsarx.errors.OperationNotSupported as error:
-    print("does not own the folder" in str(error.__cause__ or pulsarx.errors.detail_of(error)))
-"""
-    publish(open_client(), 1)
-    with ChildProcess(program, folder) as child:
-        assert child.end() == ["True"]
-
-
 def test_a_forked_child_of_another_process_cannot_use_its_consumer(
     open_client: OpenClient, folder: Path
 ) -> None:
