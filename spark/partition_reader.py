@@ -326,11 +326,11 @@ def _parts_of(ids: Batches, texts: list[str]) -> Iterator[list[LedgerRange]]:
 
 
 def _text_of(group: list[LedgerRange]) -> str:
-    return json.dumps([planned.document() for planned in group], separators=(",", ":"))
+    return json.dumps([planned.row() for planned in group], separators=(",", ":"))
 
 
 def _ranges_of_text(text: str) -> list[LedgerRange]:
-    return [LedgerRange.of_document(document) for document in json.loads(text)]
+    return [LedgerRange.of_row(row) for row in json.loads(text)]
 
 
 def _ranges_of(part: Any) -> Iterator[LedgerRange]:

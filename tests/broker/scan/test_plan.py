@@ -95,7 +95,7 @@ def test_a_range_is_a_value(client: pulsarx.Client):
     publish(client, 2)
     (found,) = plan(client, "t")
     assert pickle.loads(pickle.dumps(found)) == found
-    assert LedgerRange.of_document(json.loads(json.dumps(found.document()))) == found
+    assert LedgerRange.of_row(json.loads(json.dumps(found.row()))) == found
     assert len({found, pickle.loads(pickle.dumps(found))}) == 1
     assert found.folder_id == inspect(client).directory.folder_id
 

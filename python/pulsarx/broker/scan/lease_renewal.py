@@ -11,15 +11,12 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from contextlib import contextmanager
 
 from pulsarx import errors
 from pulsarx.clock import system_clock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pulsarx.broker.scan.ledger_range import LedgerRange
     from pulsarx.clock import Clock, Timer
 
@@ -43,51 +40,51 @@ class LeaseRenewals:
             each.timer = None
         self._leases = {}
 
-    @contextmanager
-    def reading(self, planned: LedgerRange) -> Iterator[None]:
-        """Renew the lease of a range, if it has one, until this is left."""
-        if planned.lease is None:
-            yield
-            return
-        found = self._enter(planned)
-        try:
-            yield
-        finally:
-            with self._lock:
-                found.reading.remove((planned.topic, planned.ledger_id))
-                if not found.reading:
-                    found.cancel_timer()
-
-    def _enter(self, planned: LedgerRange) -> _ReadLease:
+    def enter(self, planned: LedgerRange) -> _ReadLease:
+        """Renew the lease of a range, which it has, until what is returned is left."""
         assert planned.lease is not None
         job, ttl_ms, expires_ms, lowest = planned.lease
-        folder = planned.folder
-        now_ms = self._clock.now_ms()
+        topic, key = planned.topic, (planned.folder, job)
         with self._lock:
-            for key, each in list(self._leases.items()):
-                if not each.reading and each.due_ms + each.ttl_ms < now_ms:
-                    del self._leases[key]
-            found = self._leases.get((folder, job))
+            found = self._leases.get(key)
             if found is None:
-                found = self._leases[folder, job] = _ReadLease(folder, job)
+                found = self._add(key)
             if expires_ms > found.expires_ms:  # a stream replaces its lease
+                now_ms = self._clock.now_ms()
                 # The owner's clock may be another one: never later than a third from now.
                 found.due_ms = min(expires_ms - ttl_ms + ttl_ms // 3, now_ms + ttl_ms // 3)
                 found.ttl_ms, found.expires_ms, found.is_over = ttl_ms, expires_ms, False
                 found.own_job, found.lowest = "", {}
-            if lowest < found.lowest.get(planned.topic, lowest + 1):
-                found.lowest[planned.topic] = lowest
+                found.cancel_timer()
+            if lowest < found.lowest.get(topic, lowest + 1):
+                found.lowest[topic] = lowest
                 found.has_grown = True
                 if found.own_job:  # which does not cover it yet
-                    found.due_ms, found.is_over = now_ms, False
+                    found.due_ms, found.is_over = self._clock.now_ms(), False
                     found.cancel_timer()
-            found.reading.append((planned.topic, planned.ledger_id))
+            found.reading.append((topic, planned.ledger_id))
             self._arm(found)
+        return found
+
+    def leave(self, lease: _ReadLease, planned: LedgerRange) -> None:
+        """The range is read no more."""
+        with self._lock:
+            # The timer stays: the next of a thousand small ranges would start it anew.
+            lease.reading.remove((planned.topic, planned.ledger_id))
+
+    def _add(self, key: tuple[str, str]) -> _ReadLease:
+        """The lock is held."""
+        now_ms = self._clock.now_ms()
+        for old, each in list(self._leases.items()):
+            if not each.reading and each.due_ms + each.ttl_ms < now_ms:
+                each.cancel_timer()
+                del self._leases[old]
+        found = self._leases[key] = _ReadLease(*key)
         return found
 
     def _arm(self, lease: _ReadLease) -> None:
         """The lock is held."""
-        if not lease.reading or lease.timer or lease.thread or lease.is_over:
+        if lease.timer or lease.thread or lease.is_over or not lease.reading:
             return
         if lease.due_ms > self._clock.now_ms():
             lease.timer = self._clock.call_at(lease.due_ms, lambda: self._fire(lease))

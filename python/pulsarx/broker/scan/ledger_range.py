@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -12,7 +15,7 @@ RANGES_MAX = 2000
 
 
 class LedgerRange:
-    """Consecutive messages of one ledger of a topic. A value: compares, hashes, pickles, is JSON.
+    """Consecutive messages of one ledger of a topic. A value: compares, hashes, pickles.
 
     Messages are named by their ordinals in the ledger, so a range may begin and end inside a batch.
     The lease is no part of the value.
@@ -81,36 +84,37 @@ class LedgerRange:
         """The data directory."""
         return self.path.rsplit("/", 3)[0]  # asked for with every small ledger
 
-    def document(self) -> dict[str, Any]:
-        """As JSON has it."""
-        found = {name: getattr(self, name) for name in self.__slots__}
-        return found | {"columns": list(self.columns)}
+    def row(self) -> tuple[Any, ...]:
+        """Its values, which JSON can hold; the names of all would take longer than the rest."""
+        return _values_of(self)
 
     @staticmethod
-    def of_document(document: dict[str, Any]) -> LedgerRange:
-        found = LedgerRange(**document | {"columns": tuple(document["columns"])})
+    def of_row(row: list[Any]) -> LedgerRange:
+        """Of a row that JSON held, where tuples are lists."""
+        found = LedgerRange(*row)
+        found.columns = tuple(found.columns)
         if found.lease is not None:
             job, ttl_ms, expires_ms, lowest = found.lease
             found.lease = (job, ttl_ms, expires_ms, lowest)
         return found
 
-    def _values(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, name) for name in self.__slots__)
-
     def __reduce__(self) -> tuple[type[LedgerRange], tuple[Any, ...]]:
-        return LedgerRange, self._values()
+        return LedgerRange, _values_of(self)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, LedgerRange) and self._values()[:-1] == other._values()[:-1]
+        return isinstance(other, LedgerRange) and _values_of(self)[:-1] == _values_of(other)[:-1]
 
     def __hash__(self) -> int:
-        return hash(self._values()[:-1])
+        return hash(_values_of(self)[:-1])
 
     def __repr__(self) -> str:
         return (
             f"LedgerRange({self.topic!r}, ledger {self.ledger_id}, messages "
             f"{self.first_message}..{self.end_message - 1}, {self.size} bytes)"
         )
+
+
+_values_of: Callable[[LedgerRange], tuple[Any, ...]] = attrgetter(*LedgerRange.__slots__)
 
 
 def group_ranges(

@@ -72,6 +72,7 @@ class Planner:
         self._sealed_only = sealed_only
         self._number = -1  # of the catalogue's last commit that the tails are from
         self._tails: list[PlannedTopic] = []
+        self._growing: list[PlannedTopic] = []  # those of them that may get a ledger any time
         self._lost_slots: set[int] = set()  # ledgers whose end is not published
         self._broker.state.require_open()
         if not self._broker.directory.ledger_path(1):
@@ -272,10 +273,11 @@ class Planner:
     def _load(self) -> None:
         """Look whether the catalogue has changed, or a ledger came, and at the topics if so."""
         number = self._broker.refresh_if_changed()
-        if number == self._number and all(tail.is_current() for tail in self._tails):
+        if number == self._number and all(tail.is_current() for tail in self._growing):
             return
         # Once for all topics: a hop to another thread for each of a thousand takes 0.2 s.
         self._tails = control_plane.perform(self._find_tails)
+        self._growing = [tail for tail in self._tails if tail.may_grow]
         self._lost_slots.clear()
         # Opening a topic may have sealed what a dead owner left.
         self._number = number if number == self._broker.catalogue.state.number else -1

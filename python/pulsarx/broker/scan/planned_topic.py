@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx.broker.catalogue.state import LEDGER_PREPARED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ class Moved(Exception):
 class PlannedTopic:
     """How one topic ends: its open ledgers, newest first, and what is before them."""
 
-    __slots__ = ("name", "ledgers", "open_ledgers", "sealed_end", "_last_id")
+    __slots__ = ("name", "ledgers", "open_ledgers", "sealed_end", "may_grow", "_last_id")
 
     def __init__(
         self, name: str, ledgers: LedgerList, removed: Position, sealed_only: bool
@@ -28,6 +29,13 @@ class PlannedTopic:
         self.open_ledgers: list[LedgerRecord] = []
         self.sealed_end = removed
         there = ledgers.ledgers()
+        record = ledgers.record()
+        # A prepared ledger comes when it is used; that the catalogue says so is later.
+        self.may_grow = (
+            record is not None
+            and bool(record.ledgers)
+            and record.ledgers[-1].state == LEDGER_PREPARED
+        )
         self._last_id = there[-1].ledger_id if there else 0
         if sealed_only:
             # Nothing behind an open one either: its turn comes when that is sealed.
@@ -41,8 +49,8 @@ class PlannedTopic:
                 break
 
     def is_current(self) -> bool:
-        """Whether no ledger came since it was made. A prepared one comes when it is used; that the
-        catalogue says so is later."""
+        """Whether no ledger came since it was made. Without a change of the catalogue one may have
+        come only where it may_grow."""
         there = self.ledgers.ledgers()
         return self._last_id == (there[-1].ledger_id if there else 0)
 

@@ -67,8 +67,11 @@ def read_range(
 def _leased(reader: Iterator[RangeBatch], planned: LedgerRange) -> Iterator[RangeBatch]:
     from pulsarx.broker.scan.lease_renewal import renewals
 
-    with renewals.reading(planned):
+    lease = renewals.enter(planned)
+    try:
         yield from reader
+    finally:
+        renewals.leave(lease, planned)
 
 
 def open_ledger(planned: LedgerRange) -> LedgerFile:
