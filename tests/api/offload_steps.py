@@ -86,9 +86,9 @@ class Fetched:
         self.size = self.calls = 0
         read_into = StoredObject.read_into
 
-        def counted(stored: StoredObject, descriptor: int, parts: Any) -> None:
+        def counted(stored: StoredObject, descriptor: int, parts: Any, *more: Any) -> None:
             self.calls += 1
             self.size += sum(end - begin for begin, end in parts)
-            read_into(stored, descriptor, parts)
+            read_into(stored, descriptor, parts, *more)
 
         monkeypatch.setattr(StoredObject, "read_into", counted)

@@ -233,9 +233,9 @@ class Broker:
         if not (guests or self._is_brief or runtime.clock.now_ms() < runtime.trims_from_ms):
             failure = attempt(lambda: self.directory.share(False)) or failure
         if self.catalogue.state.offloads:
-            from pulsarx.broker.offload.offloaded_ledger import forget_kept
+            from pulsarx.broker.offload.fetched_ledgers import fetched_ledgers
 
-            forget_kept(self.directory)
+            fetched_ledgers.forget(self.directory.path)
         for step in (self.catalogue.close, self.directory.close):
             failure = attempt(step) or failure
         runtime.ends.close_file()

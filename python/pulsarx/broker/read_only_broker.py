@@ -224,9 +224,9 @@ class ReadOnlyBroker:
             if self.ends is not None:
                 self.ends.close_file()
             if self.catalogue.state.offloads:
-                from pulsarx.broker.offload.offloaded_ledger import forget_kept
+                from pulsarx.broker.offload.fetched_ledgers import fetched_ledgers
 
-                forget_kept(self.directory)
+                fetched_ledgers.forget(self.directory.path)
             self.directory.close()
 
     def abandon(self) -> None:

@@ -404,8 +404,7 @@ def test_a_range_fetches_its_own_bytes(
         assert values_of(ranges[1:2]) == values[ranges[1].first_message : ranges[1].end_message]
         assert fetched.size < ranges[1].size + 10_000
         assert values_of(ranges) == values
-        document = [LedgerRange.of_document(each.document()) for each in ranges]
-        assert document == ranges
+        assert [LedgerRange.of_row(list(each.row())) for each in ranges] == ranges
 
 
 def test_a_plan_outlives_the_move_to_the_store(store: Store, manual_clock: ManualClock) -> None:

@@ -275,11 +275,11 @@ class LedgerList:
         offload = self.catalogue.state.offload_of(ledger)
         reference = None if self._spans is None else self._spans.get(ledger.ledger_id)
         if offload is not None and (reference is None or reference() is None):
-            from pulsarx.broker.offload.offloaded_ledger import kept_ledger
+            from pulsarx.broker.offload.offloaded_ledger import is_at_hand
 
             directory = self._directory()
             is_here = os.path.exists(directory.ledger_path(ledger.file_id))
-            if not is_here and kept_ledger(ledger, directory) is None:
+            if not is_here and not is_at_hand(ledger, directory):
                 raise LedgerAway
         return self.span(ledger)
 
@@ -306,14 +306,30 @@ class LedgerList:
     def _span_after(
         self, current: LedgerSpan | None, passed_ledger_id: int, offset: int
     ) -> LedgerSpan | None:
-        for ledger in self.ledgers():
+        there = self.ledgers()
+        for index, ledger in enumerate(there):
             if current is not None and ledger.ledger_id == current.ledger_id:
                 span = self.span(ledger)
                 if span is not current and span.end > offset:
                     return span
             elif ledger.ledger_id > passed_ledger_id:
-                return self.span(ledger)
+                span = self.span(ledger)
+                # Who went from one to the next will go on; who reads one message will not.
+                if current is not None and self.catalogue.state.offloads and index + 1 < len(there):
+                    self._fetch_ahead(there[index + 1])
+                return span
         return None
+
+    def _fetch_ahead(self, ledger: LedgerRecord) -> None:
+        """Have a ledger at hand, if it is in an object store alone."""
+        record = self.catalogue.state.offload_of(ledger)
+        if record is None:
+            return
+        directory = self._directory()
+        if not os.path.exists(directory.ledger_path(ledger.file_id)):
+            from pulsarx.broker.offload.offloaded_ledger import fetch_ahead
+
+            fetch_ahead(record, ledger, directory)
 
     def ledger_id_after(self, ledger_id: int) -> int:
         """The id of the next ledger; the same when there is none."""

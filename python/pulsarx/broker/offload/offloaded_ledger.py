@@ -1,20 +1,18 @@
 """Reads a ledger whose file is in an object store alone: what is asked for of it is fetched into a
 file without a name, which goes with the last reader, whatever becomes of the process.
 
-The ledgers that were fetched last are kept for the next who asks, some of each process: an
-acknowledgement by id, or a reader that comes next, would fetch them again.
-
-Any thread of any process; the call waits for the store.
+Whole ledgers are shared and kept (`FetchedLedgers`): an acknowledgement by id, or a reader that
+comes next, would fetch them again. Any thread of any process; the call waits for the store.
 """
 
 from __future__ import annotations
 
 import os
-import threading
 
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx.broker.folder.storage_errors import storage_error
-from pulsarx.broker.offload.stored_object import StoredObject
+from pulsarx.broker.offload.fetched_ledgers import fetched_ledgers
+from pulsarx.broker.offload.stored_object import StoredObject, nothing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,46 +21,9 @@ if TYPE_CHECKING:
 
     from pulsarx.broker.catalogue.state import LedgerRecord, OffloadRecord
     from pulsarx.broker.folder.data_directory import DataDirectory
+    from pulsarx.broker.offload.fetched_ledgers import Key
 
 HEADER_SIZE = 4096
-_KEPT_MAX = 4
-
-_kept: dict[tuple[str, int], LedgerFile] = {}  # by folder and ledger, the last one last
-_kept_lock = threading.Lock()
-
-
-def kept_ledger(ledger: LedgerRecord, directory: DataDirectory) -> LedgerFile | None:
-    """The whole ledger, if it was fetched not long ago."""
-    key = directory.path, ledger.ledger_id
-    with _kept_lock:
-        found = _kept.pop(key, None)
-        if found is not None:
-            _kept[key] = found
-    return found if found is not None and found.uuid.hex() == ledger.uuid else None
-
-
-def _keep(ledger: LedgerRecord, directory: DataDirectory, file: LedgerFile) -> None:
-    with _kept_lock:
-        _kept[directory.path, ledger.ledger_id] = file
-        while len(_kept) > _KEPT_MAX:
-            del _kept[next(iter(_kept))]
-
-
-def forget_kept(directory: object) -> None:
-    """The folder is closed."""
-    path = getattr(directory, "path", None)
-    with _kept_lock:
-        for key in [each for each in _kept if each[0] == path]:
-            del _kept[key]
-
-
-def _in_a_child() -> None:
-    """Another thread may have been at it while the process was forked."""
-    global _kept_lock
-    _kept_lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_in_a_child)
 
 
 def open_offloaded(
@@ -73,11 +34,25 @@ def open_offloaded(
     CorruptDataError: the object is another ledger's, or damaged. StorageError: it is not there, or
     cannot be read.
     """
-    found = kept_ledger(ledger, directory)
-    if found is None:
-        found = _fetch(record, ledger, directory, None)
-        _keep(ledger, directory, found)
-    return found
+    return fetched_ledgers.get(
+        _key(ledger, directory), lambda check: _fetch(record, ledger, directory, None, check)
+    )
+
+
+def fetch_ahead(record: OffloadRecord, ledger: LedgerRecord, directory: DataDirectory) -> None:
+    """Have the whole ledger at hand soon, for a reader that will come to it. Returns at once."""
+    fetched_ledgers.fetch_ahead(
+        _key(ledger, directory), lambda check: _fetch(record, ledger, directory, None, check)
+    )
+
+
+def is_at_hand(ledger: LedgerRecord, directory: DataDirectory) -> bool:
+    """Whether the whole ledger was fetched not long ago."""
+    return fetched_ledgers.at_hand(_key(ledger, directory)) is not None
+
+
+def _key(ledger: LedgerRecord, directory: DataDirectory) -> Key:
+    return directory.path, ledger.ledger_id, ledger.uuid
 
 
 def open_index(record: OffloadRecord, ledger: LedgerRecord, directory: DataDirectory) -> LedgerFile:
@@ -96,6 +71,7 @@ def _fetch(
     ledger: LedgerRecord,
     directory: DataDirectory,
     parts: Sequence[tuple[int, int]] | None,
+    check: Callable[[], None] = nothing,
 ) -> LedgerFile:
     return fetch_ledger(
         record.location,
@@ -106,6 +82,7 @@ def _fetch(
         ledger.merged_at,
         _size(record, ledger),
         parts,
+        check,
     )
 
 
@@ -118,16 +95,18 @@ def fetch_ledger(
     at: int,
     size: int,
     parts: Sequence[tuple[int, int]] | None,
+    check: Callable[[], None] = nothing,
 ) -> LedgerFile:
     """Bytes begin..end of each of the parts of a ledger, which begins at byte `at` of an object and
-    has `size` bytes; None: all of it. What was not asked for reads as damage."""
+    has `size` bytes; None: all of it. What was not asked for reads as damage. check: called before
+    each request, may raise."""
     wanted = [(at + begin, at + end) for begin, end in parts or [(0, size)] if begin < end]
     with _nameless_file(folder) as file:
         try:
             os.truncate(file.fileno(), at + size)
         except OSError as error:
             raise storage_error(f"make room for {size} bytes of {location}", error) from error
-        StoredObject(location).read_into(file.fileno(), wanted)
+        StoredObject(location).read_into(file.fileno(), wanted, check)
         return LedgerFile.open(
             f"/dev/fd/{file.fileno()}",
             ledger_id,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 
 from pulsarx import errors
 from pulsarx.extras import optional_module
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
+    Chunk = tuple[int, int]  # first byte, and the one behind the last
     Stores = dict[tuple[int, str], tuple[Any, str]]
 
 CHUNK_SIZE = 8 << 20  # of one request
@@ -41,6 +43,10 @@ def joined(url: str, name: str) -> str:
     """The URL of an object in the place that a URL names."""
     place, mark, query = url.partition("?")
     return f"{place.rstrip('/')}/{name}{mark}{query}"
+
+
+def nothing() -> None:
+    """A check that lets everything go on."""
 
 
 class StoredObject:
@@ -108,13 +114,17 @@ class StoredObject:
             found = store.get_file_info(os.path.dirname(name))
             return bool(found.type.name != "NotFound")
 
-    def read_into(self, descriptor: int, parts: Sequence[tuple[int, int]]) -> None:
-        """Put bytes begin..end of it, of each part, to the same place of a local file.
+    def read_into(
+        self,
+        descriptor: int,
+        parts: Sequence[tuple[int, int]],
+        check: Callable[[], None] = nothing,
+    ) -> None:
+        """Put bytes begin..end of it, of each part, to the same place of a local file. check:
+        called before each request, may raise.
 
         StorageError: also where it has fewer bytes.
         """
-        from concurrent.futures import ThreadPoolExecutor
-
         store, name = self._find()
         chunks = [
             (at, min(at + CHUNK_SIZE, end))
@@ -124,6 +134,7 @@ class StoredObject:
         with self._asking("read"), store.open_input_file(name) as stored:
 
             def fetch(chunk: tuple[int, int]) -> None:
+                check()
                 begin, end = chunk
                 data = stored.read_at(end - begin, begin)
                 if len(data) != end - begin:
@@ -132,16 +143,7 @@ class StoredObject:
                 while written < len(data):
                     written += os.pwrite(descriptor, data[written:], begin + written)
 
-            if len(chunks) == 1:
-                fetch(chunks[0])
-                return
-            with ThreadPoolExecutor(_REQUESTS, "pulsarx-offload-read") as pool:
-                try:
-                    for _ in pool.map(fetch, chunks):
-                        pass
-                except BaseException:
-                    pool.shutdown(wait=False, cancel_futures=True)
-                    raise
+            _each_at_once(chunks, fetch)
 
     # Finding --------------------------------------------------------------------------------------
 
@@ -194,6 +196,36 @@ class _Asking:
         if isinstance(error, OSError):
             raise storage_error(self._what, error) from error
         raise errors.StorageError(f"{self._what}: {error}") from error
+
+
+def _each_at_once(chunks: list[Chunk], fetch: Callable[[Chunk], None]) -> None:
+    """Call fetch with all of them, some at a time; raises the first failure. In threads that the
+    end of the process does not wait for, as it does for those of concurrent.futures."""
+    left = deque(chunks)
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        while not failures:
+            try:
+                chunk = left.popleft()
+            except IndexError:
+                return
+            try:
+                fetch(chunk)
+            except BaseException as error:
+                failures.append(error)
+
+    threads = [
+        threading.Thread(target=work, name="pulsarx-offload-read", daemon=True)
+        for _ in range(min(_REQUESTS, len(chunks)) - 1)
+    ]
+    for each in threads:
+        each.start()
+    work()
+    for each in threads:
+        each.join()
+    if failures:
+        raise failures[0]
 
 
 def _read(stream: Any, size: int) -> bytes:

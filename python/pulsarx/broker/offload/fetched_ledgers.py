@@ -1,0 +1,156 @@
+"""The ledgers out of object stores that this process has: those it fetched last, the ones that are
+being fetched, which whoever asks meanwhile waits for, and the next of a reader, fetched ahead.
+
+state of a fetch   holds                                      left by
+ASKED              a job that will fetch it                   the job; a reader that needs it now
+BEGUN              a thread that fetches                      the end of it, which all waiters get
+
+Any thread. `forget` may come in each state: what is fetched then reaches those who wait, and is not
+kept.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from pulsarx import errors
+from pulsarx._pycore.ground.job_queue import JobQueue
+from pulsarx.broker.attempt import attempt
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pulsarx._pycore.ledger.ledger_file import LedgerFile
+
+    Key = tuple[str, int, str]  # path of the folder, ledger id, uuid
+    # Gets a function that raises when nobody needs the ledger any more.
+    Fetch = Callable[[Callable[[], None]], LedgerFile]
+
+_KEPT_MAX = 4
+
+
+class Unneeded(Exception):
+    """The folder was closed while a ledger was fetched ahead. Never leaves this package."""
+
+
+class _Coming:
+    """A fetch."""
+
+    __slots__ = ("begun", "done", "file", "failure")
+
+    def __init__(self) -> None:
+        self.begun = False
+        self.done = threading.Event()
+        self.file: LedgerFile | None = None
+        self.failure: Exception | None = None
+
+
+class FetchedLedgers:
+    """Of this process."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Key, LedgerFile] = {}  # the last one last
+        self.reset()
+
+    def reset(self) -> None:
+        """At the start, and in a forked child, which has no threads."""
+        self._lock = threading.Lock()  # of what is here
+        self._coming: dict[Key, _Coming] = {}
+        self._ahead = JobQueue("pulsarx-offload-ahead")
+
+    def at_hand(self, key: Key) -> LedgerFile | None:
+        """A ledger that was fetched not long ago."""
+        with self._lock:
+            return self._take(key)
+
+    def _take(self, key: Key) -> LedgerFile | None:
+        """The lock is held."""
+        found = self._kept.pop(key, None)
+        if found is not None:
+            self._kept[key] = found
+        return found
+
+    def get(self, key: Key, fetch: Fetch) -> LedgerFile:
+        """The ledger: at hand, being fetched, or fetched now. As fetch."""
+        with self._lock:
+            found = self._take(key)
+            if found is not None:
+                return found
+            coming = self._coming.get(key)
+            is_mine = coming is None or not coming.begun
+            if coming is None:
+                coming = self._coming[key] = _Coming()
+            coming.begun = True
+        if is_mine:
+            self._fetch(key, coming, lambda: fetch(_needed))
+        else:
+            coming.done.wait()
+        if coming.file is not None:
+            return coming.file
+        if coming.failure is None or isinstance(coming.failure, Unneeded):
+            return self.get(key, fetch)  # it was dropped, but not by this reader's client
+        raise coming.failure if is_mine else errors.again(coming.failure)
+
+    def fetch_ahead(self, key: Key, fetch: Fetch) -> None:
+        """Have it at hand soon, unless another one is being fetched so. A failure is left to the
+        reader that comes to it."""
+        with self._lock:
+            if key in self._kept or key in self._coming or not self._ahead.idle:
+                return
+            coming = self._coming[key] = _Coming()
+
+        def check() -> None:
+            if self._coming.get(key) is not coming:
+                raise Unneeded
+
+        def run() -> None:
+            with self._lock:
+                if coming.begun or self._coming.get(key) is not coming:
+                    return
+                coming.begun = True
+            self._fetch(key, coming, lambda: fetch(check))
+
+        self._ahead.post(run)
+
+    def _fetch(self, key: Key, coming: _Coming, fetch: Callable[[], LedgerFile]) -> None:
+        def step() -> None:
+            coming.file = fetch()
+
+        try:
+            coming.failure = attempt(step)
+        finally:
+            with self._lock:
+                if self._coming.get(key) is coming:
+                    del self._coming[key]
+                    self._keep(key, coming.file)
+            coming.done.set()
+
+    def _keep(self, key: Key, file: LedgerFile | None) -> None:
+        """The lock is held."""
+        if file is not None:
+            self._kept[key] = file
+            while len(self._kept) > _KEPT_MAX:
+                del self._kept[next(iter(self._kept))]
+
+    def forget(self, folder: object) -> None:
+        """A client of the folder is closed: nothing of it is kept any more."""
+        with self._lock:
+            maps: tuple[dict[Key, Any], ...] = (self._kept, self._coming)
+            for each in maps:
+                for key in [key for key in each if key[0] == folder]:
+                    del each[key]
+
+    def settle(self) -> None:
+        """For tests: until nothing is fetched ahead."""
+        self._ahead.wait()
+
+
+def _needed() -> None:
+    """A reader waits for it."""
+
+
+fetched_ledgers = FetchedLedgers()
+os.register_at_fork(after_in_child=fetched_ledgers.reset)
