@@ -238,6 +238,11 @@ def _given_fields(given: str | StructType) -> list[StructField]:
     if not isinstance(found, StructType) or not found.fields:
         raise ValueError(f"the schema of the value {given!r:.200} has no columns; name them")
     for field in found.fields:
+        if field.name in _MESSAGE_COLUMNS:
+            raise ValueError(
+                f"the schema of the value names {field.name}, a column of messages. Leave it out "
+                "there; columns says which of those are wanted"
+            )
         check_json(field.dataType, field.name)
     return [_optional(field) for field in found.fields]
 
