@@ -164,6 +164,48 @@ def test_compaction_on_a_free_folder_is_done_when_the_command_ends(folder: Path)
         ("compaction-threshold", "-t 100M", "compaction_threshold", 100 << 20),
         ("max-consumers-per-subscription", "-c 5", "max_consumers_per_subscription", 5),
         ("max-subscriptions-per-topic", "-m 0", "max_subscriptions_per_topic", 0),
+        ("publish-rate", "-m 1000 -b 1M", "publish_rate", {"msgs": 1000, "bytes": 1 << 20}),
+        (
+            "dispatch-rate",
+            "-md 10 -dt 5 -rp",
+            "dispatch_rate",
+            {"msgs": 10, "bytes": -1, "period_seconds": 5, "relative_to_publish_rate": True},
+        ),
+        (
+            "subscription-dispatch-rate",
+            "--byte-dispatch-rate 1M",
+            "subscription_dispatch_rate",
+            {"msgs": -1, "bytes": 1 << 20, "period_seconds": 1, "relative_to_publish_rate": False},
+        ),
+        (
+            "subscribe-rate",
+            "-sr 3 -st 60",
+            "subscribe_rate",
+            {"per_consumer": 3, "period_seconds": 60},
+        ),
+        (
+            "delayed-delivery",
+            "--enable -t 2s -md 1h",
+            "delayed_delivery",
+            {"active": True, "tick_time_millis": 2000, "max_delivery_delay_in_millis": 3_600_000},
+        ),
+        (
+            "inactive-topic-policies",
+            "-e -t 1h -m delete_when_no_subscriptions",
+            "inactive_topic_policies",
+            {"mode": "delete_when_no_subscriptions", "seconds": 3600, "enabled": True},
+        ),
+        ("subscription-expiration-time", "-t 60", "subscription_expiration_time", 60),
+        (
+            "subscription-types-enabled",
+            "-t shared,Key_Shared",
+            "subscription_types_enabled",
+            ["Shared", "Key_Shared"],
+        ),
+        ("auto-subscription-creation", "-d", "auto_subscription_creation", False),
+        ("schema-compatibility-strategy", "-c full", "schema_compatibility_strategy", "FULL"),
+        ("schema-validation-enforce", "-e", "schema_validation_enforce", True),
+        ("is-allow-auto-update-schema", "-d", "is_allow_auto_update_schema", False),
         (
             "backlog-quota",
             "-l 1G -p producer_exception",
@@ -193,6 +235,16 @@ def test_policies_are_set_shown_and_removed(
     assert rows(invoke(folder, level, getting, target)) == [before]
 
 
+def test_a_namespace_says_how_topics_are_created(folder: Path):
+    set_it = "set-auto-topic-creation public/default --enable -t partitioned -n 4"
+    rows(invoke(folder, "namespaces", *set_it.split()))
+    [found] = rows(invoke(folder, "namespaces", "get-auto-topic-creation", "public/default"))
+    assert found["auto_topic_creation"] == {"allowed": True, "type": "partitioned", "partitions": 4}
+    rows(invoke(folder, "namespaces", "remove-auto-topic-creation", "public/default"))
+    [found] = rows(invoke(folder, "namespaces", "get-auto-topic-creation", "public/default"))
+    assert found == {"auto_topic_creation": None}
+
+
 def test_a_quota_of_an_age_is_removed_by_its_type(folder: Path):
     set_it = "set-backlog-quota orders -t message_age -lt 1h -p consumer_backlog_eviction"
     rows(invoke(folder, "topics", *set_it.split()))
@@ -212,6 +264,10 @@ def test_a_quota_of_an_age_is_removed_by_its_type(folder: Path):
         "topics set-message-ttl orders -ttl 3x",
         "topics set-message-ttl orders -ttl ٣",
         "topics set-deduplication orders -e -d",
+        "topics set-delayed-delivery orders",
+        "topics set-inactive-topic-policies orders -e -d -t 1h -m delete_when_no_subscriptions",
+        "topics set-subscription-types-enabled orders -t Shared,Other",
+        "topics set-schema-compatibility-strategy orders -c SOMETIMES",
         "topics set-deduplication orders",
         "topics create-partitioned-topic p -p 0",
         "topics create a/b",

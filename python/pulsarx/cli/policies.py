@@ -6,11 +6,12 @@ name of the policy and its value, null where nothing is set.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import click
 
 from pulsarx.cli.command import DURATION, SIZE, Command, pass_folder
+from pulsarx.cli.policy import Policy, switch_of, switches
+from pulsarx.cli.rate_policies import RATES
+from pulsarx.cli.usage_policies import NAMESPACE_USAGE, USAGE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,18 +23,6 @@ if TYPE_CHECKING:
 _MIB = 1 << 20
 _QUOTA_TYPES = ("destination_storage", "message_age")
 _QUOTA_POLICIES = ("producer_request_hold", "producer_exception", "consumer_backlog_eviction")
-
-
-class Policy(NamedTuple):
-    """One policy, as the API names it."""
-
-    name: str  # what follows set-, get- and remove-
-    options: list[click.Parameter]  # of set-
-    set: Callable[..., None]  # (group of Admin, target, **options)
-    get: Callable[..., Any]
-    remove: Callable[..., None]
-    example: str
-    options_of_removing: tuple[click.Parameter, ...] = ()
 
 
 def _set_retention(group: Any, target: str, time: int, size: int) -> None:
@@ -55,12 +44,6 @@ def _set_quota(
     group: Any, target: str, limit: int, limit_time: int, policy: str, type: str
 ) -> None:
     group.set_backlog_quota(target, limit, limit_time, policy, type)
-
-
-def _set_deduplication(group: Any, target: str, enable: bool, disable: bool) -> None:
-    if enable == disable:
-        raise click.UsageError("give either --enable or --disable")
-    group.set_deduplication(target, enable)
 
 
 def _quota_type() -> click.Option:
@@ -136,11 +119,8 @@ POLICIES = [
     ),
     Policy(
         "deduplication",
-        [
-            click.Option(["-e", "--enable"], is_flag=True, help="Store nothing twice."),
-            click.Option(["-d", "--disable"], is_flag=True, help="Store what comes."),
-        ],
-        _set_deduplication,
+        switches("Store nothing twice.", "Store what comes."),
+        lambda group, target, **given: group.set_deduplication(target, switch_of(given)),
         lambda group, target: group.get_deduplication(target),
         lambda group, target: group.remove_deduplication(target),
         "--enable",
@@ -247,7 +227,8 @@ LIMITS = {
 def add_policies(commands: click.Group, group: str, level: str) -> None:
     """Add set-, get- and remove- of each policy. group: of Admin, and of the command line. level:
     what the policies are set for, namespace or topic."""
-    for policy in (*POLICIES, *LIMITS[level]):
+    usage = (*NAMESPACE_USAGE, *USAGE) if level == "namespace" else USAGE
+    for policy in (*POLICIES, *RATES, *usage, *LIMITS[level]):
         said = policy.name.replace("-", " ")
         example = "orders" if level == "topic" else "public/default"
         get = "get-backlog-quotas" if policy.name == "backlog-quota" else f"get-{policy.name}"
