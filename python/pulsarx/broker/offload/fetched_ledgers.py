@@ -5,8 +5,8 @@ state of a fetch   holds                                      left by
 ASKED              a job that will fetch it                   the job; a reader that needs it now
 BEGUN              a thread that fetches                      the end of it, which all waiters get
 
-Any thread. `forget` may come in each state: what is fetched then reaches those who wait, and is not
-kept.
+Any thread but the main one, which a signal may interrupt. `forget` may come in each state: what is
+fetched then reaches those who wait, and is not kept.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx.broker.folder.storage_errors import storage_error
 from pulsarx.broker.offload.fetched_ledgers import fetched_ledgers
@@ -34,9 +35,13 @@ def open_offloaded(
     CorruptDataError: the object is another ledger's, or damaged. StorageError: it is not there, or
     cannot be read.
     """
-    return fetched_ledgers.get(
-        _key(ledger, directory), lambda check: _fetch(record, ledger, directory, None, check)
-    )
+
+    def fetch(check: Callable[[], None]) -> LedgerFile:
+        return _fetch(record, ledger, directory, None, check)
+
+    # Where no signal arrives: others may wait for what the main thread has begun.
+    found: LedgerFile = control_plane.perform(fetched_ledgers.get, (_key(ledger, directory), fetch))
+    return found
 
 
 def fetch_ahead(record: OffloadRecord, ledger: LedgerRecord, directory: DataDirectory) -> None:
