@@ -5,11 +5,12 @@
 Then it runs tests/cluster/both_sides.py with the client that PulsarX makes for a cluster: it must
 see on the real Pulsar what it sees in a folder. And tests/programs on the real Pulsar, with the
 official client: they must print what is stored beside them, which is what they print under PulsarX
-in `make test`. While the broker is there, it also measures what a call costs beside the official
-client, and writes that part of benchmarks/RESULTS.md.
+in `make test`. And the tests of Spark on a cluster, which is a served folder in `make test`. While
+the broker is there, it also measures what a call costs beside the official client, and writes that
+part of benchmarks/RESULTS.md.
 
-NAME: scenarios that begin so; the script is called cluster.both_sides, programs programs.NAME, what
-is measured benchmark.
+NAME: scenarios that begin so; the script is called cluster.both_sides, programs programs.NAME, the
+tests of Spark cluster.spark, what is measured benchmark.
 --own-only: no broker; fails where a scenario ends with an error.
 Every difference stands in differences.md with its reason. An unlisted one fails, and so does a
 listed one that is not there any more. Ends with 0 when all is as listed, and when there is no
@@ -19,6 +20,7 @@ Java or Maven: that is said.
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -37,6 +39,7 @@ import program_runs  # noqa: E402
 DIFFERENCES = HERE / "differences.md"
 PROGRAMS = "programs."
 BOTH_SIDES = "cluster.both_sides"
+SPARK = "cluster.spark"
 BENCHMARK = "benchmark"
 RUN = f"{int(time.time()):x}"
 _ROW = re.compile(r"^\| `([^`]+)` \| (.+) \|$")
@@ -117,6 +120,21 @@ def both_sides(broker: RealPulsar, names: list[str]) -> list[str]:
     return []
 
 
+def spark(broker: RealPulsar, names: list[str]) -> list[str]:
+    """A line when a test of Spark on a cluster fails there. It deletes all topics of
+    public/default."""
+    if names and not SPARK.startswith(tuple(names)):
+        return []
+    tests = [
+        str(HERE.parent / "spark" / f"test_{name}.py") for name in ("cluster", "cluster_stream")
+    ]
+    environment = os.environ | {"PULSARX_TEST_CLUSTER": f"{broker.url} {broker.web_url}"}
+    command = [sys.executable, "-m", "pytest", "-q", "-n0", *tests]
+    if subprocess.run(command, env=environment, cwd=HERE.parent.parent).returncode:
+        return [f"{SPARK}: a test failed"]
+    return []
+
+
 def benchmark(broker: RealPulsar, names: list[str]) -> list[str]:
     """A line when a row of what a call costs has no figure."""
     if names and not BENCHMARK.startswith(tuple(names)):
@@ -140,7 +158,7 @@ def failed(found: dict[str, Any]) -> list[str]:
 def main(arguments: list[str]) -> int:
     own_only = "--own-only" in arguments
     names = [each for each in arguments if each != "--own-only"]
-    others = (PROGRAMS, BOTH_SIDES, BENCHMARK)
+    others = (PROGRAMS, BOTH_SIDES, SPARK, BENCHMARK)
     only_others = bool(names) and all(each.startswith(others) for each in names)
     own: dict[str, Any] = {}
     if not only_others:
@@ -155,6 +173,7 @@ def main(arguments: list[str]) -> int:
                 real: dict[str, Any] = {}
                 if not only_others:
                     real = run("pulsar", f"{broker.url},{broker.web_url}", names)
+                told += spark(broker, names)
                 told += benchmark(broker, names)
         except Missing as error:
             print(f"skipped: {error}")

@@ -1,13 +1,19 @@
 """A cluster for the tests of Spark: a folder in memory, served as `pulsarx serve` does, which the
-official client and the admin REST API reach."""
+official client and the admin REST API reach. Or a real Pulsar, whose service URL and web URL stand
+in PULSARX_TEST_CLUSTER, a blank between them: all topics of public/default are deleted there."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import os
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pulsarx
+from pulsarx.admin import Admin
 from pulsarx.rest import serve_http
 from pulsarx.server import serve
 
@@ -15,10 +21,11 @@ PREFIX = "persistent://public/default/"
 
 
 class ServedCluster:
-    """Tests publish and look through `client`, and Spark comes over the network."""
+    """Tests publish and look through `client` and `admin`, and Spark comes over the network."""
 
     def __init__(self) -> None:
         self.client = pulsarx.Client("memory:", durability="os")
+        self.admin = self.client.admin
         self._service = serve(self.client, port=0)
         self._http = serve_http(self.client, port=0, broker_port=self._service.port)
         self.options = {"root": self._service.service_url, "adminUrl": self._http.url}
@@ -49,7 +56,15 @@ class ServedCluster:
         return found
 
     def new_ledger(self, topic: str) -> None:
-        self.client.admin.topics.unload(topic)
+        self.admin.topics.unload(topic)
+
+    def deduplicate(self, topic: str) -> None:
+        """Enable deduplication of a topic."""
+        self.admin.topics.set_deduplication(topic, True)
+
+    def remove_messages(self, topic: str) -> None:
+        """Nobody can read any more what is in the topic."""
+        self.admin.topics.truncate(topic)
 
     def read(self, spark: Any, topic: str, **options: Any) -> Any:
         return (
@@ -67,6 +82,54 @@ class ServedCluster:
         self.client.shutdown()
 
 
+class RealCluster(ServedCluster):
+    """A real Pulsar, which no other test uses meanwhile."""
+
+    def __init__(self, service_url: str, web_url: str) -> None:
+        self.admin = Admin.at(web_url)
+        self.options = {"root": service_url, "adminUrl": web_url}
+        topics = self.admin.topics
+        partitioned = topics.get_partitioned_topic_list("public/default")
+        for name in partitioned:
+            topics.delete_partitioned_topic(name, force=True)
+        for name in topics.get_list("public/default"):
+            topics.delete(name, force=True)
+        self.client = pulsarx.Client(service_url)
+
+    def deduplicate(self, topic: str) -> None:
+        # Pulsar's topics learn their policies behind the answer, one by one.
+        super().deduplicate(topic)
+        base = f"{self.options['adminUrl']}/admin/v2/persistent/public/default"
+        known = self.admin.topics.get_list("public/default")
+        for url in [f"{base}/{name.rpartition('/')[2]}/stats" for name in known if topic in name]:
+            self._wait(lambda url=url: _json(url)["deduplicationStatus"] == "Enabled", url)
+
+    def remove_messages(self, topic: str) -> None:
+        # Pulsar keeps the ledger that is written to, and trims behind its answer.
+        self.admin.topics.unload(topic)
+
+        def is_empty() -> bool:
+            self.admin.topics.truncate(topic)
+            return not self.contents(topic)
+
+        self._wait(is_empty, f"{topic} to be empty")
+
+    def _wait(self, holds: Callable[[], bool], what: str) -> None:
+        ends, pause = time.monotonic() + 60, threading.Event()
+        while not holds():
+            if time.monotonic() > ends:
+                raise RuntimeError(f"waited 60 s for {what}")
+            pause.wait(0.1)
+
+    def close(self) -> None:
+        self.client.close()
+
+
+def _json(url: str) -> Any:
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        return json.load(answer)
+
+
 def _texts(options: dict[str, Any]) -> dict[str, str]:
     return {
         name: each if isinstance(each, str) else json.dumps(each) for name, each in options.items()
@@ -74,6 +137,7 @@ def _texts(options: dict[str, Any]) -> dict[str, str]:
 
 
 def served_cluster() -> Iterator[ServedCluster]:
-    cluster = ServedCluster()
+    urls = os.environ.get("PULSARX_TEST_CLUSTER", "").split()
+    cluster = RealCluster(*urls) if urls else ServedCluster()
     yield cluster
     cluster.close()

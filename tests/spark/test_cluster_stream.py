@@ -45,9 +45,8 @@ def _run(
 def test_a_stream_goes_on_from_its_checkpoint_and_repeats_nothing(
     spark: Any, cluster: ServedCluster, tmp_path: Path
 ) -> None:
-    topics = cluster.client.admin.topics
-    topics.create_non_partitioned_topic("out")
-    topics.set_deduplication("out", True)
+    cluster.admin.topics.create_non_partitioned_topic("out")
+    cluster.deduplicate("out")
     checkpoint, sink = tmp_path / "checkpoint", {"deduplicate": "true"}
     cluster.publish("in", 40, batch=4)
     options = {"startingOffsets": "earliest", "maxEntriesPerTrigger": "6"}
@@ -72,12 +71,12 @@ def test_a_stream_goes_on_from_its_checkpoint_and_repeats_nothing(
 def test_a_stream_whose_next_messages_are_gone_fails_or_goes_on(
     spark: Any, cluster: ServedCluster, tmp_path: Path
 ) -> None:
-    cluster.client.admin.topics.create_non_partitioned_topic("out")
+    cluster.admin.topics.create_non_partitioned_topic("out")
     cluster.publish("in", 5)
     checkpoint = tmp_path / "checkpoint"
     _run(spark, cluster, checkpoint, {}, startingOffsets="earliest")
     cluster.publish("in", 5, first=5)
-    cluster.client.admin.topics.truncate("in")
+    cluster.remove_messages("in")
     cluster.publish("in", 5, first=10)
     with pytest.raises(Exception, match="failOnDataLoss false goes on with what is left"):
         _run(spark, cluster, checkpoint, {}, startingOffsets="earliest")
