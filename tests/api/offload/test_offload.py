@@ -23,6 +23,7 @@ from topic_reading import whole_topic
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, ManualClock, MessageId, errors
 from pulsarx.broker.offload.stored_object import StoredObject
+from pulsarx.broker.scan.lease import lease
 from pulsarx.broker.scan.ledger_range import LedgerRange
 from pulsarx.broker.scan.plan import plan
 from pulsarx.broker.scan.read_range import read_range
@@ -203,6 +204,21 @@ def test_a_topic_is_compacted_out_of_the_store(store: Store, manual_clock: Manua
         inspect(client).settle()
         reader = client.create_reader("t", MessageId.earliest, is_read_compacted=True)
         assert sorted(each.data() for each in reader.read_many(100, 0)) == SENT[-4:]
+
+
+def test_the_file_of_leased_ledgers_stays(store: Store, manual_clock: ManualClock) -> None:
+    """Tasks of other hosts may have it mapped over a network file system."""
+    with store.open(manual_clock) as client:
+        publish(client)
+        topic = "persistent://public/default/t"
+        ledgers = client.admin.topics.stats("t")["ledgers"]
+        lease(store.folder, "job", {topic: [ledgers[1]["ledger_id"]] * 2}, 150_000)
+        offloaded(client, manual_clock)
+        assert len(store.objects()) == 3
+        assert store.files(client) == 1
+        manual_clock.advance(3 * LOOK_SECONDS)
+        assert store.files(client) == 0
+        assert whole_topic(client) == SENT
 
 
 def test_partitions_are_offloaded(store: Store, manual_clock: ManualClock) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
 LEDGER_PREPARED = "prepared"  # ready, and not known to hold an entry; the last of its topic
@@ -428,14 +429,15 @@ class CatalogueState:
                 expires_ms = max(expires_ms, lease.expires_ms)
         return lowest, expires_ms
 
-    def leased_runs(self, topic: str, now_ms: int) -> list[list[int]]:
-        """First and last id of each run of ledgers of a topic that a job reads."""
-        return [
+    def is_leased(self, topic: str, ledgers: Iterable[LedgerRecord], now_ms: int) -> bool:
+        """Whether a job reads one of these ledgers of a topic."""
+        runs = [
             run
             for lease in list(self.leases.values())
             if lease.expires_ms > now_ms
             for run in lease.ledgers.get(topic, ())
         ]
+        return any(first <= each.ledger_id <= last for each in ledgers for first, last in runs)
 
     def offload_of(self, ledger: LedgerRecord) -> OffloadRecord | None:
         """The copy of a ledger's file that may be read instead of it."""

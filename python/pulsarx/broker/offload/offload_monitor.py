@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pulsarx.broker.catalogue.state import OffloadRecord
+    from pulsarx.broker.catalogue.state import LedgerRecord, OffloadRecord
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.topics.topic import Topic
     from pulsarx.clock import Timer
@@ -68,19 +68,23 @@ class OffloadMonitor:
     def _tidy(self, record: OffloadRecord) -> None:
         runtime, state = self._runtime, self._runtime.catalogue.state
         topic = state.topics.get(record.topic)
-        needed = topic is not None and any(each.file_id == record.file_id for each in topic.ledgers)
+        ledgers = [
+            each
+            for each in (() if topic is None else topic.ledgers)
+            if each.file_id == record.file_id
+        ]
         try:
-            if not needed or not record.size:
+            if not ledgers or not record.size:
                 forget_object(runtime, record.file_id, record.location)
             elif record.file_id not in self._released:
-                self._release(record)
+                self._release(record, ledgers)
         except (errors.PulsarException, ImportError) as error:
             if record.file_id not in self._told:
                 self._told.add(record.file_id)
                 logger().warning("%s: %s", record.topic, errors.detail_of(error))
 
-    def _release(self, record: OffloadRecord) -> None:
-        """Remove the file of an object that is old enough, and is there."""
+    def _release(self, record: OffloadRecord, ledgers: list[LedgerRecord]) -> None:
+        """Remove the file of these ledgers when its object is old enough, and is there."""
         runtime = self._runtime
         if runtime.clock.now_ms() - record.offloaded_ms < self._lag_ms(record.topic):
             return
@@ -92,6 +96,11 @@ class OffloadMonitor:
                     f"the file {path} stays: {record.location} should have {record.size} bytes and "
                     + ("is not there" if size is None else f"has {size}")
                 )
+            # Tasks of other hosts may have the file mapped over a network file system, where one
+            # that is removed cannot be read on.
+            state = runtime.catalogue.state
+            if state.is_leased(record.topic, ledgers, runtime.clock.now_ms()):
+                return
             try:
                 runtime.files.unlink(path)
             except FileNotFoundError:

@@ -66,11 +66,11 @@ def _groups(
     """Neighbours that become one file each, in their order; two at least."""
     groups: list[list[LedgerRecord]] = [[]]
     size = 0
-    leased = runtime.catalogue.state.leased_runs(ledger.name, runtime.clock.now_ms())
+    state, now_ms = runtime.catalogue.state, runtime.clock.now_ms()
     for each in ledger.ledgers():
         if each.state != LEDGER_SEALED or each.merged_id or each.damaged or not each.entry_count:
             continue
-        if each.size >= small_size or _is_leased(each, leased):
+        if each.size >= small_size or state.is_leased(ledger.name, [each], now_ms):
             continue
         size += each.size + _ALIGNMENT
         if size > _FILE_SIZE and groups[-1]:
@@ -78,10 +78,6 @@ def _groups(
             size = each.size + _ALIGNMENT
         groups[-1].append(each)
     return [group for group in groups if len(group) > 1]
-
-
-def _is_leased(ledger: LedgerRecord, runs: list[list[int]]) -> bool:
-    return any(first <= ledger.ledger_id <= last for first, last in runs)
 
 
 class _Merge:
@@ -184,11 +180,11 @@ class _Merge:
     def _places(self, state: CatalogueState) -> list[list[int]]:
         """Of those that are still there as they were, and were not leased meanwhile."""
         topic = state.topics.get(self._ledger.name)
-        leased = state.leased_runs(self._ledger.name, self._runtime.clock.now_ms())
+        now_ms = self._runtime.clock.now_ms()
         there = {
             each.ledger_id
             for each in (() if topic is None else topic.ledgers)
-            if not each.merged_id and not _is_leased(each, leased)
+            if not each.merged_id and not state.is_leased(self._ledger.name, [each], now_ms)
         }
         return [
             [each.ledger_id, each.merged_at, each.merged_size]
