@@ -84,10 +84,6 @@ REASONS: dict[str, str] = {
         "catalogue: ext4 looks longer for a free inode where many files were deleted just before, "
         "as each turn does. The rest is Python's"
     ),
-    "lz4_send_many": (
-        "LZ4 alone takes as little as 2.8 µs for 1 KiB of such text, and what is besides 0.33 µs: "
-        "the payload is copied into its batch and, compressed, into the kernel; a `MessageId` each."
-    ),
     "kib_send": "as kib_send_many, and a Python call for each message.",
     "kib_cold": (
         "as kib_send_many; besides, opening the next ledger (a file, a commit of the "

@@ -34,6 +34,7 @@ cdef class ControlCall:
     cdef object error
     cdef WaitEvent ended
     cdef uint32_t state                  # ControlCallState
+    cdef uint32_t forks                  # of the process that made it
 
     cdef int wait(self, WaitEvent* came) except -1
     """Sleep until it is done. came: wakes the thread that takes it, when this one sleeps."""
@@ -49,6 +50,7 @@ cdef class ControlPlane:
     cdef int64_t free_threads            # that sleep, or will before they take another call
     cdef int64_t thread_count
     cdef int64_t holders                 # brokers and what else keeps a thread ready
+    cdef uint32_t forks                  # of the process before it was this one
     cdef int64_t left_count              # calls that were left and are not over
     cdef int64_t left_hanging            # those of them that no call waits for any more
     cdef WaitEvent progress              # one of them is over
@@ -58,6 +60,13 @@ cdef class ControlPlane:
     cdef object perform_whole(self, object function, tuple arguments)
     """As perform, for native code that holds mutexes: waited for whatever signals arrive. The
     function is brief, and takes no mutex of a producer or dispatcher."""
+
+    cdef ControlCall begin(self, object function, tuple arguments)
+    """As perform_whole, in any thread, which goes on at once; its caller calls `end` whatever
+    happens. None: no thread can be started."""
+
+    cdef object end(self, ControlCall call)
+    """The result of a call that was begun. ForkedError: by the parent of this process."""
 
     cpdef int load(self, str name) except -1
     """Import a module that is not loaded with the package, before the import statement that binds

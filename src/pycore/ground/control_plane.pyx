@@ -4,6 +4,7 @@ import os
 
 from libc.stdint cimport int64_t, uint32_t
 
+from pulsarx import errors
 from pulsarx._core.wait_event cimport (
     WaitEvent, wait_event_enter, wait_event_leave, wait_event_sleep, wait_event_wake,
     wait_event_wake_one,
@@ -30,6 +31,7 @@ cdef class ControlCall:
         self.ended.event = 0
         self.ended.waiters = 0
         self.state = CALL_WAITED_FOR
+        self.forks = control_plane.forks
 
     cdef int wait(self, WaitEvent* came) except -1:
         cdef int64_t sleep_ns
@@ -180,6 +182,21 @@ cdef class ControlPlane:
         call.wait_whole(&self.came)
         return call.take_result()
 
+    cdef ControlCall begin(self, object function, tuple arguments):
+        cdef ControlCall call
+        if not self.thread_is_there():
+            return None
+        call = ControlCall(function, arguments, None)
+        self.calls.append(call)
+        wait_event_wake_one(&self.came)
+        return call
+
+    cdef object end(self, ControlCall call):
+        if call.forks != self.forks and call.state == CALL_WAITED_FOR:
+            raise errors.forked_error(errors.parent_pid())
+        call.wait_whole(NULL)
+        return call.take_result()
+
     cpdef int load(self, str name) except -1:
         if name not in self.loaded:
             # The last argument only has the module itself returned, not its package.
@@ -297,6 +314,7 @@ globals()["control_plane"] = control_plane
 def _forked() -> None:
     """In a child none of the threads is there, and nothing is to be done for the parent."""
     control_plane.reset()
+    control_plane.forks += 1
 
 
 os.register_at_fork(after_in_child=_forked)

@@ -36,6 +36,7 @@ cdef class BatchDue:
 cdef class Batcher:
     cdef readonly EntryPublisher publisher
     cdef OpenBatch open                  # by arrival; also the buffer of messages that go alone
+    cdef OpenBatch second                # of send_many, while `open` is compressed; None: never yet
     cdef KeyBatches keyed                # None: batches are by arrival
     cdef readonly str topic_name
     cdef ClockCore clock
@@ -96,6 +97,7 @@ cdef class Batcher:
 
     cdef bint was_pushed(self, int64_t sequence_id) except -1
     cdef int close_for_ids(self) except -1
+    cdef OpenBatch new_batch(self)
     cdef bint sends_plain(self) noexcept
     cdef int begin(self, OpenBatch batch) except -1
     """A batch gets its first message: its publish time, and the deadline by which it goes out."""

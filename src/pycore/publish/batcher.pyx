@@ -80,7 +80,7 @@ cdef class Batcher:
         once more by a forked child, for a producer of its own: with nothing of the parent's."""
         self.timer = self.failure = self.sequences = self.fenced_by = self.fenced_as = None
         self.held_by = self.rate = self.held = self.encrypt = self.before_chunks = None
-        self.chunked_ms = self.keyed = self.schema_version = None
+        self.chunked_ms = self.keyed = self.schema_version = self.second = None
         self.next_sequence_id = self.many_count = 0
         self.caller_waits = False
         self.publisher = publisher
@@ -92,7 +92,7 @@ cdef class Batcher:
         self.name_utf8 = name.encode()
         self.batching = options.batching_enabled
         self.chunking = options.chunking_enabled
-        self.open = OpenBatch(HEADROOM + len(self.name_utf8), CAPACITY)
+        self.open = self.new_batch()
         if self.batching and options.is_batching_by_key:
             self.keyed = KeyBatches(len(self.name_utf8))
         publisher.memory = options.memory_limit
@@ -116,6 +116,9 @@ cdef class Batcher:
         self.batch_due_call = BatchDue.__new__(BatchDue)
         self.batch_due_call.producer = weakref.ref(self)
         self.state = PRODUCER_OPEN
+
+    cdef OpenBatch new_batch(self):
+        return OpenBatch(HEADROOM + len(self.name_utf8), CAPACITY)
 
     cdef bint sends_plain(self) noexcept:
         return (self.batching and self.bytes_schema and self.keyed is None

@@ -12,6 +12,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from pulsarx._core.batch_encode cimport BatchEncode
 from pulsarx._core.entry_frame cimport EntryFrame
 from pulsarx._core.message_metadata cimport MessageMetadata
+from pulsarx._pycore.ground.control_plane cimport ControlCall
 from pulsarx._pycore.publish.entry_publisher cimport Receipt
 
 
@@ -25,6 +26,17 @@ cdef class OpenBatch:
     cdef EntryFrame frame                # once encoded
     cdef uint32_t packed_size            # once encoded: of a compressed or encrypted payload
     cdef uint8_t* entry                  # once encoded: inside the buffer of batch; else NULL
+    cdef bytes packed                    # its payload compressed; None: not yet
+    cdef ControlCall packing             # compresses it in another thread; None: nobody does
+
+    cdef int pack(self, object compress, uint32_t compression) except -1
+    """Compress the payload ahead of `encode`; no message may join from here on. What raises leaves
+    it as it was."""
+
+    cdef int take_packed(self) except -1
+    cdef int pack_beside(self, object compress, uint32_t compression) except -1
+    """As pack, in another thread, if there is one: `encode` and `clear` wait for it, until then
+    nobody else touches the batch."""
 
     cdef int encode(self, MessageMetadata* envelope, object compress, uint32_t compression,
                     object encrypt) except -1

@@ -17,6 +17,7 @@ from pulsarx._core.message_metadata cimport MessageMetadata
 from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_ENCRYPTED
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._core.sticky_key cimport sticky_key_of_entry
+from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.raise_status cimport raise_status
 
 
@@ -34,6 +35,34 @@ cdef class OpenBatch:
     def __lt__(self, OpenBatch other not None) -> bool:
         return self.batch.last_sequence_id < other.batch.last_sequence_id
 
+    cdef int pack(self, object compress, uint32_t compression) except -1:
+        if self.packed is None:
+            self.packed = self.compressed(compress, compression)
+        return 0
+
+    cdef int pack_beside(self, object compress, uint32_t compression) except -1:
+        if self.packed is None and self.packing is None:
+            self.packing = control_plane.begin(self.compressed, (compress, compression))
+        return 0
+
+    def compressed(self, object compress not None, uint32_t compression) -> bytes:
+        """The payload by this codec; the batch may not change meanwhile."""
+        cdef const uint8_t* plain
+        cdef uint32_t size
+        batch_encode_plain_payload(&self.batch, &plain, &size)
+        view = PyMemoryView_FromMemory(<char*>plain, size, PyBUF_READ)
+        try:
+            return compress(compression, view)
+        finally:
+            view.release()                   # the buffer is used again
+
+    cdef int take_packed(self) except -1:
+        """Wait for the thread that packs it, if there is one."""
+        packing, self.packing = self.packing, None
+        if packing is not None:
+            self.packed = control_plane.end(packing)
+        return 0
+
     cdef int encode(self, MessageMetadata* envelope, object compress, uint32_t compression,
                     object encrypt) except -1:
         cdef const uint8_t* plain
@@ -45,14 +74,12 @@ cdef class OpenBatch:
         if self.entry != NULL:
             return 0
         if compression or encrypt is not None:
-            batch_encode_plain_payload(&self.batch, &plain, &size)
             if compression:
-                view = PyMemoryView_FromMemory(<char*>plain, size, PyBUF_READ)
-                try:
-                    packed = compress(compression, view)
-                finally:
-                    view.release()               # the buffer is used again
+                self.take_packed()
+                self.pack(compress, compression)
+                packed, self.packed = self.packed, None
             else:
+                batch_encode_plain_payload(&self.batch, &plain, &size)
                 packed = plain[:size]
             if encrypt is not None:
                 fields, packed = encrypt(packed)
@@ -85,6 +112,11 @@ cdef class OpenBatch:
         return 0
 
     cdef void clear(self) noexcept:
+        try:
+            self.take_packed()
+        except Exception:                    # nobody asks for it any more
+            pass
+        self.packed = None
         batch_encode_clear(&self.batch)
         self.entry = NULL
         self.packed_size = 0

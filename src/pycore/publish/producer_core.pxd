@@ -6,6 +6,7 @@ from pulsarx._pycore.ground.clock_core cimport Timer
 from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.publish.batcher cimport Batcher
 from pulsarx._pycore.publish.entry_publisher cimport Receipt
+from pulsarx._pycore.publish.open_batch cimport OpenBatch
 
 
 cdef class QueuedSend:
@@ -59,9 +60,10 @@ cdef class ProducerCore(Batcher):
                               object event_timestamps, list receipts)
     cdef list send_by_key(self, list contents, object keys, object properties,
                           object event_timestamps, list places)
-    cdef Py_ssize_t fill_batch(self, list contents, Py_ssize_t at, object keys, object properties,
-                               object event_timestamps, bint plain) except -1
-    cdef int close_filled(self, list receipts) except -1
+    cdef Py_ssize_t fill_batch(self, OpenBatch batch, list contents, Py_ssize_t at, object keys,
+                               object properties, object event_timestamps, bint plain) except -1
+    cdef bint packs_beside(self) except -1
+    cdef int close_filled(self, OpenBatch batch, list receipts) except -1
 
 
 cdef int refuse_callback(object callback) except -1

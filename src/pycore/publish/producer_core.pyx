@@ -1,6 +1,7 @@
 # cython: language_level=3
 """Body of producer_core.pxd."""
 
+import os
 import weakref
 from collections import deque
 
@@ -30,6 +31,11 @@ from pulsarx._pycore.publish.open_batch cimport OpenBatch
 from pulsarx._pycore.publish.outgoing_message cimport (
     outgoing_check_replication, outgoing_content, outgoing_deliver_at, outgoing_describe,
 )
+
+cdef enum:
+    PACKED_BESIDE_MIN = 32768    # bytes: for fewer a codec takes less time than a thread to wake
+
+cdef int CPU_COUNT = len(os.sched_getaffinity(0))
 
 # What send_async raises beside a callback: nobody could call it, or the call itself is wrong.
 cdef tuple NEVER_TOLD = (errors.Interrupted, errors.ForkedError, errors.OperationNotSupported)
@@ -538,14 +544,23 @@ cdef class ProducerCore(Batcher):
                     self.wait_between()
                     begun = True
                 try:
-                    at = self.fill_batch(contents, at, keys, properties, event_timestamps, plain)
+                    at = self.fill_batch(self.open, contents, at, keys, properties,
+                                         event_timestamps, plain)
+                    if at < count and self.packs_beside():
+                        at = self.fill_batch(self.second, contents, at, keys, properties,
+                                             event_timestamps, plain)
+                        self.second.pack(self.compress, self.compression)
                 except Exception as error:
                     refused = error          # what came before it goes out
                     at = count
-                self.close_filled(receipts)
+                self.close_filled(self.open, receipts)
+                if self.second is not None:
+                    self.close_filled(self.second, receipts)
         except BaseException as error:
-            if begun:
-                self.open.clear()            # not published: the caller is told how many were
+            if begun:                        # not published: the caller is told how many were
+                self.open.clear()
+                if self.second is not None:
+                    self.second.clear()
             refused = error
         finally:
             self.caller_waits = False
@@ -560,11 +575,21 @@ cdef class ProducerCore(Batcher):
             raise refused
         return receipts
 
-    cdef Py_ssize_t fill_batch(self, list contents, Py_ssize_t at, object keys, object properties,
-                               object event_timestamps, bint plain) except -1:
+    cdef bint packs_beside(self) except -1:
+        """Have the full batch compressed by another thread while this one fills the second and
+        compresses that: a codec takes ten times as long as all else."""
+        if (self.compression == 0 or CPU_COUNT == 1 or self.state != PRODUCER_OPEN
+                or batch_encode_payload_size(&self.open.batch) < PACKED_BESIDE_MIN):
+            return False
+        if self.second is None:
+            self.second = self.new_batch()
+        self.open.pack_beside(self.compress, self.compression)
+        return True
+
+    cdef Py_ssize_t fill_batch(self, OpenBatch batch, list contents, Py_ssize_t at, object keys,
+                               object properties, object event_timestamps, bint plain) except -1:
         """Put messages from at on into the batch until it is full; returns where to go on. Mutex
         held, batch empty."""
-        cdef OpenBatch batch = self.open
         cdef SingleMetadata metadata
         cdef Py_ssize_t count = PyList_GET_SIZE(contents)
         cdef const uint8_t* payload
@@ -623,14 +648,14 @@ cdef class ProducerCore(Batcher):
             at += 1
         return at
 
-    cdef int close_filled(self, list receipts) except -1:
+    cdef int close_filled(self, OpenBatch batch, list receipts) except -1:
         """Publish what fill_batch added and append its receipt."""
         cdef Receipt receipt
-        if self.open.batch.message_count == 0:
+        if batch.batch.message_count == 0:
             return 0
         receipt = Receipt.__new__(Receipt)
-        self.open.receipt = receipt
-        self.close(self.open, True)
+        batch.receipt = receipt
+        self.close(batch, True)
         receipts.append(receipt)
         return 0
 

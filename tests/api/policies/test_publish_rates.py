@@ -258,6 +258,26 @@ def test_what_was_published_of_many_is_told_when_the_rest_times_out(
     assert whole_topic(clocked_client) == numbers(2)
 
 
+def test_no_two_compressed_batches_go_beneath_one_second(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
+) -> None:
+    """Without a rate, two batches of a call are compressed at a time."""
+    payloads = [b"%06d " % number * 150 for number in range(300)]
+    producer = clocked_client.create_producer(
+        "t",
+        send_timeout_millis=500,
+        batching_max_messages=100,
+        compression_type=pulsarx.CompressionType.LZ4,
+    )
+    clocked_client.admin.topics.set_publish_rate("t", msgs=100)
+    sending = Sending(lambda: producer.send_many(payloads))
+    manual_clock.advance(0.5)
+    outcome = sending.ends()
+    assert isinstance(outcome, errors.Timeout)
+    assert "100 of 300 messages were published" in outcome.__notes__
+    assert whole_topic(clocked_client) == payloads[:100]
+
+
 @pytest.mark.parametrize("way", ["remove", "raise"])
 def test_a_change_lets_producers_go_on(clocked_client: pulsarx.Client, way: str) -> None:
     topics = clocked_client.admin.topics
