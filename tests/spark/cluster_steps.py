@@ -100,8 +100,12 @@ class RealCluster(ServedCluster):
         # Pulsar's topics learn their policies behind the answer, one by one.
         super().deduplicate(topic)
         base = f"{self.options['adminUrl']}/admin/v2/persistent/public/default"
-        known = self.admin.topics.get_list("public/default")
-        for url in [f"{base}/{name.rpartition('/')[2]}/stats" for name in known if topic in name]:
+        known = [name.rpartition("/")[2] for name in self.admin.topics.get_list("public/default")]
+        for url in [
+            f"{base}/{name}/stats"
+            for name in known
+            if name == topic or name.startswith(f"{topic}-partition-")
+        ]:
             self._wait(lambda url=url: _json(url)["deduplicationStatus"] == "Enabled", url)
 
     def remove_messages(self, topic: str) -> None:

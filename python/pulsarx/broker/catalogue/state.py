@@ -429,15 +429,19 @@ class CatalogueState:
                 expires_ms = max(expires_ms, lease.expires_ms)
         return lowest, expires_ms
 
-    def is_leased(self, topic: str, ledgers: Iterable[LedgerRecord], now_ms: int) -> bool:
-        """Whether a job reads one of these ledgers of a topic."""
+    def leased(self, topic: str, ledgers: Iterable[LedgerRecord], now_ms: int) -> set[int]:
+        """Ids of those of these ledgers of a topic that jobs read."""
         runs = [
             run
             for lease in list(self.leases.values())
             if lease.expires_ms > now_ms
             for run in lease.ledgers.get(topic, ())
         ]
-        return any(first <= each.ledger_id <= last for each in ledgers for first, last in runs)
+        return {
+            each.ledger_id
+            for each in (ledgers if runs else ())
+            if any(first <= each.ledger_id <= last for first, last in runs)
+        }
 
     def offload_of(self, ledger: LedgerRecord) -> OffloadRecord | None:
         """The copy of a ledger's file that may be read instead of it."""

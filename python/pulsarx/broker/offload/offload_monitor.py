@@ -76,6 +76,7 @@ class OffloadMonitor:
         try:
             if not ledgers or not record.size:
                 forget_object(runtime, record.file_id, record.location)
+                self._released.discard(record.file_id)
             elif record.file_id not in self._released:
                 self._release(record, ledgers)
         except (errors.PulsarException, ImportError) as error:
@@ -99,7 +100,7 @@ class OffloadMonitor:
             # Tasks of other hosts may have the file mapped over a network file system, where one
             # that is removed cannot be read on.
             state = runtime.catalogue.state
-            if state.is_leased(record.topic, ledgers, runtime.clock.now_ms()):
+            if state.leased(record.topic, ledgers, runtime.clock.now_ms()):
                 return
             try:
                 runtime.files.unlink(path)

@@ -66,11 +66,12 @@ def _groups(
     """Neighbours that become one file each, in their order; two at least."""
     groups: list[list[LedgerRecord]] = [[]]
     size = 0
-    state, now_ms = runtime.catalogue.state, runtime.clock.now_ms()
-    for each in ledger.ledgers():
+    ledgers = ledger.ledgers()
+    leased = runtime.catalogue.state.leased(ledger.name, ledgers, runtime.clock.now_ms())
+    for each in ledgers:
         if each.state != LEDGER_SEALED or each.merged_id or each.damaged or not each.entry_count:
             continue
-        if each.size >= small_size or state.is_leased(ledger.name, [each], now_ms):
+        if each.size >= small_size or each.ledger_id in leased:
             continue
         size += each.size + _ALIGNMENT
         if size > _FILE_SIZE and groups[-1]:
@@ -180,12 +181,9 @@ class _Merge:
     def _places(self, state: CatalogueState) -> list[list[int]]:
         """Of those that are still there as they were, and were not leased meanwhile."""
         topic = state.topics.get(self._ledger.name)
-        now_ms = self._runtime.clock.now_ms()
-        there = {
-            each.ledger_id
-            for each in (() if topic is None else topic.ledgers)
-            if not each.merged_id and not state.is_leased(self._ledger.name, [each], now_ms)
-        }
+        ledgers = () if topic is None else topic.ledgers
+        leased = state.leased(self._ledger.name, ledgers, self._runtime.clock.now_ms())
+        there = {each.ledger_id for each in ledgers if not each.merged_id} - leased
         return [
             [each.ledger_id, each.merged_at, each.merged_size]
             for each in self._merged
