@@ -256,9 +256,10 @@ class Connection:
 
     # From the broker ------------------------------------------------------------------------------
 
-    def received(self, data: bytes) -> None:
-        """Do what came. WireError: it breaks the protocol, or is not what a member can take; the
-        connection is to be closed, and those who wait were told."""
+    def received(self, data: bytes | memoryview) -> None:
+        """Do what came; the memory may be used again on return. WireError: it breaks the protocol,
+        or is not what a member can take; the connection is to be closed, and those who wait were
+        told."""
         name = "command"
         try:
             for name, values, entry in self._reader.feed(data):

@@ -157,6 +157,8 @@ class GuestConnection(Connection):
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
         poll.register(woken_by, select.POLLIN)
+        # `recv` would take so much memory anew each time, and give it back.
+        taken = memoryview(bytearray(_READ_SIZE))
         while True:
             for ready, events in poll.poll():
                 if ready == woken_by or events & select.POLLOUT:
@@ -165,15 +167,15 @@ class GuestConnection(Connection):
                 if ready != descriptor or not events & ~select.POLLOUT:
                     continue
                 try:
-                    data = self.socket.recv(_READ_SIZE)
+                    size = self.socket.recv_into(taken)
                 except BlockingIOError:
                     continue
                 except OSError:
                     return
-                if not data:
+                if not size:
                     return
                 try:
-                    self.received(data)
+                    self.received(taken[:size])
                 except WireError:
                     return
 

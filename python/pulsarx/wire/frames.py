@@ -12,7 +12,7 @@ u32 size | BrokerEntryMetadata may stand before it, which is passed over.
 
 from __future__ import annotations
 
-from pulsarx._pycore.wire.hot_commands import ack_decode, link_decode, send_decode
+from pulsarx._pycore.wire.hot_commands import ack_decode, link_decode, receipt_decode, send_decode
 from pulsarx.wire.commands import INDIVIDUAL, WITH_ENTRY, command_decode, command_encode
 from pulsarx.wire.protobuf import WireError
 
@@ -26,6 +26,8 @@ COMMAND_PADDING = 10240  # bytes that a frame may have above its entry
 # An ACK of whole entries: their `places` stand for its message_ids.
 _PLAIN_ACK = {"ack_type": INDIVIDUAL, "message_ids": (), "request_id": None}
 _PLAIN_ACK |= {"transaction_most": None}
+# The rest of the id of a whole entry.
+_WHOLE_ENTRY = {"batch_index": -1, "ack_set": (), "batch_size": 0}
 _BROKER_METADATA = b"\x0e\x02"
 
 
@@ -54,7 +56,7 @@ class FrameReader:
         self.frame_size_max = frame_size_max(message_size_max)
         self._data = bytearray()
 
-    def feed(self, data: bytes) -> Iterator[tuple[str, dict[str, Any], bytes]]:
+    def feed(self, data: bytes | memoryview) -> Iterator[tuple[str, dict[str, Any], bytes]]:
         """(name, fields, entry) of each command that is whole by now; the entry is empty where
         there is none. The name of a link frame is LINK. WireError: the rest of the connection is
         not to be read."""
@@ -78,6 +80,12 @@ class FrameReader:
 
 def _frame_decode(frame: bytes) -> tuple[str, dict[str, Any], bytes]:
     """frame: without its total size."""
+    size = int.from_bytes(frame[:4], "big")
+    if size == 0:
+        linked = link_decode(frame)
+        if linked is not None:
+            kind, consumer_id, numbers = linked
+            return "LINK", {"kind": kind, "consumer_id": consumer_id, "numbers": numbers}, b""
     hot = send_decode(frame)
     if hot is not None:
         producer_id, sequence_id, entry = hot
@@ -87,12 +95,13 @@ def _frame_decode(frame: bytes) -> tuple[str, dict[str, Any], bytes]:
     if acknowledged is not None:
         consumer_id, places = acknowledged
         return "ACK", {**_PLAIN_ACK, "consumer_id": consumer_id, "places": places}, b""
-    size = int.from_bytes(frame[:4], "big")
-    if size == 0:
-        linked = link_decode(frame)
-        if linked is not None:
-            kind, consumer_id, numbers = linked
-            return "LINK", {"kind": kind, "consumer_id": consumer_id, "numbers": numbers}, b""
+    receipt = receipt_decode(frame)
+    if receipt is not None:
+        producer_id, sequence_id, ledger_id, entry_id, partition = receipt
+        place = {**_WHOLE_ENTRY, "ledger_id": ledger_id, "entry_id": entry_id}
+        place["partition"] = partition
+        confirmed = {"producer_id": producer_id, "sequence_id": sequence_id, "message_id": place}
+        return "SEND_RECEIPT", confirmed, b""
     if size > len(frame) - 4:
         raise WireError(f"a command of {size} bytes in a frame of {len(frame)}")
     name, values = command_decode(frame[4 : 4 + size])

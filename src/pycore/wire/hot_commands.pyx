@@ -87,6 +87,56 @@ def send_decode(bytes frame not None):
             PyBytes_FromStringAndSize(<const char*>data.end, size - 4 - command_size))
 
 
+def receipt_decode(bytes frame not None):
+    """(producer id, sequence id, ledger id, entry id, partition) of a SEND_RECEIPT with the id of a
+    whole entry, partition -1: none; frame: without its total size. None: it is none, or says more
+    than that."""
+    cdef const uint8_t* begin = <const uint8_t*>PyBytes_AS_STRING(frame)
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(frame)
+    cdef Varints data
+    cdef const uint8_t* id_end = NULL
+    cdef uint64_t numbers[3]                 # producer, sequence, and what is not asked for
+    cdef uint64_t place[3]                   # ledger, entry, partition
+    cdef uint64_t tag
+    cdef uint64_t value
+    cdef uint32_t given = 0
+    cdef uint32_t given_of_id = 0
+    if size < 4 or <Py_ssize_t>size_at(begin) != size - 4:
+        return None
+    data.at = begin + 4
+    data.end = begin + size
+    data.failed = False
+    if next_varint(&data) != (1 << 3) or next_varint(&data) != SEND_RECEIPT:
+        return None
+    if next_varint(&data) != (SEND_RECEIPT << 3 | 2):
+        return None
+    if next_varint(&data) != <uint64_t>(data.end - data.at):
+        return None
+    while data.at < data.end and not data.failed:
+        tag = next_varint(&data)
+        value = next_varint(&data)
+        if tag == (3 << 3 | 2) and id_end == NULL and value <= <uint64_t>(data.end - data.at):
+            id_end = data.at + value
+            while data.at < id_end and not data.failed:
+                tag = next_varint(&data)
+                value = next_varint(&data)
+                if tag not in (1 << 3, 2 << 3, 3 << 3):
+                    return None
+                place[(tag >> 3) - 1] = value
+                given_of_id |= 1 << <uint32_t>(tag >> 3)
+            if data.at != id_end:
+                return None
+        elif tag in (1 << 3, 2 << 3, 4 << 3):        # the last: highest_sequence_id
+            numbers[2 if tag == (4 << 3) else (tag >> 3) - 1] = value
+            given |= 1 << <uint32_t>(tag >> 3)
+        else:
+            return None
+    if data.failed or given & 6 != 6 or given_of_id & 6 != 6 or (place[0] | place[1]) >> 63:
+        return None
+    return (numbers[0], numbers[1], place[0], place[1],
+            <int32_t>place[2] if given_of_id & 8 else -1)
+
+
 def ack_decode(bytes frame not None):
     """(consumer id, [(ledger id, entry id)]) of an ACK of whole entries, one by one, that wants no
     answer; frame: without its total size. None: it is none, or says more than that."""

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from pulsarx._pycore.wire.hot_commands import (
     ack_decode,
     message_encode,
+    receipt_decode,
     receipt_encode,
     send_decode,
 )
 from pulsarx.wire.commands import command_decode
-from pulsarx.wire.frames import frame_encode
+from pulsarx.wire.frames import FrameReader, frame_encode
 from pulsarx.wire.protobuf import WireError
 
 U64 = st.integers(0, (1 << 64) - 1)
@@ -68,6 +69,63 @@ def test_a_send_is_read_as_the_table_reads_it(
     values = {"producer_id": producer_id, "sequence_id": sequence_id, "num_messages": count}
     frame = frame_encode("SEND", values, entry)
     assert send_decode(frame[4:]) == (producer_id, sequence_id, entry)
+
+
+@given(U64, U64, I64, I64, PARTITION)
+def test_a_receipt_is_read_as_the_table_reads_it(
+    producer_id: int, sequence_id: int, ledger_id: int, entry_id: int, partition: int
+) -> None:
+    frame = receipt_encode(producer_id, sequence_id, ledger_id, entry_id, partition)
+    [(name, values, entry)] = FrameReader(1000).feed(memoryview(frame))
+    read = command_decode(frame[8:])
+    assert (name, values | {"message_id": None}) == (read[0], read[1] | {"message_id": None})
+    assert entry == b""
+    ids = [dict(each["message_id"], ack_set=list(each["message_id"]["ack_set"]))
+           for each in (values, read[1])]  # fmt: skip
+    assert ids[0] == ids[1]
+    in_range = ledger_id >= 0 and entry_id >= 0
+    expected = (producer_id, sequence_id, ledger_id, entry_id, partition)
+    assert receipt_decode(frame[4:]) == (expected if in_range else None)
+
+
+def receipt(**values: Any) -> bytes:
+    given = {"producer_id": 1, "sequence_id": 2, "message_id": place(3, 4, -1), **values}
+    return frame_encode("SEND_RECEIPT", given)[4:]
+
+
+def test_a_receipt_that_says_more_is_left_to_the_tables() -> None:
+    assert receipt_decode(receipt()) == (1, 2, 3, 4, -1)
+    assert receipt_decode(receipt(message_id=None)) is None
+    assert receipt_decode(receipt(message_id=place(3, 4, 5) | {"batch_index": 0})) is None
+    assert receipt_decode(receipt(message_id=place(3, 4, 5) | {"ack_set": [1]})) is None
+    assert receipt_decode(receipt() + b"x") is None
+    assert receipt_decode(frame_encode("FLOW", {"consumer_id": 3, "permits": 4})[4:]) is None
+    assert receipt_decode(b"") is None
+    # As Pulsar sends it: with highest_sequence_id, field 4.
+    command = receipt()[4:]
+    longer = command[:3] + bytes([command[3] + 2]) + command[4:] + b"\x20\x07"
+    assert receipt_decode(len(longer).to_bytes(4, "big") + longer) == (1, 2, 3, 4, -1)
+    assert command_decode(longer)[1] == command_decode(command)[1]
+
+
+def test_lies_about_receipts_are_read_as_the_tables_read_them() -> None:
+    chance = random.Random(9)
+    true = receipt_encode(300, 70_000, 5, 70_001, 3)[4:]
+    read = 0
+    for _ in range(20_000):
+        lie = bytearray(true)
+        for _ in range(chance.randint(1, 3)):
+            lie[chance.randrange(len(lie))] = chance.randrange(256)
+        found = receipt_decode(bytes(lie))
+        if found is None:
+            continue
+        read += 1
+        name, values = command_decode(bytes(lie[4:]))
+        place = values["message_id"]
+        assert (name, values["producer_id"], values["sequence_id"]) == ("SEND_RECEIPT", *found[:2])
+        assert (place["ledger_id"], place["entry_id"], place["partition"]) == found[2:]
+        assert not place["ack_set"] and place["batch_index"] == -1
+    assert read > 100
 
 
 PLACES = st.lists(st.tuples(st.integers(0, (1 << 63) - 1), st.integers(0, (1 << 63) - 1)))
