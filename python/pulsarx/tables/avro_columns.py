@@ -1,4 +1,5 @@
-"""Avro in a column as columns of its fields, by the versions of a schema. For Spark's tasks.
+"""Avro in a column as columns of its fields, by the versions of a schema. For Spark's tasks and for
+`read_table`.
 
 The fast way is native (`_pycore/arrow/avro_reader`): of each version that values were written with
 a program is made, which also resolves it into the wanted one. What has no program (unions of more

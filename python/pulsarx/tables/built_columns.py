@@ -32,6 +32,31 @@ class NotNative(Exception):
     """No native reader can read it."""
 
 
+def built_schema(fields: pa.Schema) -> pa.Schema:
+    """The columns that native readers build instead of others: all may be null, times are in
+    microseconds, `fixed` has no size. They hold what the others hold, which `cast` makes of them.
+    """
+    return pa.schema([_built_field(each) for each in fields])
+
+
+def _built_field(field: pa.Field) -> pa.Field:
+    return pa.field(field.name, _built_type(field.type))
+
+
+def _built_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([_built_field(each) for each in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(_built_field(kind.value_field))
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, _built_field(kind.item_field))
+    if pa.types.is_timestamp(kind) and kind.unit == "ms":
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_time32(kind):
+        return pa.time64("us")
+    return pa.binary() if pa.types.is_fixed_size_binary(kind) else kind
+
+
 class BuiltColumn:
     """A column that is built, with its children."""
 

@@ -2,13 +2,15 @@
 
 JSON goes the fast way: the payloads of many entries, one a line, to pyarrow's reader of JSON. What
 it refuses is read value by value, which knows more (maps) and names the message that does not fit.
-Avro and other schemas are read value by value.
+Avro is read natively (avro_columns), and all of it once more value by value where that refuses one;
+other schemas are read value by value.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import operator
 from collections import deque
 from datetime import UTC, datetime, timedelta
 
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
+    from pulsarx.tables.avro_columns import AvroDecoder
+
 ROWS = 1 << 16  # of a block
 AHEAD = 2  # blocks that are parsed at once
 DEPTH_MAX = 100  # of columns whose types are found in the messages
@@ -66,12 +70,20 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Block:
-    """Messages of one topic, as columns; messages: the same as objects, where they are needed."""
+    """Messages of one topic, as columns; messages: the same as objects, where they are needed.
+    version: of the schema that they all were written with, b"" for none, where that is."""
 
-    def __init__(self, topic: str, table: pa.Table, messages: list[Any] | None = None) -> None:
+    def __init__(
+        self,
+        topic: str,
+        table: pa.Table,
+        messages: list[Any] | None = None,
+        version: bytes | None = None,
+    ) -> None:
         self.topic = topic
         self.table = table
         self.messages = messages
+        self.version = version
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -81,12 +93,12 @@ class Block:
         messages = self.messages
         if messages is not None:
             messages = [messages[row] for row in rows.to_pylist()]
-        return Block(self.topic, self.table.take(rows), messages)
+        return Block(self.topic, self.table.take(rows), messages, self.version)
 
     def tail(self, count: int) -> Block:
         first = max(len(self) - count, 0)
         messages = None if self.messages is None else self.messages[first:]
-        return Block(self.topic, self.table.slice(first), messages)
+        return Block(self.topic, self.table.slice(first), messages, self.version)
 
     def values(self) -> pa.Array:
         """The payloads, in one piece."""
@@ -209,8 +221,16 @@ class Source:
         self.schemas: list[SchemaInfo] = admin.schemas.get_all_schemas(topic)
         self._done = 0
 
-    def blocks(self, as_messages: bool, schema: Schema[Any] | None) -> Iterator[Block]:
-        """schema: how messages decode their values."""
+    def schemas_by_version(self) -> dict[bytes, SchemaInfo]:
+        """As messages name them."""
+        return {(each.version() or 0).to_bytes(8, "big"): each for each in self.schemas}
+
+    def blocks(
+        self, take: Callable[[Any, str], Block], schema: Schema[Any] | None
+    ) -> Iterator[Block]:
+        """All messages. take: the next block of a reader, one of the three below. schema: how
+        messages decode their values."""
+        self._done = 0
         options = {} if schema is None else {"schema": schema}
         for name in self._partitions:
             with self._client.create_reader(
@@ -219,7 +239,6 @@ class Source:
                 last = reader.get_last_message_id()
                 if last != MessageId.earliest:
                     end = (last.ledger_id(), last.entry_id(), last.batch_index())
-                    take = _messages_of if as_messages else _columns_of
                     yield from self._read(name, reader, end, take)
         self._progress(self._done, self._done)
 
@@ -251,6 +270,15 @@ def _up_to(ids: Any, end: tuple[int, ...]) -> Any:
 
 def _columns_of(reader: Any, topic: str) -> Block:
     return Block(topic, reader.read_arrow(ROWS, 1000).to_arrow())
+
+
+def _columns_of_one_schema(reader: Any, topic: str) -> Block:
+    """_Refused: the reader has no columns, as that of a cluster."""
+    receive = getattr(getattr(reader, "_core", None), "receive_arrow_of_one_schema", None)
+    if receive is None:
+        raise _Refused
+    found = receive(ROWS, 1000)
+    return Block(topic, found.to_arrow(), version=found.schema_version)
 
 
 def _messages_of(reader: Any, topic: str) -> Block:
@@ -289,7 +317,7 @@ def _text(text: str) -> str:
 
 
 class _Refused(Exception):
-    """pyarrow's reader does not take it."""
+    """The fast way does not take it."""
 
 
 class _TableJob:
@@ -327,7 +355,7 @@ class _TableJob:
 class JsonValues:
     """Columns of payloads that are JSON objects. columns: None, to find them in the messages."""
 
-    reads_messages = False
+    take = staticmethod(_columns_of)
     reader_schema = None
 
     def __init__(self, columns: pa.Schema | None) -> None:
@@ -572,7 +600,7 @@ def _named(error: Exception, rows: list[tuple[int, Any]], block: Block, field: A
 class DecodedValues:
     """Columns of values that a schema decodes, one by one."""
 
-    reads_messages = True
+    take = staticmethod(_messages_of)
 
     def __init__(
         self,
@@ -606,7 +634,67 @@ class DecodedValues:
             yield block, _scattered(block, _table_of(rows, block, self.columns))
 
 
-def values_of(source: Source, schema: Any) -> JsonValues | DecodedValues:
+class AvroValues:
+    """Columns of records, natively, as DecodedValues makes them; _Refused where it may know better:
+    of what is damaged, of versions that are not listed, of types that have no native column."""
+
+    take = staticmethod(_columns_of_one_schema)
+    reader_schema = None
+
+    def __init__(
+        self, source: Source, reader: SchemaInfo | None, columns: pa.Schema, slow: DecodedValues
+    ) -> None:
+        """reader: what all values are resolved to; None: each stays as it was written."""
+        self.columns = columns
+        self.slow = slow
+        self._reader = reader
+        self._writers = source.schemas_by_version()
+        self._decoders: dict[bytes, AvroDecoder] = {}
+
+    def tables(self, blocks: Iterator[Block]) -> Iterator[tuple[Block, pa.Table]]:
+        for block in blocks:
+            payloads = block.present()
+            table = self.columns.empty_table()
+            if len(payloads):  # else tombstones, which may have no version
+                assert block.version is not None
+                if block.version not in self._decoders:
+                    self._decoders[block.version] = self._decoder_of(block.version)
+                decoder = self._decoders[block.version]
+                table, flaws = decoder.decode(payloads, pa.nulls(len(payloads), pa.int64()))
+                if flaws:
+                    raise _Refused
+            yield block, _scattered(block, self._fitted(table))
+
+    def _decoder_of(self, version: bytes) -> AvroDecoder:
+        from pulsarx.tables.avro_columns import AvroDecoder
+        from pulsarx.tables.built_columns import built_schema
+
+        writer = self._writers.get(version)
+        if self._reader is not None:
+            decoder = AvroDecoder(built_schema(self.columns), self._reader, lambda _: writer)
+        elif writer is not None:
+            decoder = AvroDecoder(built_schema(record_schema(writer)), writer, lambda _: None)
+        else:
+            raise _Refused
+        if not decoder.is_native(None):
+            raise _Refused
+        return decoder
+
+    def _fitted(self, table: pa.Table) -> pa.Table:
+        """The table with the columns of all versions."""
+        found = []
+        for field in self.columns:
+            if field.name not in table.column_names:
+                found.append(pa.nulls(table.num_rows, field.type))
+                continue
+            try:
+                found.append(table[field.name].cast(field.type))
+            except pa.ArrowException as error:
+                raise _Refused from error
+        return pa.table(found, schema=self.columns)
+
+
+def values_of(source: Source, schema: Any) -> JsonValues | AvroValues | DecodedValues:
     """What makes columns of the values of a topic. schema: as read_table takes it."""
     if isinstance(schema, pa.Schema):
         for field in schema:
@@ -617,7 +705,8 @@ def values_of(source: Source, schema: Any) -> JsonValues | DecodedValues:
 
         schema = JsonSchema(schema)
     if isinstance(schema, Schema):
-        return _of_schema(None, _decoding_by(schema, source), [schema.schema_info()])
+        info = schema.schema_info()
+        return _of_schema(source, info, None, _decoding_by(schema, source), [info])
     if schema is not None:
         raise ValueError(
             "schema must be a schema of PulsarX, a Record class, a pyarrow.Schema or None, "
@@ -625,13 +714,14 @@ def values_of(source: Source, schema: Any) -> JsonValues | DecodedValues:
         )
     if not source.schemas:
         return JsonValues(None)
-    return _of_schema(AutoConsumeSchema(), lambda message: message.value(), source.schemas)
+    value_of = operator.methodcaller("value")
+    return _of_schema(source, None, AutoConsumeSchema(), value_of, source.schemas)
 
 
 def _decoding_by(schema: Schema[Any], source: Source) -> Callable[[Any], Any]:
     """By a schema that the topic need not have: a reader would bring it to the topic."""
     writers = {
-        (info.version() or 0).to_bytes(8, "big").decode("latin-1"): info for info in source.schemas
+        version.decode("latin-1"): info for version, info in source.schemas_by_version().items()
     }
     decoders: dict[str, Callable[[bytes], Any]] = {}
 
@@ -645,15 +735,20 @@ def _decoding_by(schema: Schema[Any], source: Source) -> Callable[[Any], Any]:
 
 
 def _of_schema(
-    reader_schema: Schema[Any] | None, value_of: Callable[[Any], Any], infos: list[SchemaInfo]
-) -> JsonValues | DecodedValues:
+    source: Source,
+    reader: SchemaInfo | None,
+    reader_schema: Schema[Any] | None,
+    value_of: Callable[[Any], Any],
+    infos: list[SchemaInfo],
+) -> JsonValues | AvroValues | DecodedValues:
     kinds = {info.schema_type() for info in infos}
     kind = infos[-1].schema_type()
     if kinds <= {SchemaType.JSON} or kinds <= {SchemaType.AVRO}:
         columns = merged((info.version(), record_schema(info)) for info in infos)
         if kind == SchemaType.JSON:
             return JsonValues(columns)
-        return DecodedValues(reader_schema, value_of, columns, is_record=True)
+        slow = DecodedValues(reader_schema, value_of, columns, is_record=True)
+        return AvroValues(source, reader, columns, slow)
     if len(kinds) > 1 or kind not in PRIMITIVES:
         names = ", ".join(sorted(each.name for each in kinds))
         raise errors.OperationNotSupported(
@@ -702,15 +797,22 @@ def read_table(
             raise ValueError(f"metadata has {name!r}; there are {', '.join(METADATA)}")
     source = Source(client, topic, crypto_key_reader, progress_of(progress, "messages"))
     values = values_of(source, schema)
-    blocks = selection.of_all(source.blocks(values.reads_messages, values.reader_schema))
-    if selection.tombstones == "raise":
-        blocks = map(_without_tombstones, blocks)
-    found = []
-    for block, table in values.tables(blocks):
-        if wanted is not None:
-            _check_names(wanted, table.column_names, source.topic)
-            table = table.select(wanted)
-        found.append(_with_metadata(table, block, described))
+
+    def tables(values: JsonValues | AvroValues | DecodedValues) -> Iterator[pa.Table]:
+        blocks = selection.of_all(source.blocks(values.take, values.reader_schema))
+        if selection.tombstones == "raise":
+            blocks = map(_without_tombstones, blocks)
+        for block, table in values.tables(blocks):
+            if wanted is not None:
+                _check_names(wanted, table.column_names, source.topic)
+                table = table.select(wanted)
+            yield _with_metadata(table, block, described)
+
+    try:
+        found = list(tables(values))
+    except _Refused:
+        assert isinstance(values, AvroValues)
+        found = list(tables(values.slow))
     if not found:
         return _empty(values, wanted, described, source.topic)
     return pa.concat_tables([_nullable(each) for each in found])

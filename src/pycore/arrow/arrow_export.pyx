@@ -311,7 +311,8 @@ cdef str shown_time(int64_t time_ms):
     return str(numpy.datetime64(time_ms, "ms")).replace("T", " ")
 
 
-cdef ArrowMessages arrow_messages_new(ArrowBlock* block, object topic, str topic_name):
+cdef ArrowMessages arrow_messages_new(ArrowBlock* block, object topic, str topic_name,
+                                      bytes schema_version=None):
     cdef ArrowMessages messages
     try:
         messages = ArrowMessages.__new__(ArrowMessages)
@@ -321,4 +322,5 @@ cdef ArrowMessages arrow_messages_new(ArrowBlock* block, object topic, str topic
     messages.c_block = block
     messages.topic = topic
     messages.topic_name = topic_name
+    messages.schema_version = schema_version
     return messages

@@ -5,7 +5,8 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
-from pulsarx._core.single_metadata cimport METADATA_BATCH
+from pulsarx._core.message_metadata cimport MessageMetadata, message_metadata_decode
+from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_SCHEMA_VERSION
 from pulsarx._core.status cimport STATUS_NO_MEMORY, STATUS_OK, STATUS_TOO_LARGE
 from pulsarx._pycore.arrow.arrow_block cimport (
     ArrowBlock, BlockEntry, arrow_block_finish, arrow_block_new, arrow_block_release,
@@ -27,8 +28,9 @@ cdef enum:
     RESERVE_MAX = 67108864       # bytes of values to make room for before they are seen
 
 
-def receive_arrow_of(ConsumerCore consumer not None, max_messages, timeout_millis) -> ArrowMessages:
-    """ConsumerCore.receive_arrow."""
+def receive_arrow_of(ConsumerCore consumer not None, max_messages, timeout_millis,
+                     bint of_one_schema=False) -> ArrowMessages:
+    """ConsumerCore.receive_arrow, and receive_arrow_of_one_schema."""
     cdef int64_t wanted = max_messages
     cdef Collector collector
     cdef ArrowBlock* block
@@ -40,6 +42,7 @@ def receive_arrow_of(ConsumerCore consumer not None, max_messages, timeout_milli
     collector = Collector.__new__(Collector)
     collector.receiver = consumer.receiver
     collector.dispatcher = consumer.dispatcher
+    collector.of_one_schema = of_one_schema
     block = arrow_block_new()
     if block == NULL:
         raise MemoryError("the columns of messages")
@@ -76,13 +79,16 @@ def receive_arrow_of(ConsumerCore consumer not None, max_messages, timeout_milli
         arrow_block_release(block)
         consumer.stop_asking()           # interrupted, too: else a message would be kept for it
         raise
-    return arrow_messages_new(block, consumer.dispatcher.tail, consumer.dispatcher.topic_name)
+    return arrow_messages_new(block, consumer.dispatcher.tail, consumer.dispatcher.topic_name,
+                              collector.schema_version)
 
 
 cdef class Collector:
     """Takes what one receiver gets into columns. Subscription's mutex held."""
     cdef EntrySink receiver
     cdef Dispatcher dispatcher
+    cdef bytes schema_version            # where of_one_schema; None: of no message yet
+    cdef bint of_one_schema
 
     cdef int collect(self, ArrowBlock* block, int64_t wanted) except -1:
         """Append what is there, up to wanted rows."""
@@ -106,11 +112,26 @@ cdef class Collector:
                     f"{receiver.view.entry_id} of ledger {receiver.view.ledger_id} cannot be "
                     "decrypted and is to be delivered as it is stored, which columns cannot say; "
                     "receive() gives it")
+            if self.of_one_schema and not self.has_its_schema(block, receiver.view):
+                return 0
             if block.row_count == 0:
                 self.reserve(block, receiver.view, wanted)
             if self.collect_entry(block, receiver.view, wanted - block.row_count) == STOP:
                 return 0
         return 0
+
+    cdef bint has_its_schema(self, ArrowBlock* block, EntryView view) except -1:
+        """Whether an entry is of the version that the block is of."""
+        cdef MessageMetadata metadata
+        cdef bytes version = b""
+        # What cannot be decoded is damage, which collect_entry tells.
+        if message_metadata_decode(view.c_encoded_metadata, view.encoded_metadata_size,
+                                   &metadata) == STATUS_OK and (
+                metadata.flags & METADATA_SCHEMA_VERSION):
+            version = metadata.schema_version[:metadata.schema_version_size]
+        if block.row_count == 0:
+            self.schema_version = version
+        return version == self.schema_version
 
     cdef int reserve(self, ArrowBlock* block, EntryView view, int64_t wanted) except -1:
         """Make room for what is wanted and likely there, to spare the block its growing."""

@@ -174,6 +174,14 @@ cdef class ConsumerCore:
 
         return receive_arrow_of(self, max_messages, timeout_millis)
 
+    def receive_arrow_of_one_schema(self, max_messages: int, timeout_millis: int | None = None):
+        """As receive_arrow, up to a message that was written with another version of the schema
+        than those before; its schema_version is b"" of those written without one."""
+        control_plane.load("pulsarx._pycore.consume.consumer_arrow")
+        from pulsarx._pycore.consume.consumer_arrow import receive_arrow_of
+
+        return receive_arrow_of(self, max_messages, timeout_millis, True)
+
     def has_message(self) -> bool:
         """Tell whether receive would return at once; of a reader, also where it waits for the
         dispatch rate alone."""
