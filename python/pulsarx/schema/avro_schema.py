@@ -6,6 +6,7 @@ from io import BytesIO
 
 from pulsarx.enumerations import SchemaType
 from pulsarx.errors import shown
+from pulsarx.schema.avro_names import with_names_of
 from pulsarx.schema.schema import Schema, SchemaInfo
 
 TYPE_CHECKING = False
@@ -87,8 +88,9 @@ class AvroSchema(Schema["Any"]):
         import json
 
         written = parsed(json.loads(writer.schema()))
-        read = _reader_of(written, self._parsed)
-        return lambda data: self._decoded(data, read, written, self._parsed)
+        wanted = parsed(with_names_of(self._parsed, written))
+        read = _reader_of(written, wanted)
+        return lambda data: self._decoded(data, read, written, wanted)
 
     def _decoded(self, data: bytes, read: Any, written: Any, wanted: Any) -> Any:
         buffer = BytesIO(data)
