@@ -9,9 +9,9 @@ from administered import Administered
 
 import pulsarx
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx.broker.topics.counted_rates import LOOK_MS, Rates
 from pulsarx.clock import ManualClock
 from pulsarx.rest.metrics import Figures, rendered
-from pulsarx.rest.rates import LOOK_MS, Rates
 
 SAMPLE = re.compile(r'([a-zA-Z_:][\w:]*)\{((?:\w+="(?:[^"\\\n]|\\.)*",?)+)\} (-?[\d.e+-]+)')
 

@@ -19,9 +19,9 @@ from pulsarx.access.connection_bound import connections_max
 from pulsarx.access.service_settings import ServiceSettings
 from pulsarx.access.tls_contexts import TlsContexts
 from pulsarx.broker.broker import Broker
+from pulsarx.broker.topics.counted_rates import LOOK_MS, Rates
 from pulsarx.extras import optional_module
 from pulsarx.rest.owned_folder import OwnedFolder
-from pulsarx.rest.rates import LOOK_MS, Rates
 from pulsarx.rest.sampler import Sampler
 
 TYPE_CHECKING = False

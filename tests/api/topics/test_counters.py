@@ -90,3 +90,66 @@ def test_counters_of_partitions_are_added_up():
             producer.send(b"%d" % number)
         found = client.admin.topics.partitioned_stats("p")
         assert found["msg_in_counter"] == 4
+
+
+def rates(figures: dict[str, Any], way: str) -> tuple[float | None, float | None]:
+    return figures[f"msg_rate_{way}"], figures[f"msg_throughput_{way}"]
+
+
+@pytest.mark.parametrize("topic", ["t", VOLATILE])
+def test_rates_are_those_since_the_look_before_last(topic: str):
+    clock = pulsarx.ManualClock()
+    with pulsarx.Client("memory:", clock=clock) as client:
+        consumer = client.subscribe(topic, "s")
+        producer = client.create_producer(topic)
+
+        def exchange(count: int) -> None:
+            for _ in range(count):
+                producer.send(b"x")
+                consumer.receive(60_000)
+
+        def shown() -> tuple[float, float]:
+            found = stats(client, topic)
+            subscription = found["subscriptions"]["s"]
+            outs = [
+                rates(each, "out") for each in (found, subscription, *subscription["consumers"])
+            ]
+            assert outs[0] == outs[1] == outs[2]
+            return found["msg_rate_in"], found["msg_rate_out"]
+
+        assert shown() == (0, 0)
+        exchange(20)
+        clock.advance(10)
+        assert shown() == (2, 2)  # since the topic was opened
+        found = stats(client, topic)
+        assert found["msg_throughput_in"] == found["bytes_in_counter"] / 10
+        subscription = found["subscriptions"]["s"]
+        assert subscription["msg_throughput_out"] == subscription["bytes_out_counter"] / 10
+        clock.advance(30)
+        assert shown() == (0.5, 0.5)  # that look is taken note of
+        exchange(30)
+        clock.advance(30)
+        assert shown() == (50 / 70, 50 / 70)  # and this one
+        clock.advance(10)
+        assert shown() == (30 / 40, 30 / 40)  # since the first of the two
+        clock.advance(20)
+        shown()
+        clock.advance(60)
+        assert shown() == (0, 0)
+
+
+def test_rates_are_added_up_for_partitions(tmp_path: Path):
+    clock = pulsarx.ManualClock()
+    with pulsarx.Client(tmp_path, clock=clock) as client:
+        client.admin.topics.create_partitioned_topic("p", 2)
+        client.subscribe("p", "s")
+        producer = client.create_producer("p")
+        for number in range(4):
+            producer.send(b"%d" % number)
+        clock.advance(10)
+        found = client.admin.topics.partitioned_stats("p")
+        assert (found["msg_rate_in"], found["msg_rate_out"]) == (0.4, 0)
+        assert found["subscriptions"]["s"]["msg_rate_out"] == 0
+    with pulsarx.Client(tmp_path, read_only=True) as client:  # the owner alone counts
+        found = client.admin.topics.partitioned_stats("p")
+        assert rates(found, "in") == rates(found, "out") == (None, None)

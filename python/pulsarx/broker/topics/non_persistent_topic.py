@@ -12,6 +12,7 @@ from pulsarx._pycore.publish.non_persistent_publisher import NonPersistentPublis
 from pulsarx.broker.attempt import attempt
 from pulsarx.broker.ledgers.no_ledgers import NoLedgers
 from pulsarx.broker.policies.creation import check_subscription_type
+from pulsarx.broker.topics.counted_rates import TopicRates
 from pulsarx.broker.topics.producer_registry import ProducerRegistry
 from pulsarx.broker.topics.rate_limits import RateLimits
 from pulsarx.broker.topics.subscription_limits import (
@@ -72,6 +73,7 @@ class NonPersistentTopic:
         self._fan_out = EntryFanOut(self.ledger.tail)
         self._readers = WeakList()
         self._is_gone = False
+        self.rates = TopicRates(runtime.clock, self.lock)
         self._rate_limits: RateLimits | None = None  # made with the first rate
         self._use_rates()
 

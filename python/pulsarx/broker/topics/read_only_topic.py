@@ -67,6 +67,10 @@ class ReadOnlyTopic:
         """Only the owner knows."""
         return None, None
 
+    @property
+    def rates(self) -> None:
+        """None: only the owner knows."""
+
     def compaction_status(self) -> dict[str, str]:
         """Only the owner knows of a run: whether there is a result."""
         self.broker.refresh()

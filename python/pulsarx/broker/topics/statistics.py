@@ -6,11 +6,14 @@ from pulsarx.broker.topics.compaction import compaction_statistics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Hashable
     from typing import Any
 
     from pulsarx.broker.faces import TopicView
+    from pulsarx.broker.topics.counted_rates import TopicRates
 
 
+_RATES = ("msg_rate_in", "msg_throughput_in", "msg_rate_out", "msg_throughput_out")
 _LATEST = ("last_offload_success_timestamp", "last_offload_failed_timestamp")
 
 
@@ -18,7 +21,8 @@ def topic_statistics(topic: TopicView) -> dict[str, Any]:
     """storage_size: bytes of the ledgers up to their published ends, offloaded_storage_size: of
     those that are in an object store. backlog_size and
     oldest_backlog_message_age_seconds: the greatest of the durable subscriptions. A read-only topic
-    has no live counts: None there. Counters count from when the topic was opened."""
+    has no live counts: None there. Counters count from when the topic was opened. Rates are those a
+    second since the look before last: see TopicRates."""
     ledgers = []
     for ledger in topic.ledger.ledgers():
         entries, messages = topic.ledger.published_counts(ledger)
@@ -38,7 +42,7 @@ def topic_statistics(topic: TopicView) -> dict[str, Any]:
     record = topic.ledger.record()
     publishers = topic.publisher_statistics()
     published = topic.published_since_opened()
-    return {
+    found: dict[str, Any] = {
         "topic": topic.name,
         "terminated": record is not None and record.terminated,
         "storage_size": sum(each["size"] for each in ledgers),
@@ -64,6 +68,28 @@ def topic_statistics(topic: TopicView) -> dict[str, Any]:
         "publish_rate_limited_times": topic.publish_rate_limited_times,
         "subscriptions": subscriptions,
     }
+    _add_rates(topic.rates, found)
+    return found
+
+
+def _add_rates(rates: TopicRates | None, found: dict[str, Any]) -> None:
+    """Put msg_rate_in, msg_throughput_in (bytes) of the topic beside its counters, and the same of
+    what goes out beside those of subscriptions and consumers. rates None: nobody here knows them.
+    """
+    counted: list[tuple[tuple[str, ...], dict[str, Any], str]] = [((), found, "in")]
+    for name, subscription in found["subscriptions"].items():
+        counted.append(((name,), subscription, "out"))
+        for consumer in subscription.get("consumers") or ():
+            counted.append(((name, consumer["consumer_name"]), consumer, "out"))
+    counters: dict[Hashable, tuple[int, ...]] = {
+        key: (figures[f"msg_{way}_counter"], figures[f"bytes_{way}_counter"])
+        for key, figures, way in counted
+    }
+    known = {} if rates is None else rates.per_second(counters)
+    for key, figures, way in counted:
+        figures[f"msg_rate_{way}"], figures[f"msg_throughput_{way}"] = known.get(key, (None, None))
+    for name in ("msg_rate_out", "msg_throughput_out"):
+        found[name] = _sum_known([each[name] for each in found["subscriptions"].values()])
 
 
 def _chunked_rate(publishers: list[dict[str, Any]] | None) -> float | None:
@@ -73,7 +99,7 @@ def _chunked_rate(publishers: list[dict[str, Any]] | None) -> float | None:
     return float(sum(each["chunked_message_rate"] for each in publishers))
 
 
-def _sum_known(counts: list[int | None]) -> int | None:
+def _sum_known(counts: list[Any]) -> Any:
     """None: only the owner knows them."""
     known = [each for each in counts if each is not None]
     return sum(known) if len(known) == len(counts) else None
@@ -100,6 +126,7 @@ def partitioned_statistics(name: str, partitions: list[dict[str, Any]]) -> dict[
         "messages": sum(each["messages"] for each in partitions),
         "msg_in_counter": _sum_known([each["msg_in_counter"] for each in partitions]),
         "bytes_in_counter": _sum_known([each["bytes_in_counter"] for each in partitions]),
+        **{name: _sum_known([each[name] for each in partitions]) for name in _RATES},
         "publishers": _publishers(partitions),
         "chunked_message_rate": _chunked_rate(_publishers(partitions)),
         "publish_rate_limited_times": _sum_known(

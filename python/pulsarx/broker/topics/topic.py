@@ -17,6 +17,7 @@ from pulsarx.broker.policies.creation import check_subscription_type, may_create
 from pulsarx.broker.policies.message_policies import NO_SUBSCRIPTIONS, is_exempt_subscription
 from pulsarx.broker.topics.backlog_limits import BacklogLimits
 from pulsarx.broker.topics.compaction import TopicCompaction
+from pulsarx.broker.topics.counted_rates import TopicRates
 from pulsarx.broker.topics.deduplication import Deduplication, forget_snapshot, snapshot_path
 from pulsarx.broker.topics.producer_registry import ProducerRegistry
 from pulsarx.broker.topics.rate_limits import RateLimits
@@ -64,6 +65,7 @@ class Topic:
         "_is_gone",
         "_non_durable",
         "_rate_limits",
+        "rates",
         "_reader_cursors",
         "watches",
         "_trimming",
@@ -96,6 +98,7 @@ class Topic:
         self._reader_cursors: WeakList | None = None  # made with the first
         self.watches: set[Any] = set()  # of other processes that read it
         self._is_gone = False
+        self.rates = TopicRates(runtime.clock, self.lock)
         self.producers = ProducerRegistry(self.name, runtime)
         self.ledger = ManagedLedger(runtime, self.name, self._ledger_changed)
         # Made when they are asked for: a folder may have thousands of topics that are idle.
