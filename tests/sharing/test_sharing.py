@@ -278,6 +278,57 @@ def test_deduplication_counts_for_all_processes(folder: Path, owner: SharingProc
         assert contents(client, "t") == [b"0", b"1", b"2", b"3"]
 
 
+@pytest.mark.parametrize("way", ["send", "batch", "many"])
+def test_a_message_without_an_id_of_its_own_is_never_a_duplicate_beside_the_owner(
+    folder: Path, owner: SharingProcess, way: str
+) -> None:
+    """They were numbered from 0 on, below what was sent before, and silently not stored."""
+    owner.run("client.admin.topics.create_non_partitioned_topic('t')")
+    owner.run("client.admin.topics.set_deduplication('t', True)")
+    with pulsarx.Client(folder) as client:
+        producer = client.create_producer("t", batching_enabled=way == "batch")
+        producer.send(b"0", sequence_id=5)
+        if way == "send":
+            assert producer.send(b"1").ledger_id() >= 0
+            producer.send(b"2")
+        elif way == "batch":
+            for payload in (b"1", b"2"):
+                producer.send_async(payload, None)
+            producer.flush()
+        else:
+            producer.send_many([b"1", b"2"])
+        assert producer.last_sequence_id() == 7
+        producer.send(b"again", sequence_id=7)
+        assert contents(client, "t") == [b"0", b"1", b"2"]
+
+
+def test_deduplication_that_is_turned_on_drops_nothing_of_other_processes(
+    folder: Path, owner: SharingProcess
+) -> None:
+    """The name had come further than its producer of now, which heard of that never."""
+    with pulsarx.Client(folder) as client:
+        with client.create_producer("t", producer_name="n") as before:
+            before.send(b"0", sequence_id=99)
+        producer = client.create_producer("t", producer_name="n", batching_enabled=True)
+        waiting = client.create_producer(
+            "t", "w", batching_enabled=True, batching_max_publish_delay_ms=10**6
+        )
+        producer.send(b"1")
+        waiting.send_async(b"2", None, sequence_id=40)
+        owner.run("client.admin.topics.set_deduplication('t', True)")
+        for payload in (b"3", b"4"):
+            producer.send(payload)
+        waiting.send_async(b"5", None)
+        waiting.flush()
+        # Until the owner has heard that it is known here, what is sent again is stored again.
+        wait_until(lambda: producer.send(b"again", sequence_id=99).ledger_id() < 0)
+        producer.send(b"6")
+        found = [each for each in contents(client, "t") if each != b"again"]
+        assert sorted(found) == [b"0", b"1", b"2", b"3", b"4", b"5", b"6"]
+        owner.run("client.admin.topics.set_deduplication('t', False)")
+        assert producer.send(b"again", sequence_id=99).ledger_id() >= 0
+
+
 # Settings -----------------------------------------------------------------------------------------
 
 

@@ -298,8 +298,11 @@ class Connection:
         with self._lock:
             if name in _OF_PRODUCERS:
                 return self._producers.get(values["producer_id"])
-            reference = self._consumers.get(values["consumer_id"])
-        return reference() if reference is not None else None
+            number = values["consumer_id"]  # of a LINK: also that of a producer
+            reference = self._consumers.get(number)
+            if reference is None:
+                return self._producers.get(number)
+        return reference()
 
     def _next_reader(self, values: Values) -> FrameReader:
         return FrameReader(max(values["max_message_size"] or 0, MESSAGE_SIZE_MAX))

@@ -7,6 +7,7 @@ import weakref
 from functools import partial
 
 from pulsarx import errors
+from pulsarx._pycore.ground import owner_link
 from pulsarx._pycore.publish.connection_publisher import ConnectionPublisher
 from pulsarx._pycore.publish.stored_entries import stored_entries
 from pulsarx._pycore.wire.hot_commands import send_encode
@@ -188,9 +189,16 @@ class GuestProducer:
 
     def _come(self, values: Values) -> None:
         self._topic_epoch = values["topic_epoch"]
-        self._last_sequence_id = values["last_sequence_id"]
+        self._note_sequence(values["last_sequence_id"])
         if self.waiting is not None:
             self.waiting.change(PROMOTED)
+
+    def _note_sequence(self, last_sequence_id: int) -> None:
+        """The owner knows of this id under its name."""
+        self._last_sequence_id = max(self._last_sequence_id, last_sequence_id)
+        producer = None if self._producer is None else self._producer()
+        if producer is not None:
+            producer.lift_own_ids_above(last_sequence_id)
 
     def _turn_came(self, turn: Answer) -> None:
         if turn.failure is None:
@@ -272,6 +280,10 @@ class GuestProducer:
             if publisher is not None:
                 publisher.pause()
             self.topic.host.resume_later(self._come_again)
+        elif name == "LINK":
+            if values["kind"] == owner_link.SEQUENCE:
+                sequence_id = values["numbers"][0] - 1
+                self.topic.host.resume_later(partial(self._go_on_above, sequence_id))
         elif publisher is None:
             return
         elif name == "SEND_RECEIPT":
@@ -285,6 +297,13 @@ class GuestProducer:
             if isinstance(error, errors.ProducerFenced):
                 publisher.fence(values["message"])
             publisher.failed(values["sequence_id"], error)
+
+    def _go_on_above(self, sequence_id: int) -> None:
+        """The owner is about to tell duplicates: what was numbered until now goes out first. A
+        job."""
+        with self._lock:
+            self._note_sequence(sequence_id)
+            self._connection.link.write(owner_link.frame(owner_link.SEQUENCE_NOTED, self._number))
 
     def _hold(self, publisher: ConnectionPublisher) -> None:
         """The backlog is larger than its quota: the owner takes nothing, and says so of each entry.

@@ -77,12 +77,12 @@ class Session:
         self.is_open = True
         tell, refuse, require = context.tell, context.refuse, proof.require
         take_sought = partial(server.take_sought, self)
-        self.producers = producers = SessionProducers(context, require)
+        self.producers = producers = SessionProducers(context, require, is_guest)
         self.consumers = consumers = SessionConsumers(context, require, take_sought)
         topics = TopicAnswers(self._broker, tell, refuse, require, self._service_urls)
         schemas = SchemaAnswers(self._broker, tell, require)
         self._topic_lists = TopicListWatches(self._broker, tell, refuse, require, wake)
-        self._guests = SessionGuests(context, consumers) if is_guest else None
+        self._guests = SessionGuests(context, consumers, producers) if is_guest else None
         self._handlers: dict[str, Callable[[Values], None]] = {
             "PRODUCER": producers.begin,
             "CLOSE_PRODUCER": producers.end,

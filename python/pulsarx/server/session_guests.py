@@ -4,6 +4,7 @@ folder themselves."""
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx._pycore.ground import owner_link
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.server.guest_consumer import GuestConsumer, attach_guest, record_acknowledgement
 from pulsarx.server.guest_watch import GuestWatch
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from pulsarx.server.session_consumers import SessionConsumers
     from pulsarx.server.session_context import SessionContext
+    from pulsarx.server.session_producers import SessionProducers
 
     Values = dict[str, Any]
 
@@ -22,8 +24,11 @@ if TYPE_CHECKING:
 class SessionGuests:
     """Calls of one session alone."""
 
-    def __init__(self, context: SessionContext, consumers: SessionConsumers) -> None:
-        """consumers: those of the session, to which those of guests belong."""
+    def __init__(
+        self, context: SessionContext, consumers: SessionConsumers, producers: SessionProducers
+    ) -> None:
+        """consumers, producers: those of the session, to which those of guests belong."""
+        self._producers = producers
         self._context = context
         self._server = context.server
         self._write, self._wake = context.write, context.wake
@@ -63,6 +68,9 @@ class SessionGuests:
         return found
 
     def link(self, values: Values) -> None:
+        if values["kind"] == owner_link.SEQUENCE_NOTED:
+            self._producers.sequence_noted(values["consumer_id"])
+            return
         consumer = self._consumers.find(values["consumer_id"])
         if isinstance(consumer, GuestConsumer) and consumer.is_open:
             consumer.told(values["kind"], values["numbers"])

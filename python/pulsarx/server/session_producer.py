@@ -45,6 +45,9 @@ class SessionProducer:
         self.name = name
         self.is_open = True
         self.context: SessionContext | None = None  # of its session
+        # Of a guest, which numbers its messages itself: tells it to go on above this id.
+        self.tell_sequence: Callable[[int], object] | None = None
+        self._to_come: tuple[ProducerSequences, Callable[[], object] | None] | None = None
         self.described: dict[str, Any] = {}  # for statistics: what its client says of itself
         self.epoch = 0  # how often its client has made it anew
         self.in_flight = 0  # bytes of entries that are not answered; of its session
@@ -162,9 +165,22 @@ class SessionProducer:
         sequences: ProducerSequences | None,
         catch_up: Callable[[], object] | None = None,
     ) -> None:
-        """See EntryIntake."""
-        self._intake.deduplicate(sequences, catch_up)
+        """See EntryIntake. Of a guest duplicates are told from when it has heard of that: its own
+        ids may lie below what is stored under its name, and are none."""
         self._sequences = sequences
+        if sequences is None or self.tell_sequence is None:
+            self._to_come = None
+            self._intake.deduplicate(sequences, catch_up)
+        else:
+            self._to_come = (sequences, catch_up)
+            self.tell_sequence(sequences.stored)
+
+    def sequence_noted(self) -> None:
+        """The guest has heard of it: what comes now is to be compared. By its session."""
+        with self._topic.producers.unchanged():  # else it may just be turned off
+            to_come, self._to_come = self._to_come, None
+            if to_come is not None:
+                self._intake.deduplicate(*to_come)
 
     def chunked_message_rate(self) -> float:
         """0: what comes over a connection is not counted."""

@@ -6,6 +6,7 @@ import threading
 from functools import partial
 
 from pulsarx import errors
+from pulsarx._pycore.ground import owner_link
 from pulsarx._pycore.wire.hot_commands import receipt_encode
 from pulsarx.access.access import Access
 from pulsarx.broker.topics.waiting_producer import WaitingProducer
@@ -41,8 +42,10 @@ IN_FLIGHT_MAX = 16 << 20  # bytes of entries that are not answered yet, of all p
 class SessionProducers:
     """Calls of one session alone."""
 
-    def __init__(self, context: SessionContext, require: Require) -> None:
-        """require: as ClientProof has it."""
+    def __init__(self, context: SessionContext, require: Require, are_guests: bool) -> None:
+        """require: as ClientProof has it. are_guests: they are of another process of this machine,
+        which shares the folder."""
+        self._are_guests = are_guests
         self._context = context
         self._broker, self._server = context.broker, context.server
         self._write, self._wake = context.write, context.wake
@@ -143,6 +146,8 @@ class SessionProducers:
                     topic, name, self._server.completions, self._producer_shut, self._wake
                 )
                 made.context, made.epoch = self._context, values["epoch"]
+                if self._are_guests:
+                    made.tell_sequence = partial(self._tell_sequence, producer_id)
                 made.described = {
                     "metadata": {each["key"]: each["value"] for each in values["metadata"]},
                     "client_version": self._context.client_version.replace(" ", "-"),
@@ -299,6 +304,16 @@ class SessionProducers:
             self._server.completions.jobs.post(lambda: told(no_transactions(), None))
         else:
             producer.publish(entry, told)
+
+    def _tell_sequence(self, producer_id: int, sequence_id: int) -> None:
+        """In any thread."""
+        self._write(owner_link.frame(owner_link.SEQUENCE, producer_id, sequence_id + 1))
+
+    def sequence_noted(self, producer_id: int) -> None:
+        """A guest has taken note of what it was told so."""
+        producer = self._producers.get(producer_id)
+        if producer is not None:
+            producer.sequence_noted()
 
     def _code_of_refusal(self, producer: SessionProducer, error: Exception) -> int:
         """The code with which the client gives up one message, and goes on. Clients in C++ know one

@@ -12,7 +12,7 @@ from pulsarx._core.atomic cimport pthread_mutex_t
 
 
 cdef enum LinkFrame:
-    # Fixed frames of consumers: what their numbers are. To the owner:
+    # Fixed frames of consumers, and two of producers: what their numbers are. To the owner:
     LINK_ACKNOWLEDGE = 1                 # ledger id, first, count
     LINK_ACKNOWLEDGE_THROUGH = 2         # ledger id, end: cumulative
     LINK_NACK = 3                        # ledger id, first, count, delay in ms
@@ -22,6 +22,7 @@ cdef enum LinkFrame:
     # to be delivered again, and all behind it; ledger id, message that nobody has seen, nor what is
     # behind it. Of Shared and Key_Shared: 0, 0; 1: what waits for its time comes now; 0
     LINK_RESET_DONE = 7                  # how many resets were done in all
+    LINK_SEQUENCE_NOTED = 8              # of a producer, see LINK_SEQUENCE: what follows is above it
     # To the consumer:
     LINK_RUN = 16                        # ledger id, first, count, redelivery count
     LINK_CHUNK = 17                      # ledger id, message: before the run of its last chunk
@@ -30,6 +31,9 @@ cdef enum LinkFrame:
     LINK_ACTIVE = 19                     # 1: it became the active one; 0: it is not any more
     LINK_CLOSED = 20                     # the owner has closed it
     LINK_RECORDED = 21                   # how many acknowledgements are recorded in all
+    # To the producer:
+    LINK_SEQUENCE = 22                   # 1 + the highest sequence id that is stored under its name:
+    # the topic is about to tell duplicates
 
 cdef enum:
     # total size, 0 for the size of a command, kind, consumer id, four numbers

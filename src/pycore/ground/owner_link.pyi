@@ -28,12 +28,14 @@ GIVE_BACK: int
 FLOW: int
 REWIND: int
 RESET_DONE: int
+SEQUENCE_NOTED: int
 RUN: int
 CHUNK: int
 RESET: int
 ACTIVE: int
 CLOSED: int
 RECORDED: int
+SEQUENCE: int
 
 def frame(
     kind: int,

@@ -80,6 +80,7 @@ cdef class Batcher:
     cdef bint chunking                   # what does not fit into an entry goes into several
     cdef bint block_if_queue_full
     cdef bint own_ids_are_new            # the next one is above all that were pushed
+    cdef bint lifts_own_ids              # that, also without sequences; see resume_after
     cdef bint caller_waits               # a send is running that will flush by itself
     cdef uint32_t many_count             # send_many that are running: neither held, nor too many
     cdef object __weakref__

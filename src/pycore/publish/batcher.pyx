@@ -82,7 +82,7 @@ cdef class Batcher:
         self.held_by = self.rate = self.held = self.encrypt = self.before_chunks = None
         self.chunked_ms = self.keyed = self.schema_version = self.second = None
         self.next_sequence_id = self.many_count = 0
-        self.caller_waits = False
+        self.caller_waits = self.lifts_own_ids = False
         self.publisher = publisher
         self.topic_name = topic_name
         self.clock = clock
@@ -198,10 +198,24 @@ cdef class Batcher:
         return 0
 
     def resume_after(self, int64_t sequence_id) -> None:
-        """What the broker knows of this name, where that is not in this process."""
-        if self.own_ids_are_new and sequence_id >= 0:
+        """The broker, which is in another process, knows of this id under the producer's name, -1:
+        of none. Whether it tells duplicates is not known here, so the producer's own ids go on
+        above all that were used, as they do where it does."""
+        mutex_lock(&self.publisher.mutex)
+        self.lifts_own_ids = self.own_ids_are_new
+        if self.lifts_own_ids and sequence_id >= <int64_t>self.next_sequence_id:
             self.next_sequence_id = <uint64_t>(sequence_id + 1)
-            self.published_sequence_id = sequence_id
+            self.published_sequence_id = max(self.published_sequence_id, sequence_id)
+        mutex_unlock(&self.publisher.mutex)
+
+    def lift_own_ids_above(self, int64_t sequence_id) -> None:
+        """As resume_after, when messages were sent already: those that wait go out first."""
+        mutex_lock(&self.publisher.mutex)
+        try:
+            self.close_for_ids()
+        finally:
+            mutex_unlock(&self.publisher.mutex)
+            self.resume_after(sequence_id)
 
     cdef int lift_own_ids(self) except -1:
         if self.own_ids_are_new and <int64_t>self.next_sequence_id <= self.sequences.pushed:

@@ -413,6 +413,8 @@ cdef class ProducerCore(Batcher):
                 self.lift_own_ids()
             metadata.sequence_id = self.next_sequence_id
             self.next_sequence_id += 1
+        elif self.lifts_own_ids and metadata.sequence_id >= self.next_sequence_id:
+            self.next_sequence_id = metadata.sequence_id + 1
         if self.sequences is not None and self.is_duplicate(metadata.sequence_id):
             taken[0] = True
             self.publisher.confirm_duplicate(
