@@ -169,6 +169,16 @@ def check_is_for_users(name: TopicName) -> TopicName:
     return name
 
 
+def check_is_not_of_the_system(name: TopicName, action: str) -> TopicName:
+    """NotAllowedError: the topic is the system's, which users read and nothing else. action: what
+    was asked for."""
+    if is_system_topic(name):
+        raise NotAllowedError(
+            f"{action} {name}: it is a system topic, which the broker writes itself"
+        )
+    return name
+
+
 def check_keeps_messages(name: TopicName) -> TopicName:
     """OperationNotSupported: it is non-persistent, so there is nothing to be read or attached."""
     if not name.persistent:

@@ -8,7 +8,11 @@ from functools import partial
 from pulsarx import errors
 from pulsarx._pycore.ground.collector_paused import CollectorPaused
 from pulsarx.broker.ledgers.compacted_view import CompactedView
-from pulsarx.broker.policies.creation import check_subscription_type
+from pulsarx.broker.policies.creation import (
+    check_subscription_creation,
+    check_subscription_type,
+    topic_creation,
+)
 from pulsarx.broker.subscriptions.subscribe_request import (
     ReceiverSettings,
     SubscribeRequest,
@@ -56,6 +60,8 @@ def subscribe(
     topics = options.topic if isinstance(options.topic, list) else [options.topic]
     for each in topics:
         check_is_for_users(TopicName.of(each))
+    for each in topics:
+        _check_new_topic(broker, options, TopicName.of(each))
     if options.schema_info is None:
         return _subscribe_named(owner, broker, options, name, pool, topics)
     from pulsarx.consuming.consumer_schema import ConsumerSchema
@@ -68,6 +74,20 @@ def subscribe(
         consumer.take_back()
         raise
     return consumer
+
+
+def _check_new_topic(broker: Broker, options: ConsumerOptions, name: TopicName) -> None:
+    """Refuse what policies refuse before a topic is made for it."""
+    broker.refresh()
+    full, state = str(name), broker.catalogue.state
+    if name.partitioned_name in state.topics or full in state.topics or full in broker.volatile:
+        return
+    runtime = broker.runtime
+    if not topic_creation(runtime, name).allowed:
+        return  # which is said first
+    check_subscription_type(runtime, full, type_name(options.consumer_type))
+    if name.persistent and options.subscription_mode == SubscriptionMode.Durable:
+        check_subscription_creation(runtime, full, options.subscription_name)
 
 
 def _subscribe_named(

@@ -4,7 +4,7 @@ Calls of the control plane."""
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.broker.policies.creation import may_create_subscription, topic_creation
+from pulsarx.broker.policies.creation import check_subscription_creation, topic_creation
 from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
 from pulsarx.topic_name import TopicName
 
@@ -32,11 +32,7 @@ def subscribe_initially(broker: Broker, topic: str, subscription_name: str) -> N
     name = TopicName.of(topic)
     ask = getattr(broker, "perform", None)
     if ask is not None:  # its owner is another process
-        if not may_create_subscription(broker.runtime, str(name)):
-            raise errors.SubscriptionNotFound(
-                f"subscription {subscription_name} of {name}, and allow_auto_subscription_creation "
-                "is off"
-            )
+        check_subscription_creation(broker.runtime, str(name), subscription_name)
         made = {"topics": [topic], "name": subscription_name, "position": "earliest"}
         ask("subscriptions.create", made)
         return

@@ -22,7 +22,7 @@ cdef enum LinkFrame:
     # to be delivered again, and all behind it; ledger id, message that nobody has seen, nor what is
     # behind it. Of Shared and Key_Shared: 0, 0; 1: what waits for its time comes now; 0
     LINK_RESET_DONE = 7                  # how many resets were done in all
-    LINK_SEQUENCE_NOTED = 8              # of a producer, see LINK_SEQUENCE: what follows is above it
+    LINK_SEQUENCE_NOTED = 8              # of a producer: all that follows is above LINK_SEQUENCE
     # To the consumer:
     LINK_RUN = 16                        # ledger id, first, count, redelivery count
     LINK_CHUNK = 17                      # ledger id, message: before the run of its last chunk

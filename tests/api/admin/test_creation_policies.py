@@ -135,7 +135,7 @@ def test_types_that_are_not_enabled_are_refused(open_client: OpenClient) -> None
     client = open_client(broker_options=options(subscription_types_enabled=["Shared", "Failover"]))
     with pytest.raises(errors.NotAllowedError, match="Failover, Shared, which Exclusive"):
         client.subscribe("t", "s")
-    assert client.admin.topics.get_subscriptions("t") == []
+    assert client.admin.topics.get_list() == []
     shared = client.subscribe("t", "s", ConsumerType.Shared)
     client.admin.namespaces.set_subscription_types_enabled(NS, ["Exclusive"])
     with pytest.raises(errors.NotAllowedError):
@@ -315,3 +315,43 @@ def test_names_like_those_of_the_system_are_free(open_client: OpenClient) -> Non
     for name in ("change_events", "__change_events_", "transaction_coordinator_assign", "__x"):
         client.create_producer(name).close()
     assert len(client.admin.topics.get_list()) == 4
+
+
+# Refused subscribers ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("topic", ["new", ["new", "other"]])
+@pytest.mark.parametrize("partitions", [0, 2])
+def test_a_subscriber_that_policies_refuse_leaves_no_topic(
+    open_client: OpenClient, topic: Any, partitions: int
+) -> None:
+    """The topics it named were made first."""
+    made = {"allow_auto_topic_creation_type": "partitioned", "default_num_partitions": 2}
+    given = made if partitions else {}
+    client = open_client(broker_options=options(allow_auto_subscription_creation=False, **given))
+    with pytest.raises(errors.SubscriptionNotFound):
+        client.subscribe(topic, "s")
+    client.admin.namespaces.set_subscription_types_enabled(NS, ["Exclusive"])
+    with pytest.raises(errors.NotAllowedError):
+        client.subscribe(topic, "s", ConsumerType.Shared)
+    assert client.admin.topics.get_list() == []
+    assert client.admin.topics.get_partitioned_topic_list() == []
+
+
+def test_a_list_with_an_unknown_namespace_leaves_no_topic(open_client: OpenClient) -> None:
+    client = open_client()
+    with pytest.raises(errors.TopicNotFound):
+        client.subscribe(["new", "public/nowhere/other"], "s")
+    assert client.admin.topics.get_list() == []
+
+
+def test_deduplication_is_a_policy_of_all_partitions(open_client: OpenClient) -> None:
+    client = open_client()
+    topics = client.admin.topics
+    topics.create_partitioned_topic("p", 2)
+    topics.set_deduplication("p-partition-1", True)
+    assert topics.get_deduplication("p") is topics.get_deduplication("p-partition-0") is True
+    found = topics.partitioned_stats("p")["partitions"].values()
+    assert [each["deduplication_status"] for each in found] == ["Enabled", "Enabled"]
+    topics.remove_deduplication("p-partition-0")
+    assert topics.get_deduplication("p") is topics.get_deduplication("p-partition-1") is None

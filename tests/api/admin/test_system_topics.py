@@ -268,3 +268,27 @@ print("healthy")
 def test_another_process_checks_the_owner(folder: Path, open_client: OpenClient) -> None:
     open_client()
     assert run_program(CHECK, folder) == ["healthy"]
+
+
+def test_what_the_broker_writes_itself_is_changed_by_nobody_else(open_client: OpenClient) -> None:
+    """A terminated topic of events told no change of policies any more, for good."""
+    client = open_client()
+    topics = client.admin.topics
+    topics.create_non_partitioned_topic("t")
+    topics.set_deduplication(T, True)
+    schema = pulsarx.schema.StringSchema().schema_info()
+    refused = [
+        lambda: topics.terminate(PARTS[3]),
+        lambda: topics.create_subscription(EVENTS, "mine"),
+        lambda: topics.update_partitioned_topic(EVENTS, 6),
+        lambda: client.admin.schemas.create_schema(EVENTS, schema),
+        lambda: topics.set_message_ttl(EVENTS, 5),
+        lambda: topics.set_deduplication(PARTS[0], False),
+        lambda: topics.set_schema_validation_enforced(EVENTS, True),
+    ]
+    for each in refused:
+        with pytest.raises(errors.NotAllowedError, match="is a system topic"):
+            each()
+    assert topics.get_subscriptions(EVENTS) == []
+    topics.remove_deduplication(T)
+    assert events(client) == [(T, {"deduplication": True}), (T, None)]

@@ -43,10 +43,14 @@ def topic_creation(runtime: BrokerRuntime, name: TopicName) -> TopicCreation:
     )
 
 
-def may_create_subscription(runtime: BrokerRuntime, topic: str) -> bool:
-    """topic: a full name."""
+def check_subscription_creation(runtime: BrokerRuntime, topic: str, name: str) -> None:
+    """SubscriptionNotFound: a consumer may not create the subscription it names. topic: a full
+    name."""
     found = policy_in_force(runtime.policies, topic, "auto_subscription_creation")
-    return bool(runtime.options.allow_auto_subscription_creation if found is None else found)
+    if not (runtime.options.allow_auto_subscription_creation if found is None else found):
+        raise errors.SubscriptionNotFound(
+            f"subscription {name} of {topic}, and allow_auto_subscription_creation is off"
+        )
 
 
 def check_subscription_type(runtime: BrokerRuntime, topic: str, type_name: str) -> None:

@@ -11,7 +11,7 @@ from pulsarx.broker.policies.message_policies import (
 )
 from pulsarx.broker.policies.retention import RetentionPolicy
 from pulsarx.broker.policies.schema_policies import SchemaPolicies
-from pulsarx.topic_name import TopicName, is_system_topic
+from pulsarx.topic_name import TopicName, check_is_not_of_the_system, is_system_topic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -233,6 +233,7 @@ class PolicyStore:
                 f"set {policy} of {topic}: topic_level_policies_enabled and system_topic_enabled "
                 "must both be on; set it on the namespace"
             )
+        check_is_not_of_the_system(TopicName.of(topic), f"set {policy} of")
         if topic in self._volatile:
             raise errors.OperationNotSupported(
                 f"set {policy} of {topic}: a non-persistent topic without partitions is not kept, "

@@ -13,7 +13,7 @@ from pulsarx.broker.catalogue import changes
 from pulsarx.broker.folder.at_once import take_at_once
 from pulsarx.broker.folder.storage_errors import storage_error
 from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
-from pulsarx.broker.policies.creation import check_subscription_type, may_create_subscription
+from pulsarx.broker.policies.creation import check_subscription_creation, check_subscription_type
 from pulsarx.broker.policies.message_policies import NO_SUBSCRIPTIONS, is_exempt_subscription
 from pulsarx.broker.topics.backlog_limits import BacklogLimits
 from pulsarx.broker.topics.compaction import TopicCompaction
@@ -349,10 +349,7 @@ class Topic:
 
     def check_subscription_creation(self, name: str) -> None:
         """SubscriptionNotFound: a consumer may not create what it names."""
-        if not may_create_subscription(self.runtime, self.name):
-            raise errors.SubscriptionNotFound(
-                f"subscription {name} of {self.name}, and allow_auto_subscription_creation is off"
-            )
+        check_subscription_creation(self.runtime, self.name, name)
 
     def _check_subscription_limit(self, name: str) -> None:
         count = len(self.all_subscriptions())

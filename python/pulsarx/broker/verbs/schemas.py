@@ -5,7 +5,7 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx.broker.policies.schema_policies import NAMES, check_policy
 from pulsarx.broker.verbs.verb import Verb
-from pulsarx.topic_name import TopicName
+from pulsarx.topic_name import TopicName, check_is_not_of_the_system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 def create(broker: Broker, topic: str, schema: Arguments) -> dict[str, int]:
     """The version; that of the same schema when the topic has it already. IncompatibleSchema."""
+    check_is_not_of_the_system(TopicName.of(topic), "create a schema of")
     name = _existing(broker, topic)
     return {"version": broker.schemas.register(name, _info(schema))}
 

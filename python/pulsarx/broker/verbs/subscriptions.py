@@ -7,7 +7,11 @@ from pulsarx.broker.topics.partitioned_topic import partition_count_of, partitio
 from pulsarx.broker.topics.topic import locked_in_order
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.verbs.verb import Verb
-from pulsarx.topic_name import TopicName, check_subscription_name
+from pulsarx.topic_name import (
+    TopicName,
+    check_is_not_of_the_system,
+    check_subscription_name,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +34,7 @@ def create(broker: Broker, topics: list[Any], name: str, position: str) -> Argum
         raise ValueError(f"subscriptions.create: position {position!r:.100}: earliest or latest")
     created, found = 0, {}
     for each in [one for topic in topics for one in kept_topics_of(broker, topic)]:
+        check_is_not_of_the_system(TopicName.of(each.name), f"create subscription {name} of")
         with locked_in_order([each]):
             if name in each.subscriptions:
                 found[each.name] = list(each.subscriptions[name].mark_delete())

@@ -12,7 +12,12 @@ from pulsarx.broker.topics.partitioned_topic import partition_count_of, partitio
 from pulsarx.broker.topics.topic import create_subscriptions, delete_subscriptions, locked_in_order
 from pulsarx.broker.verbs.subscriptions import kept_topics_of
 from pulsarx.broker.verbs.verb import Verb
-from pulsarx.topic_name import TopicName, check_keeps_messages, check_subscription_name
+from pulsarx.topic_name import (
+    TopicName,
+    check_is_not_of_the_system,
+    check_keeps_messages,
+    check_subscription_name,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +36,7 @@ PEEK_MAX = 1000
 def create_subscription(broker: Broker, topic: str, name: str, position: dict[str, Any]) -> None:
     """position: see `_find`. NotAllowedError: it exists, on a partition for one."""
     check_subscription_name(name)
+    check_is_not_of_the_system(TopicName.of(topic), f"create subscription {name} of")
     topics = kept_topics_of(broker, topic)
     _check_position(position, topics)
     with locked_in_order(topics):

@@ -6,7 +6,12 @@ from pulsarx import errors
 from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
 from pulsarx.broker.verbs.subscriptions import kept_topics_of, topics_of
 from pulsarx.broker.verbs.verb import Verb
-from pulsarx.topic_name import TopicName, check_keeps_messages, is_system_topic
+from pulsarx.topic_name import (
+    TopicName,
+    check_is_not_of_the_system,
+    check_keeps_messages,
+    is_system_topic,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,7 +78,8 @@ def create_partitioned_topic(broker: Broker, topic: str, partitions: int) -> Non
 
 def update_partitioned_topic(broker: Broker, topic: str, partitions: int) -> None:
     """NotAllowedError: partitions only become more."""
-    broker.topics.update_partitioned_topic(TopicName.of(topic), partitions)
+    name = check_is_not_of_the_system(TopicName.of(topic), "give partitions to")
+    broker.topics.update_partitioned_topic(name, partitions)
 
 
 def ensure(broker: Broker, topic: str, partitions: int) -> Arguments:
@@ -88,19 +94,24 @@ def ensure(broker: Broker, topic: str, partitions: int) -> Arguments:
 
 def set_deduplication(broker: Broker, topic: str, enabled: bool) -> None:
     name = check_keeps_messages(TopicName.of(topic))
-    broker.policies.set_topic_policy(str(name), "deduplication", enabled)
+    broker.policies.set_topic_policy(name.partitioned_name, "deduplication", enabled)
     broker.topics.apply_policies()
 
 
 def get_deduplication(folder: OpenFolder, topic: str) -> bool | None:
     """None: it is not set there."""
     folder.refresh()
-    found: bool | None = folder.policies.topic_policy(str(TopicName.of(topic)), "deduplication")
+    name = TopicName.of(topic).partitioned_name
+    found: bool | None = folder.policies.topic_policy(name, "deduplication")
     return found
 
 
 def remove_deduplication(broker: Broker, topic: str) -> None:
-    broker.policies.set_topic_policy(str(TopicName.of(topic)), "deduplication", None)
+    name = TopicName.of(topic)
+    broker.policies.set_topic_policy(name.partitioned_name, "deduplication", None)
+    if broker.policies.topic_policy(str(name), "deduplication") is not None:
+        # Partitions once had one of their own.
+        broker.policies.set_topic_policy(str(name), "deduplication", None)
     broker.topics.apply_policies()
 
 
@@ -146,7 +157,8 @@ def delete_partitioned_topic(broker: Broker, topic: str, force: bool) -> None:
 
 def terminate(broker: Broker, topic: str) -> str:
     """The id of the last message, as text. OperationNotSupported: it has partitions."""
-    ledgers = broker.topic(TopicName.of(topic), create=False).ledger
+    name = check_is_not_of_the_system(TopicName.of(topic), "terminate")
+    ledgers = broker.topic(name, create=False).ledger
     ledgers.terminate()
     return ledgers.last_message_id().to_text()
 
