@@ -52,6 +52,7 @@ def test_a_topic_reads_the_same_out_of_the_store(store: Store, manual_clock: Man
         assert ids_and_values(client) == before
         assert store.files(client) == 1  # what was fetched was not kept
     with pulsarx.Client(store.folder, read_only=True) as client:
+        assert client.admin.topics.offload_status("t") == {"status": "SUCCESS", "last_error": ""}
         assert ids_and_values(client) == before
 
 

@@ -24,6 +24,7 @@ from type_steps import join, publish, statistics
 
 import pulsarx
 from pulsarx import ConsumerType, MessageId, errors
+from pulsarx.backups import check
 from pulsarx.randomness import Randomness
 from pulsarx.testing import inspect
 
@@ -481,3 +482,16 @@ def test_a_folder_whose_ledgers_are_not_mounted_is_refused(folder: Path) -> None
     shutil.move(folder.parent / "elsewhere", folder / "ledgers")
     with pulsarx.Client(folder) as client:
         assert len(whole_topic(client)) == COUNT
+
+
+def test_a_prepared_ledger_without_a_file_hides_nothing_of_the_others(folder: Path) -> None:
+    """Whoever read beside a dead owner asked for its file to know whether it counts, and so on:
+    RecursionError."""
+    with Owner(folder, 2) as owner:
+        owner.publish("0", "1", "2")
+    max(folder.rglob("*.ledger"), key=lambda path: int(path.stem)).unlink()  # nothing was in it
+    with pulsarx.Client(folder, read_only=True) as client:
+        assert client.admin.topics.stats("t")["messages"] == 3
+        messages, told = receive_all(client.create_reader("t", MessageId.earliest))
+        assert (data_of(messages), told) == (["0", "1", "2"], [])
+    assert check(folder).messages == 3

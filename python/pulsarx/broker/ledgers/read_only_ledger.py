@@ -167,7 +167,14 @@ class ReadOnlyLedger(LedgerList):
 
     def last_message_id(self) -> MessageId:
         self.broker.refresh()
-        return self._despite_trimming(super().last_message_id)
+        look = super().last_message_id
+        for _ in range(TRIMS_MAX):
+            listed = self.ledger_ids()
+            found = self._despite_trimming(look)
+            # Without any it looked past ledgers that were removed, and there may be others by now.
+            if found.ledger_id() >= 0 or self.ledger_ids() == listed:
+                break
+        return found
 
     def make_span(self, ledger: LedgerRecord) -> LedgerSpan:
         if ledger.state == "sealed":
@@ -191,7 +198,8 @@ class ReadOnlyLedger(LedgerList):
             if os.path.exists(path):
                 raise
             self.broker.refresh()
-            known = {each.ledger_id: each for each in self.ledgers()}
+            # Of the catalogue: whether one that is prepared counts is asked by its file.
+            known = {each.ledger_id: each for each in super().ledgers()}
             if ledger.ledger_id not in known:
                 raise LedgerTrimmed from None
             now = known[ledger.ledger_id]

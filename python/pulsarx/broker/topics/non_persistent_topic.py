@@ -271,6 +271,10 @@ class NonPersistentTopic:
     def truncate(self) -> None:
         self.ledger.refuse("truncate")
 
+    def offload_status(self) -> NoReturn:
+        self.ledger.refuse("compact")
+        raise AssertionError
+
     def compaction_status(self) -> NoReturn:
         self.ledger.refuse("compact")
         raise AssertionError

@@ -77,6 +77,12 @@ class ReadOnlyTopic:
         status = "NOT_RUN" if self.ledger.compaction() is None else "SUCCESS"
         return {"status": status, "last_error": ""}
 
+    def offload_status(self) -> dict[str, str]:
+        """Only the owner knows of a run: whether a ledger is offloaded."""
+        self.broker.refresh()
+        offloaded = any(self.ledger.offloaded_ms(each) for each in self.ledger.ledgers())
+        return {"status": "SUCCESS" if offloaded else "NOT_RUN", "last_error": ""}
+
     @property
     def publish_rate_limited_times(self) -> None:
         """None: only the owner knows."""

@@ -506,6 +506,10 @@ class Topic:
             subscription.ledger_changed()
         self.ledger.tail.wake()
 
+    def offload_status(self) -> dict[str, str]:
+        """Of the last run since the topic was opened."""
+        return self.offload.status()
+
     def compaction_status(self) -> dict[str, str]:
         return self.compaction.status()
 

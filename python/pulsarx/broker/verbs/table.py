@@ -8,6 +8,7 @@ here.
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx.broker.ledgers.ledger_list import LedgerTrimmed
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.verbs import (
     brokers,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.verbs.verb import Verb
 
 _NAME_SIZE_MAX = 32_767  # of a topic's full name
+_LOOKS_MAX = 20
 
 VERBS: dict[str, Verb] = {
     **topics.VERBS,
@@ -75,12 +77,31 @@ def perform(folder: OpenFolder, name: object, arguments: object, read_only: bool
             raise ValueError(f"{name}: {each} must be {_said(kind)}, not {value!r:.100}")
     if not verb.reads and (read_only or folder.read_only):
         raise errors.OperationNotSupported(f"{name}: the folder was opened read_only")
+    looks = 0
     while True:
         folder.state.require_open()
+        number = folder.catalogue.state.number
         try:
             return verb.function(folder, **arguments)
         except TopicGone:
             pass  # deleted or unloaded just after it was found: it is looked for again
+        except (LedgerTrimmed, errors.NotAllowedError) as error:
+            # Beside an owner, which may seal and remove ledgers between two steps of a look.
+            looks += 1
+            if not _has_moved(folder, number) or looks == _LOOKS_MAX:
+                if isinstance(error, LedgerTrimmed):
+                    raise errors.ServiceUnitNotReady(
+                        f"{name}: ledgers were removed while they were looked at; ask again"
+                    ) from error
+                raise
+
+
+def _has_moved(folder: OpenFolder, number: int) -> bool:
+    """Whether another process, which owns the folder, has committed something behind a commit."""
+    if not folder.read_only:
+        return False
+    folder.refresh()
+    return folder.catalogue.state.number != number
 
 
 def _said(kind: type) -> str:

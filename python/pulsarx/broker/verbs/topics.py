@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.catalogue.state import CatalogueState
-    from pulsarx.broker.faces import OpenFolder
+    from pulsarx.broker.faces import OpenFolder, TopicView
 
     Arguments = dict[str, Any]
 
@@ -197,11 +197,15 @@ def trigger_compaction(broker: Broker, topic: str) -> None:
 def compaction_status(folder: OpenFolder, topic: str) -> dict[str, str]:
     """Of a partitioned topic: RUNNING or ERROR where one partition is, else SUCCESS where one
     is."""
+    return _worst([each.compaction_status() for each in _views_of(folder, topic)])
+
+
+def _views_of(folder: OpenFolder, topic: str) -> list[TopicView]:
+    """A topic that keeps messages, or its partitions."""
     name = check_keeps_messages(_existing(folder, topic))
     count = partition_count_of(folder.catalogue.state, name)
     names = [TopicName.of(each) for each in partition_names(name, count)] if count else [name]
-    found = [folder.topic(each, create=False).compaction_status() for each in names]
-    return _worst(found)
+    return [folder.topic(each, create=False) for each in names]
 
 
 def _worst(found: list[dict[str, str]]) -> dict[str, str]:
@@ -235,10 +239,9 @@ def offload_before(broker: Broker, topic: str, message_id: str) -> None:
     found.offload.trigger(0, MessageId.from_text(message_id).ledger_id())
 
 
-def offload_status(broker: Broker, topic: str) -> dict[str, str]:
+def offload_status(folder: OpenFolder, topic: str) -> dict[str, str]:
     """As compaction_status."""
-    found = [each.offload.status() for each in kept_topics_of(broker, topic)]
-    return _worst(found)
+    return _worst([each.offload_status() for each in _views_of(folder, topic)])
 
 
 def merge_ledgers(broker: Broker, topic: str, size_max: int) -> Arguments:
@@ -339,7 +342,7 @@ VERBS = {
     "topics.trigger_compaction": Verb(trigger_compaction, _TOPIC),
     "topics.offload": Verb(offload, {**_TOPIC, "size_threshold": int}),
     "topics.offload_before": Verb(offload_before, {**_TOPIC, "message_id": str}),
-    "topics.offload_status": Verb(offload_status, _TOPIC),
+    "topics.offload_status": Verb(offload_status, _TOPIC, reads=True),
     "topics.merge_ledgers": Verb(merge_ledgers, {**_TOPIC, "size_max": int}),
     "topics.compaction_status": Verb(compaction_status, _TOPIC, reads=True),
     "topics.get_last_message_id": Verb(get_last_message_id, _TOPIC, reads=True),
