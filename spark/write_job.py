@@ -159,8 +159,8 @@ def plan_write(
     create_topic: whether the commit may create it, with the partitions of its namespace's policy
         auto_topic_creation, or none; None: if there is such a policy, and it allows that.
     value_format: raw: column value is the payload; string, json, avro, schema: what columns become,
-        see written_values. value_schema: of avro, the definition as JSON, which is registered on
-        the topic if it is new.
+        see written_values. value_schema: of avro, the definition as JSON, which the commit
+        registers on the topic if it is new.
     on_conflict: NotAllowedError when the version was written with other messages, or a later one
         was; "ignore": it counts as written in both cases, and is not compared.
     flush: tasks put their files on the device before they report; without it a power cut may take

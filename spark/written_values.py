@@ -37,11 +37,16 @@ class WrittenValues:
     """How columns become values. A value that pickles: it travels to the tasks."""
 
     def __init__(
-        self, value_format: str, info: SchemaInfo | None = None, version: int | None = None
+        self,
+        value_format: str,
+        info: SchemaInfo | None = None,
+        version: int | None = None,
+        is_new: bool = False,
     ) -> None:
         self.value_format = value_format
         self.info = info
         self.version = version  # of info on the topic
+        self.is_new = is_new  # the commit registers info, as this version
 
     @property
     def is_record(self) -> bool:
@@ -109,7 +114,8 @@ def plan_values(
     """What options say, looked up in the topic; None: the payload is a column. Driver only.
 
     topic: None: the column __topic chooses. is_new: the commit makes it.
-    A definition that the topic does not have is registered, if its policies let a producer do that.
+    A definition that the topic does not have is registered by the commit; here it is checked that
+    the policies of the topic let a producer do that.
     ValueError, IncompatibleSchema, OperationNotSupported: say what to change.
     """
     check_choice(value_format, value_schema)
@@ -138,7 +144,9 @@ def plan_values(
         return None
     if info is None:
         return WrittenValues(value_format)
-    values = WrittenValues(value_format, info, _version(broker, topic, info))
+    version = broker.schemas.version_of(topic, info)
+    planned = broker.schemas.next_version(topic) if version is None else version
+    values = WrittenValues(value_format, info, planned, version is None)
     check_encodes(values)
     return values
 
@@ -179,15 +187,6 @@ def _definition(text: str | None) -> dict[str, Any]:
     if not isinstance(found, dict) or found.get("type") != "record":
         raise ValueError(f"valueSchema must be the definition of a record, not {text!r:.200}")
     return found
-
-
-def _version(broker: ReadOnlyBroker, topic: str, info: SchemaInfo) -> int:
-    found = broker.schemas.version_of(topic, info)
-    if found is not None:
-        return found
-    from pulsarx.admin import Admin
-
-    return Admin.at(broker.directory.path).schemas.create_schema(topic, info)
 
 
 def _is_field(name: str) -> bool:

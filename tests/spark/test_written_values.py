@@ -9,12 +9,21 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from spark_steps import make_topics
+from spark_steps import make_topics, write
 
 import pulsarx
 from pulsarx import errors
 from pulsarx.broker.staging.content_digest import ContentDigest
-from pulsarx.schema import AvroSchema, Integer, JsonSchema, Long, Record, String, StringSchema
+from pulsarx.schema import (
+    AutoConsumeSchema,
+    AvroSchema,
+    Integer,
+    JsonSchema,
+    Long,
+    Record,
+    String,
+    StringSchema,
+)
 from pulsarx.spark import plan_write, read_topic, upsert_topic, write_partitions, write_topic
 from pulsarx.spark.write_commit import commit_write
 
@@ -125,6 +134,98 @@ def test_a_definition_is_registered_where_a_producer_could(folder: Path) -> None
         stage(folder, table, value_format="avro",
               value_schema=AvroSchema(Other).schema_info().schema())  # fmt: skip
     assert not list((folder / "staging").glob("spark-*/*"))
+
+
+def definition_of(**fields: Any) -> str:
+    described = [{"name": name, "type": kind} for name, kind in fields.items()]
+    return json.dumps({"type": "record", "name": "R", "fields": described})
+
+
+def versions(folder: Path, topic: str = "t") -> list[str]:
+    """The definitions that a topic has."""
+    with pulsarx.Client(folder) as client:
+        return [each.schema() for each in client.admin.schemas.get_all_schemas(topic)]
+
+
+@pytest.mark.parametrize(
+    ("definition", "expected"),
+    [
+        (definition_of(price="long"), "row 1 of Spark partition 0: price"),
+        (definition_of(price=["string", "long"]), "a union of several types"),
+        (definition_of(weight="long"), "no field 'price'"),
+    ],
+    ids=["row", "type", "column"],
+)
+def test_a_refused_write_leaves_no_version_of_its_schema(
+    spark: Any, folder: Path, definition: str, expected: str
+) -> None:
+    """The definition stayed on the topic, and refused the next one that was right."""
+    make_topics(folder, "t")
+    frame = spark.createDataFrame([(1,), (None,)], "price bigint").coalesce(1)
+    with pytest.raises(Exception, match=expected):
+        write(frame, folder, "t", valueFormat="avro", valueSchema=definition)
+    with pytest.raises(Exception, match=expected):
+        write_topic(frame, "t", root=folder, value_format="avro", value_schema=definition)
+    assert versions(folder) == [] and received(folder) == []
+    right = definition_of(price="double")
+    stage(folder, pa.table({"price": [0.5]}), value_format="avro", value_schema=right)
+    assert [json.loads(each) for each in versions(folder)] == [json.loads(right)]
+    (message,) = received(folder, schema=AvroSchema(None, json.loads(right)))
+    assert message.value() == {"price": 0.5}
+
+
+def test_a_schema_is_registered_with_its_rows_as_the_version_they_carry(folder: Path) -> None:
+    """Two writes at a time register one version of the same definition; of two definitions the
+    later one is planned again, and its rows are not taken for those of the other."""
+    make_topics(folder, "t")
+    with pulsarx.Client(folder) as client:
+        client.admin.namespaces.set_schema_compatibility_strategy(
+            "public/default", "ALWAYS_COMPATIBLE"
+        )
+    given = [
+        (definition_of(price="long"), pa.table({"price": [1]})),
+        (definition_of(price="long"), pa.table({"price": [2]})),
+        (definition_of(name="string"), pa.table({"name": ["x"]})),
+    ]
+    jobs = [
+        plan_write(folder, "t", value_format="avro", value_schema=definition)
+        for definition, _ in given
+    ]
+    assert versions(folder) == []
+    told = [list(write_partitions(table.to_batches(), job)) for job, (_, table) in zip(jobs, given)]
+    for job, messages in zip(jobs[:2], told):
+        commit_write(job, messages)
+    with pytest.raises(errors.IncompatibleSchema, match="since this one was planned as version 0"):
+        commit_write(jobs[2], told[2])
+    assert len(versions(folder)) == 1
+    stage(folder, given[2][1], value_format="avro", value_schema=given[2][0])
+    assert len(versions(folder)) == 2
+    found = received(folder, schema=AutoConsumeSchema())
+    assert [each.value() for each in found] == [{"price": 1}, {"price": 2}, {"name": "x"}]
+
+
+def test_a_stream_registers_its_schema_with_its_first_batch(
+    spark: Any, folder: Path, tmp_path: Path
+) -> None:
+    make_topics(folder, "in", "t")
+    definition = definition_of(price="long")
+    for batch in range(2):
+        stage(folder, pa.table({"value": [b"%d" % batch]}), "in")
+        query = (
+            spark.readStream.format("pulsarx")
+            .options(root=str(folder), topic="in", startingOffsets="earliest", columns="value")
+            .load()
+            .selectExpr("bigint(string(value)) AS price")
+            .writeStream.format("pulsarx")
+            .options(root=str(folder), topic="t", checkpointLocation=str(tmp_path / "checkpoint"))
+            .options(valueFormat="avro", valueSchema=definition)
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(200)
+        assert len(versions(folder)) == 1
+    found = received(folder, schema=AvroSchema(None, json.loads(definition)))
+    assert [each.value()["price"] for each in found] == [0, 1]
 
 
 def test_a_row_that_is_not_of_the_schema_is_named(folder: Path) -> None:
