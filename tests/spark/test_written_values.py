@@ -286,6 +286,32 @@ def test_enforced_schemas_keep_payloads_of_no_schema_out(folder: Path) -> None:
     stage(folder, pa.table({"price": [1]}), value_format="schema")
 
 
+@pytest.mark.parametrize("value_format", ["raw", "string", "json"])
+def test_enforced_schemas_hold_for_the_topics_that_rows_name(
+    folder: Path, value_format: str
+) -> None:
+    """Payloads of no schema came into a topic that has one, by the column __topic."""
+    make_topics(folder, "free", "t")
+    make_topics(folder, "p", partitions=2)
+    register(folder, JsonSchema(Order))
+    register(folder, JsonSchema(Order), "p")
+    with pulsarx.Client(folder) as client:
+        client.admin.namespaces.set_schema_validation_enforced("public/default", True)
+
+    def rows(*topics: str) -> pa.Table:
+        return pa.table({"value": ["1"] * len(topics), "__topic": list(topics)})
+
+    stage(folder, rows("free", "free"), None, value_format=value_format)
+    for topic in ("t", "p", "p-partition-1"):
+        with pytest.raises(errors.IncompatibleSchema, match=r"row 1 .*: .*validation_enforced"):
+            stage(folder, rows("free", topic), None, value_format=value_format)
+    assert len(received(folder, "free")) == 2 and received(folder) == []
+    with pulsarx.Client(folder) as client:
+        client.admin.namespaces.set_schema_validation_enforced("public/default", False)
+    stage(folder, rows("free", "t"), None, value_format=value_format)
+    assert len(received(folder)) == 1
+
+
 def test_rows_name_their_partition(folder: Path) -> None:
     make_topics(folder, "p", partitions=3)
     make_topics(folder, "t")

@@ -91,6 +91,14 @@ class SchemaRegistry:
         """The version that the next schema gets that is registered."""
         return len(self._records(parent_of(topic)))
 
+    def closed_topics(self) -> list[str]:
+        """The topics that refuse a producer without a schema, as check_producer does."""
+        return [
+            name
+            for name in self._catalogue.state.schemas
+            if self._live(name) and self._policies.of_topic(name).schema.enforced
+        ]
+
     def strategy(self, topic: str) -> str:
         """The compatibility strategy in force."""
         name = parent_of(topic)
@@ -128,10 +136,7 @@ class SchemaRegistry:
         live = self._live(name)
         if info is None:
             if policies.enforced and live:
-                raise errors.IncompatibleSchema(
-                    f"{name} has a schema and schema_validation_enforced is set: a producer "
-                    "without a schema is refused"
-                )
+                raise closed_error(name)
             return
         if _same(live, identity_of(info)) is None:
             self._check_new(name, info, live)
@@ -297,6 +302,14 @@ class _Known(Exception):
 def parent_of(topic: str) -> str:
     """The full name under which a topic's schemas are kept."""
     return TopicName.of(topic).partitioned_name
+
+
+def closed_error(topic: str) -> errors.IncompatibleSchema:
+    """What a producer without a schema is told."""
+    return errors.IncompatibleSchema(
+        f"{topic} has a schema and schema_validation_enforced is set: a producer without a schema "
+        "is refused"
+    )
 
 
 def _records_in(state: CatalogueState, name: str) -> tuple[SchemaRecord, ...]:
