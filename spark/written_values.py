@@ -266,7 +266,27 @@ def _encoder_of(values: WrittenValues) -> Callable[[Any], bytes | None]:
             "write them with valueFormat raw"
         )
     encode = schemas[kind]().encode
-    return lambda value: None if value is None else encode(value)
+    check = _number_checker(kind)
+    return lambda value: None if value is None else encode(check(value))
+
+
+def _number_checker(kind: SchemaType) -> Callable[[Any], Any]:
+    """What a number becomes before it is encoded, as a field of a record would take it: an integer
+    that a float cannot hold exactly is refused."""
+    from pulsarx.tables.value_types import PRIMITIVES, checker
+    from pulsarx.tables.written_limits import check_float
+
+    if kind not in (SchemaType.FLOAT, SchemaType.DOUBLE):
+        return lambda value: value
+    check = checker(PRIMITIVES[kind], VALUE)
+
+    def checked(value: Any) -> Any:
+        found = check(value)
+        if kind == SchemaType.FLOAT:
+            check_float(value, VALUE)
+        return found
+
+    return checked
 
 
 def _text(value: Any) -> bytes | None:

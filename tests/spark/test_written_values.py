@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import math
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +19,18 @@ from pulsarx.broker.staging.content_digest import ContentDigest
 from pulsarx.schema import (
     AutoConsumeSchema,
     AvroSchema,
+    DoubleSchema,
+    FloatSchema,
+    Int8Schema,
     Integer,
     JsonSchema,
     Long,
     Record,
+    SchemaType,
     String,
     StringSchema,
 )
+from pulsarx.schema.schema import SchemaInfo
 from pulsarx.spark import plan_write, read_topic, upsert_topic, write_partitions, write_topic
 from pulsarx.spark.write_commit import commit_write
 
@@ -139,6 +146,12 @@ def test_a_definition_is_registered_where_a_producer_could(folder: Path) -> None
 def definition_of(**fields: Any) -> str:
     described = [{"name": name, "type": kind} for name, kind in fields.items()]
     return json.dumps({"type": "record", "name": "R", "fields": described})
+
+
+def register_definition(folder: Path, kind: str, definition: str) -> None:
+    with pulsarx.Client(folder) as client:
+        info = SchemaInfo(SchemaType.__members__[kind], "t", definition)
+        client.admin.schemas.create_schema("t", info)
 
 
 def versions(folder: Path, topic: str = "t") -> list[str]:
@@ -310,6 +323,104 @@ def test_enforced_schemas_hold_for_the_topics_that_rows_name(
         client.admin.namespaces.set_schema_validation_enforced("public/default", False)
     stage(folder, rows("free", "t"), None, value_format=value_format)
     assert len(received(folder)) == 1
+
+
+COLOUR = {"type": "enum", "name": "Colour", "symbols": ["RED", "GREEN"]}
+
+
+@pytest.mark.parametrize("kind", ["JSON", "AVRO"])
+def test_a_text_that_is_no_symbol_of_its_enumeration_is_refused(folder: Path, kind: str) -> None:
+    """JSON with it was written, which no reader of the schema takes."""
+    make_topics(folder, "t")
+    others = {"type": "array", "items": "Colour"}
+    register_definition(folder, kind, definition_of(colour=["null", COLOUR], others=others))
+    good = {"colour": ["RED", None], "others": [["GREEN", "RED"], []]}
+    stage(folder, pa.table(good), value_format="schema")
+    for flaw, field in (
+        ({"colour": ["RED", "BLUE"]}, "colour"),
+        ({"others": [["RED"], ["RED", "BLUE"]]}, r"others\[\]"),
+    ):
+        with pytest.raises(
+            ValueError,
+            match=f"row 1 of Spark partition 0: {field} is 'BLUE', .* symbols RED, GREEN",
+        ):
+            stage(folder, pa.table(good | flaw), value_format="schema")
+    assert len(received(folder)) == 2
+
+
+def test_enumerations_of_one_name_are_told_apart_by_namespace(folder: Path) -> None:
+    make_topics(folder, "t")
+    metals = {"type": "enum", "name": "Colour", "namespace": "metals", "symbols": ["GOLD"]}
+    fields = [{"name": "colour", "type": metals}, {"name": "other", "type": "Colour"}]
+    inner = {"type": "record", "name": "Inner", "namespace": "metals", "fields": fields}
+    register_definition(
+        folder, "JSON", definition_of(a=COLOUR, b="Colour", inner=inner, c="metals.Colour")
+    )
+    rows = {"a": ["RED"], "b": ["GREEN"], "inner": [{"colour": "GOLD", "other": "GOLD"}]}
+    stage(folder, pa.table(rows | {"c": ["GOLD"]}), value_format="schema")
+    with pytest.raises(ValueError, match="c is 'RED', which is none of the symbols GOLD"):
+        stage(folder, pa.table(rows | {"c": ["RED"]}), value_format="schema")
+    rows["inner"] = [{"colour": "GOLD", "other": "RED"}]
+    with pytest.raises(ValueError, match=r"inner\.other is 'RED', which is none of .* GOLD"):
+        stage(folder, pa.table(rows | {"c": ["GOLD"]}), value_format="schema")
+
+
+@pytest.mark.parametrize("kind", ["JSON", "AVRO"])
+def test_a_number_that_is_too_large_for_its_float_is_refused(folder: Path, kind: str) -> None:
+    """Avro had infinity in its place. JSON has as many digits as it needs."""
+    make_topics(folder, "t")
+    definition = definition_of(x="float", more={"type": "map", "values": "float"})
+    register_definition(folder, kind, definition)
+
+    def rows(*numbers: Any, item: float = 1.0) -> pa.Table:
+        items = pa.array([[("k", item)]] * len(numbers), pa.map_(pa.string(), pa.float64()))
+        return pa.table({"x": list(numbers), "more": items})
+
+    if kind == "JSON":
+        stage(folder, rows(0.1, 1e300, 16777217.0), value_format="schema")
+        found = [json.loads(each.data())["x"] for each in received(folder)]
+        assert found == [0.1, 1e300, 16777217.0]
+        return
+    stage(folder, rows(0.5, 0.1, 3.4e38), value_format="schema")
+    for table, expected in (
+        (rows(0.5, 1e300), "row 1 of Spark partition 0: x is 1e.300, which is too large"),
+        (rows(0.5, -3.5e38), "row 1 of Spark partition 0: x is -3.5e.38, which is too large"),
+        (rows(0.5, item=1e39), r"row 0 of Spark partition 0: more\{\} is 1e.39, which is too"),
+        (rows(1, 16777217), "row 1 of Spark partition 0: x is 16777217, which .* exactly"),
+    ):
+        with pytest.raises(ValueError, match=expected):
+            stage(folder, table, value_format="schema")
+    stage(folder, rows(16777216, 3), value_format="schema")
+    stage(folder, rows(float("inf"), float("nan")), value_format="schema")
+    messages = received(folder, schema=AvroSchema(None, json.loads(definition)))
+    found = [each.value()["x"] for each in messages]
+    assert found[:2] == [0.5, struct.unpack("f", struct.pack("f", 0.1))[0]]
+    assert found[3:6] == [16777216.0, 3.0, math.inf] and math.isnan(found[6])
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "flaw", "expected"),
+    [
+        (DoubleSchema(), [1, 1 << 53], (1 << 60) + 1, "value is 1152921504606846977, which a "),
+        (DoubleSchema(), [0.1, 1e300], None, ""),
+        (FloatSchema(), [1, 1 << 24], (1 << 24) + 1, "value is 16777217, which a float"),
+        (FloatSchema(), [0.5, 0.1], 1e300, r"value is 1e\+300, which is too large"),
+        (Int8Schema(), [1, 127], 128, "Int8Schema: 128 does not fit"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_a_value_of_a_simple_schema_is_refused_as_a_field_is(
+    folder: Path, schema: Any, good: list[Any], flaw: Any, expected: str
+) -> None:
+    """Integers were rounded to the nearest float."""
+    make_topics(folder, "t")
+    register(folder, schema)
+    stage(folder, pa.table({"value": good}), value_format="schema")
+    if flaw is not None:
+        with pytest.raises(ValueError, match=f"row 2 of Spark partition 0: {expected}"):
+            stage(folder, pa.table({"value": [*good, flaw]}), value_format="schema")
+    found = [each.value() for each in received(folder, schema=schema)]
+    assert found == [schema.decode(schema.encode(each)) for each in good]
 
 
 def test_rows_name_their_partition(folder: Path) -> None:

@@ -15,6 +15,7 @@ from pulsarx.tables.row_encoding import (
     as_json,
     check_json_types,
     converter,
+    record_encoder,
     row_encoder,
 )
 
@@ -222,12 +223,17 @@ def _encoder_of(client: Any, topic: str, schema: Any, source: _Rows) -> _Encoder
             f"schema must be a schema of PulsarX, a Record class or None, not {schema!r:.80}"
         )
     if schema is not None and source.record_cls is not None:
-        return _Encoder(schema.encode, schema.schema_info())
+        return _Encoder(record_encoder(schema), schema.schema_info())
     info = _last_schema(client, topic) if schema is None else schema.schema_info()
     if info is None:
         check_json_types(source.types)
         return _Encoder(as_json, None)
-    return _Encoder(row_encoder(info), info)
+    return _Encoder(row_encoder(info, _record_class(schema)), info)
+
+
+def _record_class(schema: Schema[Any] | None) -> type[Record] | None:
+    found = None if schema is None else schema._record_cls
+    return found if isinstance(found, type) and issubclass(found, Record) else None
 
 
 def _last_schema(client: Any, topic: str) -> SchemaInfo | None:
