@@ -216,7 +216,7 @@ class ValueEncoder:
         batch."""
         import pyarrow as pa
 
-        from pulsarx.tables.row_encoding import converter
+        from pulsarx.tables.row_encoding import python_rows
 
         names = batch.schema.names
         fields = [name for name in names if _is_field(name)]
@@ -225,13 +225,9 @@ class ValueEncoder:
             raise ValueError(f"there must be column 'value' alone, not {', '.join(fields)}")
         for name in fields:
             _check_name(name)
-        rows = batch.select(fields)
-        convert = {f.name: call for f in rows.schema if (call := converter(pa, f.type)) is not None}
         payloads: list[bytes | None] = []
-        for at, row in enumerate(rows.to_pylist()):
+        for at, row in enumerate(python_rows(batch.select(fields))):
             try:
-                for name, call in convert.items():
-                    row[name] = call(row[name])
                 payloads.append(self._encode(row[VALUE] if single else row))
             except (ValueError, TypeError, OverflowError, RecursionError) as error:
                 raise ValueError(f"row {at}: {error}") from error

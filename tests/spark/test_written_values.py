@@ -423,6 +423,60 @@ def test_a_value_of_a_simple_schema_is_refused_as_a_field_is(
     assert found == [schema.decode(schema.encode(each)) for each in good]
 
 
+@pytest.mark.parametrize("value_format", ["json", "schema"])
+def test_a_time_that_python_does_not_have_is_refused_by_row_and_column(
+    folder: Path, value_format: str
+) -> None:
+    """It raised OverflowError: date value out of range, without either."""
+    make_topics(folder, "t")
+    micros = {"type": "long", "logicalType": "timestamp-micros"}
+    days = {"type": "int", "logicalType": "date"}
+    register_definition(folder, "AVRO", definition_of(n="long", at=["null", micros], day=days))
+    far_us, far_days = 253_402_300_800_000_000, 5_000_000  # the years 10000 and 15659
+
+    def rows(at: list[int | None], day: list[int]) -> pa.Table:
+        return pa.table(
+            {
+                "n": range(len(at)),
+                "at": pa.array(at, pa.timestamp("us", "UTC")),
+                "day": pa.array(day, pa.int32()).cast(pa.date32()),
+            }
+        )
+
+    for table, row, column in (
+        (rows([0, None, far_us], [0, 0, 0]), 2, r"at has a timestamp\[us, tz=UTC\]"),
+        (rows([0, -far_us], [0, 0]), 1, r"at has a timestamp\[us, tz=UTC\]"),
+        (rows([0, 0], [0, far_days]), 1, r"day has a date32\[day\]"),
+    ):
+        expected = f"row {row} of Spark partition 0: column {column} outside of Python's range"
+        with pytest.raises(ValueError, match=expected):
+            stage(folder, table, value_format=value_format)
+    assert received(folder) == []
+    stage(folder, rows([0, far_us - 1], [0, 0]), value_format=value_format)
+    assert len(received(folder)) == 2
+
+
+def test_an_event_before_1970_is_refused_by_its_row_beside_an_ordering_key(folder: Path) -> None:
+    """It raised OverflowError, without the row."""
+    make_topics(folder, "t")
+    rows = {"value": ["a", "b"], "__orderingKey": ["x", "y"], "__eventTime": [0, -1]}
+    with pytest.raises(ValueError, match="row 1 of Spark partition 0: __eventTime is before 1970"):
+        stage(folder, pa.table(rows))
+    assert received(folder) == []
+
+
+def test_a_delivery_that_python_has_no_time_for_is_written_once(folder: Path) -> None:
+    """With application and version it raised OverflowError."""
+    make_topics(folder, "t")
+    far = pa.array([253_402_300_800_000_000], pa.timestamp("us", "UTC"))
+    for _ in range(2):
+        stage(folder, pa.table({"value": ["a"], "__deliverAt": far}), application="a", version=1)
+    with pytest.raises(errors.NotAllowedError):
+        later = pa.array([253_402_300_800_001_000], pa.timestamp("us", "UTC"))
+        stage(folder, pa.table({"value": ["a"], "__deliverAt": later}), application="a", version=1)
+    assert len(received(folder)) == 1
+
+
 def test_rows_name_their_partition(folder: Path) -> None:
     make_topics(folder, "p", partitions=3)
     make_topics(folder, "t")

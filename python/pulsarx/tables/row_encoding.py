@@ -12,10 +12,47 @@ from pulsarx.schema.schema import Schema, SchemaInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 _dumps = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode
+
+
+def python_rows(batch: Any, first: int = 0) -> Iterator[dict[str, Any]]:
+    """The rows of an Arrow record batch as dicts, with dicts for maps.
+
+    first: the number of the first row. ValueError names the row and the column whose value is
+    outside of Python's range, such as a time after the year 9999.
+    """
+    import pyarrow as pa
+
+    convert = {f.name: c for f in batch.schema if (c := converter(pa, f.type)) is not None}
+    try:
+        rows = batch.to_pylist()
+    except (ValueError, OverflowError):
+        rows = _rows_one_by_one(batch, first)
+    for number, row in enumerate(rows, first):
+        for name, call in convert.items():
+            try:
+                row[name] = call(row[name])
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"row {number}: column {name}: {error}") from error
+        yield row
+
+
+def _rows_one_by_one(batch: Any, first: int) -> Iterator[dict[str, Any]]:
+    names = batch.schema.names
+    for at in range(batch.num_rows):
+        row = {}
+        for name, column in zip(names, batch.columns):
+            try:
+                row[name] = column[at].as_py()
+            except (ValueError, OverflowError) as error:
+                raise ValueError(
+                    f"row {first + at}: column {name} has a {column.type} outside of Python's "
+                    f"range: {error}. Dates and times must be of the years 1 to 9999"
+                ) from error
+        yield row
 
 
 def converter(pa: Any, kind: Any) -> Callable[[Any], Any] | None:

@@ -14,7 +14,7 @@ from pulsarx.tables.row_encoding import (
     EncodedSchema,
     as_json,
     check_json_types,
-    converter,
+    python_rows,
     record_encoder,
     row_encoder,
 )
@@ -166,17 +166,16 @@ class _Rows:
                 raise ValueError(f"rows have no column {name!r}; they have {', '.join(names)}")
         kept = names if columns is None else columns
         self.types = pa.schema([reader.schema.field(name) for name in kept])
-        convert = {f.name: c for f in reader.schema if (c := converter(pa, f.type)) is not None}
-        return _rows_of(reader, convert)
+        return _rows_of(reader)
 
 
-def _rows_of(reader: Any, convert: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _rows_of(reader: Any) -> Iterator[dict[str, Any]]:
+    first = 0
     for batch in reader:
         for start in range(0, batch.num_rows, ROWS):
-            for row in batch.slice(start, ROWS).to_pylist():
-                for name, call in convert.items():
-                    row[name] = call(row[name])
-                yield row
+            part = batch.slice(start, ROWS)
+            yield from python_rows(part, first)
+            first += part.num_rows
 
 
 def _is_frame(given: Any) -> bool:

@@ -344,6 +344,25 @@ def _as_float(number: float | None) -> float | None:
     return None if number is None else float(number)
 
 
+def test_a_time_that_python_does_not_have_is_refused_by_row_and_column(
+    memory_client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch
+):
+    """It raised OverflowError: date value out of range, without either."""
+    from pulsarx.tables import sending
+
+    monkeypatch.setattr(sending, "ROWS", 2)
+    days = pa.array([0, 1, 2, 5_000_000], pa.int32()).cast(pa.date32())
+    definition = {
+        "type": "record",
+        "name": "R",
+        "fields": [{"name": "day", "type": {"type": "int", "logicalType": "date"}}],
+    }
+    schema = AvroSchema(None, definition)
+    with pytest.raises(ValueError, match=r"row 3: column day has a date32.* the years 1 to 9999"):
+        memory_client.send_rows("orders", pa.table({"day": days}), schema=schema)
+    assert memory_client.read_table("orders").num_rows == 2
+
+
 @pytest.mark.parametrize(
     ("time", "text"),
     [
