@@ -201,7 +201,7 @@ class TaskWriter:
         if not names:
             self._content.add(rows, topic, VALUE, **columns)
             return
-        described = list(zip(*(rows.column(name).to_pylist() for name in names)))
+        described = list(zip(*(_described(rows.column(name)) for name in names)))
         for row, found in enumerate(described):
             extra = "" if not any(each is not None for each in found) else f"\0{found!r}"
             self._content.add(rows.slice(row, 1), topic + extra, VALUE, **columns)
@@ -276,6 +276,14 @@ def _present(rows: pa.RecordBatch) -> dict[str, str]:
     return {role: name for role, name in columns.items() if name in rows.schema.names}
 
 
+def _described(column: pa.Array) -> list[Any]:
+    """The values; of times that Python does not have, all as numbers."""
+    try:
+        return column.to_pylist()  # type: ignore[no-any-return]
+    except (ValueError, OverflowError):
+        return column.cast(pa.int64()).to_pylist()  # type: ignore[no-any-return]
+
+
 def _row_in(error: ValueError) -> int:
     """The row that an error names."""
     found = re.match(r"row (\d+)", str(error))
@@ -312,8 +320,9 @@ def _append_by_row(writer: SealedLedgerWriter, rows: pa.RecordBatch) -> None:
     for value, key, pairs, event_time, ordering_key, deliver_at, key_bytes in zip(
         *(found.get(name, nothing) for name in roles)
     ):
-        if deliver_at is not None and deliver_at < 0:
-            raise ValueError(f"row {writer.message_count}: {DELIVER_AT} is before 1970")
+        for name, time_ms in ((DELIVER_AT, deliver_at), (EVENT_TIME, event_time)):
+            if time_ms is not None and time_ms < 0:
+                raise ValueError(f"row {writer.message_count}: {name} is before 1970")
         payload = value.encode() if isinstance(value, str) else value
         properties = dict(pairs) if pairs else None
         if ordering_key is None and deliver_at is None:

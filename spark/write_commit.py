@@ -15,6 +15,7 @@ from pulsarx import errors
 from pulsarx.broker.requests.attach import AttachResult, attach, attached
 from pulsarx.broker.requests.owner_request import ask_owner
 from pulsarx.broker.staging.content_digest import ContentDigest
+from pulsarx.broker.staging.new_schema import NewSchema
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,16 +45,18 @@ def commit_write(
     on_small_ledgers: warn, error (NotAllowedError) or ignore, when there are many of them.
     ValueError: messages of another write, or of two for one Spark partition.
     The errors of `attach`; nothing was attached then, but after a Timeout: call it again.
+    A schema that the topic did not have is registered with the rows, or not at all.
     """
     told = list(messages)
     files = ordered_files(job, told)
     _advise(files, on_small_ledgers)
     content = _content_of(job, told)
     _create_topic(job)
+    schema = _new_schema(job)
     try:
-        result = attach(job.root, job.transaction, files, content=content)
+        result = attach(job.root, job.transaction, files, content=content, schema=schema)
     except errors.Timeout:
-        result = attach(job.root, job.transaction, files, content=content)
+        result = attach(job.root, job.transaction, files, content=content, schema=schema)
     remove_staged(job)
     check_order(job, result)
     if job.on_conflict == "error" and result.content and result.content != content:
@@ -83,6 +86,15 @@ def _create_topic(job: WriteJob) -> None:
         if "exists" not in errors.detail_of(error):
             raise
         # Somebody else did, as another batch; where partitions differ attaching finds that out.
+
+
+def _new_schema(job: WriteJob) -> NewSchema | None:
+    """The schema that the commit registers: no row was refused by then, so none is left behind."""
+    values = job.values
+    if values is None or not values.is_new:
+        return None
+    assert job.topic is not None and values.info is not None and values.version is not None
+    return NewSchema(job.topic, values.version, values.info)
 
 
 def _content_of(job: WriteJob, messages: list[CommitMessage]) -> str:

@@ -10,6 +10,7 @@ from pulsarx import errors
 from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.requests.attach import Transaction
 from pulsarx.broker.requests.owner_request import check_owner
+from pulsarx.broker.schemas.registry import closed_error, parent_of
 from pulsarx.broker.staging.ledger_attachment import was_attached_to
 from pulsarx.broker.staging.partition_choice import partitions_of_keys
 from pulsarx.broker.staging.sealed_writer import MESSAGE_SIZE_MAX
@@ -35,7 +36,7 @@ class WriteJob:
     __slots__ = (
         "root", "folder_id", "name", "topic", "partition_counts", "application", "version",
         "hashing_scheme", "compression", "flush", "null_values", "max_ledger_bytes",
-        "max_message_size", "on_conflict", "new_partitions", "values",
+        "max_message_size", "on_conflict", "new_partitions", "values", "closed_topics",
     )  # fmt: skip
 
     def __init__(
@@ -56,6 +57,7 @@ class WriteJob:
         on_conflict: str,
         new_partitions: int,
         values: WrittenValues | None,
+        closed_topics: frozenset[str],
     ) -> None:
         self.root = root  # of the data directory, on every host
         self.folder_id = folder_id
@@ -75,6 +77,8 @@ class WriteJob:
         # The commit makes the topic with so many, 0: without any; -1: it is there.
         self.new_partitions = new_partitions
         self.values = values  # what columns become; None: column value is the payload
+        # Topics that refuse payloads of no schema, where the column __topic chooses.
+        self.closed_topics = closed_topics
 
     @property
     def transaction(self) -> Transaction:
@@ -90,6 +94,7 @@ class WriteJob:
         """What is enough for the commit; there may be many topics."""
         found = self.of_batch(self.name, self.application, self.version, self.on_conflict)
         found.partition_counts = {}
+        found.closed_topics = frozenset()
         return found
 
     @property
@@ -98,10 +103,13 @@ class WriteJob:
         return f"{self.root}/{STAGING_NAME}/{self.name}"
 
     def full_name(self, topic: str) -> str:
-        """TopicNotFound: there was none when the job was planned."""
+        """TopicNotFound: there was none when the job was planned. IncompatibleSchema: it refuses
+        payloads of no schema."""
         name = str(check_keeps_messages(TopicName.of(topic)))
         if name not in self.partition_counts:
             raise _unknown(name, self.partition_counts, self.root)
+        if self.closed_topics and parent_of(name) in self.closed_topics:
+            raise closed_error(name)
         return name
 
     def check_host(self) -> None:
@@ -159,8 +167,8 @@ def plan_write(
     create_topic: whether the commit may create it, with the partitions of its namespace's policy
         auto_topic_creation, or none; None: if there is such a policy, and it allows that.
     value_format: raw: column value is the payload; string, json, avro, schema: what columns become,
-        see written_values. value_schema: of avro, the definition as JSON, which is registered on
-        the topic if it is new.
+        see written_values. value_schema: of avro, the definition as JSON, which the commit
+        registers on the topic if it is new.
     on_conflict: NotAllowedError when the version was written with other messages, or a later one
         was; "ignore": it counts as written in both cases, and is not compared.
     flush: tasks put their files on the device before they report; without it a power cut may take
@@ -185,6 +193,7 @@ def plan_write(
         raise ValueError("create_topic needs a topic; those of the column __topic must be there")
     topic, folder_id, counts, new_partitions = _look(path, topic, create_topic, keep=not staging)
     values = _values(path, topic, value_format, value_schema, new_partitions >= 0)
+    closed = _closed_topics(path) if topic is None else frozenset()
     transaction = Transaction(name, 0)
     if application is not None and version is not None:
         transaction = _transaction(application, version, topic)
@@ -208,6 +217,7 @@ def plan_write(
         "" if application is None else on_conflict,
         new_partitions,
         values,
+        closed,
     )
 
 
@@ -305,6 +315,14 @@ def _values(
     broker = _kept_broker(path)
     try:
         return plan_values(value_format, value_schema, topic, broker, is_new)
+    finally:
+        _keep(broker)
+
+
+def _closed_topics(path: str) -> frozenset[str]:
+    broker = _kept_broker(path)
+    try:
+        return frozenset(broker.schemas.closed_topics())
     finally:
         _keep(broker)
 

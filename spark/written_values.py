@@ -37,11 +37,16 @@ class WrittenValues:
     """How columns become values. A value that pickles: it travels to the tasks."""
 
     def __init__(
-        self, value_format: str, info: SchemaInfo | None = None, version: int | None = None
+        self,
+        value_format: str,
+        info: SchemaInfo | None = None,
+        version: int | None = None,
+        is_new: bool = False,
     ) -> None:
         self.value_format = value_format
         self.info = info
         self.version = version  # of info on the topic
+        self.is_new = is_new  # the commit registers info, as this version
 
     @property
     def is_record(self) -> bool:
@@ -109,7 +114,8 @@ def plan_values(
     """What options say, looked up in the topic; None: the payload is a column. Driver only.
 
     topic: None: the column __topic chooses. is_new: the commit makes it.
-    A definition that the topic does not have is registered, if its policies let a producer do that.
+    A definition that the topic does not have is registered by the commit; here it is checked that
+    the policies of the topic let a producer do that.
     ValueError, IncompatibleSchema, OperationNotSupported: say what to change.
     """
     check_choice(value_format, value_schema)
@@ -138,7 +144,9 @@ def plan_values(
         return None
     if info is None:
         return WrittenValues(value_format)
-    values = WrittenValues(value_format, info, _version(broker, topic, info))
+    version = broker.schemas.version_of(topic, info)
+    planned = broker.schemas.next_version(topic) if version is None else version
+    values = WrittenValues(value_format, info, planned, version is None)
     check_encodes(values)
     return values
 
@@ -181,15 +189,6 @@ def _definition(text: str | None) -> dict[str, Any]:
     return found
 
 
-def _version(broker: ReadOnlyBroker, topic: str, info: SchemaInfo) -> int:
-    found = broker.schemas.version_of(topic, info)
-    if found is not None:
-        return found
-    from pulsarx.admin import Admin
-
-    return Admin.at(broker.directory.path).schemas.create_schema(topic, info)
-
-
 def _is_field(name: str) -> bool:
     return name == VALUE or name not in WRITTEN
 
@@ -217,7 +216,7 @@ class ValueEncoder:
         batch."""
         import pyarrow as pa
 
-        from pulsarx.tables.row_encoding import converter
+        from pulsarx.tables.row_encoding import python_rows
 
         names = batch.schema.names
         fields = [name for name in names if _is_field(name)]
@@ -226,13 +225,9 @@ class ValueEncoder:
             raise ValueError(f"there must be column 'value' alone, not {', '.join(fields)}")
         for name in fields:
             _check_name(name)
-        rows = batch.select(fields)
-        convert = {f.name: call for f in rows.schema if (call := converter(pa, f.type)) is not None}
         payloads: list[bytes | None] = []
-        for at, row in enumerate(rows.to_pylist()):
+        for at, row in enumerate(python_rows(batch.select(fields))):
             try:
-                for name, call in convert.items():
-                    row[name] = call(row[name])
                 payloads.append(self._encode(row[VALUE] if single else row))
             except (ValueError, TypeError, OverflowError, RecursionError) as error:
                 raise ValueError(f"row {at}: {error}") from error
@@ -267,7 +262,27 @@ def _encoder_of(values: WrittenValues) -> Callable[[Any], bytes | None]:
             "write them with valueFormat raw"
         )
     encode = schemas[kind]().encode
-    return lambda value: None if value is None else encode(value)
+    check = _number_checker(kind)
+    return lambda value: None if value is None else encode(check(value))
+
+
+def _number_checker(kind: SchemaType) -> Callable[[Any], Any]:
+    """What a number becomes before it is encoded, as a field of a record would take it: an integer
+    that a float cannot hold exactly is refused."""
+    from pulsarx.tables.value_types import PRIMITIVES, checker
+    from pulsarx.tables.written_limits import check_float
+
+    if kind not in (SchemaType.FLOAT, SchemaType.DOUBLE):
+        return lambda value: value
+    check = checker(PRIMITIVES[kind], VALUE)
+
+    def checked(value: Any) -> Any:
+        found = check(value)
+        if kind == SchemaType.FLOAT:
+            check_float(value, VALUE)
+        return found
+
+    return checked
 
 
 def _text(value: Any) -> bytes | None:

@@ -4,17 +4,33 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import math
+import struct
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from spark_steps import make_topics
+from spark_steps import make_topics, write
 
 import pulsarx
 from pulsarx import errors
 from pulsarx.broker.staging.content_digest import ContentDigest
-from pulsarx.schema import AvroSchema, Integer, JsonSchema, Long, Record, String, StringSchema
+from pulsarx.schema import (
+    AutoConsumeSchema,
+    AvroSchema,
+    DoubleSchema,
+    FloatSchema,
+    Int8Schema,
+    Integer,
+    JsonSchema,
+    Long,
+    Record,
+    SchemaType,
+    String,
+    StringSchema,
+)
+from pulsarx.schema.schema import SchemaInfo
 from pulsarx.spark import plan_write, read_topic, upsert_topic, write_partitions, write_topic
 from pulsarx.spark.write_commit import commit_write
 
@@ -127,6 +143,104 @@ def test_a_definition_is_registered_where_a_producer_could(folder: Path) -> None
     assert not list((folder / "staging").glob("spark-*/*"))
 
 
+def definition_of(**fields: Any) -> str:
+    described = [{"name": name, "type": kind} for name, kind in fields.items()]
+    return json.dumps({"type": "record", "name": "R", "fields": described})
+
+
+def register_definition(folder: Path, kind: str, definition: str) -> None:
+    with pulsarx.Client(folder) as client:
+        info = SchemaInfo(SchemaType.__members__[kind], "t", definition)
+        client.admin.schemas.create_schema("t", info)
+
+
+def versions(folder: Path, topic: str = "t") -> list[str]:
+    """The definitions that a topic has."""
+    with pulsarx.Client(folder) as client:
+        return [each.schema() for each in client.admin.schemas.get_all_schemas(topic)]
+
+
+@pytest.mark.parametrize(
+    ("definition", "expected"),
+    [
+        (definition_of(price="long"), "row 1 of Spark partition 0: price"),
+        (definition_of(price=["string", "long"]), "a union of several types"),
+        (definition_of(weight="long"), "no field 'price'"),
+    ],
+    ids=["row", "type", "column"],
+)
+def test_a_refused_write_leaves_no_version_of_its_schema(
+    spark: Any, folder: Path, definition: str, expected: str
+) -> None:
+    """The definition stayed on the topic, and refused the next one that was right."""
+    make_topics(folder, "t")
+    frame = spark.createDataFrame([(1,), (None,)], "price bigint").coalesce(1)
+    with pytest.raises(Exception, match=expected):
+        write(frame, folder, "t", valueFormat="avro", valueSchema=definition)
+    with pytest.raises(Exception, match=expected):
+        write_topic(frame, "t", root=folder, value_format="avro", value_schema=definition)
+    assert versions(folder) == [] and received(folder) == []
+    right = definition_of(price="double")
+    stage(folder, pa.table({"price": [0.5]}), value_format="avro", value_schema=right)
+    assert [json.loads(each) for each in versions(folder)] == [json.loads(right)]
+    (message,) = received(folder, schema=AvroSchema(None, json.loads(right)))
+    assert message.value() == {"price": 0.5}
+
+
+def test_a_schema_is_registered_with_its_rows_as_the_version_they_carry(folder: Path) -> None:
+    """Two writes at a time register one version of the same definition; of two definitions the
+    later one is planned again, and its rows are not taken for those of the other."""
+    make_topics(folder, "t")
+    with pulsarx.Client(folder) as client:
+        client.admin.namespaces.set_schema_compatibility_strategy(
+            "public/default", "ALWAYS_COMPATIBLE"
+        )
+    given = [
+        (definition_of(price="long"), pa.table({"price": [1]})),
+        (definition_of(price="long"), pa.table({"price": [2]})),
+        (definition_of(name="string"), pa.table({"name": ["x"]})),
+    ]
+    jobs = [
+        plan_write(folder, "t", value_format="avro", value_schema=definition)
+        for definition, _ in given
+    ]
+    assert versions(folder) == []
+    told = [list(write_partitions(table.to_batches(), job)) for job, (_, table) in zip(jobs, given)]
+    for job, messages in zip(jobs[:2], told):
+        commit_write(job, messages)
+    with pytest.raises(errors.IncompatibleSchema, match="since this one was planned as version 0"):
+        commit_write(jobs[2], told[2])
+    assert len(versions(folder)) == 1
+    stage(folder, given[2][1], value_format="avro", value_schema=given[2][0])
+    assert len(versions(folder)) == 2
+    found = received(folder, schema=AutoConsumeSchema())
+    assert [each.value() for each in found] == [{"price": 1}, {"price": 2}, {"name": "x"}]
+
+
+def test_a_stream_registers_its_schema_with_its_first_batch(
+    spark: Any, folder: Path, tmp_path: Path
+) -> None:
+    make_topics(folder, "in", "t")
+    definition = definition_of(price="long")
+    for batch in range(2):
+        stage(folder, pa.table({"value": [b"%d" % batch]}), "in")
+        query = (
+            spark.readStream.format("pulsarx")
+            .options(root=str(folder), topic="in", startingOffsets="earliest", columns="value")
+            .load()
+            .selectExpr("bigint(string(value)) AS price")
+            .writeStream.format("pulsarx")
+            .options(root=str(folder), topic="t", checkpointLocation=str(tmp_path / "checkpoint"))
+            .options(valueFormat="avro", valueSchema=definition)
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(200)
+        assert len(versions(folder)) == 1
+    found = received(folder, schema=AvroSchema(None, json.loads(definition)))
+    assert [each.value()["price"] for each in found] == [0, 1]
+
+
 def test_a_row_that_is_not_of_the_schema_is_named(folder: Path) -> None:
     make_topics(folder, "t")
     register(folder, AvroSchema(Order))
@@ -183,6 +297,184 @@ def test_enforced_schemas_keep_payloads_of_no_schema_out(folder: Path) -> None:
     with pytest.raises(errors.IncompatibleSchema, match="schema_validation_enforced"):
         stage(folder, pa.table({"value": [b"1"]}))
     stage(folder, pa.table({"price": [1]}), value_format="schema")
+
+
+@pytest.mark.parametrize("value_format", ["raw", "string", "json"])
+def test_enforced_schemas_hold_for_the_topics_that_rows_name(
+    folder: Path, value_format: str
+) -> None:
+    """Payloads of no schema came into a topic that has one, by the column __topic."""
+    make_topics(folder, "free", "t")
+    make_topics(folder, "p", partitions=2)
+    register(folder, JsonSchema(Order))
+    register(folder, JsonSchema(Order), "p")
+    with pulsarx.Client(folder) as client:
+        client.admin.namespaces.set_schema_validation_enforced("public/default", True)
+
+    def rows(*topics: str) -> pa.Table:
+        return pa.table({"value": ["1"] * len(topics), "__topic": list(topics)})
+
+    stage(folder, rows("free", "free"), None, value_format=value_format)
+    for topic in ("t", "p", "p-partition-1"):
+        with pytest.raises(errors.IncompatibleSchema, match=r"row 1 .*: .*validation_enforced"):
+            stage(folder, rows("free", topic), None, value_format=value_format)
+    assert len(received(folder, "free")) == 2 and received(folder) == []
+    with pulsarx.Client(folder) as client:
+        client.admin.namespaces.set_schema_validation_enforced("public/default", False)
+    stage(folder, rows("free", "t"), None, value_format=value_format)
+    assert len(received(folder)) == 1
+
+
+COLOUR = {"type": "enum", "name": "Colour", "symbols": ["RED", "GREEN"]}
+
+
+@pytest.mark.parametrize("kind", ["JSON", "AVRO"])
+def test_a_text_that_is_no_symbol_of_its_enumeration_is_refused(folder: Path, kind: str) -> None:
+    """JSON with it was written, which no reader of the schema takes."""
+    make_topics(folder, "t")
+    others = {"type": "array", "items": "Colour"}
+    register_definition(folder, kind, definition_of(colour=["null", COLOUR], others=others))
+    good = {"colour": ["RED", None], "others": [["GREEN", "RED"], []]}
+    stage(folder, pa.table(good), value_format="schema")
+    for flaw, field in (
+        ({"colour": ["RED", "BLUE"]}, "colour"),
+        ({"others": [["RED"], ["RED", "BLUE"]]}, r"others\[\]"),
+    ):
+        with pytest.raises(
+            ValueError,
+            match=f"row 1 of Spark partition 0: {field} is 'BLUE', .* symbols RED, GREEN",
+        ):
+            stage(folder, pa.table(good | flaw), value_format="schema")
+    assert len(received(folder)) == 2
+
+
+def test_enumerations_of_one_name_are_told_apart_by_namespace(folder: Path) -> None:
+    make_topics(folder, "t")
+    metals = {"type": "enum", "name": "Colour", "namespace": "metals", "symbols": ["GOLD"]}
+    fields = [{"name": "colour", "type": metals}, {"name": "other", "type": "Colour"}]
+    inner = {"type": "record", "name": "Inner", "namespace": "metals", "fields": fields}
+    register_definition(
+        folder, "JSON", definition_of(a=COLOUR, b="Colour", inner=inner, c="metals.Colour")
+    )
+    rows = {"a": ["RED"], "b": ["GREEN"], "inner": [{"colour": "GOLD", "other": "GOLD"}]}
+    stage(folder, pa.table(rows | {"c": ["GOLD"]}), value_format="schema")
+    with pytest.raises(ValueError, match="c is 'RED', which is none of the symbols GOLD"):
+        stage(folder, pa.table(rows | {"c": ["RED"]}), value_format="schema")
+    rows["inner"] = [{"colour": "GOLD", "other": "RED"}]
+    with pytest.raises(ValueError, match=r"inner\.other is 'RED', which is none of .* GOLD"):
+        stage(folder, pa.table(rows | {"c": ["GOLD"]}), value_format="schema")
+
+
+@pytest.mark.parametrize("kind", ["JSON", "AVRO"])
+def test_a_number_that_is_too_large_for_its_float_is_refused(folder: Path, kind: str) -> None:
+    """Avro had infinity in its place. JSON has as many digits as it needs."""
+    make_topics(folder, "t")
+    definition = definition_of(x="float", more={"type": "map", "values": "float"})
+    register_definition(folder, kind, definition)
+
+    def rows(*numbers: Any, item: float = 1.0) -> pa.Table:
+        items = pa.array([[("k", item)]] * len(numbers), pa.map_(pa.string(), pa.float64()))
+        return pa.table({"x": list(numbers), "more": items})
+
+    if kind == "JSON":
+        stage(folder, rows(0.1, 1e300, 16777217.0), value_format="schema")
+        found = [json.loads(each.data())["x"] for each in received(folder)]
+        assert found == [0.1, 1e300, 16777217.0]
+        return
+    stage(folder, rows(0.5, 0.1, 3.4e38), value_format="schema")
+    for table, expected in (
+        (rows(0.5, 1e300), "row 1 of Spark partition 0: x is 1e.300, which is too large"),
+        (rows(0.5, -3.5e38), "row 1 of Spark partition 0: x is -3.5e.38, which is too large"),
+        (rows(0.5, item=1e39), r"row 0 of Spark partition 0: more\{\} is 1e.39, which is too"),
+        (rows(1, 16777217), "row 1 of Spark partition 0: x is 16777217, which .* exactly"),
+    ):
+        with pytest.raises(ValueError, match=expected):
+            stage(folder, table, value_format="schema")
+    stage(folder, rows(16777216, 3), value_format="schema")
+    stage(folder, rows(float("inf"), float("nan")), value_format="schema")
+    messages = received(folder, schema=AvroSchema(None, json.loads(definition)))
+    found = [each.value()["x"] for each in messages]
+    assert found[:2] == [0.5, struct.unpack("f", struct.pack("f", 0.1))[0]]
+    assert found[3:6] == [16777216.0, 3.0, math.inf] and math.isnan(found[6])
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "flaw", "expected"),
+    [
+        (DoubleSchema(), [1, 1 << 53], (1 << 60) + 1, "value is 1152921504606846977, which a "),
+        (DoubleSchema(), [0.1, 1e300], None, ""),
+        (FloatSchema(), [1, 1 << 24], (1 << 24) + 1, "value is 16777217, which a float"),
+        (FloatSchema(), [0.5, 0.1], 1e300, r"value is 1e\+300, which is too large"),
+        (Int8Schema(), [1, 127], 128, "Int8Schema: 128 does not fit"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_a_value_of_a_simple_schema_is_refused_as_a_field_is(
+    folder: Path, schema: Any, good: list[Any], flaw: Any, expected: str
+) -> None:
+    """Integers were rounded to the nearest float."""
+    make_topics(folder, "t")
+    register(folder, schema)
+    stage(folder, pa.table({"value": good}), value_format="schema")
+    if flaw is not None:
+        with pytest.raises(ValueError, match=f"row 2 of Spark partition 0: {expected}"):
+            stage(folder, pa.table({"value": [*good, flaw]}), value_format="schema")
+    found = [each.value() for each in received(folder, schema=schema)]
+    assert found == [schema.decode(schema.encode(each)) for each in good]
+
+
+@pytest.mark.parametrize("value_format", ["json", "schema"])
+def test_a_time_that_python_does_not_have_is_refused_by_row_and_column(
+    folder: Path, value_format: str
+) -> None:
+    """It raised OverflowError: date value out of range, without either."""
+    make_topics(folder, "t")
+    micros = {"type": "long", "logicalType": "timestamp-micros"}
+    days = {"type": "int", "logicalType": "date"}
+    register_definition(folder, "AVRO", definition_of(n="long", at=["null", micros], day=days))
+    far_us, far_days = 253_402_300_800_000_000, 5_000_000  # the years 10000 and 15659
+
+    def rows(at: list[int | None], day: list[int]) -> pa.Table:
+        return pa.table(
+            {
+                "n": range(len(at)),
+                "at": pa.array(at, pa.timestamp("us", "UTC")),
+                "day": pa.array(day, pa.int32()).cast(pa.date32()),
+            }
+        )
+
+    for table, row, column in (
+        (rows([0, None, far_us], [0, 0, 0]), 2, r"at has a timestamp\[us, tz=UTC\]"),
+        (rows([0, -far_us], [0, 0]), 1, r"at has a timestamp\[us, tz=UTC\]"),
+        (rows([0, 0], [0, far_days]), 1, r"day has a date32\[day\]"),
+    ):
+        expected = f"row {row} of Spark partition 0: column {column} outside of Python's range"
+        with pytest.raises(ValueError, match=expected):
+            stage(folder, table, value_format=value_format)
+    assert received(folder) == []
+    stage(folder, rows([0, far_us - 1], [0, 0]), value_format=value_format)
+    assert len(received(folder)) == 2
+
+
+def test_an_event_before_1970_is_refused_by_its_row_beside_an_ordering_key(folder: Path) -> None:
+    """It raised OverflowError, without the row."""
+    make_topics(folder, "t")
+    rows = {"value": ["a", "b"], "__orderingKey": ["x", "y"], "__eventTime": [0, -1]}
+    with pytest.raises(ValueError, match="row 1 of Spark partition 0: __eventTime is before 1970"):
+        stage(folder, pa.table(rows))
+    assert received(folder) == []
+
+
+def test_a_delivery_that_python_has_no_time_for_is_written_once(folder: Path) -> None:
+    """With application and version it raised OverflowError."""
+    make_topics(folder, "t")
+    far = pa.array([253_402_300_800_000_000], pa.timestamp("us", "UTC"))
+    for _ in range(2):
+        stage(folder, pa.table({"value": ["a"], "__deliverAt": far}), application="a", version=1)
+    with pytest.raises(errors.NotAllowedError):
+        later = pa.array([253_402_300_800_001_000], pa.timestamp("us", "UTC"))
+        stage(folder, pa.table({"value": ["a"], "__deliverAt": later}), application="a", version=1)
+    assert len(received(folder)) == 1
 
 
 def test_rows_name_their_partition(folder: Path) -> None:

@@ -7,15 +7,52 @@ import json
 from pulsarx import errors
 from pulsarx.enumerations import SchemaType
 from pulsarx.extras import optional_module
-from pulsarx.schema.definition import plain_values
+from pulsarx.schema.definition import Record, plain_values
 from pulsarx.schema.schema import Schema, SchemaInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 _dumps = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode
+
+
+def python_rows(batch: Any, first: int = 0) -> Iterator[dict[str, Any]]:
+    """The rows of an Arrow record batch as dicts, with dicts for maps.
+
+    first: the number of the first row. ValueError names the row and the column whose value is
+    outside of Python's range, such as a time after the year 9999.
+    """
+    import pyarrow as pa
+
+    convert = {f.name: c for f in batch.schema if (c := converter(pa, f.type)) is not None}
+    try:
+        rows = batch.to_pylist()
+    except (ValueError, OverflowError):
+        rows = _rows_one_by_one(batch, first)
+    for number, row in enumerate(rows, first):
+        for name, call in convert.items():
+            try:
+                row[name] = call(row[name])
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"row {number}: column {name}: {error}") from error
+        yield row
+
+
+def _rows_one_by_one(batch: Any, first: int) -> Iterator[dict[str, Any]]:
+    names = batch.schema.names
+    for at in range(batch.num_rows):
+        row = {}
+        for name, column in zip(names, batch.columns):
+            try:
+                row[name] = column[at].as_py()
+            except (ValueError, OverflowError) as error:
+                raise ValueError(
+                    f"row {first + at}: column {name} has a {column.type} outside of Python's "
+                    f"range: {error}. Dates and times must be of the years 1 to 9999"
+                ) from error
+        yield row
 
 
 def converter(pa: Any, kind: Any) -> Callable[[Any], Any] | None:
@@ -47,9 +84,12 @@ def _dict_of(pairs: list[tuple[Any, Any]], inner: Callable[[Any], Any] | None) -
     return found
 
 
-def row_encoder(info: SchemaInfo) -> Callable[[Any], bytes]:
+def row_encoder(info: SchemaInfo, record_cls: type[Record] | None = None) -> Callable[[Any], bytes]:
     """What encodes dicts of a definition. Each value is checked first: neither Avro nor JSON says
-    what it would leave out, cut or replace."""
+    what it would leave out, cut or replace. A float field of Avro takes the nearest of 32 bits.
+
+    record_cls: of a JsonSchema, whose enumerations have texts besides the symbols.
+    """
     if info.schema_type() not in (SchemaType.JSON, SchemaType.AVRO):
         raise errors.OperationNotSupported(
             f"rows cannot be published by a schema of type {info.schema_type().name}: they need a "
@@ -57,13 +97,19 @@ def row_encoder(info: SchemaInfo) -> Callable[[Any], bytes]:
         )
     optional_module("pyarrow", "arrow", "send_rows by a schema")
     from pulsarx.tables.value_types import record_checker, record_schema
+    from pulsarx.tables.written_limits import limit_checker, member_texts
 
     check = record_checker(record_schema(info), "")
-    if info.schema_type() == SchemaType.JSON:
+    is_json = info.schema_type() == SchemaType.JSON
+    others = None if record_cls is None or not is_json else member_texts(record_cls)
+    check_limits = limit_checker(json.loads(info.schema()), is_json, others)
+    if is_json:
 
         def encode_json(row: Any) -> bytes:
             row = plain_values(row)
             check(row)
+            if check_limits is not None:
+                check_limits(row)
             return _dumps(_texts(row)).encode()
 
         return encode_json
@@ -74,9 +120,31 @@ def row_encoder(info: SchemaInfo) -> Callable[[Any], bytes]:
     def encode_avro(row: Any) -> bytes:
         row = plain_values(row)
         check(row)
+        if check_limits is not None:
+            check_limits(row)
         return avro.encode(row)
 
     return encode_avro
+
+
+def record_encoder(schema: Schema[Any]) -> Callable[[Any], bytes]:
+    """What encodes records of the class of a schema, which has checked their types. ValueError: a
+    number is too large for a float of Avro."""
+    info = schema.schema_info()
+    if info.schema_type() != SchemaType.AVRO:
+        return schema.encode
+    from pulsarx.tables.written_limits import limit_checker
+
+    check_limits = limit_checker(json.loads(info.schema()), False)
+    if check_limits is None:
+        return schema.encode
+
+    def encode(record: Any) -> bytes:
+        found = schema.encode(record)
+        check_limits(plain_values(record))
+        return found
+
+    return encode
 
 
 def _texts(value: Any) -> Any:

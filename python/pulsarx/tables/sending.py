@@ -14,7 +14,8 @@ from pulsarx.tables.row_encoding import (
     EncodedSchema,
     as_json,
     check_json_types,
-    converter,
+    python_rows,
+    record_encoder,
     row_encoder,
 )
 
@@ -165,17 +166,16 @@ class _Rows:
                 raise ValueError(f"rows have no column {name!r}; they have {', '.join(names)}")
         kept = names if columns is None else columns
         self.types = pa.schema([reader.schema.field(name) for name in kept])
-        convert = {f.name: c for f in reader.schema if (c := converter(pa, f.type)) is not None}
-        return _rows_of(reader, convert)
+        return _rows_of(reader)
 
 
-def _rows_of(reader: Any, convert: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _rows_of(reader: Any) -> Iterator[dict[str, Any]]:
+    first = 0
     for batch in reader:
         for start in range(0, batch.num_rows, ROWS):
-            for row in batch.slice(start, ROWS).to_pylist():
-                for name, call in convert.items():
-                    row[name] = call(row[name])
-                yield row
+            part = batch.slice(start, ROWS)
+            yield from python_rows(part, first)
+            first += part.num_rows
 
 
 def _is_frame(given: Any) -> bool:
@@ -222,12 +222,17 @@ def _encoder_of(client: Any, topic: str, schema: Any, source: _Rows) -> _Encoder
             f"schema must be a schema of PulsarX, a Record class or None, not {schema!r:.80}"
         )
     if schema is not None and source.record_cls is not None:
-        return _Encoder(schema.encode, schema.schema_info())
+        return _Encoder(record_encoder(schema), schema.schema_info())
     info = _last_schema(client, topic) if schema is None else schema.schema_info()
     if info is None:
         check_json_types(source.types)
         return _Encoder(as_json, None)
-    return _Encoder(row_encoder(info), info)
+    return _Encoder(row_encoder(info, _record_class(schema)), info)
+
+
+def _record_class(schema: Schema[Any] | None) -> type[Record] | None:
+    found = None if schema is None else schema._record_cls
+    return found if isinstance(found, type) and issubclass(found, Record) else None
 
 
 def _last_schema(client: Any, topic: str) -> SchemaInfo | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from enum import Enum
 from typing import Any
 
 import pandas
@@ -19,7 +20,9 @@ from pulsarx.schema import (
     AvroSchema,
     Boolean,
     Bytes,
+    CustomEnum,
     Double,
+    Float,
     Integer,
     JsonSchema,
     Long,
@@ -272,6 +275,92 @@ def test_a_row_that_is_not_of_the_schema_is_named(
     with pytest.raises(ValueError, match=f"row 0: {text}"):
         memory_client.send_rows("orders", [row], schema=schema(Item))
     assert payloads(memory_client) == []
+
+
+class Colour(Enum):
+    RED = "red"
+    GREEN = "green"
+
+
+class Paint(Record):
+    colour = CustomEnum(Colour)
+    others = Array(CustomEnum(Colour))
+    weight = Float()
+
+
+@pytest.mark.parametrize("schema", [JsonSchema, AvroSchema])
+def test_a_text_that_is_no_symbol_of_its_enumeration_is_refused(
+    memory_client: pulsarx.Client, schema: Any
+):
+    """JSON with it was published, which JsonSchema does not read."""
+    rows = [{"colour": "RED"}, {"colour": Colour.GREEN, "others": ["RED"]}]
+    memory_client.send_rows("orders", rows, schema=schema(Paint))
+    for flaw, field in (
+        ({"colour": "BLUE"}, "colour"),
+        ({"others": ["RED", "BLUE"]}, r"others\[\]"),
+    ):
+        with pytest.raises(ValueError, match=f"row 1: {field} is 'BLUE', .* symbols RED, GREEN"):
+            memory_client.send_rows("orders", [rows[0], flaw], schema=schema(Paint))
+        with pytest.raises(ValueError, match=f"row 1: {field} is 'BLUE'"):
+            memory_client.send_rows("orders", [rows[0], flaw])  # by the topic's schema
+    reader = memory_client.create_reader("orders", MessageId.earliest, schema=schema(Paint))
+    assert [message.value().colour for message in reader] == [Colour.RED, Colour.GREEN]
+
+
+def test_values_of_members_are_rows_again(memory_client: pulsarx.Client):
+    """JsonSchema writes the values of members, where the definition has their names."""
+    paints = [Paint(colour=Colour.RED, others=[Colour.GREEN])]
+    memory_client.send_rows("orders", paints)
+    table = memory_client.read_table("orders")
+    assert table["colour"].to_pylist() == ["red"]
+    memory_client.send_rows("copies", table, schema=JsonSchema(Paint))
+    reader = memory_client.create_reader("copies", MessageId.earliest, schema=JsonSchema(Paint))
+    assert [message.value() for message in reader] == paints
+
+
+def test_a_number_that_is_too_large_for_its_float_is_refused(memory_client: pulsarx.Client):
+    """Avro had infinity in its place. A fraction is rounded to the nearest float."""
+    schema = AvroSchema(Paint)
+    for weight, text in (
+        (1e300, "is 1e.300, which is too large for a float"),
+        (-(1 << 200), "is -16.* which is too large for a float"),
+        ((1 << 24) + 1, "is 16777217, which a float of 32 bits cannot hold exactly"),
+    ):
+        with pytest.raises(ValueError, match=f"row 1: weight {text}"):
+            rows = [{"weight": 0.1}, {"weight": weight}]
+            memory_client.send_rows("orders", rows, schema=schema)
+    with pytest.raises(ValueError, match=r"row 1: weight is 1e\+300, which is too large"):
+        records = [Paint(weight=0.1), Paint(weight=1e300)]
+        memory_client.send_rows("orders", records, schema=schema)
+    weights = [0.1, 1 << 24, 3.4e38, float("-inf"), None]
+    memory_client.send_rows("orders", [{"weight": each} for each in weights], schema=schema)
+    found = memory_client.read_table("orders")["weight"]
+    assert found.to_pylist() == pa.array(map(_as_float, weights), pa.float32()).to_pylist()
+    memory_client.send_rows("json", [{"weight": 1e300}], schema=JsonSchema(Paint))
+    assert memory_client.read_table("json")["weight"].to_pylist() == [1e300]
+
+
+def _as_float(number: float | None) -> float | None:
+    return None if number is None else float(number)
+
+
+def test_a_time_that_python_does_not_have_is_refused_by_row_and_column(
+    memory_client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch
+):
+    """It raised OverflowError: date value out of range, without either."""
+    from pulsarx.tables import sending
+
+    monkeypatch.setattr(sending, "ROWS", 2)
+    days = pa.array([0, 1, 2, 5_000_000], pa.int32()).cast(pa.date32())
+    definition = {
+        "type": "record",
+        "name": "R",
+        "fields": [{"name": "day", "type": {"type": "int", "logicalType": "date"}}],
+    }
+    schema = AvroSchema(None, definition)
+    with pytest.raises(ValueError, match=r"row 3: column day has a date32.* the years 1 to 9999"):
+        memory_client.send_rows("orders", pa.table({"day": days}), schema=schema)
+    assert memory_client.read_table("orders").num_rows == 2
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,12 @@ from pulsarx.broker.catalogue import operations as catalogue_operations
 from pulsarx.broker.catalogue.log import CatalogueLog
 from pulsarx.broker.requests.attach import AttachResult, Transaction, attach, attached
 from pulsarx.broker.staging.ledger_attachment import TRANSACTION_KEPT_MS
+from pulsarx.broker.staging.new_schema import NewSchema
 from pulsarx.broker.staging.staged_file import StagedFile
 from pulsarx.broker.staging.staging import make_staging
 from pulsarx.broker.topics.topic import Topic
+from pulsarx.enumerations import SchemaType
+from pulsarx.schema.schema import SchemaInfo
 
 __all__ = ["folder_of_topics", "nothing_stays_open"]  # fixtures
 
@@ -74,6 +77,30 @@ def test_a_transaction_is_known_after_checkpoints_and_only_its_last_batch_is_kep
     assert [each.batch_id for each in state.transactions.values()] == [11]
     assert attach(folder, Transaction("query", 11), []) == found
     assert contents(folder, "t") == [[b"%d" % batch for batch in range(12)]]
+
+
+def test_a_schema_is_registered_with_the_ledgers_or_not_at_all(folder: Path) -> None:
+    schema = NewSchema(PREFIX + "t", 0, SchemaInfo(SchemaType.STRING, "t", ""))
+
+    def types() -> list[str | None]:
+        return [each.type_name for each in catalogue(folder).state.schemas.get(PREFIX + "t", ())]
+
+    file = stage(folder, "t", [b"1"])
+    with pytest.raises(errors.NotAllowedError, match="named twice"):
+        attach(folder, Transaction("query", 0), [file, file], schema=schema)
+    missing = NewSchema(PREFIX + "x", 0, schema.info)
+    later = NewSchema(PREFIX + "t", 1, schema.info)
+    for wrong, kind in ((later, errors.IncompatibleSchema), (missing, errors.TopicNotFound)):
+        with pytest.raises(kind):
+            attach(folder, Transaction("query", 0), [file], schema=wrong)
+    assert types() == [] and contents(folder, "t") == [[]]
+    for _ in range(2):
+        attach(folder, Transaction("query", 0), [file], schema=schema)
+    assert types() == ["STRING"] and contents(folder, "t") == [[b"1"]]
+    attach(folder, Transaction("query", 1), [stage(folder, "t", [b"2"])], schema=schema)
+    attach(folder, Transaction("query", 2), [], schema=NewSchema(PREFIX + "u", 0, schema.info))
+    assert types() == ["STRING"] and contents(folder, "t") == [[b"1", b"2"]]
+    assert PREFIX + "u" in catalogue(folder).state.schemas
 
 
 def test_an_application_is_forgotten_by_age(folder: Path) -> None:

@@ -23,8 +23,11 @@ from pulsarx.broker.requests.attach import Transaction, attach, attached
 from pulsarx.broker.requests.owner_request import TIMEOUT_MS, ask_owner
 from pulsarx.broker.staging import file_list
 from pulsarx.broker.staging.file_list import listed_files
+from pulsarx.broker.staging.new_schema import NewSchema
 from pulsarx.broker.staging.staged_file import StagedFile
 from pulsarx.broker.staging.staging import collect_staging
+from pulsarx.enumerations import SchemaType
+from pulsarx.schema.schema import SchemaInfo
 
 __all__ = ["folder_of_topics", "nothing_stays_open"]  # fixtures
 
@@ -60,14 +63,15 @@ def test_more_files_than_a_request_holds_are_attached_by_one_commit(
 ) -> None:
     """Beside an owner they were refused when all of them were written."""
     files = some_files(folder)
+    schema = NewSchema(PREFIX + "t", 0, SchemaInfo(SchemaType.STRING, "t", ""))
     with contextlib.ExitStack() as owners:
         if owner == "another process":
             assert owners.enter_context(ChildProcess(OWNER, folder)).line() == "ready"
         elif owner == "this process":
             owners.enter_context(pulsarx.Client(folder))
         before = commit_count(folder)
-        result = attach(folder, Transaction("query", 3), files)
-        again = attach(folder, Transaction("query", 3), files)
+        result = attach(folder, Transaction("query", 3), files, schema=schema)
+        again = attach(folder, Transaction("query", 3), files, schema=schema)
         # Whoever owns the folder for a request begins an epoch, which is a commit.
         assert commit_count(folder) == before + (2 if owner == "none" else 1)
     assert (result.ledger_count, result.already, again.already) == (COUNT, False, True)
@@ -75,6 +79,7 @@ def test_more_files_than_a_request_holds_are_attached_by_one_commit(
     assert contents(folder, "t", "u") == [
         [b"%d" % number for number in range(first, COUNT, 2)] for first in (0, 1)
     ]
+    assert len(catalogue(folder).state.schemas[PREFIX + "t"]) == 1
     assert not staged_names(folder) and os.listdir(folder / "staging") == []
 
 

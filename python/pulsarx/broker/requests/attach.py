@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from pulsarx.broker.staging.new_schema import NewSchema
     from pulsarx.broker.staging.staged_file import StagedFile
 
 _APPLICATION_SIZE_MAX = 1000
@@ -106,6 +107,7 @@ def attach(
     *,
     thorough: bool = False,
     content: str = "",
+    schema: NewSchema | None = None,
     timeout_ms: int | None = None,
 ) -> AttachResult:
     """Attach all files or none. In a topic they come in the order given. Durable on return.
@@ -113,10 +115,13 @@ def attach(
     thorough: read every entry of the files before, not only header and footer.
     content: a digest of the messages, kept with the transaction: the result has that of the write
         that was attached, so that a caller can tell whether it was this one.
+    schema: registered in the same commit, unless the topic has it: an attach that fails leaves no
+        version of it.
     timeout_ms: None: a minute, and longer for very many files. There may be a million.
     FolderError: the files are of another data directory. StorageError, CorruptDataError: one is
     missing, or is not what its writer said. TopicNotFound: a topic of them does not exist.
-    NotAllowedError: a file was attached before, by another transaction.
+    NotAllowedError: a file was attached before, by another transaction. IncompatibleSchema: the
+    topic's policies refuse the schema, or its version is another one by now.
     FolderOwnedError: the owner cannot be reached. Nothing was attached after any of these.
     Timeout, CatalogueError: it may have been attached; call again.
     """
@@ -129,6 +134,8 @@ def attach(
     }
     if content:
         arguments["content"] = content
+    if schema is not None:
+        arguments["schema"] = schema.document()
 
     def known() -> dict[str, Any] | None:
         # Reading a large catalogue costs more than looking whether there is anything to attach.

@@ -87,6 +87,18 @@ class SchemaRegistry:
         found = _same(self._live(parent_of(topic)), identity_of(info))
         return None if found is None else found.version
 
+    def next_version(self, topic: str) -> int:
+        """The version that the next schema gets that is registered."""
+        return len(self._records(parent_of(topic)))
+
+    def closed_topics(self) -> list[str]:
+        """The topics that refuse a producer without a schema, as check_producer does."""
+        return [
+            name
+            for name in self._catalogue.state.schemas
+            if self._live(name) and self._policies.of_topic(name).schema.enforced
+        ]
+
     def strategy(self, topic: str) -> str:
         """The compatibility strategy in force."""
         name = parent_of(topic)
@@ -121,17 +133,17 @@ class SchemaRegistry:
         schema is malformed."""
         name = parent_of(topic)
         policies = self._policies.of_topic(name).schema
-        if info is None:
-            if policies.enforced and self._live(name):
-                raise errors.IncompatibleSchema(
-                    f"{name} has a schema and schema_validation_enforced is set: a producer "
-                    "without a schema is refused"
-                )
-            return
         live = self._live(name)
-        if _same(live, identity_of(info)) is not None:
+        if info is None:
+            if policies.enforced and live:
+                raise closed_error(name)
             return
-        if not policies.auto_update:
+        if _same(live, identity_of(info)) is None:
+            self._check_new(name, info, live)
+
+    def _check_new(self, name: str, info: SchemaInfo, live: list[SchemaRecord]) -> None:
+        """Refuse a producer's schema that the topic does not have."""
+        if not self._policies.of_topic(name).schema.auto_update:
             raise errors.IncompatibleSchema(
                 f"{name} does not have this schema of type {info.schema_type().name}, and "
                 "is_allow_auto_update_schema is off; register it with admin.schemas.create_schema"
@@ -183,25 +195,12 @@ class SchemaRegistry:
             return self._register_volatile(name, info, applied)
 
         def operations(state: CatalogueState) -> list[dict[str, Any]]:
-            if name not in state.topics:
-                raise errors.TopicNotFound(name)
-            live = _live(state.schemas.get(name, ()))
+            live = _live(_records_in(state, name))
             same = _same(live, identity)
             if same is not None:
                 raise _Known(same.version)
             self._check(name, info, live, applied)
-            version = len(state.schemas.get(name, ()))
-            return [
-                changes.add_schema(
-                    name,
-                    version,
-                    type_name=info.schema_type().name,
-                    name=info.name(),
-                    definition=info.schema(),
-                    properties=info.properties(),
-                    created_ms=self._now_ms(),
-                )
-            ]
+            return [self._addition(state, name, info)]
 
         found = _same(self._live(name), identity)
         if found is not None:
@@ -214,6 +213,40 @@ class SchemaRegistry:
         if registered is None:
             raise errors.IncompatibleSchema(f"{name}: the schema was deleted as it was registered")
         return registered.version
+
+    def planned(
+        self, state: CatalogueState, topic: str, info: SchemaInfo, version: int
+    ) -> list[dict[str, Any]]:
+        """The operations of a commit that give a producer's schema the version it was planned
+        with; none where the topic has it as that.
+
+        IncompatibleSchema: as check_producer; or it would get, or has, another version. ValueError:
+        it is malformed. TopicNotFound: there is no such topic.
+        """
+        name = parent_of(topic)
+        records = _records_in(state, name)
+        live = _live(records)
+        same = _same(live, identity_of(info))
+        if version != (len(records) if same is None else same.version):
+            raise errors.IncompatibleSchema(
+                f"{name}: other schemas were registered or deleted since this one was planned as "
+                f"version {version}; plan it again"
+            )
+        if same is not None:
+            return []
+        self._check_new(name, info, live)
+        return [self._addition(state, name, info)]
+
+    def _addition(self, state: CatalogueState, name: str, info: SchemaInfo) -> dict[str, Any]:
+        return changes.add_schema(
+            name,
+            len(state.schemas.get(name, ())),
+            type_name=info.schema_type().name,
+            name=info.name(),
+            definition=info.schema(),
+            properties=info.properties(),
+            created_ms=self._now_ms(),
+        )
 
     def _register_volatile(self, name: str, info: SchemaInfo, strategy: str) -> int:
         """As register, of a topic that the catalogue does not know: it has its schemas as long as
@@ -269,6 +302,21 @@ class _Known(Exception):
 def parent_of(topic: str) -> str:
     """The full name under which a topic's schemas are kept."""
     return TopicName.of(topic).partitioned_name
+
+
+def closed_error(topic: str) -> errors.IncompatibleSchema:
+    """What a producer without a schema is told."""
+    return errors.IncompatibleSchema(
+        f"{topic} has a schema and schema_validation_enforced is set: a producer without a schema "
+        "is refused"
+    )
+
+
+def _records_in(state: CatalogueState, name: str) -> tuple[SchemaRecord, ...]:
+    """TopicNotFound: there is no such topic."""
+    if name not in state.topics:
+        raise errors.TopicNotFound(name)
+    return state.schemas.get(name, ())
 
 
 def _live(records: tuple[SchemaRecord, ...]) -> list[SchemaRecord]:

@@ -9,7 +9,8 @@ In this order, so that a kill between any two steps leaves all of the ledgers or
   4  close the open ledger of each topic        the next publish opens one behind the new ledgers
   5  link the files to their ledger names       a name not committed yet: an orphan after a kill
   6  flush the folders of those names, and see that the names mean what was checked
-  7  one commit of the catalogue                from here on all of it is there
+  7  one commit of the catalogue, which         from here on all of it is there
+     registers the schema of the messages too
   8  wake consumers, seal what was closed, take the staged names away
 """
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.catalogue.state import CatalogueState, TransactionRecord
+    from pulsarx.broker.staging.new_schema import NewSchema
     from pulsarx.broker.topics.topic import Topic
 
 # An application that attached nothing for so long is forgotten; its batches would be new again.
@@ -80,15 +82,16 @@ def attach_ledgers(
     files: list[StagedFile],
     thorough: bool,
     content: str = "",
+    schema: NewSchema | None = None,
 ) -> dict[str, Any]:
     """Attach all of them or none. content: what the record keeps to tell another write under the
-    same batch by. Any thread; after its files were checked, one attach at a time
-    goes on in a broker."""
+    same batch by. schema: registered with them, unless the topic has it. Any thread; after its
+    files were checked, one attach at a time goes on in a broker."""
     broker.state.require_open()
     known = attached_already(broker.catalogue.state, application, batch_id)
     if known is not None:
         return known
-    attachment = _Attachment(broker, application, batch_id, files, content)
+    attachment = _Attachment(broker, application, batch_id, files, content, schema)
     failure: Exception | None = None
     try:
         attachment.check(thorough)
@@ -114,12 +117,14 @@ class _Attachment:
         batch_id: int,
         files: list[StagedFile],
         content: str,
+        schema: NewSchema | None,
     ) -> None:
         self.broker = broker
         self.application = application
         self.batch_id = batch_id
         self.files = files
         self.content = content
+        self.schema = schema
         self.topics: list[Topic] = []
         self.linked: list[str] = []
         self.checked: list[tuple[int, ...]] = []  # what each file was when it was checked
@@ -211,7 +216,7 @@ class _Attachment:
             for topic in self.topics:
                 topic.expect_ledgers(by_topic[topic.name])
             self._link(ids)
-            self.broker.catalogue.commit(lambda state: [self._operation(state, rows)])
+            self.broker.catalogue.commit(lambda state: self._operations(state, rows))
             came = True
         except BaseException:
             came = self._may_have_come()
@@ -242,6 +247,16 @@ class _Attachment:
         record = catalogue.state.transactions.get(self.application)
         kept = record is not None and record.batch_id == self.batch_id
         return kept or catalogue.outcome_unknown
+
+    def _operations(
+        self, state: CatalogueState, rows: dict[str, list[Any]]
+    ) -> list[dict[str, Any]]:
+        found = [self._operation(state, rows)]
+        schema = self.schema
+        if schema is not None:
+            registry = self.broker.schemas
+            found += registry.planned(state, schema.topic, schema.info, schema.version)
+        return found
 
     def _operation(self, state: CatalogueState, rows: dict[str, list[Any]]) -> dict[str, Any]:
         now_ms = self.broker.runtime.clock.now_ms()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pulsarx.broker.staging.file_list import read_list
 from pulsarx.broker.staging.ledger_attachment import attach_ledgers, attached_already
+from pulsarx.broker.staging.new_schema import NewSchema
 from pulsarx.broker.staging.staged_file import StagedFile
 from pulsarx.broker.verbs.verb import Verb
 
@@ -21,11 +22,13 @@ def attach(
     files: list[Any],
     thorough: bool,
     content: str = "",
+    schema: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     if batch_id < 0:
         raise ValueError(f"attach: batch_id {batch_id} is below 0")
     staged = [StagedFile.of_document(each) for each in files]
-    return attach_ledgers(broker, application, batch_id, staged, thorough, content)
+    new = _new_schema(schema)
+    return attach_ledgers(broker, application, batch_id, staged, thorough, content, new)
 
 
 def attach_list(
@@ -38,6 +41,7 @@ def attach_list(
     checksum: int,
     thorough: bool,
     content: str = "",
+    schema: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """As attach; the files are described in a list in the staging area."""
     if batch_id < 0:
@@ -46,14 +50,19 @@ def attach_list(
     if known is not None:
         return known
     staged = read_list(broker.directory.path, job, name, count, checksum)
-    return attach_ledgers(broker, application, batch_id, staged, thorough, content)
+    new = _new_schema(schema)
+    return attach_ledgers(broker, application, batch_id, staged, thorough, content, new)
+
+
+def _new_schema(document: dict[str, Any] | None) -> NewSchema | None:
+    return None if document is None else NewSchema.of_document(document)
 
 
 VERBS = {
     "ledgers.attach": Verb(
         attach,
         {"application": str, "batch_id": int, "files": list, "thorough": bool},
-        optional={"content": str},
+        optional={"content": str, "schema": dict},
     ),
     "ledgers.attach_list": Verb(
         attach_list,
@@ -66,6 +75,6 @@ VERBS = {
             "checksum": int,
             "thorough": bool,
         },
-        optional={"content": str},
+        optional={"content": str, "schema": dict},
     ),
 }
