@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from topic_contents import messages_of
+from spark_steps import make_topics
+from topic_contents import messages_of, staged
 
 import pulsarx
 
@@ -89,6 +90,33 @@ def test_keys_that_are_not_in_a_complete_table_are_deleted_also_after_compaction
         write(4, True, ("f", "6"))  # what is deleted is not deleted again and again
         after = sum(len(messages_of(folder, f"totals-partition-{index}")) for index in range(2))
         assert after == before + 1
+
+
+@pytest.mark.parametrize("complete", [False, True])
+def test_the_same_rows_again_are_one_write_and_other_rows_are_refused(
+    spark: Any, folder: Path, complete: bool
+) -> None:
+    """Other rows were answered as if they were written, and were nowhere: so was the batch of a
+    checkpoint that was put back from an older copy."""
+
+    def write(version: int, *rows: tuple[str, str | None], **options: Any) -> Any:
+        frame = spark.createDataFrame(list(rows), "__key string, value string")
+        named: dict[str, Any] = {"application": "job", "version": version, "complete": complete}
+        return upsert_topic(frame, "totals", root=folder, **named, **options)
+
+    make_topics(folder, "totals")
+    write(0, ("a", "1"), ("b", "2"))
+    assert not write(1, ("b", "3"), ("c", "4")).already  # if complete, it deletes a
+    before = [message.data() for message in messages_of(folder, "totals")]
+    assert write(1, ("c", "4"), ("b", "3")).already
+    with pytest.raises(pulsarx.NotAllowedError, match=r"not the same.*Nothing was written"):
+        write(1, ("b", "3"), ("d", "5"))
+    with pytest.raises(pulsarx.NotAllowedError, match="not the same"):
+        write(1, ("b", "3"))
+    assert write(1, ("d", "5"), on_conflict="ignore").already
+    assert [message.data() for message in messages_of(folder, "totals")] == before
+    others = {} if complete else {"a": b"1"}
+    assert table(folder) == {**others, "b": b"3", "c": b"4"} and not staged(folder)
 
 
 def test_rows_without_a_key_are_refused(spark: Any, folder: Path) -> None:
