@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pulsarx.spark.commit_message import CommitMessage
     from pulsarx.spark.write_job import WriteJob
 
-_KEY, _VALUE = "__key", "value"
+_KEY, _VALUE, _PARTITION = "__key", "value", "__partition"
 _READ_AT_ONCE = 10_000
 
 
@@ -102,29 +102,36 @@ def _stage_deletes(
     return found
 
 
-def _deletes(frame: DataFrame, known: list[str]) -> DataFrame:
-    """Messages without a value for those of the keys that are not in a frame."""
+def _deletes(frame: DataFrame, known: list[tuple[bytes, int]]) -> DataFrame:
+    """Messages without a value for those of the keys that are not in a frame, which may have them
+    as text."""
     from pyspark.sql import functions
 
-    keys = frame.sparkSession.createDataFrame([(key,) for key in known], f"{_KEY} string")
-    there = frame.select(functions.col(_KEY).cast("string").alias(_KEY))
+    keys = frame.sparkSession.createDataFrame(known, f"{_KEY} binary, {_PARTITION} int")
+    there = frame.select(functions.col(_KEY).cast("binary").alias(_KEY))
     gone = keys.join(there, _KEY, "left_anti")
     return gone.withColumn(_VALUE, functions.lit(None).cast("binary"))
 
 
-def _live_keys(job: WriteJob) -> list[str]:
-    """The keys whose last message in the topic has a value."""
+def _live_keys(job: WriteJob) -> list[tuple[bytes, int]]:
+    """The keys whose last message in a partition has a value, as they are stored, and the
+    partition (-1: the topic has none): where other producers, or fewer partitions, have put a key
+    it has to be deleted."""
     import pulsarx
 
-    found: dict[str, bool] = {}
+    topic = str(job.topic)
+    is_parted = job.partition_counts[topic] > 0
+    found: dict[tuple[bytes, int], bool] = {}
     with pulsarx.Client(job.root, read_only=True) as client:
-        for part in client.get_topic_partitions(str(job.topic)):
+        for index, part in enumerate(client.get_topic_partitions(topic)):
             reader = client.create_reader(part, pulsarx.MessageId.earliest, is_read_compacted=True)
             while reader.has_message_available():
                 for message in reader.read_many(_READ_AT_ONCE, 0):
-                    key = message.partition_key()
+                    # The text of a key that is no UTF-8 has a surrogate for each other byte.
+                    key = message.partition_key().encode("utf-8", "surrogateescape")
                     if key:
                         # As compaction has it: an empty value deletes its key, too.
-                        found[key] = not message.has_null_value() and bool(message.data())
+                        is_live = not message.has_null_value() and bool(message.data())
+                        found[key, index if is_parted else -1] = is_live
             reader.close()
-    return [key for key, is_live in found.items() if is_live]
+    return [place for place, is_live in found.items() if is_live]
