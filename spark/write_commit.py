@@ -35,7 +35,11 @@ class WrittenBeforeError(errors.NotAllowedError):
 
 
 def commit_write(
-    job: WriteJob, messages: Iterable[CommitMessage], on_small_ledgers: str = "warn"
+    job: WriteJob,
+    messages: Iterable[CommitMessage],
+    on_small_ledgers: str = "warn",
+    *,
+    derived: Iterable[CommitMessage] = (),
 ) -> AttachResult:
     """Attach what the tasks wrote, once: the same application and version again answers what was
     attached then. Durable when it returns.
@@ -43,12 +47,14 @@ def commit_write(
     NotAllowedError: this version was written with other messages, or a later one was; unless the
         job was planned with on_conflict="ignore".
     on_small_ledgers: warn, error (NotAllowedError) or ignore, when there are many of them.
+    derived: of rows that follow from the others and from what the topic held then, as deletes:
+        attached with them, but not compared, for a repeated write finds another topic.
     ValueError: messages of another write, or of two for one Spark partition.
     The errors of `attach`; nothing was attached then, but after a Timeout: call it again.
     A schema that the topic did not have is registered with the rows, or not at all.
     """
     told = list(messages)
-    files = ordered_files(job, told)
+    files = ordered_files(job, [*told, *derived])
     _advise(files, on_small_ledgers)
     content = _content_of(job, told)
     _create_topic(job)

@@ -133,6 +133,21 @@ def test_a_version_of_an_application_is_written_once(folder: Path) -> None:
     assert not staged(folder)
 
 
+def test_a_task_takes_rows_to_their_end_that_it_does_not_write_again(folder: Path) -> None:
+    """It took none: in foreachBatch a query puts the state of a task away behind its last row, and
+    Spark fails a query whose state is missing."""
+    make_topics(folder, "t")
+    named = {"txnAppId": "job", "txnVersion": "1", "txnConflict": "ignore"}
+    writer, told = stage(folder, b"1", **named)
+    writer.commit(told)
+    made = PulsarxDataSource({"root": str(folder), "topic": "t", **named})
+    rows = iter([object(), object()])
+    told = [made.writer(VALUES, False).write(rows)]
+    assert next(rows, None) is None
+    writer.commit(told)
+    assert values(folder, "t") == [b"1"] and not staged(folder)
+
+
 def test_a_task_that_is_tried_again_writes_its_rows_once(spark: Any, folder: Path) -> None:
     make_topics(folder, "t", partitions=2)
 
