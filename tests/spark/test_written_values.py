@@ -91,6 +91,24 @@ def test_columns_become_json_that_is_read_as_the_same_columns(spark: Any, folder
     assert again.select(*names).collect() == frame.select(*names).collect()
 
 
+def test_maps_of_times_are_read_as_they_were_written(spark: Any, folder: Path) -> None:
+    """They were written, and every value was malformed to those who read it."""
+    make_topics(folder, "t")
+    ddl = (
+        "at map<string,timestamp>, local map<string,timestamp_ntz>, days map<string,array<date>>, "
+        "deep array<map<string,struct<at:timestamp,n:int>>>"
+    )
+    local, day = NOON.replace(tzinfo=None), dt.date(2026, 1, 2)
+    row = (
+        {"a": NOON, "b": None}, {"": local}, {"x": [day, None], "y": None},
+        [{"c": (NOON, 1), "d": (None, None), "e": None}, None],
+    )  # fmt: skip
+    frame = spark.createDataFrame([row, (None,) * 4, ({}, {}, {}, [])], ddl).coalesce(1)
+    write_topic(frame, "t", root=folder, value_format="json")
+    again = read_topic(spark, "t", root=folder, schema=ddl)
+    assert again.select(*frame.columns).collect() == frame.collect()
+
+
 def test_columns_become_records_of_the_topics_schema(spark: Any, folder: Path) -> None:
     make_topics(folder, "json", "avro")
     register(folder, JsonSchema(Order), "json")
