@@ -14,7 +14,7 @@ import warnings
 from pulsarx import errors
 from pulsarx.broker.requests.attach import AttachResult, attach, attached
 from pulsarx.broker.requests.owner_request import ask_owner
-from pulsarx.broker.staging.content_digest import ContentDigest
+from pulsarx.broker.staging.content_digest import ContentDigest, is_same_content
 from pulsarx.broker.staging.new_schema import NewSchema
 
 TYPE_CHECKING = False
@@ -65,7 +65,11 @@ def commit_write(
         result = attach(job.root, job.transaction, files, content=content, schema=schema)
     remove_staged(job)
     check_order(job, result)
-    if job.on_conflict == "error" and result.content and result.content != content:
+    if (
+        job.on_conflict == "error"
+        and result.content
+        and not is_same_content(result.content, content)
+    ):
         count = sum({each.partition_id: each.message_count for each in told}.values())
         raise WrittenBeforeError(
             f"write version {job.version} of {job.application!r}: it was written before, with "
@@ -107,9 +111,9 @@ def _content_of(job: WriteJob, messages: list[CommitMessage]) -> str:
     """The digest of all rows, in whatever order and tasks they were."""
     if not job.on_conflict:
         return ""
-    found = {each.partition_id: each for each in messages if each.message_count}
-    count = sum(each.message_count for each in found.values())
-    return ContentDigest(each.content for each in found.values()).text(count)
+    found = {each.partition_id: each for each in messages if each.message_count}.values()
+    digest = ContentDigest([each.content for each in found], [each.given for each in found])
+    return digest.text(sum(each.message_count for each in found))
 
 
 def find_commit(job: WriteJob) -> AttachResult | None:
