@@ -171,6 +171,26 @@ def test_a_struct_with_times_may_be_null_beside_what_is_read_value_by_value(spar
     assert sum(row._corrupt_record is not None for row in kept) == (0 if beside else 1)
 
 
+def test_a_version_that_comes_while_a_read_is_planned_is_known(spark, folder, monkeypatch):
+    """Versions were looked up before the messages: what a producer wrote with a new one in between
+    failed the query, or was a row of nulls in mode PERMISSIVE."""
+    from pulsarx.spark import partition_reader
+
+    with pulsarx.Client(folder, durability="os") as client:
+        client.create_producer("t", schema=AvroSchema(Order)).send(Order(price=1))
+    plan_groups = partition_reader._plan_groups
+
+    def publish_and_plan(*arguments: Any) -> Any:
+        with pulsarx.Client(folder, durability="os") as client:
+            producer = client.create_producer("t", schema=AvroSchema(LaterOrder))
+            producer.send(LaterOrder(price=2))
+        return plan_groups(*arguments)
+
+    monkeypatch.setattr(partition_reader, "_plan_groups", publish_and_plan)
+    frame = read_topic(spark, "t", root=folder, value_format="schema", columns="price")
+    assert [row.price for row in frame.collect()] == [1, 2]
+
+
 def test_text_is_a_column_of_strings(spark, folder):
     publish_json(folder, ["grün".encode(), None, b"\xff"])
     frame = load(spark, folder, "t", valueFormat="string", mode="PERMISSIVE").load()
