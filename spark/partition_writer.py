@@ -46,7 +46,7 @@ def write_partitions(
     freeze_heap()
     partition_id, attempt = _task()
     with TaskWriter(job, partition_id, attempt) as writer:
-        for batch in row_batches(parts):
+        for batch in row_batches(parts, partition_id):
             writer.add(batch)
         message = writer.finish()
     if messages is not None:

@@ -217,6 +217,13 @@ def test_a_job_that_fails_for_good_leaves_nothing(spark, folder, topics):
     assert staged(folder) == []
 
 
+def test_a_row_of_an_rdd_is_named_by_its_spark_partition(spark, folder, topics):
+    rdd = spark.sparkContext.parallelize([b"a", b"b", b"c", {"value": b"d", "zz": 1}], 2)
+    with pytest.raises(Exception, match="row 1 of Spark partition 1 has 'zz', which is no column"):
+        save_rdd(rdd, "plain", root=folder)
+    assert values_of(folder, "plain") == []
+
+
 def test_aborting_after_the_commit_takes_nothing_away(folder, topics):
     job = plan_write(folder, "plain")
     commit_write(job, write_partitions([b"one", b"two"], job))
