@@ -110,6 +110,16 @@ def test_maps_of_times_are_read_as_they_were_written(spark: Any, folder: Path) -
     assert again.select(*frame.columns).collect() == frame.collect()
 
 
+def test_columns_with_dots_in_their_names_are_written(spark: Any, folder: Path) -> None:
+    """write_topic took such a name for a field of a column, and Spark found none."""
+    make_topics(folder, "t")
+    frame = spark.sql("SELECT 1 AS `a.b`, 2 AS `c d`, 3 AS `e``f`, 'k' AS __key")
+    write_topic(frame, "t", root=folder, value_format="json")
+    (found,) = received(folder)
+    assert json.loads(found.data()) == {"a.b": 1, "c d": 2, "e`f": 3}
+    assert found.partition_key() == "k"
+
+
 def test_columns_become_records_of_the_topics_schema(spark: Any, folder: Path) -> None:
     make_topics(folder, "json", "avro")
     register(folder, JsonSchema(Order), "json")
