@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _LEDGER_BYTES_ADVISED = 1 << 20
 _LEDGERS_UNNOTICED = 16  # fewer small ones do no harm
+_MERGED_EVERY = 100  # versions of a write that has some
+_MERGED_FILES = 100  # of one write, after which it is done as well
 
 
 class WrittenBeforeError(errors.NotAllowedError):
@@ -78,7 +80,26 @@ def commit_write(
             "something else, as from the time or a random number, and the first is to stay: "
             "option txnConflict ignore, argument on_conflict='ignore'"
         )
+    _merge_small(job, files)
     return result
+
+
+def _merge_small(job: WriteJob, files: list[StagedFile]) -> None:
+    """Now and then, have the small ledgers of the topics be merged. The write is attached by then,
+    so what fails here is told and no more."""
+    has_versions = job.on_conflict != ""
+    due = (job.version + 1) % _MERGED_EVERY == 0 or len(files) >= _MERGED_FILES
+    if not (has_versions and due and job.merge_small_ledgers):
+        return
+    for topic in sorted({file.topic for file in files}):
+        try:
+            merge_small_ledgers(job.root, topic)
+        except errors.PulsarException as error:
+            warnings.warn(
+                f"small ledgers of {topic} were not merged behind version {job.version} of "
+                f"{job.application!r}, which is written: {errors.detail_of(error)}",
+                stacklevel=4,
+            )
 
 
 def _create_topic(job: WriteJob) -> None:
