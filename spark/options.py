@@ -235,8 +235,8 @@ OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
     ("nullValues", _one_of("error", "allow"), "error", _SINKS, "messages without a value"),
     ("onSmallFiles", _one_of("warn", "error", "ignore"), "warn", _SINKS,
      "many tasks write ledgers of less than 1 MiB"),
-    ("mergeSmallLedgers", _flag, True, (STREAM_SINK,),
-     "the files of small ledgers are merged after every hundredth batch"),
+    ("mergeSmallLedgers", _flag, True, _SINKS,
+     "the files of small ledgers are merged after every hundredth batch, or txnVersion"),
     ("flush", _flag, True, _SINKS, "whether data is on the device before it is attached"),
 ]  # fmt: skip
 _ALIASES = {

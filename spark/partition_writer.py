@@ -46,7 +46,7 @@ def write_partitions(
     freeze_heap()
     partition_id, attempt = _task()
     with TaskWriter(job, partition_id, attempt) as writer:
-        for batch in row_batches(parts):
+        for batch in row_batches(parts, partition_id):
             writer.add(batch)
         message = writer.finish()
     if messages is not None:
@@ -113,9 +113,13 @@ def stage_frame(frame: DataFrame, job: WriteJob) -> list[CommitMessage]:
     """Have tasks stage the rows; their messages are for `commit_write`."""
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return message_batches(write_partitions(batches, job))
+        named = (batch.rename_columns(names) for batch in batches)
+        return message_batches(write_partitions(named, job))
 
-    rows = frame.mapInArrow(stage, MESSAGE_DDL).collect()
+    names = frame.columns
+    # By their names mapInArrow would take a column `a.b` for a field of a column.
+    numbered = frame.toDF(*(f"column{place}" for place in range(len(names))))
+    rows = numbered.mapInArrow(stage, MESSAGE_DDL).collect()
     return [CommitMessage.of_text(row[0]) for row in rows]
 
 
