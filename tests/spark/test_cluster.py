@@ -19,6 +19,8 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, Str
 
 import pulsarx.spark
 from pulsarx import MessageId, errors
+from pulsarx.admin.http_channel import HttpChannel, Reply
+from pulsarx.cluster.cluster_reader import ClusterReader
 from pulsarx.schema import AvroSchema, Long, Record, String
 from pulsarx.spark.cluster_writer import ClusterTaskWriter
 from pulsarx.spark.data_source import PulsarxDataSource
@@ -181,6 +183,93 @@ def test_messages_that_were_removed_are_told(cluster: ServedCluster) -> None:
     with pytest.raises(errors.DataLossError, match="that were planned did not come"):
         list(frame._reader.read(tasks[0]))
     assert whole.rows() == []
+
+
+def _read_next_until(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readers get so many messages, and then none in time."""
+    real = ClusterReader.read_next
+    left = [count]
+
+    def read_next(reader: Any, *arguments: Any) -> Any:
+        if not left[0]:
+            raise errors.Timeout("no message came")
+        found = real(reader, *arguments)
+        left[0] -= 1
+        return found
+
+    monkeypatch.setattr(ClusterReader, "read_next", read_next)
+
+
+@pytest.mark.parametrize("fails", ["true", "false"])
+def test_what_does_not_come_in_time_is_an_error_and_not_lost(
+    cluster: ServedCluster, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    """failOnDataLoss false passed over entries that brokers had, and did not send in time."""
+    cluster.publish("t", 20, batch=2)
+    frame = _Frame(cluster, "t", columns="value", failOnDataLoss=fails)
+    with monkeypatch.context() as patch:
+        _read_next_until(8, patch)
+        with pytest.raises(errors.Timeout) as raised:
+            frame.rows()
+    assert re.search(r"entry \d+:4 is there, and did not come", raised.value.detail)
+    assert _values(frame) == _numbers(*range(20))
+
+
+@pytest.mark.parametrize(
+    ("headers", "says"),
+    [
+        ({"X-Pulsar-txnid-least-bits": "7", "X-Pulsar-txn-aborted": "false"}, "is there, and did"),
+        ({"X-Pulsar-txnid-least-bits": "7"}, "is there, and did"),
+        ({"X-Pulsar-txnid-least-bits": "7", "X-Pulsar-txn-aborted": "true"}, ""),
+        ({"X-Pulsar-marker-type": "10"}, ""),
+        ({"X-Pulsar-txn-uncommitted": "true"}, "a transaction that is open"),
+        ({"X-Pulsar-Is-Encrypted": "true"}, "is encrypted"),
+        ({"X-Pulsar-chunk-id": "0"}, "in chunks"),
+    ],
+)
+def test_only_what_nobody_can_read_is_passed_over(
+    cluster: ServedCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    headers: dict[str, str],
+    says: str,
+) -> None:
+    """Messages of transactions that were open, or committed and slow to come, were passed over."""
+    cluster.publish("t", 4, batch=2)
+    frame = _Frame(cluster, "t", columns="value")
+    ask = HttpChannel.ask
+
+    def answer(channel: HttpChannel, method: str, path: str, *more: Any, **query: Any) -> Reply:
+        return (
+            Reply(b"", headers) if "/entry/" in path else ask(channel, method, path, *more, **query)
+        )
+
+    monkeypatch.setattr(HttpChannel, "ask", answer)
+    _read_next_until(2, monkeypatch)
+    if not says:
+        assert _values(frame) == [b"0", b"1"]
+        return
+    with pytest.raises(errors.PulsarException) as raised:
+        frame.rows()
+    assert says in raised.value.detail
+
+
+def test_what_brokers_keep_back_is_data_loss(
+    cluster: ServedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.publish("t", 6, batch=2)
+    real = ClusterReader.read_next
+
+    def read_next(reader: Any, *arguments: Any) -> Any:
+        found = real(reader, *arguments)
+        while found.message_id().entry_id() == 1:
+            found = real(reader, *arguments)
+        return found
+
+    monkeypatch.setattr(ClusterReader, "read_next", read_next)
+    with pytest.raises(errors.DataLossError, match=r"1 entries of ledger .* the first is 1"):
+        _Frame(cluster, "t", columns="value").rows()
+    found = _values(_Frame(cluster, "t", columns="value", failOnDataLoss="false"))
+    assert found == _numbers(0, 1, 4, 5)
 
 
 # Writing ------------------------------------------------------------------------------------------
