@@ -20,8 +20,11 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, Str
 import pulsarx.spark
 from pulsarx import MessageId, errors
 from pulsarx.admin.http_channel import HttpChannel, Reply
+from pulsarx.cluster.cluster_producer import ClusterProducer
 from pulsarx.cluster.cluster_reader import ClusterReader
+from pulsarx.enumerations import Result
 from pulsarx.schema import AvroSchema, Long, Record, String
+from pulsarx.spark import confirmed_producer
 from pulsarx.spark.cluster_writer import ClusterTaskWriter
 from pulsarx.spark.data_source import PulsarxDataSource
 
@@ -358,9 +361,9 @@ def test_a_version_is_sent_once(cluster: ServedCluster) -> None:
     for _ in range(2):
         _write(cluster, "t", rows, **done)
     assert cluster.contents("t") == _numbers(*range(50))
-    # Brokers of Pulsar are told one sequence id an entry: in batches some would be sent again.
-    alone = _Frame(cluster, "t", columns="__batchIndex").rows()
-    assert {row["__batchIndex"] for row in alone} == {-1}
+    # All of it is one entry: what brokers know of it, one sequence id, is that of its last row.
+    places = _Frame(cluster, "t", columns="__entryId, __batchIndex").rows()
+    assert [tuple(row.values()) for row in places] == [(0, number) for number in range(50)]
     _write(cluster, "t", rows, txnAppId="job", txnVersion="8")
     assert len(cluster.contents("t")) == 100
     with pytest.raises(errors.NotAllowedError, match="has written version 8 of the application"):
@@ -368,7 +371,10 @@ def test_a_version_is_sent_once(cluster: ServedCluster) -> None:
     assert len(cluster.contents("t")) == 100
 
 
-def test_attempts_that_die_at_any_row_leave_each_row_once(cluster: ServedCluster) -> None:
+def test_attempts_that_die_at_any_row_leave_each_row_once(
+    cluster: ServedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(confirmed_producer, "ROWS_MAX", 3)
     cluster.admin.topics.create_partitioned_topic("t", 2)
     cluster.deduplicate("t")
     values = [b"%d" % n for n in range(40)]
@@ -391,6 +397,115 @@ def test_attempts_that_die_at_any_row_leave_each_row_once(cluster: ServedCluster
     assert sorted(found[0] + found[1], key=int) == values
     for each in found:
         assert each == sorted(each, key=int)
+
+
+def _one_task(cluster: ServedCluster, values: list[bytes], **columns: Any) -> None:
+    """One attempt of a Spark partition whose rows are published once."""
+    options = {"txnAppId": "a", "txnVersion": "1", "maxMessageSize": "10m"}
+    job = _planned(cluster, "writer", **options).job
+    with ClusterTaskWriter(job, 0) as attempt:
+        attempt.add(pa.RecordBatch.from_pydict({"value": values, **columns}))
+        assert attempt.send_rest() == len(values)
+
+
+def test_a_row_that_brokers_do_not_take_fails_every_attempt(cluster: ServedCluster) -> None:
+    """The rows behind it were stored, and the next attempt took it for stored, too: it was lost."""
+    cluster.admin.topics.create_non_partitioned_topic("t")
+    cluster.deduplicate("t")
+    values = [b"a", b"b" * 6_000_000, b"c", b"d"]
+    for _ in range(3):
+        with pytest.raises(errors.MessageTooBig) as raised:
+            _one_task(cluster, values)
+        assert raised.value.detail.startswith("row 1 of Spark partition 0: ")
+        assert cluster.contents("t") == [b"a"]
+    properties = [None, [("p", "x" * 6_000_000)], None, None]
+    kind = pa.map_(pa.string(), pa.string())
+    with pytest.raises(errors.MessageTooBig) as raised:
+        _one_task(cluster, [b"a", b"b", b"c", b"d"], __messageProperties=pa.array(properties, kind))
+    assert raised.value.detail.startswith("row 1 of Spark partition 0: ")
+    assert cluster.contents("t") == [b"a"]
+    _one_task(cluster, [b"a", b"b", b"c", b"d"])
+    assert cluster.contents("t") == [b"a", b"b", b"c", b"d"]
+
+
+@pytest.mark.parametrize("rows_max", [1, 4, 1000])
+def test_a_message_that_fails_alone_leaves_no_hole(
+    cluster: ServedCluster, monkeypatch: pytest.MonkeyPatch, rows_max: int
+) -> None:
+    """The client stores what is behind a message that fails: the next attempt took the row for
+    stored, too."""
+    cluster.admin.topics.create_non_partitioned_topic("t")
+    cluster.deduplicate("t")
+    monkeypatch.setattr(confirmed_producer, "ROWS_MAX", rows_max)
+    real = ClusterProducer.send_async
+    failures = 2
+
+    def send_async(producer: Any, content: Any, callback: Any, **more: Any) -> None:
+        nonlocal failures
+        if content == b"5" and failures:
+            failures -= 1
+            if callback is None:
+                producer._untold.append(errors.ChecksumError("damaged on its way"))
+            else:
+                callback(Result.ChecksumError, None)
+            return
+        real(producer, content, callback, **more)
+
+    monkeypatch.setattr(ClusterProducer, "send_async", send_async)
+    for _ in range(2):
+        with pytest.raises(errors.ChecksumError):
+            _one_task(cluster, _numbers(*range(10)))
+        assert cluster.contents("t") == _numbers(*range(5 // rows_max * rows_max))
+    _one_task(cluster, _numbers(*range(10)))
+    assert cluster.contents("t") == _numbers(*range(10))
+
+
+def test_a_part_of_a_batch_is_never_sent(
+    cluster: ServedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.admin.topics.create_non_partitioned_topic("t")
+    cluster.deduplicate("t")
+    real = ClusterProducer.send_async
+
+    def send_async(producer: Any, content: Any, *more: Any, **details: Any) -> None:
+        if content == b"5":
+            raise KeyboardInterrupt
+        real(producer, content, *more, **details)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ClusterProducer, "send_async", send_async)
+        with pytest.raises(KeyboardInterrupt):
+            _one_task(cluster, _numbers(*range(10)))
+    assert cluster.contents("t") == []
+    _one_task(cluster, _numbers(*range(10)))
+    assert cluster.contents("t") == _numbers(*range(10))
+
+
+def test_delayed_rows_and_batches_that_brokers_do_not_take_are_sent_one_by_one(
+    cluster: ServedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(confirmed_producer, "BYTES_MAX", 64 << 20)
+    cluster.admin.topics.create_non_partitioned_topic("t")
+    cluster.deduplicate("t")
+    values = [b"%d" % number * 3_000_000 for number in range(4)]
+    for _ in range(2):
+        _one_task(cluster, values[:2])
+    assert cluster.contents("t") == values[:2]
+    for _ in range(2):  # a row of the batch is stored, and the others would fit
+        _one_task(cluster, [*values[:3], b"3"])
+    assert cluster.contents("t") == [*values[:3], b"3"]
+    cluster.admin.topics.create_non_partitioned_topic("delayed")
+    cluster.deduplicate("delayed")
+    times = pa.array([None, 1_000, None, None, 2_000], pa.int64())
+    for _ in range(2):
+        rows = pa.RecordBatch.from_pydict({"value": list("abcde"), "__deliverAt": times})
+        schema = StructType([*_strings("value"), StructField("__deliverAt", LongType())])
+        source = _source(cluster, "delayed", txnAppId="a", txnVersion="1")
+        source.writer(schema, False).write(iter([rows]))
+    places = _Frame(cluster, "delayed", columns="value, __entryId").rows()
+    assert [(row["value"], row["__entryId"]) for row in places] == [
+        (b"a", 0), (b"b", 1), (b"c", 2), (b"d", 2), (b"e", 3)
+    ]  # fmt: skip
 
 
 def test_a_row_that_no_message_can_be_is_named(cluster: ServedCluster) -> None:
