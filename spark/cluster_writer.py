@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 _ROW_BITS = 32
 _OPEN_MAX = 200  # producers of a task
 _BUSY_MS = 60_000  # for the attempt before to be gone
+_ASKED_MAX = 8  # Spark partitions, which may have had no rows
 
 
 class ClusterJob:
@@ -184,6 +185,26 @@ def _check_topic(access: ClusterAccess, topic: str) -> None:
         )
 
 
+def _check_version(job: ClusterJob) -> None:
+    """NotAllowedError: the topic of a job has a later version. Before anything of this one is sent.
+
+    Producers are asked for what they have written. How many Spark partitions there were then nobody
+    has noted, so the first ones are asked; each task asks for its own.
+    """
+    if job.topic is None:
+        return
+    name = TopicName.of(job.topic)
+    count = job.partition_counts[job.topic]
+    topics = [str(name.partition(at)) for at in range(count)] or [job.topic]
+    client = job.access.client()
+    try:
+        for partition_id in range(_ASKED_MAX):
+            for each in topics:
+                _create_named(client, job, each, partition_id).close()
+    finally:
+        client.close()
+
+
 def _create_named(client: Client, job: ClusterJob, topic: str, partition_id: int) -> Any:
     """The producer of a Spark partition. NotAllowedError: it has written a later version.
     OperationNotSupported: the topic would store twice what is sent twice."""
@@ -241,6 +262,7 @@ class ClusterBatchWriter(DataSourceArrowWriter):
             self.job.producer = f"spark-{options.txnAppId}"
             self.job.epoch = options.txnVersion
             _check_deduplication(self.job)
+            _check_version(self.job)
 
     def write(self, iterator: Iterator[Any]) -> SentMessage:
         from pyspark import TaskContext

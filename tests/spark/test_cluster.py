@@ -508,6 +508,46 @@ def test_delayed_rows_and_batches_that_brokers_do_not_take_are_sent_one_by_one(
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("partitions", [0, 3])
+@pytest.mark.parametrize("number", [0, 7])
+def test_a_version_before_the_last_is_refused_before_anything_is_sent(
+    cluster: ServedCluster, partitions: int, number: int
+) -> None:
+    """Spark partitions that the version before had not, or without rows, wrote theirs."""
+    if partitions:
+        cluster.admin.topics.create_partitioned_topic("t", partitions)
+    else:
+        cluster.admin.topics.create_non_partitioned_topic("t")
+    cluster.deduplicate("t")
+    rows = pa.RecordBatch.from_pydict({"value": ["1", "2"]})
+    later = _planned(cluster, "writer", txnAppId="job", txnVersion="5").job
+    with ClusterTaskWriter(later, number) as task:
+        task.add(rows)
+        task.send_rest()
+    with pytest.raises(errors.NotAllowedError, match="has written version 5 of the application"):
+        _planned(cluster, "writer", txnAppId="job", txnVersion="4")
+    for version in ("5", "6"):
+        _planned(cluster, "writer", txnAppId="job", txnVersion=version)
+
+
+def test_where_rows_name_topics_tasks_refuse_a_version_before_the_last(
+    cluster: ServedCluster,
+) -> None:
+    for name in ("a", "b"):
+        cluster.admin.topics.create_non_partitioned_topic(name)
+        cluster.deduplicate(name)
+    rows = pa.RecordBatch.from_pydict({"value": ["1", "2"], "__topic": ["a", "b"]})
+
+    def write(version: str) -> None:
+        source = PulsarxDataSource({**cluster.options, "txnAppId": "j", "txnVersion": version})
+        source.writer(_strings("value", "__topic"), False).write(iter([rows]))
+
+    write("5")
+    with pytest.raises(errors.NotAllowedError, match="has written version 5 of the application"):
+        write("4")
+    assert [cluster.contents(name) for name in ("a", "b")] == [[b"1"], [b"2"]]
+
+
 def test_a_row_that_no_message_can_be_is_named(cluster: ServedCluster) -> None:
     cluster.admin.topics.create_non_partitioned_topic("t")
     rows = pa.RecordBatch.from_pydict({"value": ["1", None]})
