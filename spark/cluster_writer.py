@@ -63,6 +63,7 @@ class ClusterJob:
         self.partition_counts = counts  # by topic, 0: it has none
         self.hashing_scheme = int(HASHINGS[options.hashingScheme])
         self.compression = int(COMPRESSIONS[options.compression])
+        self.is_key_based = options.batchingType == "KeyBased"
         self.null_values = options.nullValues == "allow"
         self.max_message_size = int(options.maxMessageSize)
         self.on_conflict = ""  # rows are not compared
@@ -237,12 +238,14 @@ def _create_named(client: Client, job: ClusterJob, topic: str, partition_id: int
 
 
 def _options_of(job: ClusterJob) -> dict[str, Any]:
-    from pulsarx.enumerations import CompressionType
+    from pulsarx.enumerations import BatchingType, CompressionType
     from pulsarx.tables.row_encoding import EncodedSchema
 
     found: dict[str, Any] = {"compression_type": CompressionType(job.compression)}
     if job.values is not None and job.values.info is not None:
         found["schema"] = EncodedSchema(job.values.info)
+    if job.is_key_based and not job.producer:
+        found["batching_type"] = BatchingType.KeyBased
     return found
 
 
@@ -374,7 +377,7 @@ class ClusterTaskWriter(TaskWriter):
             return self._client.create_producer(topic, block_if_queue_full=True, **_options_of(job))
         found = _create_named(self._client, job, topic, self.partition_id)
         first = self._numbers.get(topic, job.epoch << _ROW_BITS | 1)
-        return ConfirmedProducer(found, self.partition_id, first)
+        return ConfirmedProducer(found, self.partition_id, first, job.is_key_based)
 
     def _finish(self, topic: str) -> None:
         producer = self._producers[topic]

@@ -43,10 +43,13 @@ class ConfirmedProducer:
     before has on its way, and the broker drops one of them.
     """
 
-    def __init__(self, producer: Any, partition_id: int, first: int) -> None:
+    def __init__(
+        self, producer: Any, partition_id: int, first: int, is_key_based: bool = False
+    ) -> None:
         """producer: of OPTIONS and a name that nobody else uses. first: the number of the first
-        row that is added; numbers ascend by one."""
+        row that is added; numbers ascend by one. is_key_based: messages of a batch have one key."""
         self._producer = producer
+        self._is_key_based = is_key_based
         self._partition_id = partition_id
         self._next = first
         self._stored: int = producer.last_sequence_id()
@@ -67,13 +70,18 @@ class ConfirmedProducer:
         """
         size = _size_of(payload, details)
         is_alone = details["deliver_at"] is not None  # the client puts it into no batch
-        if is_alone or len(self._rows) == ROWS_MAX or self._size + size > BYTES_MAX:
+        is_full = len(self._rows) == ROWS_MAX or self._size + size > BYTES_MAX
+        if is_alone or is_full or (self._is_key_based and self._is_of_another_key(details)):
             self._send_batch()
         self._rows.append(_Row(row, self._next, payload, details))
         self._next += 1
         self._size += size
         if is_alone:
             self._send_batch()
+
+    def _is_of_another_key(self, details: dict[str, Any]) -> bool:
+        """By the key that brokers dispatch an entry by."""
+        return bool(self._rows) and _sticky_key(details) != _sticky_key(self._rows[-1].details)
 
     def finish(self) -> None:
         """Return when all rows are stored. Closes the producer."""
@@ -142,6 +150,11 @@ class ConfirmedProducer:
         last = f" to {rows[-1].row}" if len(rows) > 1 else ""
         plural = "s" if last else ""
         return f"row{plural} {rows[0].row}{last} of Spark partition {self._partition_id}"
+
+
+def _sticky_key(details: dict[str, Any]) -> str | None:
+    found: str | None = details["ordering_key"] or details["partition_key"]
+    return found
 
 
 def _size_of(payload: bytes | None, details: dict[str, Any]) -> int:

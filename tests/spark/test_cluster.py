@@ -508,6 +508,24 @@ def test_delayed_rows_and_batches_that_brokers_do_not_take_are_sent_one_by_one(
     ]  # fmt: skip
 
 
+def test_entries_of_key_based_batches_have_one_key(cluster: ServedCluster) -> None:
+    keys = ["a", "a", "b", "a", None, None]
+    rows = pa.RecordBatch.from_pydict({"value": list("123456"), "__key": keys})
+    once = {"txnAppId": "a", "txnVersion": "1"}
+    for topic, options in {"some": {}, "confirmed": once}.items():
+        cluster.admin.topics.create_non_partitioned_topic(topic)
+        cluster.deduplicate(topic)
+        _write(cluster, topic, rows, batchingType="KeyBased", **options)
+        found = _Frame(cluster, topic, columns="value, __key, __entryId").rows()
+        by_entry: dict[int, set[bytes | None]] = {}
+        for row in found:
+            by_entry.setdefault(row["__entryId"], set()).add(row["__key"])
+        assert all(len(of_entry) == 1 for of_entry in by_entry.values()), topic
+        assert sorted(row["value"] for row in found) == _numbers(*range(1, 7))
+    assert [row["value"] for row in found] == _numbers(*range(1, 7))
+    assert [row["__entryId"] for row in found] == [0, 0, 1, 2, 3, 3]
+
+
 @pytest.mark.parametrize("partitions", [0, 3])
 @pytest.mark.parametrize("number", [0, 7])
 def test_a_version_before_the_last_is_refused_before_anything_is_sent(
