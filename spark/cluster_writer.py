@@ -120,8 +120,8 @@ def plan_cluster_job(options: Options, schema: StructType, overwrite: bool) -> C
 
 
 def _plan_values(options: Options) -> WrittenValues | None:
-    """As written_values.plan_values; the brokers register and check a definition, when a task makes
-    its producer."""
+    """As written_values.plan_values; the brokers register a definition, when a task makes its
+    producer."""
     found, definition = options.valueFormat, options.valueSchema
     check_choice(found, definition)
     if found == "raw":
@@ -130,15 +130,18 @@ def _plan_values(options: Options) -> WrittenValues | None:
         return WrittenValues(found)
     if options.topic is None:
         raise ValueError(f"valueFormat {found} needs option topic: the schema is that of one topic")
+    schemas = ClusterSchemas(ClusterAccess.of(options).admin())
     if found == SCHEMA:
-        access = ClusterAccess.of(options)
-        versions = ClusterSchemas(access.admin()).versions(options.topic)
+        versions = schemas.versions(options.topic)
         if not versions:
             raise ValueError(f"valueFormat schema: {options.topic} has no schema. Register one")
         values = WrittenValues(found, versions[-1])
-    else:
-        values = WrittenValues(found, given_schema(definition))
+        check_encodes(values)
+        return values
+    info = given_schema(definition)
+    values = WrittenValues(found, info)
     check_encodes(values)
+    schemas.check(options.topic, info)
     return values
 
 

@@ -331,6 +331,10 @@ def test_columns_become_values_that_the_brokers_know_the_schema_of(cluster: Serv
     assert [each.ordering_key() for each in found] == ["o", "p"] * 2
     with pytest.raises(ValueError, match="json has no schema"):
         write("json", valueFormat="schema")
+    other = definition.replace('"long"', '"string"')
+    assert other != definition
+    with pytest.raises(errors.IncompatibleSchema, match="topic's last schema, by the strategy"):
+        _planned(cluster, "writer", topic="avro", valueFormat="avro", valueSchema=other)
 
 
 def test_the_column_names_topics_and_missing_ones_are_refused(cluster: ServedCluster) -> None:
