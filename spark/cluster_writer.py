@@ -380,7 +380,9 @@ class ClusterTaskWriter(TaskWriter):
             return self._client.create_producer(topic, block_if_queue_full=True, **_options_of(job))
         found = _create_named(self._client, job, topic, self.partition_id)
         first = self._numbers.get(topic, job.epoch << _ROW_BITS | 1)
-        return ConfirmedProducer(found, self.partition_id, first, job.is_key_based)
+        return ConfirmedProducer(
+            found, self.partition_id, first, job.max_message_size, job.is_key_based
+        )
 
     def _finish(self, topic: str) -> None:
         producer = self._producers[topic]

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from pulsarx.message_id import MessageId
 
 ROWS_MAX = 1000
-BYTES_MAX = 128 << 10  # of values, keys and properties: what a batch of the client holds
+BYTES_MAX = 128 << 10  # what a batch of the client holds
+_METADATA_MAX = 64  # bytes of a message besides its value, keys and properties, about
 _NEVER_MS = (1 << 31) - 1
 # How the producer is made: it sends a batch when it is flushed, and at no other time.
 OPTIONS = {
@@ -44,11 +45,18 @@ class ConfirmedProducer:
     """
 
     def __init__(
-        self, producer: Any, partition_id: int, first: int, is_key_based: bool = False
+        self,
+        producer: Any,
+        partition_id: int,
+        first: int,
+        max_message_size: int,
+        is_key_based: bool,
     ) -> None:
         """producer: of OPTIONS and a name that nobody else uses. first: the number of the first
-        row that is added; numbers ascend by one. is_key_based: messages of a batch have one key."""
+        row that is added; numbers ascend by one. max_message_size: for batches, too. is_key_based:
+        messages of a batch have one key."""
         self._producer = producer
+        self._bytes_max = min(BYTES_MAX, max_message_size)
         self._is_key_based = is_key_based
         self._partition_id = partition_id
         self._next = first
@@ -70,7 +78,7 @@ class ConfirmedProducer:
         """
         size = _size_of(payload, details)
         is_alone = details["deliver_at"] is not None  # the client puts it into no batch
-        is_full = len(self._rows) == ROWS_MAX or self._size + size > BYTES_MAX
+        is_full = len(self._rows) == ROWS_MAX or self._size + size > self._bytes_max
         if is_alone or is_full or (self._is_key_based and self._is_of_another_key(details)):
             self._send_batch()
         self._rows.append(_Row(row, self._next, payload, details))
@@ -105,7 +113,7 @@ class ConfirmedProducer:
             except errors.MessageTooBig:
                 if len(rows) == 1:
                     raise
-                # The brokers take less than BYTES_MAX, and the client has sent nothing of it.
+                # The brokers take less than that, and the client has sent nothing of it.
         for each in new:
             self._send([each])
 
@@ -159,7 +167,7 @@ def _sticky_key(details: dict[str, Any]) -> str | None:
 
 def _size_of(payload: bytes | None, details: dict[str, Any]) -> int:
     key, ordering_key = details["partition_key"] or "", details["ordering_key"] or ""
-    size = len(payload or b"") + len(key) + len(ordering_key)
+    size = _METADATA_MAX + len(payload or b"") + len(key) + len(ordering_key)
     for name, value in (details["properties"] or {}).items():
         size += len(name) + len(value or "")
     return size

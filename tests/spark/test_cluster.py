@@ -488,7 +488,7 @@ def test_a_part_of_a_batch_is_never_sent(
 def test_delayed_rows_and_batches_that_brokers_do_not_take_are_sent_one_by_one(
     cluster: ServedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(confirmed_producer, "BYTES_MAX", 64 << 20)
+    monkeypatch.setattr(confirmed_producer, "BYTES_MAX", 9 << 20)
     cluster.admin.topics.create_non_partitioned_topic("t")
     cluster.deduplicate("t")
     values = [b"%d" % number * 3_000_000 for number in range(4)]
@@ -510,6 +510,15 @@ def test_delayed_rows_and_batches_that_brokers_do_not_take_are_sent_one_by_one(
     assert [(row["value"], row["__entryId"]) for row in places] == [
         (b"a", 0), (b"b", 1), (b"c", 2), (b"d", 2), (b"e", 3)
     ]  # fmt: skip
+
+
+def test_batches_are_no_larger_than_messages_may_be(cluster: ServedCluster) -> None:
+    cluster.admin.topics.create_non_partitioned_topic("t")
+    cluster.deduplicate("t")
+    rows = pa.RecordBatch.from_pydict({"value": ["x" * 100] * 20, "__key": ["k"] * 20})
+    _write(cluster, "t", rows, maxMessageSize="1000", txnAppId="a", txnVersion="1")
+    places = _Frame(cluster, "t", columns="__entryId").rows()
+    assert [row["__entryId"] for row in places] == [number // 6 for number in range(20)]
 
 
 def test_entries_of_key_based_batches_have_one_key(cluster: ServedCluster) -> None:
