@@ -631,7 +631,20 @@ def _delete_schema(channel: HttpChannel, topic: str) -> None:
 
 
 def _test_compatibility(channel: HttpChannel, topic: str, schema: Json) -> Json:
-    found = channel.ask("POST", f"{_schema_path(topic)}/compatibility", _payload(schema)).json()
+    path = f"{_schema_path(topic)}/compatibility"
+    try:
+        found = channel.ask("POST", path, _payload(schema)).json()
+    except errors.UnknownError as error:
+        # Pulsar's broker fails over a schema that is not compatible, and says so in the failure.
+        _, mark, told = error.detail.partition(" compatibility check with strategy ")
+        if not mark:
+            raise
+        strategy, _, reason = told.partition(":")
+        return {
+            "compatibility": False,
+            "schema_compatibility_strategy": strategy,
+            "reason": reason.strip(),
+        }
     return {
         "compatibility": found["compatibility"],
         "schema_compatibility_strategy": found["schemaCompatibilityStrategy"],
