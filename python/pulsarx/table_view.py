@@ -75,10 +75,8 @@ class TableView:
     def attach(self, broker: Broker, name: TopicName) -> None:
         """Begin to read the topic, or each of its partitions. TopicGone: it was deleted meanwhile.
         A call of the control plane."""
-        from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
-
-        found = broker.lookup(name)
-        if isinstance(found, PartitionedTopic):
+        found: Any = broker.lookup(name)
+        if hasattr(found, "partition_count"):  # be it another process's
             self._follower = PartitionFollower(found, broker.runtime, self._attach_partition)
             self._follower.start()
         else:

@@ -38,3 +38,24 @@ def test_a_topic_that_another_process_reads_is_not_deleted_as_inactive(
         reader.close()
         while topics.get_list("public/default"):
             pause.wait(0.1)
+
+
+def test_a_table_view_holds_all_partitions(folder: Path, processes: list[SharingProcess]) -> None:
+    """It could not be made in a process beside the owner: AttributeError."""
+    owner = SharingProcess(folder)
+    processes.append(owner)
+    owner.run("client.admin.topics.create_partitioned_topic('t', 2)")
+    owner.run("p = client.create_producer('t')")
+    owner.run("for n in range(10): p.send(b'%d' % n, partition_key=f'k{n}')")
+    with pulsarx.Client(folder) as client:
+        view = client.create_table_view("t")
+        assert dict(view.items()) == {f"k{number}": b"%d" % number for number in range(10)}
+        owner.run("client.admin.topics.update_partitioned_topic('t', 4)")
+        owner.run("p = client.create_producer('t')")
+        owner.run("for n in range(10, 40): p.send(b'%d' % n, partition_key=f'k{n}')")
+        pause = threading.Event()
+        for _ in range(6000):
+            if len(view) == 40:
+                break
+            pause.wait(0.01)
+        assert dict(view.items()) == {f"k{number}": b"%d" % number for number in range(40)}
