@@ -21,6 +21,7 @@ from pulsarx.compression import decompress
 from pulsarx.enumerations import ConsumerType, KeySharedMode
 from pulsarx.schema.writer_schemas import WriterSchemas
 from pulsarx.wire import commands
+from pulsarx.wire.schemas import schema_values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -275,6 +276,9 @@ def _subscribe_fields(topic: str, request: SubscribeRequest) -> dict[str, Any]:
             {"key": key, "value": value} for key, value in (settings.properties or {}).items()
         ],
     }
+    schema: Any = request.schema
+    if getattr(schema, "reads_any", False):
+        found["schema"] = schema_values(schema.schema_info())
     if request.key_shared is not None:
         found["key_shared_meta"] = _policy_fields(request.key_shared)
     return found

@@ -64,11 +64,8 @@ class GuestNonPersistentTopic:
         return self.host.schemas
 
     def is_idle(self) -> bool:
-        """Whether it has no producer, and no consumer."""
-        found = self.host.perform("topics.stats", {"topic": self.name})
-        return not found["publishers"] and not any(
-            each["consumers"] for each in found["subscriptions"].values()
-        )
+        """As of the owner's topic: producers and consumers of all processes count."""
+        return bool(self.host.ask_verb("guest.is_idle", topic=self.name))
 
     def require_kept(self, action: str) -> NoReturn:
         """OperationNotSupported: it keeps nothing."""
