@@ -369,3 +369,21 @@ def test_a_topic_that_was_deleted_gets_its_schema_anew(
     owner.run(f"client.admin.topics.delete('{TOPIC}')")
     guest.subscribe(TOPIC, "s", schema=JsonSchema(Row))
     assert len(guest.admin.schemas.get_all_schemas(TOPIC)) == 1
+
+
+def test_readers_do_not_count(owner: SharingProcess, guest: pulsarx.Client) -> None:
+    """They counted as consumers of a subscription each, and policies refused them."""
+    policies = guest.admin.namespaces
+    consumer = guest.subscribe(TOPIC, "s", ConsumerType.Shared)
+    policies.set_max_subscriptions_per_topic("public/default", 1)
+    policies.set_max_consumers_per_topic("public/default", 1)
+    policies.set_subscription_types_enabled("public/default", ["Shared"])
+    readers = [guest.create_reader(TOPIC, MessageId.latest) for _ in range(2)]
+    owner.run("publish([b'1'])")
+    assert [each.read_next(PATIENCE_MS).data() for each in readers] == [b"1", b"1"]
+    with pytest.raises(errors.ConsumerBusy):
+        guest.subscribe(TOPIC, "s", ConsumerType.Shared)
+    with pytest.raises(errors.NotAllowedError, match="1 consumers and 2 readers"):
+        guest.admin.topics.delete(TOPIC)
+    consumer.close()
+    guest.subscribe(TOPIC, "other", ConsumerType.Shared)

@@ -108,13 +108,14 @@ class GuestNonPersistentTopic:
         of the control plane."""
         if request.read_compacted:
             self._refuse_compacted()
-        return self.attach(request, make)
+        return GuestNonPersistentSubscription(self, request).attach(request, make)
 
     def attach(
         self, request: SubscribeRequest, make: Callable[[Any, Any], ConsumerCore]
     ) -> ConsumerCore:
-        """As subscribe."""
-        return GuestNonPersistentSubscription(self, request).attach(request, make)
+        """Attach a reader, for which no limits are."""
+        subscription = GuestNonPersistentSubscription(self, request, is_reader=True)
+        return subscription.attach(request, make)
 
     def reader_cursor(
         self, schema: object, read_compacted: bool = False, decryption: object = None
