@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     Values = dict[str, Any]
 
+# Errors of one message that are those of all that follow.
+_ENDS = (errors.ProducerFenced, errors.ProducerBlockedQuotaExceededException)
 _HELD_MS = 100  # between two looks whether there is room
 _AGAIN_SECONDS = 0.02  # while the owner has not noticed yet that the last connection ended
 
@@ -292,10 +294,10 @@ class GuestProducer:
         elif name == "SEND_ERROR":
             error = error_of(values["error"], values["message"])
             if isinstance(error, errors.ProducerBlockedQuotaExceededError):
-                self._hold(publisher)
+                self._hold(publisher, values["message"])
                 return
-            if isinstance(error, errors.ProducerFenced):
-                publisher.fence(values["message"])
+            if isinstance(error, _ENDS):
+                publisher.fence(values["message"], type(error))
             publisher.failed(values["sequence_id"], error)
 
     def _go_on_above(self, sequence_id: int) -> None:
@@ -305,12 +307,12 @@ class GuestProducer:
             self._note_sequence(sequence_id)
             self._connection.link.write(owner_link.frame(owner_link.SEQUENCE_NOTED, self._number))
 
-    def _hold(self, publisher: ConnectionPublisher) -> None:
+    def _hold(self, publisher: ConnectionPublisher, reason: str) -> None:
         """The backlog is larger than its quota: the owner takes nothing, and says so of each entry.
         Sends wait, for the send timeout at most."""
         if not self._is_held:
             self._is_held = True
-            publisher.pause()
+            publisher.hold(reason, True)
             self.topic.host.resume_later(self._come_again)
 
     def lost(self, _: Exception) -> None:
@@ -358,8 +360,10 @@ class GuestProducer:
         except errors.ConnectError:
             if not connection.is_lost:
                 raise
-        except (errors.ProducerBlockedQuotaExceededError, errors.Timeout):
+        except (errors.ProducerBlockedQuotaExceededError, errors.Timeout) as error:
             # The topic has no room, or the owner is stopped: meanwhile sends wait.
+            if publisher is not None and not isinstance(error, errors.Timeout):
+                publisher.hold(errors.detail_of(error), False)
             host = self.topic.host
             again = partial(self._try, connection)
             host.clock.call_after(_HELD_MS, partial(host.resume_later, again))
@@ -427,8 +431,8 @@ class GuestProducer:
         if self.waiting is not None and not self.is_made:
             self.waiting.change(ENDED, error)
         if self._publisher is not None:
-            if isinstance(error, errors.ProducerFenced):
-                self._publisher.fence(errors.detail_of(error))
+            if isinstance(error, _ENDS):
+                self._publisher.fence(errors.detail_of(error), type(error))
             elif isinstance(error, errors.TopicNotFound):
                 error = errors.AlreadyClosed(
                     f"the producer: its topic {self.topic.name} was deleted"

@@ -35,6 +35,9 @@ class ConnectionPublisher(EntryPublisher):
 
     def resume(
         self,
+    def hold(self, reason: str, refused: bool) -> None:
+        """The broker takes nothing for now, and says why: what is sent is kept."""
+
         link: OwnerLink,
         number: int,
         stored: list[tuple[bytes, int, int]],

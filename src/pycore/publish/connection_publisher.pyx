@@ -87,11 +87,13 @@ cdef class ConnectionPublisher(EntryPublisher):
         if self.send is not None:
             try:
                 self.send(sent.sequence_id, sent.message_count, sent.entry)
+                sent.was_sent = True
             except BaseException:
                 self.pending.pop()
                 raise
         elif self.link is not None:
             # Native up to the socket, so that no signal comes between the two steps.
+            sent.was_sent = True
             self.link.write(self.encode(self.number, sent.sequence_id, sent.message_count,
                                         sent.entry))
         self.sent_count += 1
@@ -203,7 +205,19 @@ cdef class ConnectionPublisher(EntryPublisher):
     def pause(self) -> None:
         """The connection has ended: what is sent is kept."""
         mutex_lock(&self.mutex)
+        self.link = self.held_by = None
+        mutex_unlock(&self.mutex)
+
+    def hold(self, str reason not None, bint refused) -> None:
+        """The broker takes nothing for now, and says why: what is sent is kept. refused: it has
+        refused what it has not answered, so that nothing of that is stored."""
+        cdef SentEntry sent
+        mutex_lock(&self.mutex)
         self.link = None
+        self.held_by = reason
+        if refused:
+            for sent in self.pending:
+                sent.was_sent = False
         mutex_unlock(&self.mutex)
 
     def resume(self, OwnerLink link not None, uint64_t number, list stored not None,
@@ -239,8 +253,10 @@ cdef class ConnectionPublisher(EntryPublisher):
             while self.pending and (<SentEntry>self.pending[0]).given_up:
                 self.take_oldest()       # its user knows that it may not be stored
             self.link = link
+            self.held_by = None
             self.number = number
             for sent in self.pending:
+                sent.was_sent = True
                 link.write(self.encode(number, sent.sequence_id, sent.message_count, sent.entry))
         finally:
             mutex_unlock(&self.mutex)
@@ -280,26 +296,32 @@ cdef class ConnectionPublisher(EntryPublisher):
                 self.release(sent.receipt)
                 told = callback_count(sent.callbacks) + (1 if sent.awaited else 0)
                 if sent.callbacks:
-                    self.completions.post_timeout(sent.callbacks, self.timeout(), self.partition)
+                    self.completions.post_timeout(sent.callbacks, self.timeout(sent),
+                                                  self.partition)
                 if sent.awaited:
-                    self.refused[sent.receipt] = self.timeout()
+                    self.refused[sent.receipt] = self.timeout(sent)
                 if sent.message_count > told:
-                    self.failure = self.timeout()
+                    self.failure = self.timeout(sent)
             self.arm_timeout()
         finally:
             mutex_unlock(&self.mutex)
         self.tell()
 
-    cdef object timeout(self):
+    cdef object timeout(self, SentEntry sent):
+        known = "nothing was stored"
+        if sent.was_sent:
+            known = ("the message may be stored all the same, so sending it again may store it "
+                     "twice where the topic has no deduplication")
+        if self.held_by is not None and not self.is_leaving:
+            return errors.Timeout(f"{self.held_by}; no room for {self.send_timeout_ms} ms, which "
+                                  f"is send_timeout_millis; {known}")
         where = "has not answered" if self.link is not None else (
             "has gone, and no other process has taken the folder over")
         limit = f"send_timeout_millis {self.send_timeout_ms}"
         if self.is_leaving:
             limit = f"{self.send_timeout_ms} ms, while the producer was being closed"
         return errors.Timeout(
-            f"send to {self.what}: the owner of the folder {where} within {limit}; the message may "
-            f"be stored all the same, so sending it again may store it twice where the topic has "
-            f"no deduplication")
+            f"send to {self.what}: the owner of the folder {where} within {limit}; {known}")
 
     def begin_leaving(self) -> None:
         """The owner may be stopped: whoever closes waits for it as long as for anything else."""
