@@ -9,9 +9,142 @@ from typing import Any
 import pytest
 
 import pulsarx
-from pulsarx import MessageId, errors
+from pulsarx import BatchingType, MessageId, Result, errors
 
 pytestmark = pytest.mark.standard
+
+NOWHERE = (-1, -1, -1, -1)
+ONE_DAY_MS = 86_400_000
+
+
+def parts(message_id: MessageId) -> tuple[int, int, int, int]:
+    return (
+        message_id.ledger_id(),
+        message_id.entry_id(),
+        message_id.partition(),
+        message_id.batch_index(),
+    )
+
+
+def stored(client: pulsarx.Client, topic: str = "t") -> list[tuple[bytes, tuple[int, ...]]]:
+    """Contents and ids of what a topic holds."""
+    with client.create_reader(topic, MessageId.earliest) as reader:
+        found = []
+        while reader.has_message_available():
+            message = reader.read_next(60_000)
+            found.append((message.data(), parts(message.message_id())))
+        return found
+
+
+@pytest.fixture
+def deduplicating(client: pulsarx.Client) -> pulsarx.Client:
+    client.admin.topics.create_non_partitioned_topic("t")
+    client.admin.topics.set_deduplication("t", True)
+    return client
+
+
+# Duplicates ---------------------------------------------------------------------------------------
+
+
+def test_a_duplicate_leaves_the_last_sequence_id_as_it_is(deduplicating: pulsarx.Client) -> None:
+    """It was the duplicate's, in a process beside the owner."""
+    producer = deduplicating.create_producer("t")
+    producer.send(b"10", sequence_id=10)
+    assert parts(producer.send(b"7", sequence_id=7)) == NOWHERE
+    assert producer.last_sequence_id() == 10
+    producer.send(b"11")
+    assert producer.last_sequence_id() == 11
+
+
+def test_without_deduplication_it_is_that_of_the_last_message(client: pulsarx.Client) -> None:
+    producer = client.create_producer("t")
+    for sequence_id in (10, 7):
+        producer.send(b"x", sequence_id=sequence_id)
+        assert producer.last_sequence_id() == sequence_id
+    batching = client.create_producer("t", batching_enabled=True)
+    for _ in range(3):
+        batching.send_async(b"x", None)
+    batching.flush()
+    assert batching.last_sequence_id() == 2
+
+
+@pytest.mark.parametrize("kind", [BatchingType.Default, BatchingType.KeyBased])
+@pytest.mark.parametrize("known", [[1], [0, 1, 2, 3], [0, 2, 4], []])
+def test_of_a_batch_each_message_is_told_what_became_of_it(
+    deduplicating: pulsarx.Client, kind: BatchingType, known: list[int]
+) -> None:
+    """Beside the owner, duplicates were told the id of an entry, and the others that of a message
+    that stood elsewhere in the batch."""
+    with deduplicating.create_producer("t", "p") as producer:
+        for number in known:
+            producer.send(b"%d" % number, sequence_id=number)
+    producer = deduplicating.create_producer(
+        "t", "p", batching_enabled=True, batching_type=kind,
+        batching_max_publish_delay_ms=ONE_DAY_MS,
+    )  # fmt: skip
+    told: dict[int, tuple[Result, tuple[int, ...]]] = {}
+
+    def tell(number: int) -> Any:
+        return lambda result, found: told.update({number: (result, parts(found))})
+
+    for number in range(5):
+        producer.send_async(b"%d" % number, tell(number), partition_key="k", sequence_id=number)
+    producer.flush()
+    highest = max(known, default=-1)
+    places = dict(stored(deduplicating))
+    assert list(told) == list(range(5))
+    assert told == {
+        number: (Result.Ok, NOWHERE if number <= highest else places[b"%d" % number])
+        for number in range(5)
+    }
+    assert producer.last_sequence_id() == 4
+    assert len(places) == len({*known, *range(highest + 1, 5)})
+
+
+def test_a_send_that_closes_a_batch_is_told_its_own_place(deduplicating: pulsarx.Client) -> None:
+    with deduplicating.create_producer("t", "p") as producer:
+        producer.send(b"1", sequence_id=1)
+    producer = deduplicating.create_producer(
+        "t", "p", batching_enabled=True, batching_max_publish_delay_ms=ONE_DAY_MS
+    )
+    producer.send_async(b"again", None, sequence_id=1)
+    producer.send_async(b"2", None, sequence_id=2)
+    found = producer.send(b"3", sequence_id=3)
+    assert stored(deduplicating)[-1] == (b"3", parts(found))
+    assert parts(producer.send(b"again", sequence_id=3)) == NOWHERE
+
+
+def test_of_many_each_is_told_what_became_of_it(deduplicating: pulsarx.Client) -> None:
+    with deduplicating.create_producer("t", "p") as producer:
+        producer.send(b"before", sequence_id=3)
+    producer = deduplicating.create_producer("t", "p", initial_sequence_id=1)  # goes on with 2
+    found = producer.send_many([b"%d" % number for number in range(2, 8)])
+    places = dict(stored(deduplicating))
+    assert [parts(each) for each in found] == [
+        NOWHERE, NOWHERE, *(places[b"%d" % number] for number in range(4, 8))
+    ]  # fmt: skip
+    again = deduplicating.create_producer("u", "p", initial_sequence_id=1)
+    again.close()
+    producer.close()
+    again = deduplicating.create_producer("t", "p", initial_sequence_id=1)
+    found = again.send_many([b"%d" % number for number in range(2, 8)], keys=["k"] * 6)
+    assert [parts(each) for each in found] == [NOWHERE] * 6
+
+
+def test_rows_tell_the_place_of_the_last_that_is_new(deduplicating: pulsarx.Client) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    with deduplicating.create_producer("t", "p") as producer:
+        producer.send(b"before", sequence_id=3)
+    rows = pyarrow.table({"value": [b"%d" % number for number in range(2, 8)]})
+    with deduplicating.create_producer("t", "p", initial_sequence_id=1) as producer:
+        last = producer.send_arrow(rows)
+        assert last is not None
+        assert stored(deduplicating)[-1] == (b"7", parts(last))
+    with deduplicating.create_producer("t", "p", initial_sequence_id=1) as producer:
+        assert producer.send_arrow(rows) is None
+
+
+# Quotas -------------------------------------------------------------------------------------------
 
 
 def fill(client: pulsarx.Client, policy: str, **options: Any) -> pulsarx.Producer:

@@ -16,6 +16,7 @@ from pulsarx.broker.topics.waiting_producer import ENDED, PROMOTED, WaitingProdu
 from pulsarx.clock import Deadline
 from pulsarx.closing import attempt
 from pulsarx.message_id import MessageId
+from pulsarx.wire.message_ids import places_in
 from pulsarx.wire.server_errors import error_of
 
 TYPE_CHECKING = False
@@ -290,7 +291,12 @@ class GuestProducer:
             return
         elif name == "SEND_RECEIPT":
             place = values["message_id"]
-            publisher.confirmed(values["sequence_id"], place["ledger_id"], place["entry_id"])
+            publisher.confirmed(
+                values["sequence_id"],
+                place["ledger_id"],
+                place["entry_id"],
+                places_in(place["ack_set"]) if place["ack_set"] else None,
+            )
         elif name == "SEND_ERROR":
             error = error_of(values["error"], values["message"])
             if isinstance(error, errors.ProducerBlockedQuotaExceededError):

@@ -19,6 +19,7 @@ cdef class SentEntry:
     cdef Receipt receipt
     cdef uint32_t message_count
     cdef list callbacks
+    cdef int64_t last_sequence_id        # of its last message
     cdef bint awaited
     cdef bint was_sent                   # it may be stored: it went out, and was not refused
     cdef bytes entry
@@ -51,6 +52,7 @@ cdef class ConnectionPublisher(EntryPublisher):
     cdef int wait_until(self, uint64_t count) except -1
     cdef int tell(self) except -1
     cdef SentEntry take_oldest(self)
-    cdef int confirm(self, SentEntry sent, uint64_t ledger_id, uint64_t entry_id) except -1
+    cdef int confirm(self, SentEntry sent, uint64_t ledger_id, uint64_t entry_id,
+                     list kept) except -1
     cdef int arm_timeout(self) except -1
     cdef object timeout(self, SentEntry sent)
