@@ -9,7 +9,9 @@ import pytest
 from sharing_process import SharingProcess
 
 import pulsarx
+from pulsarx.broker.topics.read_only_topic import ReadOnlyTopic
 from pulsarx.remote import guest_topic
+from pulsarx.remote.guest_partitions import GuestPartitions
 
 
 def test_a_topic_that_another_process_reads_is_not_deleted_as_inactive(
@@ -59,3 +61,29 @@ def test_a_table_view_holds_all_partitions(folder: Path, processes: list[Sharing
                 break
             pause.wait(0.01)
         assert dict(view.items()) == {f"k{number}": b"%d" % number for number in range(40)}
+
+
+@pytest.mark.parametrize("make", ["create_table_view", "subscribe", "create_producer"])
+def test_a_partitioned_topic_that_goes_while_it_is_opened_is_made_anew(
+    folder: Path, processes: list[SharingProcess], monkeypatch: pytest.MonkeyPatch, make: str
+) -> None:
+    """NotAllowedError: one of its partitions was to be made, without the topic."""
+    owner = SharingProcess(folder)
+    processes.append(owner)
+    owner.run("client.admin.topics.create_partitioned_topic('t', 2)")
+    partition = GuestPartitions.partition
+    asked: list[int] = []
+
+    def deleting(topic: GuestPartitions, index: int) -> ReadOnlyTopic:
+        asked.append(index)
+        if asked == [0, 1]:
+            owner.run("client.admin.topics.delete_partitioned_topic('t', force=True)")
+        return partition(topic, index)
+
+    monkeypatch.setattr(GuestPartitions, "partition", deleting)
+    with pulsarx.Client(folder) as client:
+        arguments = ["t", "s"] if make == "subscribe" else ["t"]
+        made = getattr(client, make)(*arguments)
+        assert asked[:2] == [0, 1]
+        assert client.admin.topics.get_partitioned_topic_metadata("t") == {"partitions": 0}
+        made.close()

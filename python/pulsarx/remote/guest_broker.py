@@ -429,7 +429,8 @@ class GuestBroker(ReadOnlyBroker):
         return GuestTopic(self, record)
 
     def _new_partitions(self, record: TopicRecord) -> GuestPartitions:
-        return GuestPartitions(self, record, self.topic)
+        # Without its partitioned topic, a partition is not to be made anew.
+        return GuestPartitions(self, record, partial(self.topic, create=False))
 
     @property
     def schemas(self) -> GuestSchemas:
