@@ -10,6 +10,7 @@ from sharing_process import SharingProcess
 
 import pulsarx
 from pulsarx.broker.topics.read_only_topic import ReadOnlyTopic
+from pulsarx.listening import listener_loop
 from pulsarx.remote import guest_topic
 from pulsarx.remote.guest_partitions import GuestPartitions
 
@@ -87,3 +88,34 @@ def test_a_partitioned_topic_that_goes_while_it_is_opened_is_made_anew(
         assert asked[:2] == [0, 1]
         assert client.admin.topics.get_partitioned_topic_metadata("t") == {"partitions": 0}
         made.close()
+
+
+@pytest.mark.parametrize("partitions", [0, 2])
+def test_listeners_of_a_deleted_topic_end(
+    folder: Path,
+    processes: list[SharingProcess],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    partitions: int,
+) -> None:
+    """They tried again each second, for ever, and said in the log that they could not."""
+    monkeypatch.setattr(listener_loop, "AGAIN_MS", 10)
+    owner = SharingProcess(folder)
+    processes.append(owner)
+    deletes = "delete"
+    if partitions:
+        owner.run(f"client.admin.topics.create_partitioned_topic('t', {partitions})")
+        deletes = "delete_partitioned_topic"
+    owner.run("client.create_producer('t').send(b'1', partition_key='k') and None")
+    came = threading.Semaphore(0)
+    with pulsarx.Client(folder) as client:
+        client.create_reader(
+            "t", pulsarx.MessageId.earliest, reader_listener=lambda *_: came.release()
+        )
+        view = client.create_table_view("t")
+        assert came.acquire(timeout=60)
+        owner.run(f"client.admin.topics.{deletes}('t', force=True)")
+        client.create_producer("other").send(b"1")  # the folder is looked at once more
+        threading.Event().wait(0.5)  # in which they would have tried
+        assert view["k"] == b"1"
+    assert "tried again soon" not in caplog.text
