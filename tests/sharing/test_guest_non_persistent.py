@@ -387,3 +387,29 @@ def test_readers_do_not_count(owner: SharingProcess, guest: pulsarx.Client) -> N
         guest.admin.topics.delete(TOPIC)
     consumer.close()
     guest.subscribe(TOPIC, "other", ConsumerType.Shared)
+
+
+@pytest.mark.parametrize("partitions", [0, 2])
+def test_a_deleted_topic_ends_its_producers(
+    owner: SharingProcess, guest: pulsarx.Client, partitions: int
+) -> None:
+    """They made it anew, as soon as it was deleted, without its schema."""
+    deletes = "delete"
+    if partitions:
+        guest.admin.topics.create_partitioned_topic(TOPIC, partitions)
+        deletes = "delete_partitioned_topic"
+    producer = guest.create_producer(TOPIC)
+    producer.send(b"x")
+    owner.run(f"client.admin.topics.{deletes}('{TOPIC}', force=True)")
+
+    def is_closed() -> bool:
+        try:
+            producer.send(b"x")
+        except errors.AlreadyClosed:
+            return True
+        return False
+
+    until(is_closed)
+    assert owner.run("client.admin.topics.get_list('public/default')") == []
+    producer.close()
+    guest.create_producer(TOPIC).send(b"x")

@@ -351,6 +351,9 @@ class GuestProducer:
                 connection.request("CLOSE_PRODUCER", producer_id=number)
             except errors.ConnectError:
                 return
+            except errors.TopicNotFound as error:  # it was deleted, which is why
+                self._give_up(connection, error)
+                return
             self._resume(connection)
 
     def _resume(self, connection: GuestConnection) -> None:
@@ -424,6 +427,8 @@ class GuestProducer:
     def _give_up(self, connection: GuestConnection, error: Exception) -> None:
         """The owner does not take it any more: it is fenced, its name is another's, or its topic is
         gone. What is stored is confirmed all the same."""
+        if isinstance(error, errors.TopicNotFound):
+            error = errors.AlreadyClosed(f"the producer: its topic {self.topic.name} was deleted")
         if self._publisher is not None:
             try:
                 stored, _ = self._stored()
@@ -439,10 +444,6 @@ class GuestProducer:
         if self._publisher is not None:
             if isinstance(error, _ENDS):
                 self._publisher.fence(errors.detail_of(error), type(error))
-            elif isinstance(error, errors.TopicNotFound):
-                error = errors.AlreadyClosed(
-                    f"the producer: its topic {self.topic.name} was deleted"
-                )
             self._publisher.lost(error)
 
     # Leaving --------------------------------------------------------------------------------------
@@ -456,8 +457,8 @@ class GuestProducer:
             connection, number = self._connection, self._number
         try:
             connection.request_to_leave("CLOSE_PRODUCER", producer_id=number)
-        except (errors.AlreadyClosed, errors.ConnectError):
-            pass  # the connection has ended, and the producer with it
+        except (errors.AlreadyClosed, errors.ConnectError, errors.TopicNotFound):
+            pass  # the connection has ended, or the topic was deleted, and the producer with it
         except errors.Timeout as error:
             what = f"close producer {self.name} on {self.topic.name}"
             raise self.topic.host.unanswered(what, connection) from error

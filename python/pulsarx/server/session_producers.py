@@ -344,7 +344,11 @@ class SessionProducers:
         waiting = self._waiting.pop(values["producer_id"], None)
         if waiting is not None:
             waiting[1].producers.withdraw(waiting[2])
-        self._shut.pop(values["producer_id"], None)
+        failure = self._shut.pop(values["producer_id"], None)
+        if failure is not None and self._are_guests:
+            # Those come again by another id, which would make a topic anew that keeps nothing.
+            self._refuse(values, failure)
+            return
         producer = self._producers.pop(values["producer_id"], None)
         self._answer(values, producer.close if producer is not None else _nothing)
         if producer is not None:
