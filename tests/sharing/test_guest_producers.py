@@ -4,12 +4,13 @@ producer of the owner's process is told."""
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import pulsarx
-from pulsarx import BatchingType, MessageId, Result, errors
+from pulsarx import BatchingType, MessageId, ProducerAccessMode, Result, errors
 
 pytestmark = pytest.mark.standard
 
@@ -201,3 +202,29 @@ def test_a_producer_that_a_quota_shut_is_not_connected(client: pulsarx.Client) -
     with pytest.raises(errors.ProducerBlockedQuotaExceededException):
         producer.send(b"refused")
     client.create_producer("t").send(b"another one")
+
+
+# Waiting for a turn -------------------------------------------------------------------------------
+
+
+def test_closing_a_client_ends_its_waiting(client: pulsarx.Client, folder: Path) -> None:
+    """Beside the owner it waited for ever, where another client of the process stayed open."""
+    there = client.create_producer("t")
+    mine = pulsarx.Client(folder)
+    told: list[str] = []
+
+    def wait() -> None:
+        try:
+            mine.create_producer("t", access_mode=ProducerAccessMode.WaitForExclusive)
+        except errors.AlreadyClosed:
+            told.append("closed")
+
+    waits = threading.Thread(target=wait, daemon=True)
+    waits.start()
+    waits.join(0.5)
+    assert waits.is_alive()
+    mine.close()
+    waits.join(60)
+    assert told == ["closed"]
+    there.close()
+    client.create_producer("t", access_mode=ProducerAccessMode.Exclusive)
