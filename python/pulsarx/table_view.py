@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from pulsarx.listening.listener_pool import ListenerPool
     from pulsarx.options.members import TableViewOptions
     from pulsarx.owner import MemberOwner
-    from pulsarx.topic_name import TopicName
 
     Listener = Callable[[str, Any], object]
 
@@ -72,13 +71,10 @@ class TableView:
 
     # Making ---------------------------------------------------------------------------------------
 
-    def attach(self, broker: Broker, name: TopicName) -> None:
-        """Begin to read the topic, or each of its partitions. TopicGone: it was deleted meanwhile.
-        A call of the control plane."""
-        from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
-
-        found = broker.lookup(name)
-        if isinstance(found, PartitionedTopic):
+    def attach(self, broker: Broker, found: Any) -> None:
+        """Begin to read the topic, or each of its partitions. TopicGone, TopicNotFound: it was
+        deleted meanwhile. A call of the control plane."""
+        if hasattr(found, "partition_count"):  # be it another process's
             self._follower = PartitionFollower(found, broker.runtime, self._attach_partition)
             self._follower.start()
         else:

@@ -93,19 +93,7 @@ LEFT_OUT: dict[str, list[str]] = {
     "the broker counts no messages in chunks that come over a connection": [
         "test_chunking__statistics_say_how_many_messages_in_chunks_come",
     ],
-    "the client is not told which messages of a batch were stored before, nor that any were": [
-        "test_deduplication__of_a_batch_the_duplicates_are_told_to_their_callbacks",
-        "test_deduplication__every_lower_id_is_a_duplicate_seen_or_not",
-        "test_deduplication__send_many_and_tables_tell_duplicates_too",
-        "test_deduplication__what_is_sent_again_succeeds_and_is_not_stored[sync-batch]",
-        "test_deduplication__what_is_sent_again_succeeds_and_is_not_stored[sync-keys]",
-        "test_deduplication__what_is_sent_again_succeeds_and_is_not_stored[interval-batch]",
-        "test_deduplication__what_is_sent_again_succeeds_and_is_not_stored[interval-keys]",
-        "test_deduplication__what_is_sent_again_succeeds_and_is_not_stored[os-batch]",
-        "test_deduplication__what_is_sent_again_succeeds_and_is_not_stored[os-keys]",
-    ],
-    "the client numbers its messages without knowing what the topic holds, as those of Pulsar": [
-        "test_deduplication__a_message_without_an_id_of_its_own_is_never_a_duplicate",
+    "a client is told what is known under its name when it comes, and not when it is turned on": [
         "test_deduplication__turned_on_what_has_no_id_of_its_own_is_not_dropped",
     ],
     "what waits in a batch is at the client, and goes out when it would have gone": [

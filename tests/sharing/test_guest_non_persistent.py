@@ -17,6 +17,7 @@ from pulsarx import (
     RegexSubscriptionMode,
     errors,
 )
+from pulsarx.schema import Integer, Record
 
 pytestmark = pytest.mark.standard
 
@@ -24,6 +25,10 @@ PATIENCE_MS = 60_000
 SOON_MS = 50  # in which what is not coming does not come
 TOPIC = "non-persistent://public/default/n"
 TYPES = [ConsumerType.Exclusive, ConsumerType.Failover, ConsumerType.Shared, ConsumerType.KeyShared]
+
+
+class Row(Record):
+    number = Integer()
 
 
 @pytest.fixture
@@ -261,17 +266,19 @@ def test_a_pattern_finds_topics_that_come(owner: SharingProcess, guest: pulsarx.
     owner.run("first.send(b'1')")
     assert received(consumer, 1) == [b"1"]
     owner.run("second = client.create_producer('non-persistent://public/default/found-2')")
-    there = "'s' in client.admin.topics.stats('non-persistent://public/default/found-2')"
-    until(lambda: bool(owner.run(f"{there}['subscriptions']")))
+    found = "client.admin.topics.stats('non-persistent://public/default/found-2')['subscriptions']"
+
+    def has_room() -> bool:
+        attached = owner.run(f"{found}.get('s', {{}}).get('consumers', [])")
+        return any(each["available_permits"] for each in attached)
+
+    until(has_room)
     owner.run("second.send(b'2')")
     assert received(consumer, 1) == [b"2"]
 
 
 def test_schemas_are_the_owners(owner: SharingProcess, guest: pulsarx.Client) -> None:
-    from pulsarx.schema import AutoConsumeSchema, Integer, JsonSchema, Record, String
-
-    class Row(Record):
-        number = Integer()
+    from pulsarx.schema import AutoConsumeSchema, JsonSchema, String
 
     class Other(Record):
         number = String()
@@ -318,3 +325,91 @@ def test_all_goes_on_with_the_next_owner(owner: SharingProcess, guest: pulsarx.C
 
     until(arrives)
     assert got[0] == b"before"  # it was in the queue here
+
+
+def test_typed_consumers_come_to_topics_that_have_their_schema(
+    owner: SharingProcess, guest: pulsarx.Client
+) -> None:
+    """They were refused: the schemas of such topics were unknown beside the owner."""
+    from pulsarx.schema import StringSchema
+
+    producer = guest.create_producer(TOPIC, schema=StringSchema())
+    consumer = guest.subscribe(TOPIC, "s", schema=StringSchema())
+    reader = guest.create_reader(TOPIC, MessageId.latest, schema=StringSchema())
+    producer.send("x")
+    assert consumer.receive(PATIENCE_MS).value() == "x"
+    assert reader.read_next(PATIENCE_MS).value() == "x"
+    with pytest.raises(errors.IncompatibleSchema):
+        guest.subscribe(TOPIC, "other", schema=pulsarx.schema.JsonSchema(Row))
+
+
+def test_what_another_process_uses_is_known_here(
+    owner: SharingProcess, guest: pulsarx.Client
+) -> None:
+    """A consumer brought its schema to a topic that others used without one."""
+    from pulsarx.schema import JsonSchema, StringSchema
+
+    owner.run(f"p = client.create_producer('{TOPIC}')")
+    with pytest.raises(errors.IncompatibleSchema):
+        guest.subscribe(TOPIC, "s", schema=StringSchema())
+    owner.run("from pulsarx.schema import StringSchema")
+    owner.run(f"q = client.create_producer('{TOPIC}-typed', schema=StringSchema())")
+    with pytest.raises(errors.IncompatibleSchema):
+        guest.subscribe(f"{TOPIC}-typed", "s", schema=JsonSchema(Row))
+    guest.subscribe(f"{TOPIC}-typed", "s", schema=StringSchema()).close()
+
+
+def test_a_topic_that_was_deleted_gets_its_schema_anew(
+    owner: SharingProcess, guest: pulsarx.Client
+) -> None:
+    """To subscribe with a schema never ended, beside the owner."""
+    from pulsarx.schema import JsonSchema, StringSchema
+
+    guest.create_producer(TOPIC, schema=StringSchema()).close()
+    owner.run(f"client.admin.topics.delete('{TOPIC}')")
+    guest.subscribe(TOPIC, "s", schema=JsonSchema(Row))
+    assert len(guest.admin.schemas.get_all_schemas(TOPIC)) == 1
+
+
+def test_readers_do_not_count(owner: SharingProcess, guest: pulsarx.Client) -> None:
+    """They counted as consumers of a subscription each, and policies refused them."""
+    policies = guest.admin.namespaces
+    consumer = guest.subscribe(TOPIC, "s", ConsumerType.Shared)
+    policies.set_max_subscriptions_per_topic("public/default", 1)
+    policies.set_max_consumers_per_topic("public/default", 1)
+    policies.set_subscription_types_enabled("public/default", ["Shared"])
+    readers = [guest.create_reader(TOPIC, MessageId.latest) for _ in range(2)]
+    owner.run("publish([b'1'])")
+    assert [each.read_next(PATIENCE_MS).data() for each in readers] == [b"1", b"1"]
+    with pytest.raises(errors.ConsumerBusy):
+        guest.subscribe(TOPIC, "s", ConsumerType.Shared)
+    with pytest.raises(errors.NotAllowedError, match="1 consumers and 2 readers"):
+        guest.admin.topics.delete(TOPIC)
+    consumer.close()
+    guest.subscribe(TOPIC, "other", ConsumerType.Shared)
+
+
+@pytest.mark.parametrize("partitions", [0, 2])
+def test_a_deleted_topic_ends_its_producers(
+    owner: SharingProcess, guest: pulsarx.Client, partitions: int
+) -> None:
+    """They made it anew, as soon as it was deleted, without its schema."""
+    deletes = "delete"
+    if partitions:
+        guest.admin.topics.create_partitioned_topic(TOPIC, partitions)
+        deletes = "delete_partitioned_topic"
+    producer = guest.create_producer(TOPIC)
+    producer.send(b"x")
+    owner.run(f"client.admin.topics.{deletes}('{TOPIC}', force=True)")
+
+    def is_closed() -> bool:
+        try:
+            producer.send(b"x")
+        except errors.AlreadyClosed:
+            return True
+        return False
+
+    until(is_closed)
+    assert owner.run("client.admin.topics.get_list('public/default')") == []
+    producer.close()
+    guest.create_producer(TOPIC).send(b"x")

@@ -46,8 +46,8 @@ def make_reader(
         except TopicGone:
             pass  # it was found just before it went; look for it again
         except errors.TopicNotFound:
-            if not (found.is_deleted if is_partitioned else found.is_gone):
-                raise  # else beside its owner, who has deleted it
+            if not _has_gone(found):
+                raise
     if schema is not None:
         try:
             schema.register(read_only)
@@ -55,6 +55,11 @@ def make_reader(
             attempt(reader.close_with_client)
             raise
     return reader
+
+
+def _has_gone(found: Any) -> bool:
+    """Whether a topic was deleted since it was found: by its owner, which is another process."""
+    return bool(found.is_deleted if hasattr(found, "partition_count") else found.is_gone)
 
 
 def _reader_of(broker: Any, topic: Any, options: ReaderOptions, pool: WorkPool) -> Reader:
@@ -88,14 +93,17 @@ def make_table_view(broker: Broker, options: TableViewOptions, pool: WorkPool) -
     name = TopicName.of(options.topic)
     schema = _schema_of(broker, options)
     while True:
+        found: Any = broker.lookup(name)
         view: TableView = TableView(str(name), options, pool)
         try:
-            view.attach(broker, name)
+            view.attach(broker, found)
             if schema is not None:
                 schema.register()
             return view
-        except TopicGone:
-            attempt(view.close_with_client)  # it was found just before it went; look for it again
+        except errors.TopicNotFound as error:
+            attempt(view.close_with_client)
+            if not isinstance(error, TopicGone) and not _has_gone(found):
+                raise  # else it was found just before it went; look for it again
         except BaseException:
             attempt(view.close_with_client)
             raise

@@ -52,6 +52,9 @@ class ListenerLoop:
                 message = self._source.take_now()
             except errors.AlreadyClosed:
                 raise
+            except errors.TopicNotFound as error:
+                # The owner, another process, has deleted the topic: nothing comes any more.
+                raise errors.AlreadyClosed(errors.detail_of(error)) from error
             except errors.CorruptDataError as error:
                 if not getattr(error, "logged", False):
                     log_exception("%s: damaged messages were skipped", owner.topic())

@@ -166,16 +166,24 @@ class GuestBroker(ReadOnlyBroker):
     def ask(self, name: str, **values: Any) -> Values:
         """The answer of the owner to a command that may be repeated, and is while owners come and
         go. Raises what it answers. Timeout: it does not answer, and may have done it."""
+        found: Values = self._asked(name, lambda connection: connection.request(name, **values))
+        return found
+
+    def ask_verb(self, verb: str, **arguments: Any) -> Any:
+        """As ask, of a verb of the session."""
+        return self._asked(verb, lambda connection: connection.perform(verb, arguments))
+
+    def _asked(self, what: str, ask: Callable[[GuestConnection], Any]) -> Any:
         deadline = Deadline(self.timeout_seconds * 1000)
         while True:
             connection = self.live(deadline)
             try:
-                return connection.request(name, **values)
+                return ask(connection)
             except errors.ConnectError:
                 if not connection.is_lost:
                     raise
             except errors.Timeout as error:
-                raise self.unanswered(name, connection) from error
+                raise self.unanswered(what, connection) from error
 
     def unanswered(self, what: str, connection: GuestConnection) -> errors.Timeout:
         """The owner lives, and does not answer."""
@@ -371,7 +379,12 @@ class GuestBroker(ReadOnlyBroker):
     def _found_non_persistent(self, name: TopicName, create: bool, whole: bool) -> Any:
         """Whether it is there only the owner knows, where it has no partitions. whole: with its
         partitions, if it has some."""
-        self.ask("PARTITIONED_METADATA", topic=str(name), auto_creation_enabled=create)
+        try:
+            self.ask("PARTITIONED_METADATA", topic=str(name), auto_creation_enabled=create)
+        except errors.TopicNotFound:
+            with self._lock:
+                self.volatile = {each: () for each in self.volatile if each != str(name)}
+            raise
         self.refresh()
         record = self.catalogue.state.topics.get(str(name))
         if whole and record is not None and record.partition_count:
@@ -416,7 +429,8 @@ class GuestBroker(ReadOnlyBroker):
         return GuestTopic(self, record)
 
     def _new_partitions(self, record: TopicRecord) -> GuestPartitions:
-        return GuestPartitions(self, record, self.topic)
+        # Without its partitioned topic, a partition is not to be made anew.
+        return GuestPartitions(self, record, partial(self.topic, create=False))
 
     @property
     def schemas(self) -> GuestSchemas:

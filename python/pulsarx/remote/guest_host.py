@@ -44,6 +44,9 @@ if TYPE_CHECKING:
         def ask(self, name: str, **values: Any) -> dict[str, Any]:
             """The owner's answer to a command that may be repeated."""
 
+        def ask_verb(self, verb: str, **arguments: Any) -> Any:
+            """As ask, of a verb of the session."""
+
         def lookup(self, name: TopicName, *, create: bool = True) -> Any:
             """As of a Broker."""
 

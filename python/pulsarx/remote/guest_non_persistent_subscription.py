@@ -21,6 +21,7 @@ from pulsarx.compression import decompress
 from pulsarx.enumerations import ConsumerType, KeySharedMode
 from pulsarx.schema.writer_schemas import WriterSchemas
 from pulsarx.wire import commands
+from pulsarx.wire.schemas import schema_values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +71,9 @@ class GuestNonPersistentSubscription:
 
     durable = False
 
-    def __init__(self, topic: GuestNonPersistentTopic, request: SubscribeRequest) -> None:
+    def __init__(
+        self, topic: GuestNonPersistentTopic, request: SubscribeRequest, *, is_reader: bool = False
+    ) -> None:
         self.topic = topic
         self.name = request.subscription_name
         self.positions: Any = topic.ledger
@@ -80,7 +83,7 @@ class GuestNonPersistentSubscription:
         tracker.forget_ledgers(ALL_LEDGERS)
         self._core = SubscriptionCore(tracker, topic.clock)
         self._consumer: weakref.ref[ConsumerCore] | None = None
-        self._asked = _subscribe_fields(topic.name, request)
+        self._asked = _subscribe_fields(topic.name, request, is_reader)
         self._lock = threading.Lock()  # of what follows
         self._connection: GuestConnection | None = None  # to the owner that has attached it
         self._id = 0
@@ -262,7 +265,7 @@ class GuestNonPersistentSubscription:
             consumer.shut()
 
 
-def _subscribe_fields(topic: str, request: SubscribeRequest) -> dict[str, Any]:
+def _subscribe_fields(topic: str, request: SubscribeRequest, is_reader: bool) -> dict[str, Any]:
     settings = request.settings
     found: dict[str, Any] = {
         "topic": topic,
@@ -275,6 +278,11 @@ def _subscribe_fields(topic: str, request: SubscribeRequest) -> dict[str, Any]:
             {"key": key, "value": value} for key, value in (settings.properties or {}).items()
         ],
     }
+    if is_reader:
+        found["is_reader"] = True
+    schema: Any = request.schema
+    if getattr(schema, "reads_any", False):
+        found["schema"] = schema_values(schema.schema_info())
     if request.key_shared is not None:
         found["key_shared_meta"] = _policy_fields(request.key_shared)
     return found

@@ -64,11 +64,8 @@ class GuestNonPersistentTopic:
         return self.host.schemas
 
     def is_idle(self) -> bool:
-        """Whether it has no producer, and no consumer."""
-        found = self.host.perform("topics.stats", {"topic": self.name})
-        return not found["publishers"] and not any(
-            each["consumers"] for each in found["subscriptions"].values()
-        )
+        """As of the owner's topic: producers and consumers of all processes count."""
+        return bool(self.host.ask_verb("guest.is_idle", topic=self.name))
 
     def require_kept(self, action: str) -> NoReturn:
         """OperationNotSupported: it keeps nothing."""
@@ -111,13 +108,14 @@ class GuestNonPersistentTopic:
         of the control plane."""
         if request.read_compacted:
             self._refuse_compacted()
-        return self.attach(request, make)
+        return GuestNonPersistentSubscription(self, request).attach(request, make)
 
     def attach(
         self, request: SubscribeRequest, make: Callable[[Any, Any], ConsumerCore]
     ) -> ConsumerCore:
-        """As subscribe."""
-        return GuestNonPersistentSubscription(self, request).attach(request, make)
+        """Attach a reader, for which no limits are."""
+        subscription = GuestNonPersistentSubscription(self, request, is_reader=True)
+        return subscription.attach(request, make)
 
     def reader_cursor(
         self, schema: object, read_compacted: bool = False, decryption: object = None

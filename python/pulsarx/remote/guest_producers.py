@@ -16,6 +16,7 @@ from pulsarx.broker.topics.waiting_producer import ENDED, PROMOTED, WaitingProdu
 from pulsarx.clock import Deadline
 from pulsarx.closing import attempt
 from pulsarx.message_id import MessageId
+from pulsarx.wire.message_ids import places_in
 from pulsarx.wire.server_errors import error_of
 
 TYPE_CHECKING = False
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
     Values = dict[str, Any]
 
+# Errors of one message that are those of all that follow.
+_ENDS = (errors.ProducerFenced, errors.ProducerBlockedQuotaExceededException)
 _HELD_MS = 100  # between two looks whether there is room
 _AGAIN_SECONDS = 0.02  # while the owner has not noticed yet that the last connection ended
 
@@ -290,14 +293,19 @@ class GuestProducer:
             return
         elif name == "SEND_RECEIPT":
             place = values["message_id"]
-            publisher.confirmed(values["sequence_id"], place["ledger_id"], place["entry_id"])
+            publisher.confirmed(
+                values["sequence_id"],
+                place["ledger_id"],
+                place["entry_id"],
+                places_in(place["ack_set"]) if place["ack_set"] else None,
+            )
         elif name == "SEND_ERROR":
             error = error_of(values["error"], values["message"])
             if isinstance(error, errors.ProducerBlockedQuotaExceededError):
-                self._hold(publisher)
+                self._hold(publisher, values["message"])
                 return
-            if isinstance(error, errors.ProducerFenced):
-                publisher.fence(values["message"])
+            if isinstance(error, _ENDS):
+                publisher.fence(values["message"], type(error))
             publisher.failed(values["sequence_id"], error)
 
     def _go_on_above(self, sequence_id: int) -> None:
@@ -307,12 +315,12 @@ class GuestProducer:
             self._note_sequence(sequence_id)
             self._connection.link.write(owner_link.frame(owner_link.SEQUENCE_NOTED, self._number))
 
-    def _hold(self, publisher: ConnectionPublisher) -> None:
+    def _hold(self, publisher: ConnectionPublisher, reason: str) -> None:
         """The backlog is larger than its quota: the owner takes nothing, and says so of each entry.
         Sends wait, for the send timeout at most."""
         if not self._is_held:
             self._is_held = True
-            publisher.pause()
+            publisher.hold(reason, True)
             self.topic.host.resume_later(self._come_again)
 
     def lost(self, _: Exception) -> None:
@@ -345,6 +353,9 @@ class GuestProducer:
                 connection.request("CLOSE_PRODUCER", producer_id=number)
             except errors.ConnectError:
                 return
+            except errors.TopicNotFound as error:  # it was deleted, which is why
+                self._give_up(connection, error)
+                return
             self._resume(connection)
 
     def _resume(self, connection: GuestConnection) -> None:
@@ -360,8 +371,10 @@ class GuestProducer:
         except errors.ConnectError:
             if not connection.is_lost:
                 raise
-        except (errors.ProducerBlockedQuotaExceededError, errors.Timeout):
+        except (errors.ProducerBlockedQuotaExceededError, errors.Timeout) as error:
             # The topic has no room, or the owner is stopped: meanwhile sends wait.
+            if publisher is not None and not isinstance(error, errors.Timeout):
+                publisher.hold(errors.detail_of(error), False)
             host = self.topic.host
             again = partial(self._try, connection)
             host.clock.call_after(_HELD_MS, partial(host.resume_later, again))
@@ -416,6 +429,8 @@ class GuestProducer:
     def _give_up(self, connection: GuestConnection, error: Exception) -> None:
         """The owner does not take it any more: it is fenced, its name is another's, or its topic is
         gone. What is stored is confirmed all the same."""
+        if isinstance(error, errors.TopicNotFound):
+            error = errors.AlreadyClosed(f"the producer: its topic {self.topic.name} was deleted")
         if self._publisher is not None:
             try:
                 stored, _ = self._stored()
@@ -429,12 +444,8 @@ class GuestProducer:
         if self.waiting is not None and not self.is_made:
             self.waiting.change(ENDED, error)
         if self._publisher is not None:
-            if isinstance(error, errors.ProducerFenced):
-                self._publisher.fence(errors.detail_of(error))
-            elif isinstance(error, errors.TopicNotFound):
-                error = errors.AlreadyClosed(
-                    f"the producer: its topic {self.topic.name} was deleted"
-                )
+            if isinstance(error, _ENDS):
+                self._publisher.fence(errors.detail_of(error), type(error))
             self._publisher.lost(error)
 
     # Leaving --------------------------------------------------------------------------------------
@@ -448,8 +459,8 @@ class GuestProducer:
             connection, number = self._connection, self._number
         try:
             connection.request_to_leave("CLOSE_PRODUCER", producer_id=number)
-        except (errors.AlreadyClosed, errors.ConnectError):
-            pass  # the connection has ended, and the producer with it
+        except (errors.AlreadyClosed, errors.ConnectError, errors.TopicNotFound):
+            pass  # the connection has ended, or the topic was deleted, and the producer with it
         except errors.Timeout as error:
             what = f"close producer {self.name} on {self.topic.name}"
             raise self.topic.host.unanswered(what, connection) from error

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.broker.schemas.registry import SchemaRegistry
+from pulsarx.broker.catalogue.state import SchemaRecord
+from pulsarx.broker.schemas.registry import SchemaRegistry, parent_of
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,12 +28,39 @@ class GuestSchemas(SchemaRegistry):
 
     def check_consumer(self, topic: str, info: SchemaInfo, is_idle: Callable[[], bool]) -> bool:
         self._refresh()
+        name = parent_of(topic)
+        if self._is_volatile(name) and name not in self._broker.volatile:
+            # Another process may use it, so that it is not idle.
+            self._broker.refresh_non_persistent({TopicName.of(name).namespace_name})
         return super().check_consumer(topic, info, is_idle)
 
     def find(self, topic: str, version: int) -> SchemaInfo | None:
-        if topic in self._broker.volatile:  # only the owner knows its schemas
+        if self._is_volatile(parent_of(topic)):
             return self._ask(topic, version)
         return super().find(topic, version)
+
+    def _is_volatile(self, name: str) -> bool:
+        """Whether the owner alone knows its schemas: the catalogue does not know the topic."""
+        return not (TopicName.of(name).persistent or name in self._broker.catalogue.state.topics)
+
+    def _live(self, name: str) -> list[SchemaRecord]:
+        if not self._is_volatile(name):
+            return super()._live(name)
+        try:
+            found = self._broker.perform("schemas.get_all_schemas", {"topic": name})
+        except errors.TopicNotFound:
+            return []
+        return [
+            SchemaRecord(
+                each["version"],
+                each["type"],
+                each["name"],
+                each["schema"],
+                each.get("properties", {}),
+                each["created_ms"],
+            )
+            for each in found
+        ]
 
     def _ask(self, topic: str, version: int) -> SchemaInfo | None:
         from pulsarx.schema.schema import SchemaInfo

@@ -50,6 +50,10 @@ class GuestTopic(ReadOnlyTopic):
         """To the owner. See GuestBroker."""
         return self.host.connection
 
+    def is_idle(self) -> bool:
+        """As of the owner's topic: producers and consumers of all processes count."""
+        return bool(self.host.ask_verb("guest.is_idle", topic=self.name))
+
     def require_kept(self, _: str) -> GuestTopic:
         """As of a topic that keeps what is published."""
         return self

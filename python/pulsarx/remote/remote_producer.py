@@ -13,6 +13,7 @@ from pulsarx.compression import compress
 from pulsarx.producing.producer_schema import check_producer_schema
 from pulsarx.producing.topic_producer import TopicProducer
 from pulsarx.schema.schema import BytesSchema, declared_info
+from pulsarx.wire.message_ids import places_in
 from pulsarx.wire.schemas import schema_values
 from pulsarx.wire.server_errors import error_of
 
@@ -156,7 +157,12 @@ class ProducerEntry:
             return
         elif name == "SEND_RECEIPT":
             place = values["message_id"]
-            publisher.confirmed(values["sequence_id"], place["ledger_id"], place["entry_id"])
+            publisher.confirmed(
+                values["sequence_id"],
+                place["ledger_id"],
+                place["entry_id"],
+                places_in(place["ack_set"]) if place["ack_set"] else None,
+            )
         elif name == "SEND_ERROR":
             error = error_of(values["error"], values["message"])
             if isinstance(error, errors.ProducerFenced):

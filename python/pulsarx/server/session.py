@@ -78,7 +78,7 @@ class Session:
         tell, refuse, require = context.tell, context.refuse, proof.require
         take_sought = partial(server.take_sought, self)
         self.producers = producers = SessionProducers(context, require, is_guest)
-        self.consumers = consumers = SessionConsumers(context, require, take_sought)
+        self.consumers = consumers = SessionConsumers(context, require, take_sought, is_guest)
         topics = TopicAnswers(self._broker, tell, refuse, require, self._service_urls)
         schemas = SchemaAnswers(self._broker, tell, require)
         self._topic_lists = TopicListWatches(self._broker, tell, refuse, require, wake)

@@ -59,6 +59,11 @@ class SessionConsumer(EntryConsumer):
         if self._events is not None:
             self._events.wake = wake
 
+    @property
+    def is_attached(self) -> bool:
+        """As of a reader."""
+        return self.is_open
+
     def follow_activity(self, sink: EntrySink) -> None:
         """Keep for `activations` when it becomes active or inactive, from the first on."""
         self._events = SinkEvents()

@@ -14,6 +14,7 @@ from pulsarx._pycore.wire.hot_commands import message_encode
 from pulsarx.access.access import Access
 from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.broker.subscriptions.subscribe_request import ReceiverSettings, SubscribeRequest
+from pulsarx.broker.topics.non_persistent_topic import NonPersistentTopic
 from pulsarx.closing import attempt
 from pulsarx.consuming.consumer_schema import ConsumerSchema
 from pulsarx.enumerations import ConsumerType, KeySharedMode, SchemaType
@@ -65,8 +66,11 @@ class SessionConsumers:
         context: SessionContext,
         require: Require,
         take_sought: Callable[[str, str], Position | None],
+        are_guests: bool,
     ) -> None:
-        """require: as ClientProof has it. take_sought: see SessionHost, for this session."""
+        """require: as ClientProof has it. take_sought: see SessionHost, for this session.
+        are_guests: they are of another process of this machine, which shares the folder."""
+        self._are_guests = are_guests
         self._context = context
         self._broker, self._server = context.broker, context.server
         self._write, self._wake = context.write, context.wake
@@ -220,7 +224,11 @@ class SessionConsumers:
                 made.follow_activity(sink)
             return made
 
-        found = topic.subscribe(request, make)
+        found: Any
+        if values["is_reader"] and self._are_guests and isinstance(topic, NonPersistentTopic):
+            found = topic.attach_reader(request, make)
+        else:
+            found = topic.subscribe(request, make)
         assert isinstance(found, SessionConsumer)
         try:
             schema.register()

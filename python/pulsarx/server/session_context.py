@@ -73,6 +73,7 @@ class SessionContext:
         self.protocol_version = 0
         self.closes_at_ends = False  # producers of terminated topics
         self.knows_ends = False  # it takes REACHED_END_OF_TOPIC
+        self.knows_kept = False  # that a receipt says which messages of a batch were new
         self.listens_late = False  # it knows a consumer from its first FLOW on
         self.gives_for_left_out = False  # permits, see ConnectionSink
 
@@ -82,6 +83,7 @@ class SessionContext:
         self.client_version = version
         self.protocol_version = values["protocol_version"]
         self.knows_ends = not version.startswith(_WITHOUT_ENDS)
+        self.knows_kept = version.startswith("PulsarX")
         self.closes_at_ends = not version.startswith("PulsarX")
         self.listens_late = version.startswith("Pulsar-Go")
         self.gives_for_left_out = version.startswith(_GIVE_FOR_LEFT_OUT)

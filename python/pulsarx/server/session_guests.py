@@ -46,6 +46,7 @@ class SessionGuests:
             "guest.watch": self._watch,
             "guest.unwatch": self._unwatch,
             "guest.arrived": self._has_arrived,
+            "guest.is_idle": self._is_idle,
         }
 
     def deliver(self) -> None:
@@ -126,6 +127,14 @@ class SessionGuests:
         watch = self._watches.pop(arguments["number"], None)
         if watch is not None:
             watch.close()
+
+    def _is_idle(self, arguments: Values) -> bool:
+        """TopicNotFound: it is not there, or was unloaded just now."""
+        topic = self._context.topic(arguments["topic"], create=False)
+        try:
+            return topic.is_idle()
+        except TopicGone as error:
+            raise errors.TopicNotFound(errors.detail_of(error)) from error
 
     def _has_arrived(self, arguments: Values) -> None:
         """A process that was a guest of the last owner has brought all it had there."""

@@ -13,6 +13,7 @@ from pulsarx.broker.topics.waiting_producer import WaitingProducer
 from pulsarx.closing import attempt
 from pulsarx.enumerations import ProducerAccessMode
 from pulsarx.letters.letter_topic import subscribe_initially
+from pulsarx.message_id import MessageId
 from pulsarx.producing.producer_schema import check_producer, version_bytes
 from pulsarx.server.schema_answers import declared_schema
 from pulsarx.server.session_context import error_of_gone
@@ -20,6 +21,7 @@ from pulsarx.server.session_producer import SessionProducer
 from pulsarx.server.topic_answers import no_transactions
 from pulsarx.topic_name import TopicName, check_is_for_users, check_subscription_name
 from pulsarx.wire import commands
+from pulsarx.wire.message_ids import ack_set_of, id_data
 from pulsarx.wire.protobuf import WireError
 from pulsarx.wire.server_errors import CHECKSUM, NOT_ALLOWED, code_of, message_of
 
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.topics.any_topic import AnyTopic
-    from pulsarx.message_id import MessageId
     from pulsarx.server.session_context import SessionContext
     from pulsarx.server.topic_answers import Require
 
@@ -284,9 +285,16 @@ class SessionProducers:
 
         size = len(entry)
 
-        def told(error: Exception | None, message_id: MessageId | None) -> None:
+        def told(
+            error: Exception | None, message_id: MessageId | None, kept: list[int] | None = None
+        ) -> None:
             self._land(producer, size)
-            if error is None and message_id is not None:
+            if kept is not None and message_id is not None and self._context.knows_kept:
+                place = message_id.partition(), message_id.ledger_id(), message_id.entry_id()
+                stored = id_data(MessageId(*place), ack_set_of(kept))
+                ids = {"producer_id": producer_id, "sequence_id": sequence_id}
+                self._tell("SEND_RECEIPT", **ids, message_id=stored)
+            elif error is None and message_id is not None:
                 place = message_id.ledger_id(), message_id.entry_id(), message_id.partition()
                 self._write(receipt_encode(producer_id, sequence_id, *place))
             elif isinstance(error, errors.TopicTerminated) and self._context.closes_at_ends:
@@ -336,7 +344,11 @@ class SessionProducers:
         waiting = self._waiting.pop(values["producer_id"], None)
         if waiting is not None:
             waiting[1].producers.withdraw(waiting[2])
-        self._shut.pop(values["producer_id"], None)
+        failure = self._shut.pop(values["producer_id"], None)
+        if failure is not None and self._are_guests:
+            # Those come again by another id, which would make a topic anew that keeps nothing.
+            self._refuse(values, failure)
+            return
         producer = self._producers.pop(values["producer_id"], None)
         self._answer(values, producer.close if producer is not None else _nothing)
         if producer is not None:

@@ -117,6 +117,8 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
                 "force_topic_creation": _may(15, _BOOL, True),
                 "key_shared_meta": _may(17, KEY_SHARED_META),
                 "consumer_epoch": _may(19, _U64, 0),
+                # Of a guest's reader of a topic that keeps nothing; not Pulsar's.
+                "is_reader": _may(1000, _BOOL, False),
             },
         ),
         "PRODUCER": (

@@ -42,6 +42,17 @@ def message_id_of(data: dict[str, Any], batch_index: int | None = None) -> Messa
     return MessageId(data["partition"], ledger_id, entry_id, index)
 
 
+def ack_set_of(places: list[int]) -> list[int]:
+    """These messages of a batch."""
+    return _words(sum(1 << place for place in places))
+
+
+def places_in(words: list[int]) -> list[int]:
+    """The messages of a batch whose bits are set, in order."""
+    bits = ack_set_bits(words)
+    return [place for place in range(bits.bit_length()) if bits >> place & 1]
+
+
 def ack_set_without(batch_index: int, batch_size: int) -> list[int]:
     """Everything in a batch but one message."""
     return _words(((1 << batch_size) - 1) & ~(1 << batch_index))

@@ -32,8 +32,8 @@ cdef enum LinkFrame:
     LINK_CLOSED = 20                     # the owner has closed it
     LINK_RECORDED = 21                   # how many acknowledgements are recorded in all
     # To the producer:
-    LINK_SEQUENCE = 22                   # 1 + the highest sequence id stored under its name:
-    # the topic is about to tell duplicates
+    LINK_SEQUENCE = 22                   # 1 + the highest sequence id stored under its name: the
+    # topic is about to tell duplicates
 
 cdef enum:
     # total size, 0 for the size of a command, kind, consumer id, four numbers

@@ -61,7 +61,6 @@ cdef class Batcher:
     cdef bytes name_utf8
     cdef PropertyScratch scratch         # for the properties of one message
     cdef uint64_t next_sequence_id
-    cdef int64_t published_sequence_id   # of what is published, -1 before the first
     cdef int64_t batch_delay_ms
     cdef int64_t begun_ms                # monotonic: when the oldest open batch began
     cdef uint32_t batch_messages_max

@@ -107,11 +107,11 @@ cdef class Batcher:
         self.pending_max = options.max_pending_messages
         self.block_if_queue_full = options.block_if_queue_full
         self.compression = int(options.compression_type)
-        self.published_sequence_id = -1
+        self.publisher.published_sequence_id = -1
         self.own_ids_are_new = options.initial_sequence_id is None
         if options.initial_sequence_id is not None:
             self.next_sequence_id = options.initial_sequence_id + 1
-            self.published_sequence_id = options.initial_sequence_id
+            self.publisher.published_sequence_id = options.initial_sequence_id
         self.send_timeout_ms = options.send_timeout_millis
         self.batch_due_call = BatchDue.__new__(BatchDue)
         self.batch_due_call.producer = weakref.ref(self)
@@ -181,7 +181,7 @@ cdef class Batcher:
                 sequences.begin(pushed)
                 if resume and self.own_ids_are_new:
                     self.next_sequence_id = <uint64_t>(sequences.stored + 1)
-                    self.published_sequence_id = sequences.stored
+                    self.publisher.published_sequence_id = sequences.stored
             self.sequences = sequences
         finally:
             mutex_unlock(&self.publisher.mutex)
@@ -205,7 +205,8 @@ cdef class Batcher:
         self.lifts_own_ids = self.own_ids_are_new
         if self.lifts_own_ids and sequence_id >= <int64_t>self.next_sequence_id:
             self.next_sequence_id = <uint64_t>(sequence_id + 1)
-            self.published_sequence_id = max(self.published_sequence_id, sequence_id)
+            self.publisher.published_sequence_id = max(self.publisher.published_sequence_id,
+                                                       sequence_id)
         mutex_unlock(&self.publisher.mutex)
 
     def lift_own_ids_above(self, int64_t sequence_id) -> None:
@@ -338,7 +339,8 @@ cdef class Batcher:
         if self.sequences is not None:
             self.sequences.note_stored(<int64_t>batch.batch.last_sequence_id, batch.ids,
                                        batch.batch.more_follow, batch.publish_ms)
-        self.published_sequence_id = <int64_t>batch.batch.last_sequence_id
+        if not self.publisher.places_later:
+            self.publisher.published_sequence_id = <int64_t>batch.batch.last_sequence_id
         batch.clear()
         return 0
 
@@ -391,7 +393,8 @@ cdef class Batcher:
                     self.refuse_size(entry_size)
                 fill_frame(&frame, &metadata, entry_size)
                 self.publisher.publish(&frame, entry, receipt, callbacks, self.caller_waits)
-            self.published_sequence_id = <int64_t>single.sequence_id
+            if not self.publisher.places_later:
+                self.publisher.published_sequence_id = <int64_t>single.sequence_id
             if self.sequences is not None:
                 self.sequences.note_stored(<int64_t>single.sequence_id, None, False,
                                            <int64_t>metadata.publish_time_ms)
@@ -951,7 +954,7 @@ cdef class Batcher:
 
     def last_sequence_id(self) -> int:
         """Sequence id of the last message that was published, -1 before the first."""
-        return self.published_sequence_id
+        return self.publisher.published_sequence_id
 
 
 cdef class ChunkedCallback:

@@ -12,6 +12,13 @@ from pulsarx._pycore.ground.watchers cimport LoopItem
 from pulsarx._pycore.publish.memory_limit cimport MemoryLimit
 
 
+cdef enum:
+    # Of messages of a batch that was stored without its duplicates: one that was left out, and the
+    # only one that was not.
+    DUPLICATE_INDEX = -2
+    LONE_INDEX = -3
+
+
 cdef class SendTold(LoopItem):
     """A callback that only notes how its send ended, so it is told at once, wherever that is."""
 

@@ -32,6 +32,11 @@ cdef class CallbackJob:
     cdef object id_of(self, int32_t index):
         if self.error is not None:
             return None
+        if index == DUPLICATE_INDEX:
+            return message_id_new(-1, -1, -1, -1, 0)
+        if index == LONE_INDEX:
+            return message_id_new(<int64_t>self.ledger_id, <int64_t>self.entry_id,
+                                  self.partition, 0, 1)
         if self.message_count == 1:
             return message_id_new(<int64_t>self.ledger_id, <int64_t>self.entry_id,
                                   self.partition, -1, 0)

@@ -19,7 +19,9 @@ cdef class SentEntry:
     cdef Receipt receipt
     cdef uint32_t message_count
     cdef list callbacks
+    cdef int64_t last_sequence_id        # of its last message
     cdef bint awaited
+    cdef bint was_sent                   # it may be stored: it went out, and was not refused
     cdef bytes entry
     cdef int64_t expires_ms              # monotonic; 0: never
     cdef bint given_up                   # its send has timed out: whoever waited was told
@@ -43,12 +45,14 @@ cdef class ConnectionPublisher(EntryPublisher):
     cdef Timer timer
     cdef int64_t leave_ms                # how long a producer that closes waits; 0: without end
     cdef bint is_leaving                 # and leave_ms is what counts
+    cdef str held_by                     # why the broker takes nothing for now; None: it does
     cdef str what                        # is sent to, for the text of a timeout
     cdef object __weakref__
 
     cdef int wait_until(self, uint64_t count) except -1
     cdef int tell(self) except -1
     cdef SentEntry take_oldest(self)
-    cdef int confirm(self, SentEntry sent, uint64_t ledger_id, uint64_t entry_id) except -1
+    cdef int confirm(self, SentEntry sent, uint64_t ledger_id, uint64_t entry_id,
+                     list kept) except -1
     cdef int arm_timeout(self) except -1
-    cdef object timeout(self)
+    cdef object timeout(self, SentEntry sent)

@@ -19,7 +19,9 @@ class ConnectionPublisher(EntryPublisher):
         what: str = "",
         leave_ms: int = 0,
     ) -> None: ...
-    def confirmed(self, sequence_id: int, ledger_id: int, entry_id: int) -> None: ...
+    def confirmed(
+        self, sequence_id: int, ledger_id: int, entry_id: int, kept: list[int] | None = None
+    ) -> None: ...
     def failed(self, sequence_id: int, error: Exception) -> None: ...
     def lost(self, error: Exception) -> None: ...
     @property
@@ -32,6 +34,9 @@ class ConnectionPublisher(EntryPublisher):
 
     def pause(self) -> None:
         """The connection has ended: what is sent is kept."""
+
+    def hold(self, reason: str, refused: bool) -> None:
+        """The broker takes nothing for now, and says why: what is sent is kept."""
 
     def resume(
         self,

@@ -17,7 +17,9 @@ from pulsarx._pycore.ground.condition cimport Condition
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.owner_link cimport OwnerLink
 from pulsarx._pycore.ground.raise_status cimport raise_status
-from pulsarx._pycore.publish.completion_queue cimport CompletionQueue, callback_count
+from pulsarx._pycore.publish.completion_queue cimport (
+    DUPLICATE_INDEX, LONE_INDEX, CompletionQueue, callback_count,
+)
 from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
 
 
@@ -35,6 +37,23 @@ cdef class SendsDue:
             # Not in the clock's thread, which everybody waits for.
             (<ConnectionPublisher>found).completions.timeouts.put(
                 (<ConnectionPublisher>found).expire_pending)
+
+
+cdef list callbacks_of(SentEntry sent):
+    """Those of an entry that is stored, with the places that its messages have there."""
+    cdef list found = []
+    cdef Py_ssize_t at
+    cdef int place
+    if sent.receipt.kept is None:
+        return sent.callbacks
+    for at in range(0, len(sent.callbacks), 2):
+        place = sent.receipt.place_in_stored(sent.callbacks[at])
+        if place < 0:
+            place = DUPLICATE_INDEX
+        elif sent.receipt.message_count == 1:
+            place = LONE_INDEX
+        found += (place, sent.callbacks[at + 1])
+    return found
 
 
 cdef class ConnectionPublisher(EntryPublisher):
@@ -76,6 +95,8 @@ cdef class ConnectionPublisher(EntryPublisher):
             raise_status(status, 0, f"send an entry of {frame.entry_size} bytes")
         sent = SentEntry.__new__(SentEntry)
         sent.sequence_id = parts.metadata.sequence_id
+        sent.last_sequence_id = <int64_t>max(parts.metadata.sequence_id,
+                                             parts.metadata.highest_sequence_id)
         sent.receipt = receipt
         sent.message_count = frame.message_count
         sent.callbacks = callbacks
@@ -87,11 +108,13 @@ cdef class ConnectionPublisher(EntryPublisher):
         if self.send is not None:
             try:
                 self.send(sent.sequence_id, sent.message_count, sent.entry)
+                sent.was_sent = True
             except BaseException:
                 self.pending.pop()
                 raise
         elif self.link is not None:
             # Native up to the socket, so that no signal comes between the two steps.
+            sent.was_sent = True
             self.link.write(self.encode(self.number, sent.sequence_id, sent.message_count,
                                         sent.entry))
         self.sent_count += 1
@@ -125,31 +148,43 @@ cdef class ConnectionPublisher(EntryPublisher):
             raise errors.ConnectError(
                 f"the broker answered entry {sequence_id}, which is not the oldest that was sent")
 
-    def confirmed(self, uint64_t sequence_id, uint64_t ledger_id, uint64_t entry_id) -> None:
-        """The broker stored the oldest entry that was sent."""
+    def confirmed(self, uint64_t sequence_id, uint64_t ledger_id, uint64_t entry_id,
+                  list kept=None) -> None:
+        """The broker stored the oldest entry that was sent. kept: the places of those of its
+        messages that were new, where the others were left out."""
         mutex_lock(&self.mutex)
         try:
             self.check_oldest(sequence_id)
-            self.confirm(self.take_oldest(), ledger_id, entry_id)
+            self.confirm(self.take_oldest(), ledger_id, entry_id, kept)
         finally:
             mutex_unlock(&self.mutex)
         self.tell()
 
-    cdef int confirm(self, SentEntry sent, uint64_t ledger_id, uint64_t entry_id) except -1:
+    cdef int confirm(self, SentEntry sent, uint64_t ledger_id, uint64_t entry_id,
+                     list kept) except -1:
         """An entry is stored, or was before. Mutex held."""
         cdef uint32_t message_count = sent.message_count
         if ledger_id != UINT64_MAX:
             self.last = (ledger_id, entry_id)
+            if kept is None:
+                self.published_sequence_id = sent.last_sequence_id
+            else:                            # those that were left out may be the last ones
+                self.published_sequence_id = max(self.published_sequence_id,
+                                                 sent.last_sequence_id)
         if sent.given_up:
             return 0
         sent.receipt.ledger_id = ledger_id
         sent.receipt.entry_id = entry_id
+        if kept is not None:
+            sent.receipt.kept = {place: at for at, place in enumerate(kept)}
+            sent.receipt.left_out = message_count - <uint32_t>len(kept)
+            message_count = <uint32_t>len(kept)
         sent.receipt.message_count = message_count
         if ledger_id == UINT64_MAX:
             sent.receipt.is_duplicate = True
             message_count = 0
         if sent.callbacks:
-            self.completions.post(sent.callbacks, ledger_id, entry_id, message_count, None,
+            self.completions.post(callbacks_of(sent), ledger_id, entry_id, message_count, None,
                                   self.partition)
         return 0
 
@@ -203,7 +238,19 @@ cdef class ConnectionPublisher(EntryPublisher):
     def pause(self) -> None:
         """The connection has ended: what is sent is kept."""
         mutex_lock(&self.mutex)
+        self.link = self.held_by = None
+        mutex_unlock(&self.mutex)
+
+    def hold(self, str reason not None, bint refused) -> None:
+        """The broker takes nothing for now, and says why: what is sent is kept. refused: it has
+        refused what it has not answered, so that nothing of that is stored."""
+        cdef SentEntry sent
+        mutex_lock(&self.mutex)
         self.link = None
+        self.held_by = reason
+        if refused:
+            for sent in self.pending:
+                sent.was_sent = False
         mutex_unlock(&self.mutex)
 
     def resume(self, OwnerLink link not None, uint64_t number, list stored not None,
@@ -232,15 +279,17 @@ cdef class ConnectionPublisher(EntryPublisher):
                     self.refuse(self.take_oldest(), unknown or errors.ConnectError(
                         f"send to {self.what}: the owner of the folder stored later messages of "
                         f"the producer and not this one, and has gone before it said why"))
-                self.confirm(self.take_oldest(), ledger_id, entry_id)
+                self.confirm(self.take_oldest(), ledger_id, entry_id, None)
             if unknown is not None:
                 while self.pending:
                     self.refuse(self.take_oldest(), unknown)
             while self.pending and (<SentEntry>self.pending[0]).given_up:
                 self.take_oldest()       # its user knows that it may not be stored
             self.link = link
+            self.held_by = None
             self.number = number
             for sent in self.pending:
+                sent.was_sent = True
                 link.write(self.encode(number, sent.sequence_id, sent.message_count, sent.entry))
         finally:
             mutex_unlock(&self.mutex)
@@ -280,26 +329,32 @@ cdef class ConnectionPublisher(EntryPublisher):
                 self.release(sent.receipt)
                 told = callback_count(sent.callbacks) + (1 if sent.awaited else 0)
                 if sent.callbacks:
-                    self.completions.post_timeout(sent.callbacks, self.timeout(), self.partition)
+                    self.completions.post_timeout(sent.callbacks, self.timeout(sent),
+                                                  self.partition)
                 if sent.awaited:
-                    self.refused[sent.receipt] = self.timeout()
+                    self.refused[sent.receipt] = self.timeout(sent)
                 if sent.message_count > told:
-                    self.failure = self.timeout()
+                    self.failure = self.timeout(sent)
             self.arm_timeout()
         finally:
             mutex_unlock(&self.mutex)
         self.tell()
 
-    cdef object timeout(self):
+    cdef object timeout(self, SentEntry sent):
+        known = "nothing was stored"
+        if sent.was_sent:
+            known = ("the message may be stored all the same, so sending it again may store it "
+                     "twice where the topic has no deduplication")
+        if self.held_by is not None and not self.is_leaving:
+            return errors.Timeout(f"{self.held_by}; no room for {self.send_timeout_ms} ms, which "
+                                  f"is send_timeout_millis; {known}")
         where = "has not answered" if self.link is not None else (
             "has gone, and no other process has taken the folder over")
         limit = f"send_timeout_millis {self.send_timeout_ms}"
         if self.is_leaving:
             limit = f"{self.send_timeout_ms} ms, while the producer was being closed"
         return errors.Timeout(
-            f"send to {self.what}: the owner of the folder {where} within {limit}; the message may "
-            f"be stored all the same, so sending it again may store it twice where the topic has "
-            f"no deduplication")
+            f"send to {self.what}: the owner of the folder {where} within {limit}; {known}")
 
     def begin_leaving(self) -> None:
         """The owner may be stopped: whoever closes waits for it as long as for anything else."""

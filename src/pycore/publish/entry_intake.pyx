@@ -1,6 +1,8 @@
 # cython: language_level=3
 """Publishes the entries of a producer at the other end of a connection: checked, and unchanged."""
 
+from functools import partial
+
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -88,6 +90,8 @@ cdef class EntryIntake:
 
     def publish(self, bytes entry not None, callback) -> None:
         """Publish one entry as it is; callback(result, message id) once it is confirmed or failed.
+        Where some of its messages were left out as duplicates, kept= gives the places of the
+        others.
 
         MessageTooBig; CorruptDataError (its checksum, its metadata, or its batch does not hold):
         nothing was published, the callback is not called. Else as send.
@@ -221,7 +225,7 @@ cdef class EntryIntake:
         if status != STATUS_OK:
             raise_status(status, 0, f"write a batch of {len(kept)} messages anew")
         shorter.message_count = metadata.message_count
-        return self.publish_entry(<const char*>entry, &shorter, callback)
+        return self.publish_entry(<const char*>entry, &shorter, partial(callback, kept=kept))
 
     cdef int check_batch(self, EntryFrame* frame, EntryParts* parts) except -1:
         """Walk a batch: it holds as many messages as its metadata says. Sets what dispatch by key

@@ -33,8 +33,14 @@ cdef class Receipt:
     cdef int64_t expires_ms              # monotonic: its send has timed out then; 0: never
     cdef uint32_t message_count
     cdef bint is_duplicate               # of something that was stored before it
+    cdef dict kept                       # see place_in_stored; None: all of the entry is stored
+    cdef uint32_t left_out               # messages of the entry that were stored before it
     cdef bint awaited                    # a send waits for it
     cdef Receipt first_chunk             # of the first entry of a message in chunks; else None
+
+    cdef int place_in_stored(self, int place) except -2
+    """The place of a message of the entry among those that were stored; -1: it was left out, as a
+    duplicate."""
 
 
 cdef class EntryPublisher:
@@ -44,6 +50,8 @@ cdef class EntryPublisher:
     cdef MemoryLimit memory              # None: there is none
     cdef readonly uint64_t pending_count # messages that are published and not confirmed
     cdef object room_wanted              # called once when fewer are pending; None: nothing
+    cdef int64_t published_sequence_id   # of what is published, -1 before the first; of the batcher
+                                         # but where places_later
     cdef bint confirms_later             # `wait` has something to wait for
     cdef bint places_later               # `publish` does not fill in the receipt; see `place`
     cdef readonly str fenced             # why nothing is published any more; None: it is

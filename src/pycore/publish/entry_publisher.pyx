@@ -39,6 +39,9 @@ cdef enum:
 cdef class Receipt:
     """See the pxd. Only a publisher fills it in."""
 
+    cdef int place_in_stored(self, int place) except -2:
+        return place if self.kept is None else <int>self.kept.get(place, -1)
+
 
 cdef class EntryPublisher:
     """The base of the ways to publish."""

@@ -37,7 +37,7 @@ def send_rows_of(ProducerCore producer not None, data, value, key, properties, e
         wait_for(producer, sent)
     if sent.last is None:
         return None
-    return producer.id_of(sent.last, sent.last.message_count - 1)
+    return producer.id_of(sent.last, last_stored(sent.last))
 
 
 cdef class SentRows:
@@ -54,7 +54,23 @@ cdef int wait_for(ProducerCore producer, SentRows sent) except -1:
     if sent.receipts is not None:
         producer.publisher.place(sent.receipts)
     producer.publisher.wait(sent.last)
+    if sent.receipts is not None:
+        sent.last = last_new(sent.receipts)
     return 0
+
+
+cdef Receipt last_new(list receipts):
+    """That of the last entry of which something is stored; None: all were duplicates."""
+    cdef Receipt receipt
+    for receipt in reversed(receipts):
+        if not receipt.is_duplicate:
+            return receipt
+    return None
+
+
+cdef uint32_t last_stored(Receipt receipt) except? 0:
+    """The place in the entry of the last message of it that is stored."""
+    return receipt.message_count - 1 if receipt.kept is None else <uint32_t>max(receipt.kept)
 
 
 cdef int send_rows(ProducerCore producer, ArrowImport source, SentRows sent,
@@ -195,7 +211,7 @@ def send_arrow_routed(list producers not None, choose, int64_t run_rows, data, v
     cdef int32_t* grown
     cdef list each_sent = [SentRows.__new__(SentRows) for _ in producers]
     cdef ProducerCore last_producer = None
-    cdef Receipt last = None
+    cdef SentRows last = None
     try:
         while source.advance():
             grown = <int32_t*>PyMem_Realloc(partitions, source.rows.length * sizeof(int32_t))
@@ -207,7 +223,7 @@ def send_arrow_routed(list producers not None, choose, int64_t run_rows, data, v
                 source.rows.at = 0
                 send_rows(producer, source, sent, partitions)
                 if partitions[source.rows.length - 1] == producer.publisher.partition:
-                    last_producer, last = producer, sent.last
+                    last_producer, last = producer, sent
     except Exception as error:
         count = sum([sent.count for sent in each_sent])
         error.add_note(f"{count} rows were published")
@@ -217,6 +233,6 @@ def send_arrow_routed(list producers not None, choose, int64_t run_rows, data, v
         source.close()
         for producer, sent in zip(producers, each_sent):
             wait_for(producer, sent)
-    if last is None:
+    if last is None or last.last is None:
         return None
-    return last_producer.id_of(last, last.message_count - 1)
+    return last_producer.id_of(last.last, last_stored(last.last))

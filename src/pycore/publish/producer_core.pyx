@@ -136,8 +136,15 @@ cdef class ProducerCore(Batcher):
 
     cdef object id_of(self, Receipt receipt, uint32_t index):
         """The id of the message with this index in a published entry."""
+        cdef int place
         if receipt.is_duplicate:
             return message_id_new(-1, -1, -1, -1, 0)
+        if receipt.kept is not None:
+            place = receipt.place_in_stored(<int>index)
+            if place < 0:
+                return message_id_new(-1, -1, -1, -1, 0)
+            return message_id_new(<int64_t>receipt.ledger_id, <int64_t>receipt.entry_id,
+                                  self.publisher.partition, place, <int>receipt.message_count)
         if receipt.first_chunk is not None:
             return message_id_chunked(
                 <int64_t>receipt.ledger_id, <int64_t>receipt.entry_id, self.publisher.partition,
@@ -503,6 +510,10 @@ cdef class ProducerCore(Batcher):
         if in_order:
             for receipt in receipts:
                 if some_lost and not self.publisher.is_confirmed(receipt):
+                    continue
+                if receipt.is_duplicate or receipt.kept is not None:
+                    for index in range(receipt.message_count + receipt.left_out):
+                        ids.append(self.id_of(receipt, index))
                     continue
                 if receipt.message_count == 1 or receipt.ledger_id == 0:
                     for index in range(receipt.message_count):

@@ -214,6 +214,13 @@ class NonPersistentTopic:
         subscription.dispatcher.settled()
         return consumer
 
+    def attach_reader(self, request: SubscribeRequest, make: MakeConsumer) -> Any:
+        """As attach, of a reader in another process; its consumer says whether it is_attached."""
+        with self.lock:
+            made = self.attach(request, make)
+            self._readers.add(made)
+        return made
+
     def _check_not_compacted(self, read_compacted: bool) -> None:
         if read_compacted:
             from pulsarx.broker.topics.non_persistent_reader import refuse_compacted
