@@ -147,6 +147,7 @@ class Proof:
         self, ledgers: ReadOnlyLedger, ledger: LedgerRecord
     ) -> tuple[LedgerFile, int, int, int] | None:
         """File, end, entries and messages; None: it cannot be read, or has gone."""
+        messages = ledger.message_count
         for _ in range(_TRIES):
             try:
                 # First: what is counted lies below the end that is asked for behind it.
@@ -159,10 +160,8 @@ class Proof:
                 _require_permission(error)
                 self._require_store(ledger, error)
                 if self._is_named(ledgers, ledger.ledger_id):
-                    self.found.messages += ledger.message_count
-                    self._tell_ledger(
-                        ledgers, ledger, errors.detail_of(error), ledger.message_count
-                    )
+                    self.found.messages += messages
+                    self._tell_ledger(ledgers, ledger, errors.detail_of(error), messages)
                 return None
             if end or not span.is_growing:
                 return span.file, end, entries, messages
@@ -305,10 +304,12 @@ class Proof:
         messages: int = 0,
         what: str = "ledger",
     ) -> None:
+        where = f"{what} {ledger.ledger_id} of {ledgers.name}"
+        text = text.removeprefix("read ").removeprefix("the ").removeprefix(f"{where}: ")
         self._tell(
             what,
             self._ledger_file(ledger),
-            f"{what} {ledger.ledger_id} of {ledgers.name}: {text}",
+            f"{where}: {text}",
             topic=ledgers.name,
             ledger_id=ledger.ledger_id,
             messages=messages,
