@@ -49,7 +49,9 @@ def test_a_missing_cursor_file_is_said_with_what_comes_again(
         with pulsarx.Client(folder) as client:
             consumer = client.subscribe("t", "s")
             assert data_of(receive_all(consumer)[0]) == ["3", "4", "5", "6", "7"]
-        said = lines(caplog, "subscription s is missing", str(path), "up to 5 acknowledged messages")
+        said = lines(
+            caplog, "subscription s is missing", str(path), "up to 5 acknowledged messages"
+        )
         assert len(said) == (turn == 0)
         caplog.clear()
 
