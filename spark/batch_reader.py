@@ -14,6 +14,8 @@ from pyspark.sql.datasource import (
     GreaterThanOrEqual,
     In,
     InputPartition,
+    IsNotNull,
+    IsNull,
     LessThan,
     LessThanOrEqual,
 )
@@ -173,6 +175,8 @@ _OPERATIONS = {
     GreaterThanOrEqual: "greater_equal",
     LessThan: "less",
     LessThanOrEqual: "less_equal",
+    IsNull: "is_null",
+    IsNotNull: "is_valid",
 }
 
 
@@ -199,11 +203,15 @@ class FilteringReader(BatchReader):
     def _note(self, given: Filter) -> bool:
         """Whether it is applied here, exactly."""
         (column, *deeper) = getattr(given, "attribute", (None,))
-        value: Any = getattr(given, "value", None)
         operation = _OPERATIONS.get(type(given))
-        if value is None or deeper or operation is None:
+        if deeper or operation is None:
             return False
-        values = list(value) if isinstance(given, In) else [value]
+        values: list[Any] = []
+        if not isinstance(given, IsNull | IsNotNull):
+            value: Any = getattr(given, "value", None)
+            if value is None:
+                return False
+            values = list(value) if isinstance(given, In) else [value]
         if column == MESSAGE_ID and operation == "in":
             self._ledgers = _narrowed(self._ledgers, map(_ledger_of, values))
         found = filter_of(column, operation, values)

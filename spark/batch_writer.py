@@ -29,7 +29,7 @@ class BatchWriter(DataSourceArrowWriter):
     def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
         self._options = options
         self._job = plan_job(options, schema, overwrite, staging=True)
-        # Written before, and nothing to compare: the tasks need not do it again.
+        # Written before, and nothing to compare: the tasks need not stage it again.
         try:
             self._done = options.txnAppId is not None and find_commit(self._job) is not None
         except BaseException:
@@ -41,6 +41,8 @@ class BatchWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[Any]) -> StagedMessage:
         check_no_table()
         if self._done:
+            for _ in iterator:  # a stateful query in foreachBatch puts its state away at the end
+                pass
             return StagedMessage(None, self._job)
         return write_task(self._job, iterator)
 

@@ -355,6 +355,19 @@ class ClusterSchemas:
         except errors.TopicNotFound:
             return []
 
+    def check(self, topic: str, info: SchemaInfo) -> None:
+        """IncompatibleSchema: the topic has schemas, and this may not be the next one."""
+        from pulsarx.admin.schemas import Schemas
+
+        if not self.versions(topic):
+            return
+        found = Schemas(self._admin).test_compatibility(topic, info)
+        if not found["compatibility"]:
+            raise errors.IncompatibleSchema(
+                f"{topic}: the definition is not compatible with the topic's last schema, by the "
+                f"strategy {found['schema_compatibility_strategy']}"
+            )
+
 
 def _name_of(admin: Any) -> str:
     """Of the cluster: what a checkpoint says that its offsets are of."""

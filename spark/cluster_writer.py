@@ -4,13 +4,15 @@ is left for the driver to commit.
 What is sent is published at once, and stays when the job fails. A task that is tried again sends
 anew: at least once. With option deduplicate (streams), or with txnAppId and txnVersion, the cluster
 knows what it has: each Spark partition is a producer by the name of the query or application, and
-the sequence id of a message is the batch or version (31 bits) and the row (32 bits). Then a task
-goes on behind the last one that is stored. That is exactly once where a repeated task computes the
-same rows in the same order; see spark/README.md.
+sequence ids are the batch or version (31 bits) and the row (32 bits). Then a task goes on behind
+the last row that is stored, and ConfirmedProducer sees to it that none in front of it is missing.
+That is exactly once where a repeated task computes the same rows in the same order; see
+spark/README.md.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
 
 from pyspark.sql.datasource import (
@@ -23,6 +25,8 @@ from pulsarx import errors
 from pulsarx.clock import Deadline
 from pulsarx.spark.cluster_access import ClusterAccess, partition_count, topic_path
 from pulsarx.spark.cluster_topics import ClusterSchemas
+from pulsarx.spark.confirmed_producer import OPTIONS as CONFIRMED
+from pulsarx.spark.confirmed_producer import ConfirmedProducer
 from pulsarx.spark.stage_job import COMPRESSIONS, HASHINGS, check_no_table
 from pulsarx.spark.stream_batch import batch_of_task
 from pulsarx.spark.task_writer import EVENT_TIME, KEY, PROPERTIES, VALUE, TaskWriter
@@ -41,11 +45,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql.types import StructType
 
+    from pulsarx.client import Client
     from pulsarx.spark.options import Options
 
 _ROW_BITS = 32
 _OPEN_MAX = 200  # producers of a task
 _BUSY_MS = 60_000  # for the attempt before to be gone
+_ASKED_MAX = 8  # Spark partitions, which may have had no rows
 
 
 class ClusterJob:
@@ -57,6 +63,7 @@ class ClusterJob:
         self.partition_counts = counts  # by topic, 0: it has none
         self.hashing_scheme = int(HASHINGS[options.hashingScheme])
         self.compression = int(COMPRESSIONS[options.compression])
+        self.is_key_based = options.batchingType == "KeyBased"
         self.null_values = options.nullValues == "allow"
         self.max_message_size = int(options.maxMessageSize)
         self.on_conflict = ""  # rows are not compared
@@ -113,8 +120,8 @@ def plan_cluster_job(options: Options, schema: StructType, overwrite: bool) -> C
 
 
 def _plan_values(options: Options) -> WrittenValues | None:
-    """As written_values.plan_values; the brokers register and check a definition, when a task makes
-    its producer."""
+    """As written_values.plan_values; the brokers register a definition, when a task makes its
+    producer."""
     found, definition = options.valueFormat, options.valueSchema
     check_choice(found, definition)
     if found == "raw":
@@ -123,15 +130,18 @@ def _plan_values(options: Options) -> WrittenValues | None:
         return WrittenValues(found)
     if options.topic is None:
         raise ValueError(f"valueFormat {found} needs option topic: the schema is that of one topic")
+    schemas = ClusterSchemas(ClusterAccess.of(options).admin())
     if found == SCHEMA:
-        access = ClusterAccess.of(options)
-        versions = ClusterSchemas(access.admin()).versions(options.topic)
+        versions = schemas.versions(options.topic)
         if not versions:
             raise ValueError(f"valueFormat schema: {options.topic} has no schema. Register one")
         values = WrittenValues(found, versions[-1])
-    else:
-        values = WrittenValues(found, given_schema(definition))
+        check_encodes(values)
+        return values
+    info = given_schema(definition)
+    values = WrittenValues(found, info)
     check_encodes(values)
+    schemas.check(options.topic, info)
     return values
 
 
@@ -179,6 +189,69 @@ def _check_topic(access: ClusterAccess, topic: str) -> None:
         )
 
 
+def _check_version(job: ClusterJob) -> None:
+    """NotAllowedError: the topic of a job has a later version. Before anything of this one is sent.
+
+    Producers are asked for what they have written. How many Spark partitions there were then nobody
+    has noted, so the first ones are asked; each task asks for its own.
+    """
+    if job.topic is None:
+        return
+    name = TopicName.of(job.topic)
+    count = job.partition_counts[job.topic]
+    topics = [str(name.partition(at)) for at in range(count)] or [job.topic]
+    client = job.access.client()
+    try:
+        for partition_id in range(_ASKED_MAX):
+            for each in topics:
+                _create_named(client, job, each, partition_id).close()
+    finally:
+        client.close()
+
+
+def _create_named(client: Client, job: ClusterJob, topic: str, partition_id: int) -> Any:
+    """The producer of a Spark partition. NotAllowedError: it has written a later version.
+    OperationNotSupported: the topic would store twice what is sent twice."""
+    name = f"{job.producer}-{partition_id}"
+    options = _options_of(job) | CONFIRMED | {"producer_name": name}
+    until = Deadline(_BUSY_MS)
+    pause = threading.Event()
+    while True:
+        try:
+            producer: Any = client.create_producer(topic, **options)
+            break
+        except errors.ProducerBusy:
+            # An attempt before, or a twin of this one, that is not gone yet.
+            if until.expired():
+                raise
+            pause.wait(0.2)
+    try:
+        _check_topic(job.access, topic)
+        version = producer.last_sequence_id() >> _ROW_BITS
+        if version > job.epoch:
+            raise errors.NotAllowedError(
+                f"{topic}: producer {name} has written version {version} of the application, and "
+                f"this one is {job.epoch}. Versions ascend; nothing of Spark partition "
+                f"{partition_id} was written"
+            )
+    except errors.PulsarException:
+        producer.discard()
+        raise
+    return producer
+
+
+def _options_of(job: ClusterJob) -> dict[str, Any]:
+    from pulsarx.enumerations import BatchingType, CompressionType
+    from pulsarx.tables.row_encoding import EncodedSchema
+
+    found: dict[str, Any] = {"compression_type": CompressionType(job.compression)}
+    if job.values is not None and job.values.info is not None:
+        found["schema"] = EncodedSchema(job.values.info)
+    if job.is_key_based and not job.producer:
+        found["batching_type"] = BatchingType.KeyBased
+    return found
+
+
 class SentMessage(WriterCommitMessage):
     """What one task has sent. Pickles."""
 
@@ -195,6 +268,7 @@ class ClusterBatchWriter(DataSourceArrowWriter):
             self.job.producer = f"spark-{options.txnAppId}"
             self.job.epoch = options.txnVersion
             _check_deduplication(self.job)
+            _check_version(self.job)
 
     def write(self, iterator: Iterator[Any]) -> SentMessage:
         from pyspark import TaskContext
@@ -252,8 +326,7 @@ class ClusterTaskWriter(TaskWriter):
         self._client = job.access.client()
         # By the full name of the topic; the one used longest ago comes first.
         self._producers: dict[str, Any] = {}
-        self._last: dict[str, int] = {}  # the sequence id behind which the topic has nothing of us
-        self._counts: dict[str, int] = {}  # rows of this task, by topic
+        self._numbers: dict[str, int] = {}  # of the next row of topics whose producer was closed
 
     def _append(self, topic: str, rows: pa.RecordBatch, at: NDArray[Any]) -> None:
         producer = self._producers.pop(topic, None) or self._create_producer(topic)
@@ -273,27 +346,23 @@ class ClusterTaskWriter(TaskWriter):
         properties = rows.column(PROPERTIES).to_pylist() if PROPERTIES in names else nothing
         ordering = rows.column(ORDERING_KEY).to_pylist() if ORDERING_KEY in names else nothing
         delays = _milliseconds(rows.column(DELIVER_AT)) if DELIVER_AT in names else nothing
-        job = self._cluster
-        count, last = self._counts.get(topic, 0), self._last[topic]
+        is_confirmed = bool(self._cluster.producer)
         for row, value in enumerate(values):
-            count += 1
-            number = (job.epoch << _ROW_BITS | count) if job.producer else None
-            if number is not None and number <= last:
-                continue  # an attempt before has stored it
             try:
-                producer.send_async(
-                    self._payload(value),
-                    None,
-                    properties=None if properties[row] is None else dict(properties[row]),
-                    partition_key=_text(keys[row]),
-                    sequence_id=number,
-                    event_timestamp=times[row],
-                    ordering_key=_text(ordering[row], ORDERING_KEY),
-                    deliver_at=delays[row],
-                )
+                payload = self._payload(value)
+                details: dict[str, Any] = {
+                    "properties": None if properties[row] is None else dict(properties[row]),
+                    "partition_key": _text(keys[row]),
+                    "event_timestamp": times[row],
+                    "ordering_key": _text(ordering[row], ORDERING_KEY),
+                    "deliver_at": delays[row],
+                }
+                if not is_confirmed:
+                    producer.send_async(payload, None, **details)
             except (ValueError, TypeError, errors.MessageTooBig) as error:
                 raise self._of_row(error, int(at[row])) from None
-        self._counts[topic] = count
+            if is_confirmed:
+                producer.add(self.message_count + int(at[row]), payload, details)
 
     def _payload(self, value: Any) -> bytes | None:
         if value is None:
@@ -306,49 +375,24 @@ class ClusterTaskWriter(TaskWriter):
         return found
 
     def _create_producer(self, topic: str) -> Any:
-        from pulsarx.enumerations import CompressionType
-        from pulsarx.tables.row_encoding import EncodedSchema
-
         job = self._cluster
-        options: dict[str, Any] = {
-            # Of a batch the official client tells the broker the first sequence id alone, and so
-            # does the broker when it is asked for the last one: what is stored nobody would know.
-            "batching_enabled": not job.producer,
-            "block_if_queue_full": True,
-            "compression_type": CompressionType(job.compression),
-        }
-        if job.values is not None and job.values.info is not None:
-            options["schema"] = EncodedSchema(job.values.info)
         if not job.producer:
-            self._last[topic] = -1
-            return self._client.create_producer(topic, **options)
-        _check_topic(job.access, topic)
-        options["producer_name"] = f"{job.producer}-{self.partition_id}"
-        until = Deadline(_BUSY_MS)
-        pause = threading.Event()
-        while True:
-            try:
-                producer = self._client.create_producer(topic, **options)
-                break
-            except errors.ProducerBusy:
-                # An attempt before, or a twin of this one, that is not gone yet.
-                if until.expired():
-                    raise
-                pause.wait(0.2)
-        last = self._last[topic] = producer.last_sequence_id()
-        if last >> _ROW_BITS > job.epoch:
-            producer.close()
-            raise errors.NotAllowedError(
-                f"{topic}: producer {options['producer_name']} has written version "
-                f"{last >> _ROW_BITS} of the application, and this one is {job.epoch}. Versions "
-                "ascend; nothing of this partition was written"
-            )
-        return producer
+            return self._client.create_producer(topic, block_if_queue_full=True, **_options_of(job))
+        found = _create_named(self._client, job, topic, self.partition_id)
+        first = self._numbers.get(topic, job.epoch << _ROW_BITS | 1)
+        return ConfirmedProducer(
+            found, self.partition_id, first, job.max_message_size, job.is_key_based
+        )
 
     def _finish(self, topic: str) -> None:
-        producer = self._producers.pop(topic)
-        producer.flush()
-        producer.close()
+        producer = self._producers[topic]
+        if isinstance(producer, ConfirmedProducer):
+            producer.finish()
+            self._numbers[topic] = producer.next_number
+        else:
+            producer.flush()
+            producer.close()
+        del self._producers[topic]
 
     def send_rest(self) -> int:
         """Wait until everything is stored. How many rows there were."""
@@ -358,12 +402,15 @@ class ClusterTaskWriter(TaskWriter):
         return self.message_count
 
     def abort(self) -> None:
-        """End, without waiting for what is on its way."""
+        """End, without waiting for what is on its way, and send nothing more: a part of a batch
+        would be taken for the whole."""
+        # What fails here must not hide why it was aborted.
+        for producer in self._producers.values():
+            with contextlib.suppress(errors.PulsarException):
+                producer.discard()
         self._producers.clear()
-        try:
+        with contextlib.suppress(errors.PulsarException):
             self._client.shutdown()
-        except errors.PulsarException:
-            pass  # it must not hide why
 
 
 def _text(key: Any, name: str = KEY) -> str | None:

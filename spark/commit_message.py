@@ -14,25 +14,33 @@ if TYPE_CHECKING:
 class CommitMessage:
     """The sealed ledgers that a task has left in the staging area."""
 
-    __slots__ = ("partition_id", "message_count", "files", "content")
+    __slots__ = ("partition_id", "message_count", "files", "content", "given")
 
     def __init__(
-        self, partition_id: int, message_count: int, files: list[StagedFile], content: int = 0
+        self,
+        partition_id: int,
+        message_count: int,
+        files: list[StagedFile],
+        content: int = 0,
+        given: int = 0,
     ) -> None:
         self.partition_id = partition_id  # of Spark
         self.message_count = message_count
         self.files = files  # in the order written; of one topic partition in that of its rows
         self.content = content  # digest of the rows, see rows_digest; 0: it is not wanted
+        self.given = given  # of what their values were made of; 0: it does not matter
 
     def text(self) -> str:
         documents = [file.document() for file in self.files]
-        return json.dumps([self.partition_id, self.message_count, documents, self.content])
+        return json.dumps(
+            [self.partition_id, self.message_count, documents, self.content, self.given]
+        )
 
     @staticmethod
     def of_text(text: str) -> CommitMessage:
-        partition_id, message_count, documents, content = json.loads(text)
+        partition_id, message_count, documents, *digests = json.loads(text)
         files = [StagedFile.of_document(document) for document in documents]
-        return CommitMessage(partition_id, message_count, files, content)
+        return CommitMessage(partition_id, message_count, files, *digests)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return CommitMessage.of_text, (self.text(),)

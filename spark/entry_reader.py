@@ -1,8 +1,10 @@
 """Reads ranges of entries of a cluster's topics through the official client. Runs in workers.
 
-That an entry does not come means one of four things, and the client tells none: retention removed
-it, it is the cluster's own (a marker, an aborted transaction), or a part of a message in chunks, or
-encrypted. So who misses one asks the admin API, and only what nobody can read is passed over.
+The client does not tell why an entry does not come: retention removed it, it is the cluster's own
+(a marker, an aborted transaction), part of a message in chunks, encrypted, of a transaction that is
+open, or the brokers are slow. So the admin API is asked for each one that is missing, and only what
+nobody can read is passed over. What is there and does not come is an error, whatever
+failOnDataLoss says: it is not lost.
 """
 
 from __future__ import annotations
@@ -46,6 +48,8 @@ _COLUMNS: dict[str, Callable[[Any, Any, EntryRange], Any]] = {
     "__orderingKey": lambda message, place, planned: message.ordering_key().encode() or None,
     "__schemaVersion": lambda message, place, planned: _version(message.int_schema_version()),
 }
+_LOST, _LATE = "lost", "late"  # why an entry did not come
+_UNREAD = "which a job does not read from a cluster; begin behind it, or use a consumer"
 NOT_TOLD = ("__sequenceId", "__keyBytes")
 
 
@@ -97,11 +101,13 @@ class _RangeReader:
         self._size = 0
         self._decoder = None if values is None else _decoder(values, planned)
         self._ids: list[MessageId] = []
+        self._is_stalled = False  # nothing came, though there is more
+        self._is_past = False  # what is behind the range came
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         planned = self._planned
         expected = planned.first[0]
-        missing: list[int] = []
+        missing: list[int] = []  # in front of one that came
         for message, place in self._messages():
             entry = place.entry_id()
             missing += range(expected, entry)
@@ -116,9 +122,8 @@ class _RangeReader:
             self._size += message.size()
             if len(self._rows) == ROWS_MAX or self._size >= BYTES_MAX:
                 yield self._batch()
-        missing += range(expected, planned.end_entry)
-        if missing:
-            self._explain(missing)
+        awaited = planned.end_entry if self._is_past else expected
+        self._explain([*missing, *range(expected, planned.end_entry)], awaited)
         if self._rows:
             yield self._batch()
 
@@ -129,17 +134,22 @@ class _RangeReader:
         reader = self._client.create_reader(planned.topic, start, start_message_id_inclusive=True)
         try:
             while True:
-                message = _next(reader)
+                try:
+                    message = _next(reader)
+                except errors.Timeout:
+                    self._is_stalled = True
+                    return
                 if message is None:
                     return
                 place = message.message_id()
                 spot = place.entry_id(), max(place.batch_index(), 0)
-                if place.ledger_id() > planned.ledger_id:
-                    return
-                if place.ledger_id() < planned.ledger_id or spot < planned.first:
+                if place.ledger_id() < planned.ledger_id:
                     continue
-                if spot >= planned.end:
+                if place.ledger_id() > planned.ledger_id or spot >= planned.end:
+                    self._is_past = True
                     return
+                if spot < planned.first:
+                    continue
                 yield message, place
         finally:
             reader.close()
@@ -157,19 +167,23 @@ class _RangeReader:
 
     # What does not come ---------------------------------------------------------------------------
 
-    def _explain(self, missing: list[int]) -> None:
-        """Raises unless nobody could read them, or loss is no error."""
+    def _explain(self, missing: list[int], awaited: int) -> None:
+        """Raises unless nobody could read them, or loss is no error. awaited: the first that may
+        still come; the client gets them in order."""
         admin = self._access.admin()
         lost: list[int] = []
         for entry in missing:
-            reason = self._reason(admin, entry)
-            if reason == "lost":
+            reason = self._reason(admin, entry, entry >= awaited)
+            place = f"{self._planned.topic}: entry {self._planned.ledger_id}:{entry}"
+            if reason == _LOST:
                 lost.append(entry)
-            elif reason:
-                raise errors.OperationNotSupported(
-                    f"{self._planned.topic}: entry {self._planned.ledger_id}:{entry} {reason}, "
-                    "which a job does not read from a cluster; begin behind it, or use a consumer"
+            elif reason == _LATE:
+                raise errors.Timeout(
+                    f"{place} is there, and did not come within {STALL_MS} ms: the brokers may be "
+                    "busy, or moving the topic. Nothing is lost; try again"
                 )
+            elif reason:
+                raise errors.OperationNotSupported(f"{place} {reason}")
         if not lost:
             return
         text = (
@@ -182,26 +196,31 @@ class _RangeReader:
             )
         logging.getLogger("pulsarx.spark").warning("failOnDataLoss is off: %s", text)
 
-    def _reason(self, admin: Any, entry: int) -> str:
-        """ "": nobody gets it. "lost": it is not there, or nothing explains why it did not come."""
+    def _reason(self, admin: Any, entry: int, is_awaited: bool) -> str:
+        """Empty: nobody gets it."""
         ledger = self._planned.ledger_id
         path = f"{topic_path(self._planned.topic)}/ledger/{ledger}/entry/{entry}"
         try:
             headers = admin.ask("GET", path).headers
         except errors.TopicNotFound:
-            return "lost"
-        named = {name.lower().removeprefix("x-pulsar-") for name in headers}
+            return _LOST
+        named = {name.lower().removeprefix("x-pulsar-"): value for name, value in headers.items()}
         if "chunk-id" in named or "num-chunks-from-msg" in named:
-            return "is part of a message in chunks"
-        if (headers.get("X-Pulsar-Is-Encrypted") or "false").lower() == "true":
-            return "is encrypted"
-        if "marker-type" in named or any(name.startswith("txn-aborted") for name in named):
+            return f"is part of a message in chunks, {_UNREAD}"
+        if named.get("is-encrypted", "").lower() == "true":
+            return f"is encrypted, {_UNREAD}"
+        if "marker-type" in named or named.get("txn-aborted", "").lower() == "true":
             return ""
-        return "" if "txnid-least-bits" in named else "lost"
+        if named.get("txn-uncommitted", "").lower() == "true":
+            return "waits for a transaction that is open; try again when it has ended"
+        if "txnid-least-bits" in named and "txn-aborted" not in named and not self._is_stalled:
+            return ""  # older brokers do not tell what became of the transaction
+        # One in front of a message that came is not late: the brokers keep it back, as filters do.
+        return _LATE if is_awaited else _LOST
 
 
 def _next(reader: Any) -> Any:
-    """None: there is no message left, or none came for long."""
+    """None: there is no message left. Timeout: none came for long, and there are some."""
     try:
         return reader.read_next(0)
     except errors.Timeout:
@@ -211,10 +230,7 @@ def _next(reader: Any) -> Any:
             return None
     except errors.BrokerMetadataError:
         return None  # as brokers tell that the last message was removed
-    try:
-        return reader.read_next(STALL_MS)
-    except errors.Timeout:
-        return None
+    return reader.read_next(STALL_MS)
 
 
 def _decoder(values: ValueFormat, planned: EntryRange) -> Any:

@@ -229,14 +229,16 @@ OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
      "a txnVersion, or batch, that was written with other messages, or before a later one"),
     ("deduplicate", _flag, False, (STREAM_SINK,),
      "of a cluster: what a repeated batch has sent before is not sent again"),
+    ("batchingType", _one_of("Default", "KeyBased"), "Default", _SINKS,
+     "of a cluster: KeyBased: the messages of an entry have one key, for Key_Shared subscriptions"),
     ("createTopic", _flag, None, _SINKS, "whether a topic that is not there is created"),
     ("maxLedgerBytes", _size, 1 << 30, _SINKS, "a task begins another ledger behind these"),
     ("maxMessageSize", _size, 5 << 20, _SINKS, "the largest value; max_message_size of the topic"),
     ("nullValues", _one_of("error", "allow"), "error", _SINKS, "messages without a value"),
     ("onSmallFiles", _one_of("warn", "error", "ignore"), "warn", _SINKS,
      "many tasks write ledgers of less than 1 MiB"),
-    ("mergeSmallLedgers", _flag, True, (STREAM_SINK,),
-     "the files of small ledgers are merged after every hundredth batch"),
+    ("mergeSmallLedgers", _flag, True, _SINKS,
+     "the files of small ledgers are merged after every hundredth batch, or txnVersion"),
     ("flush", _flag, True, _SINKS, "whether data is on the device before it is attached"),
 ]  # fmt: skip
 _ALIASES = {
@@ -367,7 +369,7 @@ def _flaw_of_topics(values: dict[str, Any], given: frozenset[str], use: str) -> 
     return ""
 
 
-_ONLY_CLUSTERS = ("adminUrl", "token", "tlsTrustCertsFilePath", "deduplicate")
+_ONLY_CLUSTERS = ("adminUrl", "token", "tlsTrustCertsFilePath", "deduplicate", "batchingType")
 EPOCH_MAX = (1 << 31) - 1  # of sequence ids
 _COUNTS = "a cluster tells entries and no messages before they are read; use {}"
 _BROKERS = "the brokers of a cluster do it as they are configured"

@@ -238,6 +238,9 @@ def _mapped_frame(
     if values is not None:
         columns = values.read_columns
     groups = _plan_groups(root, topics, columns, options)
+    if values is not None and values.reader is not None:
+        # Behind the plan: a producer may have brought another version with what it published.
+        values = _with_writers(values, root, {each.topic for group in groups for each in group})
     # As text, so that a task makes objects of its own part only.
     texts = [_text_of(group) for group in groups]
     fail = options.get("fail_on_data_loss", True)
@@ -249,6 +252,19 @@ def _mapped_frame(
     frame = _frame_of_ids(spark, len(texts)).mapInArrow(read_and_map, schema)
     keeper.keep(groups, frame_is_left(frame))
     return frame
+
+
+def _with_writers(
+    values: ValueFormat, root: str | os.PathLike[str], topics: Iterable[str]
+) -> ValueFormat:
+    """The format with the versions that the topics have by now."""
+    from pulsarx.broker.read_only_broker import ReadOnlyBroker
+
+    broker = ReadOnlyBroker(folder_path(root))
+    try:
+        return values.with_writers(broker, topics)
+    finally:
+        broker.close()
 
 
 def _plan_groups(

@@ -14,7 +14,7 @@ from pulsarx.spark.written_schema import check_write_schema
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     import pyarrow as pa
@@ -46,7 +46,7 @@ def write_partitions(
     freeze_heap()
     partition_id, attempt = _task()
     with TaskWriter(job, partition_id, attempt) as writer:
-        for batch in row_batches(parts):
+        for batch in row_batches(parts, partition_id):
             writer.add(batch)
         message = writer.finish()
     if messages is not None:
@@ -102,17 +102,30 @@ def write_topic(
     except BaseException:
         abort_write(job)
         raise
-    return _run(job, lambda: stage_frame(frame, job))
+    return write_once(
+        job,
+        lambda: commit_write(job, stage_frame(frame, job)),
+        lambda: compute_frame(frame),
+    )
 
 
 def stage_frame(frame: DataFrame, job: WriteJob) -> list[CommitMessage]:
     """Have tasks stage the rows; their messages are for `commit_write`."""
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return message_batches(write_partitions(batches, job))
+        named = (batch.rename_columns(names) for batch in batches)
+        return message_batches(write_partitions(named, job))
 
-    rows = frame.mapInArrow(stage, MESSAGE_DDL).collect()
+    names = frame.columns
+    # By their names mapInArrow would take a column `a.b` for a field of a column.
+    numbered = frame.toDF(*(f"column{place}" for place in range(len(names))))
+    rows = numbered.mapInArrow(stage, MESSAGE_DDL).collect()
     return [CommitMessage.of_text(row[0]) for row in rows]
+
+
+def compute_frame(frame: DataFrame) -> None:
+    """Have tasks compute all rows, and keep none."""
+    frame.write.format("noop").mode("overwrite").save()
 
 
 def save_rdd(
@@ -127,21 +140,27 @@ def save_rdd(
     def stage(parts: Iterable[Any]) -> Iterator[CommitMessage]:
         return write_partitions(parts, job)
 
-    def run() -> list[CommitMessage]:
-        return rdd.mapPartitions(stage).collect()
+    def write() -> AttachResult:
+        return commit_write(job, rdd.mapPartitions(stage).collect())
 
-    return _run(job, run)
+    return write_once(job, write, rdd.count)
 
 
-def _run(job: WriteJob, write: Any) -> AttachResult:
-    """Write and commit, unless that was done before."""
+def write_once(
+    job: WriteJob, write: Callable[[], AttachResult], compute: Callable[[], object]
+) -> AttachResult:
+    """Have a write staged and committed, unless an earlier one is known to count as this.
+
+    compute: runs all tasks of the rows, for that case: Spark fails a stateful query whose batch is
+        repeated and ends before each task has put its state away, which is behind its last row.
+    """
     try:
         done = find_commit(job)
-        if done is not None:
-            abort_write(job)
-            return done
-        messages = write()
-        return commit_write(job, messages)
+        if done is None:
+            return write()
+        compute()
+        abort_write(job)
+        return done
     except errors.Timeout:
         raise  # whether it was attached is unknown: the files must stay
     except BaseException:

@@ -1,8 +1,8 @@
 """Filters that Spark hands over: what they say of messages, exactly, so that Spark need not apply
 them again. Planned on the driver, where they leave out ranges; tasks apply them to rows.
 
-A filter is one comparison of a column of messages with values; all of them hold together. A null
-is in none, as SQL has it.
+A filter is one comparison of a column of messages with values, in which no null is, as SQL has it,
+or says whether the column is null; all of them hold together.
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ _OF_RANGE: dict[str, Callable[[LedgerRange], Any]] = {
     LEDGER_ID: lambda planned: planned.ledger_id,
 }
 _OPERATIONS = ("in", "greater", "greater_equal", "less", "less_equal")
+_OF_NULLS = ("is_null", "is_valid")
 
 
 class RowFilter:
-    """A comparison of a column with values. A value that pickles."""
+    """A comparison of a column with values, or with null. A value that pickles."""
 
     def __init__(self, column: str, operation: str, values: list[Any]) -> None:
-        """operation: in, or the name of a comparison of pyarrow.compute, of one value."""
+        """operation: in, or the name of a function of pyarrow.compute: a comparison with one
+        value, or is_null or is_valid, without values."""
         self.column = column
         self.operation = operation
         self.values = values
@@ -47,6 +49,8 @@ class RowFilter:
         found = _OF_RANGE[self.column](planned)
         if self.operation == "in":
             return found in self.values
+        if self.operation in _OF_NULLS:
+            return (found is None) == (self.operation == "is_null")
         import operator
 
         names = {"greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le"}
@@ -60,12 +64,16 @@ class RowFilter:
         column = batch.column(self.column)
         if self.operation == "in":
             return pc.is_in(column, value_set=pa.array(self.values, column.type))
+        if self.operation in _OF_NULLS:
+            return getattr(pc, self.operation)(column)
         return getattr(pc, self.operation)(column, pa.scalar(self.values[0], column.type))
 
 
 def filter_of(column: Any, operation: str, values: list[Any]) -> RowFilter | None:
     """None: it is not exactly one of these; Spark applies it."""
     kind = EVERY_TYPE.get(column, "")
+    if kind and operation in _OF_NULLS:
+        return RowFilter(column, operation, [])
     check = _IS_OF.get(kind)
     if check is None or operation not in _OPERATIONS or not all(map(check, values)):
         return None
@@ -93,5 +101,8 @@ _IS_OF: dict[str, Callable[[Any], bool]] = {
 
 def filtered(batch: pa.RecordBatch, filters: list[RowFilter]) -> pa.RecordBatch:
     for each in filters:
-        batch = batch.filter(each.mask(batch))
+        mask = each.mask(batch)
+        # Columns that are never null are asked for nulls with every comparison: no copy for that.
+        if mask.true_count < batch.num_rows:
+            batch = batch.filter(mask)
     return batch

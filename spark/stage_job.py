@@ -84,6 +84,7 @@ def plan_job(options: Options, schema: StructType, overwrite: bool, staging: boo
         create_topic=options.createTopic,
         value_format=options.valueFormat,
         value_schema=options.valueSchema,
+        merge_small_ledgers=options.mergeSmallLedgers,
         staging=staging,
     )
     try:

@@ -17,7 +17,7 @@ from pulsarx import errors
 from pulsarx.broker.staging.staging import collect_abandoned, folder_id_of, make_staging
 from pulsarx.spark.stage_job import StagedMessage, attach_messages, plan_job, write_task
 from pulsarx.spark.stream_batch import batch_of_task
-from pulsarx.spark.write_commit import WrittenBeforeError, abort_write, merge_small_ledgers
+from pulsarx.spark.write_commit import WrittenBeforeError, abort_write
 from pulsarx.spark.write_job import application_for, was_written_earlier
 
 TYPE_CHECKING = False
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 
 _COLLECTED_EVERY = 1000  # batches
-_MERGED_EVERY = 100
-_MERGED_FILES = 100  # of one batch, after which it is done as well
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -69,7 +67,6 @@ class StreamWriter(DataSourceStreamArrowWriter):
             return
         try:
             attach_messages(self._options, job, told)
-            self._merge(told, batch_id)
         except WrittenBeforeError as error:
             raise WrittenBeforeError(
                 f"batch {batch_id} of the query into {job.topic or 'the topics of __topic'}: "
@@ -78,23 +75,6 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 "would be lost, or be there twice. Go on with the newest checkpoint; or begin with "
                 "a new one, and startingOffsets behind what the topic has"
             ) from error
-
-    def _merge(self, told: list[Any], batch_id: int) -> None:
-        """Now and then, have the topics' small ledgers be merged. The batch is written by then, so
-        what fails here is told and no more."""
-        files = [file for each in told if each.message is not None for file in each.message.files]
-        due = (batch_id + 1) % _MERGED_EVERY == 0 or len(files) >= _MERGED_FILES
-        if not due or not self._options.mergeSmallLedgers:
-            return
-        for topic in sorted({file.topic for file in files}):
-            try:
-                merge_small_ledgers(self._job.root, topic)
-            except errors.PulsarException as error:
-                warnings.warn(
-                    f"small ledgers of {topic} were not merged behind batch {batch_id}, which is "
-                    f"written: {errors.detail_of(error)}",
-                    stacklevel=4,
-                )
 
     def abort(self, messages: list[Any], batchId: int) -> None:
         for job in {each.job.staging: each.job for each in messages if each is not None}.values():

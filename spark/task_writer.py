@@ -36,6 +36,7 @@ VALUE, KEY, TOPIC = "value", "__key", "__topic"
 EVENT_TIME, PROPERTIES = "__eventTime", "__messageProperties"
 # Each takes two file descriptors and 256 MiB of address space; 1024 descriptors are usual.
 OPEN_MAX = 200
+_GIVEN = "given"  # what the value was made of, beside it
 _DESCRIBING = (PARTITION, ORDERING_KEY, DELIVER_AT, KEY_BYTES)
 
 
@@ -54,7 +55,9 @@ class TaskWriter:
         self._file_count = 0
         self._keyless_count = 0
         self._content = ContentDigest()
-        self._values = None if job.values is None else ValueEncoder(job.values)
+        self._values: ValueEncoder | None = None
+        if job.values is not None:
+            self._values = ValueEncoder(job.values, is_compared=bool(job.on_conflict))
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Each row a message, in their order.
@@ -62,11 +65,13 @@ class TaskWriter:
         TypeError, ValueError: columns that no message has. ValueError, MessageTooBig, TopicNotFound
         name the row, as it is counted in the Spark partition.
         """
+        given = None
         if self._values is not None:
             try:
                 batch = self._values.batch(batch)
             except ValueError as error:
                 raise self._of_row(error, _row_in(error)) from None
+            given = self._values.take_given()
         batch = plain_columns(batch)
         if batch.num_rows == 0:
             return
@@ -82,6 +87,8 @@ class TaskWriter:
                 for index, rows, of_part in self._by_partition(part, at, partition_count):
                     self._append(str(whole.partition(index)), rows, at[of_part])
             if self.job.on_conflict:
+                if given is not None:
+                    part = part.append_column(_GIVEN, given.take(pa.array(at)))
                 self._digest(topic, part)
         self.message_count += batch.num_rows
 
@@ -90,7 +97,11 @@ class TaskWriter:
         for topic in list(self._open):
             self._seal(topic)
         return CommitMessage(
-            self.partition_id, self.message_count, self._files, self._content.value
+            self.partition_id,
+            self.message_count,
+            self._files,
+            self._content.value,
+            self._content.given,
         )
 
     def abort(self) -> None:
@@ -197,6 +208,8 @@ class TaskWriter:
     def _digest(self, topic: str, rows: pa.RecordBatch) -> None:
         """What is not in the columns that a digest knows is part of the topic to it."""
         columns = _present(rows)
+        if _GIVEN in rows.schema.names:
+            columns["given"] = _GIVEN
         names = [name for name in _DESCRIBING if name in rows.schema.names]
         if not names:
             self._content.add(rows, topic, VALUE, **columns)

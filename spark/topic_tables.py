@@ -11,17 +11,19 @@ from pulsarx.broker.scan.offsets import EARLIEST, format_offsets
 from pulsarx.broker.scan.plan import Planner
 from pulsarx.spark.cluster_url import folder_path
 from pulsarx.spark.given_offsets import boundary_of
+from pulsarx.spark.value_choice import SCHEMA
 from pulsarx.topic_name import TopicName, is_system_topic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
     from typing import Any
 
     from pyspark.sql import SparkSession
 
 NAMESPACE = "public/default"
+_VALUE_FORMAT, _MODE = "valueformat", "mode"  # as Spark compares names of options
 
 
 def tables(
@@ -33,14 +35,15 @@ def tables(
     as_of: datetime | int | str | Mapping[str, Any] | None = None,
     **options: Any,
 ) -> list[str]:
-    """Make a temporary view of each topic of a namespace, and replace those of their names; the
-    names of the views: prefix and the topic's local name.
+    """Make a temporary view of each topic of a namespace, and replace those of their names, all or
+    none; the names of the views: prefix and the topic's local name.
 
     A view is of what is published now: call it again for what came since. Topics with partitions
     are one view.
     as_of: of what was published before a time (a datetime with its zone, or milliseconds since
         1970), or up to what `tables_version` said; topics that it does not name are left out.
-    options: of format("pulsarx"), such as columns.
+    options: of format("pulsarx"), such as columns. With valueFormat schema the view of a topic
+        that has no schema has its payloads, as of raw.
     ValueError: two topics whose names differ in upper and lower case alone, which Spark's do not;
         as_of names a topic that is not there any more.
     """
@@ -61,9 +64,14 @@ def tables(
                 "and lower case apart. Read them with read_topic"
             )
         seen[view.lower()] = name
-    for name, view in views.items():
-        given = {**options, **ends[name], "root": path, "topic": name}
-        frame = spark.read.format("pulsarx").options(**given).load()
+    bare = _without_schema(path, views) if _is_by_schema(options) else set()
+    frames = []
+    for name in views:
+        chosen = _as_payloads(options) if name in bare else options
+        given = {**chosen, **ends[name], "root": path, "topic": name}
+        frames.append(spark.read.format("pulsarx").options(**given).load())
+    # Behind all that can be refused: a session is left with the views of one call.
+    for view, frame in zip(views.values(), frames):
         frame.createOrReplaceTempView("`" + view.replace("`", "``") + "`")
     return list(views.values())
 
@@ -76,6 +84,26 @@ def tables_version(root: str | os.PathLike[str], *, namespace: str = NAMESPACE) 
     broker = ReadOnlyBroker(path)
     try:
         return format_offsets(Planner(broker, names).latest()) if names else "{}"
+    finally:
+        broker.close()
+
+
+def _is_by_schema(options: Mapping[str, Any]) -> bool:
+    found = {name.lower(): value for name, value in options.items()}
+    return str(found.get(_VALUE_FORMAT)).strip().lower() == SCHEMA
+
+
+def _as_payloads(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options without those that decode the value."""
+    return {
+        name: value for name, value in options.items() if name.lower() not in (_VALUE_FORMAT, _MODE)
+    }
+
+
+def _without_schema(root: str, names: Iterable[str]) -> set[str]:
+    broker = ReadOnlyBroker(root)
+    try:
+        return {name for name in names if not broker.schemas.versions(name)}
     finally:
         broker.close()
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import os
 
-from pulsarx import errors
-from pulsarx.broker.requests.attach import attached
 from pulsarx.spark.keywords import check_keywords, check_raw
-from pulsarx.spark.partition_writer import stage_frame
-from pulsarx.spark.write_commit import abort_write, check_order, commit_write
+from pulsarx.spark.partition_writer import compute_frame, stage_frame, write_once
+from pulsarx.spark.write_commit import commit_write
 from pulsarx.spark.write_job import plan_write
 from pulsarx.spark.written_schema import check_write_schema
 
@@ -20,8 +18,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from pulsarx.broker.requests.attach import AttachResult
+    from pulsarx.spark.commit_message import CommitMessage
+    from pulsarx.spark.write_job import WriteJob
 
-_KEY, _VALUE = "__key", "value"
+_KEY, _VALUE, _PARTITION = "__key", "value", "__partition"
 _READ_AT_ONCE = 10_000
 
 
@@ -39,8 +39,9 @@ def upsert_topic(
 
     frame: columns as of `write_topic`, with __key, which is never null, and a row a key; without a
         value the key is deleted.
-    application, version: the name of the query and its batch: what was written under them is not
-        written again. NotAllowedError: a later batch was written, as with a new checkpoint.
+    application, version: the name of the query and its batch: the same rows again write nothing.
+        NotAllowedError: the batch was written with other rows, or a later one was, as with a new
+        checkpoint or one that was put back; on_conflict="ignore" takes both as written.
     complete: rows are the whole table, as of output mode complete: keys of the topic that are not
         among them are deleted, for which the driver reads the topic, compacted if it is.
     options: of `plan_write`.
@@ -60,29 +61,22 @@ def upsert_topic(
         version=version,
         **{"null_values": True, **options},
     )
+    return write_once(job, lambda: _write(frame, job, complete), lambda: compute_frame(frame))
+
+
+def _write(frame: DataFrame, job: WriteJob, complete: bool) -> AttachResult:
+    if not complete:
+        return commit_write(job, stage_frame(_with_checked_key(frame), job))
+    cached = frame.is_cached
+    if not cached:
+        frame.persist()
     try:
-        done = attached(job.root, job.transaction)
-        if done is not None:
-            check_order(job, done)
-            abort_write(job)
-            return done
-        cached = frame.is_cached
-        if complete and not cached:
-            frame.persist()
-        try:
-            rows = _with_checked_key(frame)
-            if complete and job.new_partitions < 0:
-                rows = rows.unionByName(_deleted(frame, _live_keys(job.root, topic)), True)
-            messages = stage_frame(rows, job)
-        finally:
-            if complete and not cached:
-                frame.unpersist()
-        return commit_write(job, messages)
-    except errors.Timeout:
-        raise  # whether it was attached is unknown: the files must stay
-    except BaseException:
-        abort_write(job)
-        raise
+        messages = stage_frame(_with_checked_key(frame), job)
+        deletes = _stage_deletes(frame, job, messages)
+    finally:
+        if not cached:
+            frame.unpersist()
+    return commit_write(job, messages, derived=deletes)
 
 
 def _with_checked_key(frame: DataFrame) -> DataFrame:
@@ -93,33 +87,51 @@ def _with_checked_key(frame: DataFrame) -> DataFrame:
     return frame.withColumn(_KEY, functions.when(key.isNull(), flaw).otherwise(key))
 
 
-def _deleted(frame: DataFrame, known: list[str]) -> DataFrame:
-    """Messages without a value for those of the keys that are not in a frame."""
+def _stage_deletes(
+    frame: DataFrame, job: WriteJob, messages: list[CommitMessage]
+) -> list[CommitMessage]:
+    """Have tasks stage messages without a value for keys of the topic that are not in a frame.
+    messages: of its rows, in whose Spark partitions no delete may seem to be."""
+    known = [] if job.new_partitions >= 0 else _live_keys(job)
+    if not known:
+        return []
+    found = stage_frame(_deletes(frame, known), job)
+    behind = 1 + max((each.partition_id for each in messages), default=-1)
+    for each in found:
+        each.partition_id += behind
+    return found
+
+
+def _deletes(frame: DataFrame, known: list[tuple[bytes, int]]) -> DataFrame:
+    """Messages without a value for those of the keys that are not in a frame, which may have them
+    as text."""
     from pyspark.sql import functions
 
-    fields = {field.name: field.dataType for field in frame.schema.fields}
-    keys = frame.sparkSession.createDataFrame([(key,) for key in known], f"{_KEY} string")
-    there = frame.select(functions.col(_KEY).cast("string").alias(_KEY))
+    keys = frame.sparkSession.createDataFrame(known, f"{_KEY} binary, {_PARTITION} int")
+    there = frame.select(functions.col(_KEY).cast("binary").alias(_KEY))
     gone = keys.join(there, _KEY, "left_anti")
-    return gone.select(
-        functions.lit(None).cast(fields[_VALUE]).alias(_VALUE),
-        functions.col(_KEY).cast(fields[_KEY]).alias(_KEY),
-    )
+    return gone.withColumn(_VALUE, functions.lit(None).cast("binary"))
 
 
-def _live_keys(root: str, topic: str) -> list[str]:
-    """The keys whose last message in the topic has a value."""
+def _live_keys(job: WriteJob) -> list[tuple[bytes, int]]:
+    """The keys whose last message in a partition has a value, as they are stored, and the
+    partition (-1: the topic has none): where other producers, or fewer partitions, have put a key
+    it has to be deleted."""
     import pulsarx
 
-    found: dict[str, bool] = {}
-    with pulsarx.Client(root, read_only=True) as client:
-        for part in client.get_topic_partitions(topic):
+    topic = str(job.topic)
+    is_parted = job.partition_counts[topic] > 0
+    found: dict[tuple[bytes, int], bool] = {}
+    with pulsarx.Client(job.root, read_only=True) as client:
+        for index, part in enumerate(client.get_topic_partitions(topic)):
             reader = client.create_reader(part, pulsarx.MessageId.earliest, is_read_compacted=True)
             while reader.has_message_available():
                 for message in reader.read_many(_READ_AT_ONCE, 0):
-                    key = message.partition_key()
+                    # The text of a key that is no UTF-8 has a surrogate for each other byte.
+                    key = message.partition_key().encode("utf-8", "surrogateescape")
                     if key:
                         # As compaction has it: an empty value deletes its key, too.
-                        found[key] = not message.has_null_value() and bool(message.data())
+                        is_live = not message.has_null_value() and bool(message.data())
+                        found[key, index if is_parted else -1] = is_live
             reader.close()
-    return [key for key, is_live in found.items() if is_live]
+    return [place for place, is_live in found.items() if is_live]

@@ -14,7 +14,7 @@ import warnings
 from pulsarx import errors
 from pulsarx.broker.requests.attach import AttachResult, attach, attached
 from pulsarx.broker.requests.owner_request import ask_owner
-from pulsarx.broker.staging.content_digest import ContentDigest
+from pulsarx.broker.staging.content_digest import ContentDigest, is_same_content
 from pulsarx.broker.staging.new_schema import NewSchema
 
 TYPE_CHECKING = False
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _LEDGER_BYTES_ADVISED = 1 << 20
 _LEDGERS_UNNOTICED = 16  # fewer small ones do no harm
+_MERGED_EVERY = 100  # versions of a write that has some
+_MERGED_FILES = 100  # of one write, after which it is done as well
 
 
 class WrittenBeforeError(errors.NotAllowedError):
@@ -35,7 +37,11 @@ class WrittenBeforeError(errors.NotAllowedError):
 
 
 def commit_write(
-    job: WriteJob, messages: Iterable[CommitMessage], on_small_ledgers: str = "warn"
+    job: WriteJob,
+    messages: Iterable[CommitMessage],
+    on_small_ledgers: str = "warn",
+    *,
+    derived: Iterable[CommitMessage] = (),
 ) -> AttachResult:
     """Attach what the tasks wrote, once: the same application and version again answers what was
     attached then. Durable when it returns.
@@ -43,12 +49,14 @@ def commit_write(
     NotAllowedError: this version was written with other messages, or a later one was; unless the
         job was planned with on_conflict="ignore".
     on_small_ledgers: warn, error (NotAllowedError) or ignore, when there are many of them.
+    derived: of rows that follow from the others and from what the topic held then, as deletes:
+        attached with them, but not compared, for a repeated write finds another topic.
     ValueError: messages of another write, or of two for one Spark partition.
     The errors of `attach`; nothing was attached then, but after a Timeout: call it again.
     A schema that the topic did not have is registered with the rows, or not at all.
     """
     told = list(messages)
-    files = ordered_files(job, told)
+    files = ordered_files(job, [*told, *derived])
     _advise(files, on_small_ledgers)
     content = _content_of(job, told)
     _create_topic(job)
@@ -59,7 +67,11 @@ def commit_write(
         result = attach(job.root, job.transaction, files, content=content, schema=schema)
     remove_staged(job)
     check_order(job, result)
-    if job.on_conflict == "error" and result.content and result.content != content:
+    if (
+        job.on_conflict == "error"
+        and result.content
+        and not is_same_content(result.content, content)
+    ):
         count = sum({each.partition_id: each.message_count for each in told}.values())
         raise WrittenBeforeError(
             f"write version {job.version} of {job.application!r}: it was written before, with "
@@ -68,7 +80,26 @@ def commit_write(
             "something else, as from the time or a random number, and the first is to stay: "
             "option txnConflict ignore, argument on_conflict='ignore'"
         )
+    _merge_small(job, files)
     return result
+
+
+def _merge_small(job: WriteJob, files: list[StagedFile]) -> None:
+    """Now and then, have the small ledgers of the topics be merged. The write is attached by then,
+    so what fails here is told and no more."""
+    has_versions = job.on_conflict != ""
+    due = (job.version + 1) % _MERGED_EVERY == 0 or len(files) >= _MERGED_FILES
+    if not (has_versions and due and job.merge_small_ledgers):
+        return
+    for topic in sorted({file.topic for file in files}):
+        try:
+            merge_small_ledgers(job.root, topic)
+        except errors.PulsarException as error:
+            warnings.warn(
+                f"small ledgers of {topic} were not merged behind version {job.version} of "
+                f"{job.application!r}, which is written: {errors.detail_of(error)}",
+                stacklevel=4,
+            )
 
 
 def _create_topic(job: WriteJob) -> None:
@@ -101,9 +132,9 @@ def _content_of(job: WriteJob, messages: list[CommitMessage]) -> str:
     """The digest of all rows, in whatever order and tasks they were."""
     if not job.on_conflict:
         return ""
-    found = {each.partition_id: each for each in messages if each.message_count}
-    count = sum(each.message_count for each in found.values())
-    return ContentDigest(each.content for each in found.values()).text(count)
+    found = {each.partition_id: each for each in messages if each.message_count}.values()
+    digest = ContentDigest([each.content for each in found], [each.given for each in found])
+    return digest.text(sum(each.message_count for each in found))
 
 
 def find_commit(job: WriteJob) -> AttachResult | None:

@@ -37,6 +37,7 @@ class WriteJob:
         "root", "folder_id", "name", "topic", "partition_counts", "application", "version",
         "hashing_scheme", "compression", "flush", "null_values", "max_ledger_bytes",
         "max_message_size", "on_conflict", "new_partitions", "values", "closed_topics",
+        "merge_small_ledgers",
     )  # fmt: skip
 
     def __init__(
@@ -58,6 +59,7 @@ class WriteJob:
         new_partitions: int,
         values: WrittenValues | None,
         closed_topics: frozenset[str],
+        merge_small_ledgers: bool,
     ) -> None:
         self.root = root  # of the data directory, on every host
         self.folder_id = folder_id
@@ -79,6 +81,7 @@ class WriteJob:
         self.values = values  # what columns become; None: column value is the payload
         # Topics that refuse payloads of no schema, where the column __topic chooses.
         self.closed_topics = closed_topics
+        self.merge_small_ledgers = merge_small_ledgers  # now and then, where there are versions
 
     @property
     def transaction(self) -> Transaction:
@@ -155,6 +158,7 @@ def plan_write(
     create_topic: bool | None = None,
     value_format: str = "raw",
     value_schema: str | None = None,
+    merge_small_ledgers: bool = True,
     staging: bool = True,
 ) -> WriteJob:
     """Check where a write goes to and make its staging area. Runs on the driver.
@@ -174,14 +178,17 @@ def plan_write(
     flush: tasks put their files on the device before they report; without it a power cut may take
         what was committed. null_values: whether rows without a value are messages or an error.
     max_ledger_bytes: after which a task begins the next ledger. max_message_size: of the topic's
-        broker, if it is not the default. staging: False: only check, as each micro-batch of a
-        stream does.
+        broker, if it is not the default.
+    merge_small_ledgers: whether ledgers of less than 1 MiB are merged into few files after every
+        hundredth version, and a version of a hundred files. staging: False: only check, as each
+        micro-batch of a stream does.
     TopicNotFound, ValueError, FolderError, IncompatibleSchema: say what to change.
     """
     if (application is None) != (version is None):
         raise ValueError("application and version belong together: give both or neither")
     _check_flag("flush", flush)
     _check_flag("null_values", null_values)
+    _check_flag("merge_small_ledgers", merge_small_ledgers)
     _check_limit("max_ledger_bytes", max_ledger_bytes, 1 << 62)
     _check_limit("max_message_size", max_message_size, 1 << 29)
     _check_kinds(hashing_scheme, compression)
@@ -218,6 +225,7 @@ def plan_write(
         new_partitions,
         values,
         closed,
+        merge_small_ledgers,
     )
 
 

@@ -53,6 +53,11 @@ class WrittenValues:
         """Whether the value has fields, which are columns of their own."""
         return self.info is None or self.info.schema_type().name in ("JSON", "AVRO")
 
+    @property
+    def is_of_version(self) -> bool:
+        """Whether another version of the schema may make another payload of the same row."""
+        return self.info is not None and self.info.schema_type().name != "JSON"
+
     def fields_of(self, schema: StructType) -> list[StructField]:
         """Those columns of a frame that become the value. ValueError: they cannot."""
         from pyspark.sql.types import StringType
@@ -207,9 +212,24 @@ def _check_name(name: str) -> None:
 class ValueEncoder:
     """Encodes the batches of one task. One thread at a time."""
 
-    def __init__(self, values: WrittenValues) -> None:
+    def __init__(self, values: WrittenValues, *, is_compared: bool = False) -> None:
+        """is_compared: a later write may have to tell whether it is of the same rows."""
         self._values = values
         self._encode = _encoder_of(values)
+        self._given: list[str] | None = None
+        if is_compared and values.is_of_version:
+            self._given = []
+            self._encode = _noting(self._given, self._encode)
+
+    def take_given(self) -> pa.Array | None:
+        """What the values of the last batch were made of, as texts; None: the values tell."""
+        import pyarrow as pa
+
+        if self._given is None:
+            return None
+        found = pa.array(self._given, pa.large_string())
+        self._given.clear()
+        return found
 
     def batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The columns of messages, with value made of the others. ValueError names the row of this
@@ -285,6 +305,20 @@ def _number_checker(kind: SchemaType) -> Callable[[Any], Any]:
     return checked
 
 
+def _noting(
+    notes: list[str], encode: Callable[[Any], bytes | None]
+) -> Callable[[Any], bytes | None]:
+    """The encoder, which also notes each row: as a text that is one for equal rows, whatever the
+    order of their fields."""
+
+    def noted(row: Any) -> bytes | None:
+        found = encode(row)
+        notes.append(_dumps_sorted(row))
+        return found
+
+    return noted
+
+
 def _text(value: Any) -> bytes | None:
     if value is not None and not isinstance(value, str):
         raise TypeError(f"valueFormat string needs text, not {value!r:.80}")
@@ -311,3 +345,16 @@ def _plain(value: Any) -> Any:
 _dumps = json.JSONEncoder(
     separators=(",", ":"), allow_nan=False, ensure_ascii=False, default=_plain
 ).encode
+
+
+def _told(value: Any) -> Any:
+    """What JSON has no type for, told apart from texts."""
+    if isinstance(value, bytes):
+        return {"bytes": value.hex()}
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return {"time": str(value - _EPOCH)}  # the zone is that of the session
+    return {type(value).__name__: str(value)}
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_dumps_sorted = json.JSONEncoder(sort_keys=True, default=_told).encode

@@ -91,6 +91,8 @@ class BrokerOption:
             return value
         if self.type is tuple:
             return check_choices(self.name, value, self.choices)
+        if self.name in _ALWAYS_ON and value is False:
+            raise ValueError(f"{self.name} cannot be turned off: PulsarX always does it")
         if not isinstance(value, int) or isinstance(value, bool) != (self.type is bool):
             raise ValueError(
                 f"{self.name} must be {self.type.__name__}, "
@@ -131,6 +133,8 @@ def check_offload_url(name: str, value: object) -> str:
     return value
 
 
+_ALWAYS_ON = ("acknowledgment_at_batch_index_level_enabled",)
+
 # persisted: kept in the catalogue, so that a later start without the option finds the same value
 # (none yet).
 # live: may be changed while the broker runs.
@@ -162,6 +166,8 @@ _ROWS = (
      "How many subscriptions a topic or partition may have; 0: without limit."),
     ("subscription_types_enabled", SUBSCRIPTION_TYPES, None, None, False, True,
      "Types of subscriptions that consumers may ask for.", SUBSCRIPTION_TYPES),
+    ("acknowledgment_at_batch_index_level_enabled", True, None, None, False, True,
+     "Acknowledgements of single messages in batches are kept; they always are: False is refused."),
     ("system_topic_enabled", True, None, None, False, True,
      "The broker writes topics of its own: __change_events. Off: no policies of topics either."),
     ("topic_level_policies_enabled", True, None, None, False, True,
@@ -292,6 +298,7 @@ class BrokerOptions:
     max_consumers_per_subscription: int
     max_subscriptions_per_topic: int
     subscription_types_enabled: tuple[str, ...]
+    acknowledgment_at_batch_index_level_enabled: bool
     system_topic_enabled: bool
     topic_level_policies_enabled: bool
     enable_non_persistent_topics: bool

@@ -126,6 +126,72 @@ def test_batches_come_whole(client: Any, name: str) -> None:
     assert found[6].message_id().batch_index() == 6
 
 
+def deduplicated(served: Served) -> None:
+    served.client.create_producer("t").close()
+    served.client.admin.topics.set_deduplication("t", True)
+
+
+def stored(served: Served) -> list[bytes]:
+    reader = served.client.create_reader("t", pulsarx.MessageId.earliest)
+    found = []
+    while reader.has_message_available():
+        found.append(reader.read_next(PATIENCE_MS).data())
+    reader.close()
+    return found
+
+
+def send_numbers(client: Any, ids: list[int], flushes: bool = False, **options: Any) -> None:
+    """Each message is its sequence id."""
+    producer = client.create_producer(
+        "t",
+        producer_name="p",
+        batching_enabled=True,
+        batching_max_publish_delay_ms=60_000,
+        **options,
+    )
+    for each in ids:
+        key = f"k{each % 7}"
+        producer.send_async(b"%d" % each, lambda *_: None, partition_key=key, sequence_id=each)
+        if flushes:
+            producer.flush()
+    producer.flush()
+    producer.close()
+
+
+def test_batches_by_key_are_stored_whole_where_duplicates_are_not(
+    served: Served, client: Any
+) -> None:
+    """The client tells the id of a batch's first message. Batches of the next keys were taken for
+    duplicates: they were lost, and their callbacks told Ok."""
+    deduplicated(served)
+    by_key = {"batching_type": pulsar.BatchingType.KeyBased}
+    numbers = list(range(1, 101))  # the client takes 0 for no sequence id
+    for _ in range(2):
+        send_numbers(client, numbers, **by_key)
+    assert sorted(map(int, stored(served))) == numbers
+    served.client.admin.topics.unload("t")
+    send_numbers(client, numbers, **by_key)
+    assert sorted(map(int, stored(served))) == numbers
+
+
+def test_a_batch_of_one_sequence_id_is_behind_all_lower_ones(served: Served, client: Any) -> None:
+    deduplicated(served)
+    send_numbers(client, [40, 40])
+    send_numbers(client, [35])
+    assert stored(served) == [b"40", b"40"]
+
+
+def test_few_of_the_sequence_ids_with_gaps_are_known_apart(
+    served: Served, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pulsarx._pycore.publish.producer_sequences.SEEN_MAX", 10)
+    deduplicated(served)
+    numbers = list(range(100, 400, 10))
+    send_numbers(client, numbers, flushes=True)
+    send_numbers(client, [395, 105, 390], flushes=True)
+    assert [int(each) for each in stored(served)] == [*numbers, 395]
+
+
 def test_messages_of_a_batch_are_acknowledged_one_by_one(client: Any) -> None:
     options = {"consumer_type": pulsar.ConsumerType.Shared, "batch_index_ack_enabled": True}
     consumer = subscribed(client, **options)

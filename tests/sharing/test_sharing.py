@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from sharing_process import Refused, SharingProcess
+from sleeping_thread import until_asleep
 
 import pulsarx
 from pulsarx import errors
@@ -327,6 +328,33 @@ def test_deduplication_that_is_turned_on_drops_nothing_of_other_processes(
         assert sorted(found) == [b"0", b"1", b"2", b"3", b"4", b"5", b"6"]
         owner.run("client.admin.topics.set_deduplication('t', False)")
         assert producer.send(b"again", sequence_id=99).ledger_id() >= 0
+
+
+def test_closing_a_client_ends_the_waiting_of_its_producer_beside_the_owner(
+    folder: Path, owner: SharingProcess
+) -> None:
+    """It waited on where another client of the process was open, for ever."""
+    exclusive = pulsarx.ProducerAccessMode.WaitForExclusive
+    owner.run("mode = ProducerAccessMode.Exclusive")
+    owner.run("p = client.create_producer('t', access_mode=mode)")
+    with pulsarx.Client(folder) as client:
+        other = pulsarx.Client(folder)
+        told: list[Exception] = []
+
+        def wait() -> None:
+            try:
+                other.create_producer("t", access_mode=exclusive)
+            except errors.AlreadyClosed as error:
+                told.append(error)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        until_asleep(thread)
+        other.close()
+        thread.join(20)
+        assert len(told) == 1
+        owner.run("p.close()")
+        client.create_producer("t").send(b"1")  # nobody waits in front of it
 
 
 # Settings -----------------------------------------------------------------------------------------

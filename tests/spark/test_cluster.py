@@ -19,7 +19,12 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, Str
 
 import pulsarx.spark
 from pulsarx import MessageId, errors
+from pulsarx.admin.http_channel import HttpChannel, Reply
+from pulsarx.cluster.cluster_producer import ClusterProducer
+from pulsarx.cluster.cluster_reader import ClusterReader
+from pulsarx.enumerations import Result
 from pulsarx.schema import AvroSchema, Long, Record, String
+from pulsarx.spark import confirmed_producer
 from pulsarx.spark.cluster_writer import ClusterTaskWriter
 from pulsarx.spark.data_source import PulsarxDataSource
 
@@ -183,6 +188,93 @@ def test_messages_that_were_removed_are_told(cluster: ServedCluster) -> None:
     assert whole.rows() == []
 
 
+def _read_next_until(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readers get so many messages, and then none in time."""
+    real = ClusterReader.read_next
+    left = [count]
+
+    def read_next(reader: Any, *arguments: Any) -> Any:
+        if not left[0]:
+            raise errors.Timeout("no message came")
+        found = real(reader, *arguments)
+        left[0] -= 1
+        return found
+
+    monkeypatch.setattr(ClusterReader, "read_next", read_next)
+
+
+@pytest.mark.parametrize("fails", ["true", "false"])
+def test_what_does_not_come_in_time_is_an_error_and_not_lost(
+    cluster: ServedCluster, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    """failOnDataLoss false passed over entries that brokers had, and did not send in time."""
+    cluster.publish("t", 20, batch=2)
+    frame = _Frame(cluster, "t", columns="value", failOnDataLoss=fails)
+    with monkeypatch.context() as patch:
+        _read_next_until(8, patch)
+        with pytest.raises(errors.Timeout) as raised:
+            frame.rows()
+    assert re.search(r"entry \d+:4 is there, and did not come", raised.value.detail)
+    assert _values(frame) == _numbers(*range(20))
+
+
+@pytest.mark.parametrize(
+    ("headers", "says"),
+    [
+        ({"X-Pulsar-txnid-least-bits": "7", "X-Pulsar-txn-aborted": "false"}, "is there, and did"),
+        ({"X-Pulsar-txnid-least-bits": "7"}, "is there, and did"),
+        ({"X-Pulsar-txnid-least-bits": "7", "X-Pulsar-txn-aborted": "true"}, ""),
+        ({"X-Pulsar-marker-type": "10"}, ""),
+        ({"X-Pulsar-txn-uncommitted": "true"}, "a transaction that is open"),
+        ({"X-Pulsar-Is-Encrypted": "true"}, "is encrypted"),
+        ({"X-Pulsar-chunk-id": "0"}, "in chunks"),
+    ],
+)
+def test_only_what_nobody_can_read_is_passed_over(
+    cluster: ServedCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    headers: dict[str, str],
+    says: str,
+) -> None:
+    """Messages of transactions that were open, or committed and slow to come, were passed over."""
+    cluster.publish("t", 4, batch=2)
+    frame = _Frame(cluster, "t", columns="value")
+    ask = HttpChannel.ask
+
+    def answer(channel: HttpChannel, method: str, path: str, *more: Any, **query: Any) -> Reply:
+        return (
+            Reply(b"", headers) if "/entry/" in path else ask(channel, method, path, *more, **query)
+        )
+
+    monkeypatch.setattr(HttpChannel, "ask", answer)
+    _read_next_until(2, monkeypatch)
+    if not says:
+        assert _values(frame) == [b"0", b"1"]
+        return
+    with pytest.raises(errors.PulsarException) as raised:
+        frame.rows()
+    assert says in raised.value.detail
+
+
+def test_what_brokers_keep_back_is_data_loss(
+    cluster: ServedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.publish("t", 6, batch=2)
+    real = ClusterReader.read_next
+
+    def read_next(reader: Any, *arguments: Any) -> Any:
+        found = real(reader, *arguments)
+        while found.message_id().entry_id() == 1:
+            found = real(reader, *arguments)
+        return found
+
+    monkeypatch.setattr(ClusterReader, "read_next", read_next)
+    with pytest.raises(errors.DataLossError, match=r"1 entries of ledger .* the first is 1"):
+        _Frame(cluster, "t", columns="value").rows()
+    found = _values(_Frame(cluster, "t", columns="value", failOnDataLoss="false"))
+    assert found == _numbers(0, 1, 4, 5)
+
+
 # Writing ------------------------------------------------------------------------------------------
 
 
@@ -239,6 +331,10 @@ def test_columns_become_values_that_the_brokers_know_the_schema_of(cluster: Serv
     assert [each.ordering_key() for each in found] == ["o", "p"] * 2
     with pytest.raises(ValueError, match="json has no schema"):
         write("json", valueFormat="schema")
+    other = definition.replace('"long"', '"string"')
+    assert other != definition
+    with pytest.raises(errors.IncompatibleSchema, match="topic's last schema, by the strategy"):
+        _planned(cluster, "writer", topic="avro", valueFormat="avro", valueSchema=other)
 
 
 def test_the_column_names_topics_and_missing_ones_are_refused(cluster: ServedCluster) -> None:
@@ -269,9 +365,9 @@ def test_a_version_is_sent_once(cluster: ServedCluster) -> None:
     for _ in range(2):
         _write(cluster, "t", rows, **done)
     assert cluster.contents("t") == _numbers(*range(50))
-    # Brokers of Pulsar are told one sequence id an entry: in batches some would be sent again.
-    alone = _Frame(cluster, "t", columns="__batchIndex").rows()
-    assert {row["__batchIndex"] for row in alone} == {-1}
+    # All of it is one entry: what brokers know of it, one sequence id, is that of its last row.
+    places = _Frame(cluster, "t", columns="__entryId, __batchIndex").rows()
+    assert [tuple(row.values()) for row in places] == [(0, number) for number in range(50)]
     _write(cluster, "t", rows, txnAppId="job", txnVersion="8")
     assert len(cluster.contents("t")) == 100
     with pytest.raises(errors.NotAllowedError, match="has written version 8 of the application"):
@@ -279,7 +375,10 @@ def test_a_version_is_sent_once(cluster: ServedCluster) -> None:
     assert len(cluster.contents("t")) == 100
 
 
-def test_attempts_that_die_at_any_row_leave_each_row_once(cluster: ServedCluster) -> None:
+def test_attempts_that_die_at_any_row_leave_each_row_once(
+    cluster: ServedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(confirmed_producer, "ROWS_MAX", 3)
     cluster.admin.topics.create_partitioned_topic("t", 2)
     cluster.deduplicate("t")
     values = [b"%d" % n for n in range(40)]
@@ -302,6 +401,182 @@ def test_attempts_that_die_at_any_row_leave_each_row_once(cluster: ServedCluster
     assert sorted(found[0] + found[1], key=int) == values
     for each in found:
         assert each == sorted(each, key=int)
+
+
+def _one_task(cluster: ServedCluster, values: list[bytes], **columns: Any) -> None:
+    """One attempt of a Spark partition whose rows are published once."""
+    options = {"txnAppId": "a", "txnVersion": "1", "maxMessageSize": "10m"}
+    job = _planned(cluster, "writer", **options).job
+    with ClusterTaskWriter(job, 0) as attempt:
+        attempt.add(pa.RecordBatch.from_pydict({"value": values, **columns}))
+        assert attempt.send_rest() == len(values)
+
+
+def test_a_row_that_brokers_do_not_take_fails_every_attempt(cluster: ServedCluster) -> None:
+    """The rows behind it were stored, and the next attempt took it for stored, too: it was lost."""
+    cluster.admin.topics.create_non_partitioned_topic("t")
+    cluster.deduplicate("t")
+    values = [b"a", b"b" * 6_000_000, b"c", b"d"]
+    for _ in range(3):
+        with pytest.raises(errors.MessageTooBig) as raised:
+            _one_task(cluster, values)
+        assert raised.value.detail.startswith("row 1 of Spark partition 0: ")
+        assert cluster.contents("t") == [b"a"]
+    properties = [None, [("p", "x" * 6_000_000)], None, None]
+    kind = pa.map_(pa.string(), pa.string())
+    with pytest.raises(errors.MessageTooBig) as raised:
+        _one_task(cluster, [b"a", b"b", b"c", b"d"], __messageProperties=pa.array(properties, kind))
+    assert raised.value.detail.startswith("row 1 of Spark partition 0: ")
+    assert cluster.contents("t") == [b"a"]
+    _one_task(cluster, [b"a", b"b", b"c", b"d"])
+    assert cluster.contents("t") == [b"a", b"b", b"c", b"d"]
+
+
+@pytest.mark.parametrize("rows_max", [1, 4, 1000])
+def test_a_message_that_fails_alone_leaves_no_hole(
+    cluster: ServedCluster, monkeypatch: pytest.MonkeyPatch, rows_max: int
+) -> None:
+    """The client stores what is behind a message that fails: the next attempt took the row for
+    stored, too."""
+    cluster.admin.topics.create_non_partitioned_topic("t")
+    cluster.deduplicate("t")
+    monkeypatch.setattr(confirmed_producer, "ROWS_MAX", rows_max)
+    real = ClusterProducer.send_async
+    failures = 2
+
+    def send_async(producer: Any, content: Any, callback: Any, **more: Any) -> None:
+        nonlocal failures
+        if content == b"5" and failures:
+            failures -= 1
+            if callback is None:
+                producer._untold.append(errors.ChecksumError("damaged on its way"))
+            else:
+                callback(Result.ChecksumError, None)
+            return
+        real(producer, content, callback, **more)
+
+    monkeypatch.setattr(ClusterProducer, "send_async", send_async)
+    for _ in range(2):
+        with pytest.raises(errors.ChecksumError):
+            _one_task(cluster, _numbers(*range(10)))
+        assert cluster.contents("t") == _numbers(*range(5 // rows_max * rows_max))
+    _one_task(cluster, _numbers(*range(10)))
+    assert cluster.contents("t") == _numbers(*range(10))
+
+
+def test_a_part_of_a_batch_is_never_sent(
+    cluster: ServedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.admin.topics.create_non_partitioned_topic("t")
+    cluster.deduplicate("t")
+    real = ClusterProducer.send_async
+
+    def send_async(producer: Any, content: Any, *more: Any, **details: Any) -> None:
+        if content == b"5":
+            raise KeyboardInterrupt
+        real(producer, content, *more, **details)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ClusterProducer, "send_async", send_async)
+        with pytest.raises(KeyboardInterrupt):
+            _one_task(cluster, _numbers(*range(10)))
+    assert cluster.contents("t") == []
+    _one_task(cluster, _numbers(*range(10)))
+    assert cluster.contents("t") == _numbers(*range(10))
+
+
+def test_delayed_rows_and_batches_that_brokers_do_not_take_are_sent_one_by_one(
+    cluster: ServedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(confirmed_producer, "BYTES_MAX", 9 << 20)
+    cluster.admin.topics.create_non_partitioned_topic("t")
+    cluster.deduplicate("t")
+    values = [b"%d" % number * 3_000_000 for number in range(4)]
+    for _ in range(2):
+        _one_task(cluster, values[:2])
+    assert cluster.contents("t") == values[:2]
+    for _ in range(2):  # a row of the batch is stored, and the others would fit
+        _one_task(cluster, [*values[:3], b"3"])
+    assert cluster.contents("t") == [*values[:3], b"3"]
+    cluster.admin.topics.create_non_partitioned_topic("delayed")
+    cluster.deduplicate("delayed")
+    times = pa.array([None, 1_000, None, None, 2_000], pa.int64())
+    for _ in range(2):
+        rows = pa.RecordBatch.from_pydict({"value": list("abcde"), "__deliverAt": times})
+        schema = StructType([*_strings("value"), StructField("__deliverAt", LongType())])
+        source = _source(cluster, "delayed", txnAppId="a", txnVersion="1")
+        source.writer(schema, False).write(iter([rows]))
+    places = _Frame(cluster, "delayed", columns="value, __entryId").rows()
+    assert [(row["value"], row["__entryId"]) for row in places] == [
+        (b"a", 0), (b"b", 1), (b"c", 2), (b"d", 2), (b"e", 3)
+    ]  # fmt: skip
+
+
+def test_batches_are_no_larger_than_messages_may_be(cluster: ServedCluster) -> None:
+    cluster.admin.topics.create_non_partitioned_topic("t")
+    cluster.deduplicate("t")
+    rows = pa.RecordBatch.from_pydict({"value": ["x" * 100] * 20, "__key": ["k"] * 20})
+    _write(cluster, "t", rows, maxMessageSize="1000", txnAppId="a", txnVersion="1")
+    places = _Frame(cluster, "t", columns="__entryId").rows()
+    assert [row["__entryId"] for row in places] == [number // 6 for number in range(20)]
+
+
+def test_entries_of_key_based_batches_have_one_key(cluster: ServedCluster) -> None:
+    keys = ["a", "a", "b", "a", None, None]
+    rows = pa.RecordBatch.from_pydict({"value": list("123456"), "__key": keys})
+    once = {"txnAppId": "a", "txnVersion": "1"}
+    for topic, options in {"some": {}, "confirmed": once}.items():
+        cluster.admin.topics.create_non_partitioned_topic(topic)
+        cluster.deduplicate(topic)
+        _write(cluster, topic, rows, batchingType="KeyBased", **options)
+        found = _Frame(cluster, topic, columns="value, __key, __entryId").rows()
+        by_entry: dict[int, set[bytes | None]] = {}
+        for row in found:
+            by_entry.setdefault(row["__entryId"], set()).add(row["__key"])
+        assert all(len(of_entry) == 1 for of_entry in by_entry.values()), topic
+        assert sorted(row["value"] for row in found) == _numbers(*range(1, 7))
+    assert [row["value"] for row in found] == _numbers(*range(1, 7))
+    assert [row["__entryId"] for row in found] == [0, 0, 1, 2, 3, 3]
+
+
+@pytest.mark.parametrize("partitions", [0, 3])
+@pytest.mark.parametrize("number", [0, 7])
+def test_a_version_before_the_last_is_refused_before_anything_is_sent(
+    cluster: ServedCluster, partitions: int, number: int
+) -> None:
+    """Spark partitions that the version before had not, or without rows, wrote theirs."""
+    if partitions:
+        cluster.admin.topics.create_partitioned_topic("t", partitions)
+    else:
+        cluster.admin.topics.create_non_partitioned_topic("t")
+    cluster.deduplicate("t")
+    rows = pa.RecordBatch.from_pydict({"value": ["1", "2"]})
+    later = _planned(cluster, "writer", txnAppId="job", txnVersion="5").job
+    with ClusterTaskWriter(later, number) as task:
+        task.add(rows)
+        task.send_rest()
+    with pytest.raises(errors.NotAllowedError, match="has written version 5 of the application"):
+        _planned(cluster, "writer", txnAppId="job", txnVersion="4")
+    for version in ("5", "6"):
+        _planned(cluster, "writer", txnAppId="job", txnVersion=version)
+
+
+def test_where_rows_name_topics_tasks_refuse_a_version_before_the_last(
+    cluster: ServedCluster,
+) -> None:
+    for name in ("a", "b"):
+        cluster.admin.topics.create_non_partitioned_topic(name)
+        cluster.deduplicate(name)
+    rows = pa.RecordBatch.from_pydict({"value": ["1", "2"], "__topic": ["a", "b"]})
+
+    def write(version: str) -> None:
+        source = PulsarxDataSource({**cluster.options, "txnAppId": "j", "txnVersion": version})
+        source.writer(_strings("value", "__topic"), False).write(iter([rows]))
+
+    write("5")
+    with pytest.raises(errors.NotAllowedError, match="has written version 5 of the application"):
+        write("4")
+    assert [cluster.contents(name) for name in ("a", "b")] == [[b"1"], [b"2"]]
 
 
 def test_a_row_that_no_message_can_be_is_named(cluster: ServedCluster) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import io
 import json
 import os
 from collections.abc import Callable
@@ -106,6 +108,30 @@ def first_ledger(folder: Path, topic: str) -> int:
     with pulsarx.Client(folder, read_only=True) as client:
         reader = client.create_reader(topic, pulsarx.MessageId.earliest)
         return int(reader.read_next().message_id().ledger_id())
+
+
+def test_filters_that_the_source_applies_are_not_in_the_plan(spark: Any, folder: Path) -> None:
+    """Spark asks of each column that is compared whether it is null, too; that stayed."""
+    with pulsarx.Client(folder, durability="os") as client:
+        producer = client.create_producer("t")
+        for key in ("a", "b", None):
+            producer.send(b"", partition_key=key)
+
+    def count(condition: str) -> int:
+        frame = read(spark, folder, "t", filterPushdown="true").where(condition)
+        with contextlib.redirect_stdout(io.StringIO()) as plan:
+            frame.explain()
+        assert "BatchScan" in plan.getvalue() and "Filter (" not in plan.getvalue()
+        return int(frame.count())
+
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        assert count("__key = CAST('a' AS binary) AND __publishTime > TIMESTAMP '2020-01-01'") == 1
+        assert count("__key IS NULL AND __topic IS NOT NULL") == 1
+        assert count("__key IS NOT NULL AND __messageProperties IS NOT NULL") == 2
+        assert count("__topic IS NULL") == 0
+    finally:
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
 
 
 def test_topics_by_list_and_by_pattern(spark: Any, folder: Path) -> None:

@@ -341,7 +341,15 @@ def test_a_pushed_filter_never_loses_a_row(folder: Path) -> None:
 
 
 def test_a_filter_that_is_applied_exactly_is_not_applied_again(folder: Path, publish: Any) -> None:
-    from pyspark.sql.datasource import EqualTo, GreaterThan, In, LessThanOrEqual, StringContains
+    from pyspark.sql.datasource import (
+        EqualTo,
+        GreaterThan,
+        In,
+        IsNotNull,
+        IsNull,
+        LessThanOrEqual,
+        StringContains,
+    )
 
     publish("p", 40, partitions=2)
     made = source(
@@ -368,7 +376,12 @@ def test_a_filter_that_is_applied_exactly_is_not_applied_again(folder: Path, pub
     assert pushed(GreaterThan(("__eventTime",), at(39))) == []
     both = [pushed(EqualTo(("__partition",), partition)) for partition in (0, 1)]
     assert all(both) and sorted(both[0] + both[1]) == list(range(40))
+    kept = [IsNotNull(("__key",)), IsNotNull(("__partition",))]
+    assert pushed(*kept, GreaterThan(("__eventTime",), at(37))) == [38, 39]
+    assert pushed(IsNull(("__key",))) == pushed(IsNull(("__partition",))) == []
     reader = made.reader(made.schema())
+    others = [IsNotNull(("__topic", "deeper")), IsNull(("__producerName",))]
+    assert list(reader.pushFilters(others)) == others
     inexact = [EqualTo(("__key",), "text"), GreaterThan(("__key",), b"k"), In(("__key",), (None,))]
     assert list(reader.pushFilters(inexact)) == inexact
 

@@ -16,6 +16,7 @@ pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'"
 
 from spark_steps import PREFIX, make_topics, send, write
 
+from pulsarx.schema import AvroSchema, Long, Record
 from pulsarx.spark import tables, tables_version
 
 
@@ -102,6 +103,40 @@ def test_a_version_and_a_time_of_all_tables_are_read_again(spark: Any, folder: P
     assert before[:2] == ["1", "2"]  # the third message may be of the same millisecond
     tables(spark, folder, as_of=datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC))
     assert select(spark, "t") == select(spark, "later") == []
+
+
+class Order(Record):
+    price = Long()
+
+
+def test_a_topic_without_a_schema_is_a_table_of_payloads_beside_typed_ones(
+    spark: Any, folder: Path
+) -> None:
+    """It ended the whole call."""
+    make_topics(folder, "notes", "orders")
+    publish(folder, "notes", b"as it is")
+    with pulsarx.Client(folder, durability="os") as client:
+        client.create_producer("orders", schema=AvroSchema(Order)).send(Order(price=7))
+    assert tables(spark, folder, valueFormat="schema", MODE="PERMISSIVE") == ["notes", "orders"]
+    assert select(spark, "notes") == ["as it is"]
+    assert spark.sql("SELECT price FROM orders").collect() == [(7,)]
+    spark.sql("INSERT INTO notes (value) VALUES (CAST('b' AS binary))")
+    tables(spark, folder, valueFormat="schema")
+    spark.sql("INSERT INTO orders (price) VALUES (8)")
+    tables(spark, folder, valueFormat="SCHEMA", as_of=tables_version(folder))
+    assert select(spark, "notes") == ["as it is", "b"]
+    assert spark.sql("SELECT price FROM orders ORDER BY 1").collect() == [(7,), (8,)]
+
+
+def test_no_view_is_replaced_where_one_of_them_is_refused(spark: Any, folder: Path) -> None:
+    make_topics(folder, "notes", "orders")
+    with pulsarx.Client(folder, durability="os") as client:
+        client.create_producer("orders", schema=AvroSchema(Order)).send(Order(price=7))
+    tables(spark, folder)
+    publish(folder, "notes", b"later")
+    with pytest.raises(Exception, match="there is no column 'value'"):
+        tables(spark, folder, valueFormat="schema", columns="value")  # orders has none
+    assert select(spark, "notes") == []
 
 
 def test_what_cannot_be_tables_is_refused(spark: Any, folder: Path) -> None:

@@ -148,6 +148,49 @@ def test_modes_keep_or_drop_what_cannot_be_decoded(spark, folder):
     ] + [None]
 
 
+@pytest.mark.parametrize("beside", ["", ", m map<string, string>"])
+def test_a_struct_with_times_may_be_null_beside_what_is_read_value_by_value(spark, folder, beside):
+    """It failed the query with a bare ArrowInvalid, in every mode: no row of the topic could be
+    read that way."""
+    day = dt.date(2026, 1, 31)
+    inner = b'{"day": "2026-01-31", "list": [{"at": null}, null]}'
+    values = [b'{"c": %s, "n": 1}' % inner, b'{"c": null, "n": 2}', b'{"n": 3}', None]
+    schema = f"c struct<day: date, list: array<struct<at: timestamp>>>, n int{beside}"
+    if beside:
+        publish_json(folder, values)
+        frame = read_topic(spark, "t", root=folder, schema=schema)
+    else:
+        publish_json(folder, [*values, b'{"n": "four"}'])
+        frame = read_topic(spark, "t", root=folder, schema=schema, mode="DROPMALFORMED")
+    rows = frame.collect()
+    assert [row.n for row in rows] == [1, 2, 3, None]
+    assert rows[0].c.day == day and [each and each["at"] for each in rows[0].c.list] == [None, None]
+    assert [row.c for row in rows[1:]] == [None] * 3
+    kept = read_topic(spark, "t", root=folder, schema=schema, mode="PERMISSIVE").collect()
+    assert [row.n for row in kept] == [1, 2, 3, None] + ([] if beside else [None])
+    assert sum(row._corrupt_record is not None for row in kept) == (0 if beside else 1)
+
+
+def test_a_version_that_comes_while_a_read_is_planned_is_known(spark, folder, monkeypatch):
+    """Versions were looked up before the messages: what a producer wrote with a new one in between
+    failed the query, or was a row of nulls in mode PERMISSIVE."""
+    from pulsarx.spark import partition_reader
+
+    with pulsarx.Client(folder, durability="os") as client:
+        client.create_producer("t", schema=AvroSchema(Order)).send(Order(price=1))
+    plan_groups = partition_reader._plan_groups
+
+    def publish_and_plan(*arguments: Any) -> Any:
+        with pulsarx.Client(folder, durability="os") as client:
+            producer = client.create_producer("t", schema=AvroSchema(LaterOrder))
+            producer.send(LaterOrder(price=2))
+        return plan_groups(*arguments)
+
+    monkeypatch.setattr(partition_reader, "_plan_groups", publish_and_plan)
+    frame = read_topic(spark, "t", root=folder, value_format="schema", columns="price")
+    assert [row.price for row in frame.collect()] == [1, 2]
+
+
 def test_text_is_a_column_of_strings(spark, folder):
     publish_json(folder, ["grün".encode(), None, b"\xff"])
     frame = load(spark, folder, "t", valueFormat="string", mode="PERMISSIVE").load()

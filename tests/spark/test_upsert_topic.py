@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from topic_contents import messages_of
+from spark_steps import make_topics, messages
+from topic_contents import messages_of, staged
 
 import pulsarx
 
@@ -89,6 +90,84 @@ def test_keys_that_are_not_in_a_complete_table_are_deleted_also_after_compaction
         write(4, True, ("f", "6"))  # what is deleted is not deleted again and again
         after = sum(len(messages_of(folder, f"totals-partition-{index}")) for index in range(2))
         assert after == before + 1
+
+
+@pytest.mark.parametrize("complete", [False, True])
+def test_the_same_rows_again_are_one_write_and_other_rows_are_refused(
+    spark: Any, folder: Path, complete: bool
+) -> None:
+    """Other rows were answered as if they were written, and were nowhere: so was the batch of a
+    checkpoint that was put back from an older copy."""
+
+    def write(version: int, *rows: tuple[str, str | None], **options: Any) -> Any:
+        frame = spark.createDataFrame(list(rows), "__key string, value string")
+        named: dict[str, Any] = {"application": "job", "version": version, "complete": complete}
+        return upsert_topic(frame, "totals", root=folder, **named, **options)
+
+    make_topics(folder, "totals")
+    write(0, ("a", "1"), ("b", "2"))
+    assert not write(1, ("b", "3"), ("c", "4")).already  # if complete, it deletes a
+    before = [message.data() for message in messages_of(folder, "totals")]
+    assert write(1, ("c", "4"), ("b", "3")).already
+    with pytest.raises(pulsarx.NotAllowedError, match=r"not the same.*Nothing was written"):
+        write(1, ("b", "3"), ("d", "5"))
+    with pytest.raises(pulsarx.NotAllowedError, match="not the same"):
+        write(1, ("b", "3"))
+    assert write(1, ("d", "5"), on_conflict="ignore").already
+    assert [message.data() for message in messages_of(folder, "totals")] == before
+    others = {} if complete else {"a": b"1"}
+    assert table(folder) == {**others, "b": b"3", "c": b"4"} and not staged(folder)
+
+
+@pytest.mark.parametrize("partitions", [0, 2])
+def test_keys_that_are_no_text_are_deleted_from_a_complete_table(
+    spark: Any, folder: Path, partitions: int
+) -> None:
+    """Another key was deleted in their stead, again with each batch; they stayed."""
+
+    def write(version: int, **rows: bytes) -> None:
+        found = [(name.encode("utf-8", "surrogateescape"), rows[name]) for name in rows]
+        frame = spark.createDataFrame(found, "__key binary, value binary")
+        named: dict[str, Any] = {"application": "job", "version": version, "complete": True}
+        upsert_topic(frame, "totals", root=folder, **named)
+
+    def count() -> int:
+        return len(messages(folder, "totals", partitions))
+
+    make_topics(folder, "totals", partitions=partitions)
+    bytes_only, cut_short, accent = "\udcff\udcfe", "a\udcc3", "\u00e9"
+    write(0, **{bytes_only: b"1", cut_short: b"2", accent: b"3", "a": b"4", "\ufffd": b"5"})
+    assert table(folder).keys() == {bytes_only, cut_short, accent, "a", "\ufffd"}
+    write(1, **{cut_short: b"6", "a": b"7", "\ufffd": b"8"})
+    assert table(folder) == {cut_short: b"6", "a": b"7", "\ufffd": b"8"}
+    write(2, a=b"9")
+    assert table(folder) == {"a": b"9"}
+    before = count()
+    write(3, a=b"10")
+    assert count() == before + 1
+
+
+def test_a_key_of_a_complete_table_is_deleted_in_the_partition_that_has_it(
+    spark: Any, folder: Path
+) -> None:
+    """With more partitions than it was written to it belongs elsewhere: there it was deleted, again
+    with each batch, and stayed where it was."""
+    names = [f"key {number}" for number in range(20)]
+
+    def write(version: int, *names: str) -> None:
+        frame = spark.createDataFrame([(name, "1") for name in names], "__key string, value string")
+        named: dict[str, Any] = {"application": "job", "version": version, "complete": True}
+        upsert_topic(frame, "totals", root=folder, **named)
+
+    make_topics(folder, "totals", partitions=1)
+    write(0, *names)
+    with pulsarx.Client(folder, durability="os") as client:
+        client.admin.topics.update_partitioned_topic("totals", 3)
+    write(1, "another")
+    assert len(messages(folder, "totals", 1)) >= 2 * len(names)
+    before = len(messages(folder, "totals", 3))
+    write(2, "another")
+    assert len(messages(folder, "totals", 3)) == before + 1
 
 
 def test_rows_without_a_key_are_refused(spark: Any, folder: Path) -> None:

@@ -217,6 +217,34 @@ def test_a_job_that_fails_for_good_leaves_nothing(spark, folder, topics):
     assert staged(folder) == []
 
 
+def test_a_row_of_an_rdd_is_named_by_its_spark_partition(spark, folder, topics):
+    rdd = spark.sparkContext.parallelize([b"a", b"b", b"c", {"value": b"d", "zz": 1}], 2)
+    with pytest.raises(Exception, match="row 1 of Spark partition 1 has 'zz', which is no column"):
+        save_rdd(rdd, "plain", root=folder)
+    assert values_of(folder, "plain") == []
+
+
+def test_small_ledgers_are_merged_after_every_hundredth_version(folder, topics):
+    """Streams that write in foreachBatch left a file for each task of each batch for ever."""
+
+    def write(version, **options):
+        job = plan_write(folder, "plain", application="a", version=version, **options)
+        message = next(write_partitions([b"%d" % version], job))
+        commit_write(job, [message])
+        return len(list((folder / "ledgers").rglob("*.ledger")))
+
+    assert [write(version) for version in range(97, 101)] == [1, 2, 1, 2]
+    assert [write(each, merge_small_ledgers=False) for each in (199, 299)] == [3, 4]
+    assert write(399) == 2  # what was merged is not merged again
+    expected = [*range(97, 101), 199, 299, 399]
+    assert [int(value) for value in values_of(folder, "plain")] == expected
+    # A write by itself has no versions.
+    for _ in range(2):
+        job = plan_write(folder, "plain")
+        commit_write(job, write_partitions([b"alone"], job))
+    assert len(list((folder / "ledgers").rglob("*.ledger"))) == 4
+
+
 def test_aborting_after_the_commit_takes_nothing_away(folder, topics):
     job = plan_write(folder, "plain")
     commit_write(job, write_partitions([b"one", b"two"], job))

@@ -328,18 +328,29 @@ def test_large_rows_do_not_wait_for_company() -> None:
     assert peak < 40 << 20
 
 
-@pytest.mark.parametrize(
-    ("row", "text"),
-    [
-        ((5, b"x"), "__key 5, which is no binary"),
-        ({"value": 5}, "value 5, which is no binary"),
-        ({"value": b"x", "__eventTime": "today"}, "__eventTime 'today', which is no timestamp"),
-        ({"value": b"x", "__eventTime": 1 << 62}, "__eventTime"),
-        ({"value": b"x", "__messageProperties": {"a": 1}}, "__messageProperties"),
-        ({"valeu": b"x"}, "did you mean 'value'"),
-        (5, "not int"),
-    ],
-)
+FAR = datetime.datetime.fromisoformat("9999-12-31T23:59:59-01:00")
+NO_MESSAGES: list[tuple[Any, str]] = [
+    ((5, b"x"), "__key 5, which is no binary"),
+    ({"value": 5}, "value 5, which is no binary"),
+    ({"value": b"x", "__eventTime": "today"}, "__eventTime 'today', which is no timestamp"),
+    ({"value": b"x", "__eventTime": 1 << 62}, "__eventTime"),
+    ({"value": b"x", "__deliverAt": FAR}, "__deliverAt 9999-12-31 23:59:59-01:00, which is not in"),
+    ({"value": b"x", "__messageProperties": {"a": 1}}, "__messageProperties"),
+    ({"valeu": b"x"}, "did you mean 'value'"),
+    (5, "not int"),
+]
+
+
+@pytest.mark.parametrize(("row", "text"), NO_MESSAGES)
+def test_a_row_that_is_no_message_is_named_by_its_number(root: Path, row: Any, text: str) -> None:
+    """It was shown, but which of a million it was nothing said."""
+    there = [batch(value=[b"1", b"2"]), *[b"good"] * (8192 + 3), batch(value=[b"3"]), b"good", row]
+    number = 2 + 8192 + 3 + 1 + 1
+    with pytest.raises((TypeError, ValueError), match=rf"^row {number} of Spark partition 0\b"):
+        write(root, "plain", *there)
+
+
+@pytest.mark.parametrize(("row", "text"), NO_MESSAGES)
 def test_a_row_that_is_no_message_is_shown(root: Path, row: Any, text: str) -> None:
     with pytest.raises((TypeError, ValueError), match=text):
         write(root, "plain", b"good", row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import decimal
 import json
 import math
 import struct
@@ -89,6 +90,34 @@ def test_columns_become_json_that_is_read_as_the_same_columns(spark: Any, folder
     columns = plain.replace("<floor:int,tags:array<string>>", "").replace("<string,bigint>", "")
     names = [each.split()[0] for each in columns.split(", ")]
     assert again.select(*names).collect() == frame.select(*names).collect()
+
+
+def test_maps_of_times_are_read_as_they_were_written(spark: Any, folder: Path) -> None:
+    """They were written, and every value was malformed to those who read it."""
+    make_topics(folder, "t")
+    ddl = (
+        "at map<string,timestamp>, local map<string,timestamp_ntz>, days map<string,array<date>>, "
+        "deep array<map<string,struct<at:timestamp,n:int>>>"
+    )
+    local, day = NOON.replace(tzinfo=None), dt.date(2026, 1, 2)
+    row = (
+        {"a": NOON, "b": None}, {"": local}, {"x": [day, None], "y": None},
+        [{"c": (NOON, 1), "d": (None, None), "e": None}, None],
+    )  # fmt: skip
+    frame = spark.createDataFrame([row, (None,) * 4, ({}, {}, {}, [])], ddl).coalesce(1)
+    write_topic(frame, "t", root=folder, value_format="json")
+    again = read_topic(spark, "t", root=folder, schema=ddl)
+    assert again.select(*frame.columns).collect() == frame.collect()
+
+
+def test_columns_with_dots_in_their_names_are_written(spark: Any, folder: Path) -> None:
+    """write_topic took such a name for a field of a column, and Spark found none."""
+    make_topics(folder, "t")
+    frame = spark.sql("SELECT 1 AS `a.b`, 2 AS `c d`, 3 AS `e``f`, 'k' AS __key")
+    write_topic(frame, "t", root=folder, value_format="json")
+    (found,) = received(folder)
+    assert json.loads(found.data()) == {"a.b": 1, "c d": 2, "e`f": 3}
+    assert found.partition_key() == "k"
 
 
 def test_columns_become_records_of_the_topics_schema(spark: Any, folder: Path) -> None:
@@ -239,6 +268,109 @@ def test_a_stream_registers_its_schema_with_its_first_batch(
         assert len(versions(folder)) == 1
     found = received(folder, schema=AvroSchema(None, json.loads(definition)))
     assert [each.value()["price"] for each in found] == [0, 1]
+
+
+# Avro resolves records of one name.
+LaterOrder = type(
+    "Order",
+    (Record,),
+    {"price": Long(required=True), "customer": String(), "at": Long(required_default=True)},
+)
+
+
+def test_the_same_rows_are_the_same_write_under_a_later_version_of_the_schema(
+    folder: Path,
+) -> None:
+    """The digest was of what the version had made of the rows: a write that was killed behind its
+    commit, while a producer brought a field more, was refused for ever when it was repeated."""
+    make_topics(folder, "t")
+    register(folder, AvroSchema(Order))
+    named: dict[str, Any] = {"value_format": "schema", "application": "a", "version": 1}
+    rows = {"price": [1, 2, 2], "customer": ["a", None, "b"], "__key": ["k", None, "k"]}
+    stage(folder, pa.table(rows), **named)
+    assert register(folder, AvroSchema(LaterOrder)) == 1
+    turned = {name: [*column[1:], column[0]] for name, column in reversed(rows.items())}
+    for again in (rows, turned):
+        stage(folder, pa.table(again), **named)
+    for other in (
+        {**rows, "price": [1, 2, 3]},
+        {**rows, "customer": ["a", None, None]},
+        {**rows, "customer": ["a", "None", "b"]},
+        {**rows, "__key": ["k", "k", "k"]},
+        {**rows, "at": [None, None, 5]},
+        {name: column[1:] for name, column in rows.items()},
+    ):
+        with pytest.raises(errors.NotAllowedError, match="not the same"):
+            stage(folder, pa.table(other), **named)
+    assert len(received(folder)) == 3
+    stage(folder, pa.table(rows), **{**named, "version": 2})
+    assert received(folder)[-1].schema_version() == "\0" * 7 + "\1"
+
+
+def test_rows_of_every_type_are_compared_whatever_the_zone_of_the_session(folder: Path) -> None:
+    make_topics(folder, "t")
+    kinds: dict[str, Any] = {
+        "raw": "bytes",
+        "at": {"type": "long", "logicalType": "timestamp-micros"},
+        "local": {"type": "long", "logicalType": "local-timestamp-micros"},
+        "day": {"type": "int", "logicalType": "date"},
+        "cost": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
+        "counts": {"type": "map", "values": "long"},
+        "x": {"type": "array", "items": "double"},
+    }
+    fields: list[dict[str, Any]] = [{"name": name, "type": kind} for name, kind in kinds.items()]
+    first: dict[str, Any] = {"type": "record", "name": "Every", "fields": fields}
+    more = {"name": "more", "type": ["null", "string"], "default": None}
+    register(folder, AvroSchema(None, first))
+
+    def table(zone: str = "UTC", **columns: Any) -> pa.Table:
+        local = NOON.replace(tzinfo=None)
+        found = {
+            "raw": [b"\xff"], "at": pa.array([NOON], pa.timestamp("us", zone)), "local": [local],
+            "day": [NOON.date()], "cost": [decimal.Decimal("1.50")],
+            "counts": pa.array([[("a", 1), ("b", 2)]], pa.map_(pa.string(), pa.int64())),
+            "x": [[0.1, float("inf")]],
+        }  # fmt: skip
+        return pa.table({**found, **columns})
+
+    named: dict[str, Any] = {"value_format": "schema", "application": "a", "version": 1}
+    stage(folder, table(), **named)
+    register(folder, AvroSchema(None, {**first, "fields": [*fields, more]}))
+    stage(folder, table("America/New_York"), **named)
+    turned = pa.array([[("b", 2), ("a", 1)]], pa.map_(pa.string(), pa.int64()))
+    stage(folder, table(counts=turned), **named)
+    later = NOON + dt.timedelta(microseconds=1)
+    others: dict[str, Any] = {
+        "raw": [b"\xfe"],
+        "at": pa.array([later], pa.timestamp("us", "UTC")),
+        "day": [NOON.date() + dt.timedelta(days=1)],
+        "cost": [decimal.Decimal("1.51")],
+        "counts": pa.array([[("a", 2), ("b", 1)]], pa.map_(pa.string(), pa.int64())),
+        "x": [[0.1, 1e300]],
+    }
+    for name, column in others.items():
+        with pytest.raises(errors.NotAllowedError, match="not the same"):
+            stage(folder, table(**{name: column}), **named)
+    assert len(received(folder)) == 1
+
+
+def test_a_write_of_an_earlier_version_of_pulsarx_is_recognised(folder: Path) -> None:
+    """Its record has the digest of the messages alone."""
+    make_topics(folder, "t")
+    register(folder, AvroSchema(Order))
+    named: dict[str, Any] = {"value_format": "schema", "application": "a", "version": 1}
+    table = pa.table({"price": [1, 2], "customer": ["a", None]})
+    job = plan_write(folder, "t", **named)
+    told = list(write_partitions(table.to_batches(), job))
+    for each in told:
+        each.given = 0
+    first = commit_write(job, told)
+    assert first.content.count("-") == 1
+    job = plan_write(folder, "t", **named)
+    assert commit_write(job, list(write_partitions(table.to_batches(), job))).already
+    with pytest.raises(errors.NotAllowedError, match="not the same"):
+        stage(folder, table.slice(1), **named)
+    assert len(received(folder)) == 2
 
 
 def test_a_row_that_is_not_of_the_schema_is_named(folder: Path) -> None:

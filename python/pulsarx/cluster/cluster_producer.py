@@ -302,6 +302,10 @@ class ClusterProducer(Handle, Producer[T]):
             self.require_open()
         self._closing.close(self._take_leave, self.owner)
 
+    def discard(self) -> None:
+        """Close without sending what waits to be sent. What is on its way may be stored, or not."""
+        self._closing.close(self._leave_at_once, self.owner)
+
     def close_with_client(self) -> None:
         """As close, when the client does. A call of the control plane."""
         self._closing.finish(self._take_leave, self.owner)
@@ -313,6 +317,10 @@ class ClusterProducer(Handle, Producer[T]):
         if failure is not None:
             raise failure
         self._raise_untold()
+
+    def _leave_at_once(self) -> None:
+        self.let_go()
+        self._call(self._native.close)
 
     def __exit__(self, *_: object) -> None:
         if self.is_open:

@@ -62,6 +62,18 @@ def subscribe(
         check_is_for_users(TopicName.of(each))
     for each in topics:
         _check_new_topic(broker, options, TopicName.of(each))
+    with broker.topics.taking_back():
+        return _subscribe_listed(owner, broker, options, name, pool, topics)
+
+
+def _subscribe_listed(
+    owner: MemberOwner,
+    broker: Broker,
+    options: ConsumerOptions,
+    name: str,
+    pool: ListenerPool,
+    topics: list[str],
+) -> Consumer:
     if options.schema_info is None:
         return _subscribe_named(owner, broker, options, name, pool, topics)
     from pulsarx.consuming.consumer_schema import ConsumerSchema

@@ -77,6 +77,8 @@ class GuestProducers:
     def withdraw(self, waiting: WaitingProducer) -> None:
         """Its caller waits no longer, or has the producer. Idempotent."""
         assert isinstance(waiting, GuestWaiting)
+        if waiting.state != ENDED:
+            waiting.change(ENDED, waiting.failure)  # for a caller whose client was closed
         if not waiting.member.is_made:
             waiting.member.leave()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from contextlib import nullcontext
 from functools import partial
 
 from pulsarx._pycore.ground.weak_list import WeakList
@@ -13,6 +14,7 @@ from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from typing import Any
 
     from pulsarx.remote.guest_host import GuestHost
@@ -49,6 +51,10 @@ class GuestTopics:
         with self._lock:
             self._growing.append((weakref.ref(watcher), weakref.ref(topic)))
         self._look_later()
+
+    def taking_back(self) -> AbstractContextManager[None]:
+        """As of a TopicDirectory; but what its owner made for a call that fails stays."""
+        return nullcontext()
 
     def lookup(self, name: TopicName, *, create: bool = False) -> Any:
         """As of a Broker."""

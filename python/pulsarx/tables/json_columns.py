@@ -86,7 +86,7 @@ class JsonDecoder:
                     offsets, data or b"", validity, payloads.offset, len(payloads)
                 )
                 table = pa.table([each.array(built) for each in self._columns], self._texts)
-                return table if self._texts is self._target else table.cast(self._target), refused
+                return _with_times(table, self._target), refused
             except _ARROWS:  # a text that is no time, or 2 GiB of something
                 pass
         nothing = pa.table([pa.nulls(len(payloads), each.type) for each in self._target],
@@ -138,7 +138,7 @@ class JsonDecoder:
             )
             if found.num_rows != len(payloads):
                 return None
-            return found if self._texts is self._target else found.cast(self._target)
+            return _with_times(found, self._target)
         except _ARROWS:
             return None
 
@@ -165,7 +165,43 @@ def _table_of(rows: list[dict[str, Any] | None], fields: pa.Schema, target: pa.S
     empty: dict[str, Any] = {}
     found = [[(row or empty).get(name) for row in rows] for name in fields.names]
     arrays = [pa.array(each, field.type) for each, field in zip(found, fields)]
-    return pa.table(arrays, schema=fields).cast(target)
+    return _with_times(pa.table(arrays, schema=fields), target)
+
+
+def _with_times(table: pa.Table, target: pa.Schema) -> pa.Table:
+    """The columns with times made of texts. ArrowInvalid: a text is no time."""
+    if table.schema == target:
+        return table
+    columns = []
+    for field in target:
+        chunks = [_cast(each, field.type) for each in table[field.name].chunks]
+        columns.append(pa.chunked_array(chunks, field.type))
+    return pa.table(columns, schema=target)
+
+
+def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Arrow's own cast of a struct parses what lies below its nulls, too, where an empty text is no
+    time; and it knows no maps."""
+    if array.type == kind:
+        return array
+    buffers, offset = array.buffers()[:2], array.offset
+    if pa.types.is_struct(kind):
+        children = [_cast(each, field.type) for each, field in zip(array.flatten(), kind)]
+        # Fields that must be there are null below a null struct, which from_arrays would refuse.
+        nullable = pa.StructArray.from_arrays(
+            children, names=[each.name for each in kind], mask=array.is_null()
+        )
+        buffers, offset = nullable.buffers()[:1], 0
+    elif pa.types.is_list(kind):
+        children = [_cast(array.values, kind.value_type)]
+    elif pa.types.is_map(kind):
+        items = _cast(array.items, kind.item_type)
+        entry = pa.struct([kind.key_field, kind.item_field])
+        pair = [array.keys, items]
+        children = [pa.Array.from_buffers(entry, len(items), [None], 0, 0, pair)]
+    else:
+        return array.cast(kind)
+    return pa.Array.from_buffers(kind, len(array), buffers, array.null_count, offset, children)
 
 
 def _object(payload: bytes) -> dict[str, Any]:

@@ -379,4 +379,6 @@ def without_times(kind: pa.DataType) -> pa.DataType:
         return pa.struct([each.with_type(without_times(each.type)) for each in kind])
     if pa.types.is_list(kind):
         return pa.list_(kind.value_field.with_type(without_times(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, kind.item_field.with_type(without_times(kind.item_type)))
     return kind

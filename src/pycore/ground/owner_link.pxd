@@ -32,7 +32,7 @@ cdef enum LinkFrame:
     LINK_CLOSED = 20                     # the owner has closed it
     LINK_RECORDED = 21                   # how many acknowledgements are recorded in all
     # To the producer:
-    LINK_SEQUENCE = 22                   # 1 + the highest sequence id that is stored under its name:
+    LINK_SEQUENCE = 22                   # 1 + the highest sequence id stored under its name:
     # the topic is about to tell duplicates
 
 cdef enum:

@@ -27,7 +27,7 @@ from pulsarx._pycore.ground.rate_limit cimport PublishMeter, RateLimit
 from pulsarx._pycore.message.entry_bytes cimport entry_bytes_check
 from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
-from pulsarx._pycore.publish.producer_sequences cimport ProducerSequences
+from pulsarx._pycore.publish.producer_sequences cimport ProducerSequences, is_of_many
 
 cdef enum:
     HEADROOM = 1024              # of a batch that is written anew; it grows
@@ -273,8 +273,7 @@ cdef class EntryIntake:
                 frame.flags |= ENTRY_MIXED_KEYS
             walked += 1
         self.more_follow = self.sequences is not None and walked != 0 and (
-            parts.metadata.highest_sequence_id == 0
-            and self.ids[walked - 1] == <int64_t>parts.metadata.sequence_id)
+            parts.metadata.highest_sequence_id == 0 and is_of_many(self.ids))
         if walked != frame.message_count:
             raise errors.CorruptDataError(
                 f"a batch that came over a connection holds {walked} messages; its metadata says "

@@ -44,9 +44,14 @@ cdef class ProducerSequences:
     cdef int note_read(self, int64_t last, list ids, bint more_follow, int64_t now_ms) except -1
     """As note_stored, of an entry that was in the topic before."""
 
+    cdef int note_seen(self, list ids) except -1
     cdef int begin(self, int64_t pushed) except -1
     cdef bint is_stored(self, int64_t sequence_id) except -1
     """Whether it is a duplicate of what is in the topic."""
 
     cdef int fall_back(self) noexcept
     """Nothing is on its way: what was pushed and not stored is new again."""
+
+
+cdef bint is_of_many(list ids) except -1
+"""Whether messages of lower ids may be stored behind a batch that does not tell its highest id."""

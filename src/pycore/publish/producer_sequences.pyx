@@ -19,6 +19,11 @@ from pulsarx._pycore.ledger.ledger_reader cimport (
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 
 
+# So many ids are known apart of each name. What belongs together are batches of one flush, which
+# has fewer messages: a client has a thousand on its way, unless it is told otherwise.
+SEEN_MAX = 1 << 16
+
+
 cdef class EntryCounter:
     """See the pxd."""
 
@@ -88,13 +93,26 @@ cdef class ProducerSequences:
         self.last_ms = max(self.last_ms, now_ms)
         if more_follow:
             if last > self.complete:
-                self.seen = (self.seen or set()) | set(ids)
+                self.note_seen(ids)
         elif last >= self.stored:
             self.complete = last
             self.seen = None
         elif self.seen is not None:
             self.seen.update(ids if ids is not None else (last,))
         self.stored = max(self.stored, last)
+        return 0
+
+    cdef int note_seen(self, list ids) except -1:
+        cdef set seen = set() if self.seen is None else self.seen
+        seen.update([each for each in ids if each > self.complete])
+        while self.complete + 1 in seen:
+            self.complete += 1
+            seen.remove(self.complete)
+        if len(seen) > SEEN_MAX:
+            ascending = sorted(seen)
+            self.complete = ascending[SEEN_MAX // 2]
+            seen = set(ascending[SEEN_MAX // 2 + 1:])
+        self.seen = seen or None
         return 0
 
     cdef bint is_stored(self, int64_t sequence_id) except -1:
@@ -170,7 +188,13 @@ cdef int note_entry(ProducerSequences known, EntryParts* parts, int64_t publish_
         # Encrypted: of those before it nothing is known, so that none is taken for a duplicate.
         return known.note_read(sequence_id, [sequence_id],
                                parts.metadata.flags & METADATA_ENCRYPTED != 0, publish_ms)
-    return known.note_read(max(ids), ids, ids[len(ids) - 1] == sequence_id, publish_ms)
+    return known.note_read(max(ids), ids, is_of_many(ids), publish_ms)
+
+
+cdef bint is_of_many(list ids) except -1:
+    # Clients in C++ never tell it, and of batches by key the next one has ids in between. Where all
+    # messages have one id, it stands for all in front of it.
+    return len(ids) == 1 or ids[0] != ids[len(ids) - 1]
 
 
 cdef list batch_sequence_ids(EntryParts* parts, decompress, uint32_t limit):

@@ -6,10 +6,11 @@ import re
 from typing import Any
 
 import pytest
-from topic_reading import OpenClient
+from topic_reading import OpenClient, whole_topic
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, MessageId, SubscriptionMode, errors
+from pulsarx.broker.topics.topic_directory import TopicDirectory
 
 NS = "public/default"
 
@@ -205,7 +206,7 @@ def test_subscriptions_are_limited(open_client: OpenClient) -> None:
         client.subscribe("t", "c", subscription_mode=SubscriptionMode.NonDurable)
     with pytest.raises(errors.NotAllowedError):
         client.subscribe(["u", "t"], "c")
-    assert client.admin.topics.get_subscriptions("u") == []
+    assert [each.rpartition("/")[2] for each in client.admin.topics.get_list()] == ["t"]
     client.subscribe("t", "a").close()
     client.admin.topics.delete_subscription("t", "b")
     client.subscribe("t", "c").close()
@@ -355,3 +356,54 @@ def test_deduplication_is_a_policy_of_all_partitions(open_client: OpenClient) ->
     assert [each["deduplication_status"] for each in found] == ["Enabled", "Enabled"]
     topics.remove_deduplication("p-partition-0")
     assert topics.get_deduplication("p") is topics.get_deduplication("p-partition-1") is None
+
+
+@pytest.mark.parametrize("partitions", [0, 2])
+@pytest.mark.parametrize("why", ["busy", "limit", "retry", "queue"])
+def test_a_refused_subscriber_takes_back_the_topics_it_made(
+    open_client: OpenClient, why: str, partitions: int
+) -> None:
+    made = {"allow_auto_topic_creation_type": "partitioned", "default_num_partitions": 2}
+    client = open_client(broker_options=options(**made if partitions else {}))
+    topics = client.admin.topics
+    topics.create_non_partitioned_topic("there")
+    kept = topics.get_list()
+    given: dict[str, Any] = {}
+    if why == "limit":
+        client.admin.namespaces.set_max_topics_per_namespace(NS, 2 + partitions)
+    elif why == "queue":
+        given = {"receiver_queue_size": 0}
+    elif why == "retry":
+        given = {"retry_enable": True, "consumer_type": ConsumerType.Shared}
+    busy = client.subscribe("there", "s")
+    with pytest.raises(errors.PulsarException):
+        client.subscribe(["new", "other", "there"] if why != "retry" else "there", "s", **given)
+    assert topics.get_list() == kept
+    assert topics.get_partitioned_topic_list() == []
+    busy.close()
+    client.subscribe("there", "s").close()
+
+
+def test_a_topic_that_others_use_by_now_is_not_taken_back(
+    memory_client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lookup = TopicDirectory.lookup
+    used: list[bool] = []
+
+    def look_and_use(self: TopicDirectory, name: Any, **given: Any) -> Any:
+        found = lookup(self, name, **given)
+        if name.local_name != "there" and not used:
+            used.append(True)
+            with memory_client.create_producer("used") as producer:
+                producer.send(b"1")
+        return found
+
+    memory_client.subscribe("there", "s")
+    monkeypatch.setattr(TopicDirectory, "lookup", look_and_use)
+    with pytest.raises(errors.ConsumerBusy):
+        memory_client.subscribe(["used", "other", "there"], "s")
+    assert [each.rpartition("/")[2] for each in memory_client.admin.topics.get_list()] == [
+        "there",
+        "used",
+    ]
+    assert whole_topic(memory_client, "used") == [b"1"]

@@ -98,3 +98,10 @@ def test_a_read_only_client_agrees_with_the_owner_or_gives_none(tmp_path: Path) 
         with pytest.raises(errors.InvalidConfiguration, match=f"{next(iter(given))}: it is the"):
             pulsarx.Client(tmp_path / "f", read_only=True, **given)  # type: ignore[arg-type]
     pulsarx.Client(tmp_path / "f", read_only=True, durability="os").close()
+
+
+def test_what_is_always_done_can_be_asked_for_and_not_refused():
+    name = "acknowledgment_at_batch_index_level_enabled"
+    assert BrokerOptions(**{name: True}) == BrokerOptions()
+    with pytest.raises(ValueError, match=f"{name} cannot be turned off"):
+        BrokerOptions(**{name: False})

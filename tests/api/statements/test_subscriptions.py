@@ -233,7 +233,7 @@ def test_key_shared_can_be_disabled() -> None:
     with pulsarx.Client("memory:no-keys", broker_options=options) as client:
         with pytest.raises(errors.NotAllowedError, match="Key_Shared"):
             join(client, KEY_SHARED)
-        assert client.admin.topics.get_subscriptions("t") == []
+        assert client.admin.topics.get_list() == []
         for kind in (ConsumerType.Exclusive, ConsumerType.Failover, ConsumerType.Shared):
             join(client, kind).close()
 

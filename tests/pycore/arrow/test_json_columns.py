@@ -3,6 +3,7 @@ objects and of any bytes."""
 
 from __future__ import annotations
 
+import datetime
 import json
 import random
 from typing import Any
@@ -185,6 +186,70 @@ def test_times_and_what_is_not_built_go_the_other_way():
     check_same([good, b'{"at":"soon"}', b'{"at":null}'], times)
     other = pa.schema([("m", pa.map_(pa.string(), pa.int32())), ("f", pa.float32())])
     assert check_same([b'{"m":{"a":1},"f":0.1}', b'{"m":[]}'], other) == 1
+
+
+def stays(is_optional: bool, with_maps: bool) -> Any:
+    """Columns with times below structs. The native reader builds them where all may be null."""
+    stay = pa.struct([pa.field("on", pa.date32(), is_optional), ("at", pa.timestamp("us", "UTC"))])
+    fields = [
+        ("stay", stay),
+        ("stays", pa.list_(stay)),
+        ("deep", pa.struct([("stay", stay), ("hours", pa.list_(pa.timestamp("us")))])),
+        ("n", pa.int64()),
+    ]
+    if with_maps:
+        fields.append(("m", pa.map_(pa.string(), stay)))
+        fields.append(("days", pa.map_(pa.string(), pa.list_(pa.date32()))))
+    return pa.schema(fields)
+
+
+@pytest.mark.parametrize("with_maps", [False, True])
+@pytest.mark.parametrize("is_optional", [False, True])
+def test_what_lies_below_a_null_struct_is_no_time(is_optional, with_maps):
+    """Read value by value, a struct that was null or missing ended all in a bare ArrowInvalid: what
+    lies below it was an empty text to Arrow's cast."""
+    stay = b'{"on":"2026-01-31","at":"2026-01-31T12:00:00Z"}'
+    good = [
+        b'{"stay":%s,"stays":[%s,null],"deep":{"stay":%s,"hours":["2026-01-31T12:00:00",null]}}'
+        % (stay, stay, stay),
+        b'{"stay":null,"stays":null,"deep":{"stay":null}}',
+        b"{}",
+        None,
+        b'{"stay":%s,"stays":[null],"n":1.0}' % stay,  # by pyarrow and Python alone
+    ]
+    fields = stays(is_optional, with_maps)
+    bad = [b'{"stay":{"on":"soon"}}', b'{"stay":{"on":1}}']
+    bad += [b'{"n":"one"}', b'{"stays":[{"on":""}]}']
+    assert check_same([*good, *bad], fields) == len(good) - 1  # 1.0 is no integer to either
+    table, flaws = JsonDecoder(fields).decode(pa.array([*good, *bad], pa.binary()))
+    assert sorted(flaws) == [4, 5, 6, 7, 8]
+    rows = table.to_pylist()
+    day = datetime.date(2026, 1, 31)
+    noon = datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.UTC)
+    there = {"on": day, "at": noon}
+    assert (rows[0]["stay"], rows[0]["stays"]) == (there, [there, None])
+    assert rows[0]["deep"] == {"stay": there, "hours": [noon.replace(tzinfo=None), None]}
+    assert (rows[1]["deep"], rows[2]["deep"]) == ({"stay": None, "hours": None}, None)
+
+
+def test_maps_of_times_are_made_of_texts():
+    """Every value of such a column was malformed: the way value by value wanted times of JSON."""
+    fields = stays(is_optional=False, with_maps=True)
+    day = b'"2026-01-31"'
+    stay = b'{"on":%s,"at":null}' % day
+    values = [
+        b'{"m":{"a":%s,"b":null},"days":{"x":[%s,null],"y":null,"z":[]}}' % (stay, day),
+        b'{"m":{},"days":null}',
+        b'{"m":{"a":{"on":"soon"}}}',
+        b'{"days":{"x":["soon"]}}',
+    ]
+    assert check_same(list(values), fields) == 2
+    table, flaws = JsonDecoder(fields).decode(pa.array(values, pa.binary()))
+    assert sorted(flaws) == [2, 3]
+    day_there = datetime.date(2026, 1, 31)
+    row = table.slice(0, 1).to_pylist()[0]
+    assert row["m"] == [("a", {"on": day_there, "at": None}), ("b", None)]
+    assert row["days"] == [("x", [day_there, None]), ("y", None), ("z", [])]
 
 
 def test_the_reader_refuses_columns_that_it_does_not_build():

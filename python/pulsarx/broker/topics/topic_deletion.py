@@ -39,9 +39,16 @@ class TopicDeletion:
     """One deletion on its way. For one thread."""
 
     def __init__(
-        self, runtime: BrokerRuntime, names: list[str], topics: list[AnyTopic], force: bool
+        self,
+        runtime: BrokerRuntime,
+        names: list[str],
+        topics: list[AnyTopic],
+        force: bool,
+        only_untouched: bool = False,
     ) -> None:
-        """names: of all records that go. topics: those of them that hold messages, by name."""
+        """names: of all records that go. topics: those of them that hold messages, by name.
+        only_untouched: none of them is to have anything yet."""
+        self._only_untouched = only_untouched
         self._runtime = runtime
         self._names = names
         self._topics = topics
@@ -67,6 +74,8 @@ class TopicDeletion:
                 topic.ledger.lock.acquire()
                 held.append(topic)
                 topic.ledger.begin_deletion()
+            if self._only_untouched:
+                self._check_untouched()
             operations = self._operations(more)
             if operations:  # non-persistent topics without partitions are in no catalogue
                 self._runtime.catalogue.commit(
@@ -86,6 +95,17 @@ class TopicDeletion:
     def _operations(self, more: Operations) -> Operations:
         known = self._runtime.catalogue.state.topics
         return [*(changes.delete_topic(name) for name in self._names if name in known), *more]
+
+    def _check_untouched(self) -> None:
+        topics = self._runtime.catalogue.state.topics
+        for record in [topics[name] for name in self._names if name in topics]:
+            if (
+                record.ledgers
+                or record.removed_ledger_id
+                or record.subscriptions
+                or record.policies
+            ):
+                raise errors.NotAllowedError(f"delete {record.name}: it is used")
 
     def _check_not_leased(self) -> None:
         now_ms = self._runtime.clock.now_ms()

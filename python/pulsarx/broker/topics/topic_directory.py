@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ground.weak_list import WeakList
@@ -23,6 +24,7 @@ from pulsarx.broker.topics.partitioned_topic import (
     creation,
     growth,
     partition_count_of,
+    partition_names,
 )
 from pulsarx.broker.topics.policy_checks import PolicyChecks, tell
 from pulsarx.broker.topics.topic import Topic
@@ -31,7 +33,7 @@ from pulsarx.topic_name import TopicName, check_is_for_users, is_system_topic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from pulsarx.broker.catalogue.operations import Operation
@@ -50,6 +52,7 @@ class TopicDirectory:
         self._topics: dict[str, AnyTopic] = {}
         self._partitioned: dict[str, PartitionedTopic] = {}
         self._followers = WeakList()  # with created(name) and deleted(name)
+        self._noting = threading.local()  # created: by this thread, in taking_back
         self._inactivity = Inactivity(runtime, self)
         self._checks = PolicyChecks(runtime, self._kept_topics, self._inactivity)
         self._checks.look_for_inactive()
@@ -76,6 +79,9 @@ class TopicDirectory:
             self._followers.add(follower)
 
     def _announce(self, created: list[TopicName]) -> None:
+        noted = getattr(self._noting, "created", None)
+        if noted is not None:
+            noted += created
         for name in created:
             if str(name) not in self._topics:
                 self._inactivity.note(str(name))
@@ -319,17 +325,46 @@ class TopicDirectory:
 
     # Deleting -------------------------------------------------------------------------------------
 
+    @contextmanager
+    def taking_back(self) -> Iterator[None]:
+        """Where the block raises, delete the topics that it created, but for those that somebody
+        uses by now, or that hold something."""
+        outer = getattr(self._noting, "created", None)
+        created: list[TopicName] = []
+        self._noting.created = created
+        try:
+            yield
+        except BaseException:
+            self._noting.created = None
+            for name in created:
+                attempt(partial(self._take_back, name))
+            raise
+        finally:
+            self._noting.created = outer
+
+    def _take_back(self, name: TopicName) -> None:
+        def select(state: CatalogueState) -> list[str]:
+            if not self.is_there(str(name)):
+                raise errors.TopicNotFound(str(name))
+            count = partition_count_of(state, name)
+            return [*(partition_names(name, count) if count else ()), str(name)]
+
+        self.delete(select, False, only_untouched=True)
+
     def delete(
         self,
         select: Callable[[CatalogueState], list[str]],
         force: bool,
         more: Callable[[CatalogueState], list[Operation]] = lambda _: [],
+        *,
+        only_untouched: bool = False,
     ) -> None:
         """Delete topics with all that is in them, all or none, in one commit. Durable on return.
 
         select: their full names, partitions and partitioned topics alike. more: operations that
         follow in the same commit.
-        NotAllowedError: a topic is in use, and force is not set, which closes its users.
+        NotAllowedError: a topic is in use, and force is not set, which closes its users; or
+        only_untouched is, and a topic has policies, subscriptions or ledgers.
         """
         while True:
             self._runtime.state.require_open()
@@ -340,7 +375,7 @@ class TopicDirectory:
                 if select(self._runtime.catalogue.state) == names:
                     raise
                 continue  # another deletion was faster
-            deletion = TopicDeletion(self._runtime, names, topics, force)
+            deletion = TopicDeletion(self._runtime, names, topics, force, only_untouched)
             with ExitStack() as stack:
                 # In the order of their names, so that no two ever wait for each other.
                 for topic in topics:
