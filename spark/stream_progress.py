@@ -72,8 +72,8 @@ class StreamProgress:
 
 
 def progress(query: Any) -> list[StreamProgress]:
-    """Of each source of a query that is `format("pulsarx")`, as of when its last batch was planned;
-    empty before its first one has ended. query: a StreamingQuery, or a progress of one."""
+    """Return the progress of each pulsarx source of a query, as of the planning of its last batch;
+    empty before its first batch has ended. query: a StreamingQuery, or a progress of one."""
     found = getattr(query, "lastProgress", query)
     if found is None:
         return []

@@ -24,7 +24,7 @@ def plain_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
     for name in names:
         if name not in WRITTEN:
             raise ValueError(
-                f"column {name!r} is none of a message{nearest(name, WRITTEN)} Put it into "
+                f"column {name!r} is not a message column{nearest(name, WRITTEN)} Put it into "
                 "value (valueFormat), or leave it out"
             )
     if len(set(names)) < len(names):

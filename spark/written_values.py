@@ -201,7 +201,7 @@ def _is_field(name: str) -> bool:
 def _check_name(name: str) -> None:
     if name.startswith("__"):
         raise ValueError(
-            f"column {name!r} is none of a message{nearest(name, WRITTEN)} Fields of the value "
+            f"column {name!r} is not a message column{nearest(name, WRITTEN)} Fields of the value "
             "must not begin with two underscores"
         )
 

@@ -147,8 +147,8 @@ class Client:
         durability: `sync` (a send completes when it is on the device), `interval` (flushed every
             flush_interval_ms;
             a power cut may lose that much), `os` (left to the operating system). None of them loses
-            anything when the process is killed. In memory without effect. None: what the folder is
-            open with, else sync, and 100 ms.
+            anything when the process is killed. No effect in memory. None: what the folder is open
+            with, else sync, and 100 ms.
         read_only: beside an owner in another process: readers and statistics only, it never owns
             the folder. durability and flush_interval_ms have no effect then, as it writes nothing.
         clock, randomness, broker_options: clients that have a folder or memory open share them, and
@@ -158,9 +158,10 @@ class Client:
         exclusive: share the folder with no other process, but for read_only clients.
         operation_timeout_seconds: how long the process that owns the folder, where that is another
             one, may take to answer before Timeout is raised.
-        memory_limit_bytes: of contents that the producers of this client have on their way, 0 for
-            no limit. Beyond it a send waits with block_if_queue_full, and else raises
-            MemoryBufferIsFull; one message may go over it. send_arrow and send_columns do not
+        memory_limit_bytes: how many bytes of messages the producers of this client may have sent
+            that are not durable yet; 0 for no limit. Beyond it a send waits with
+            block_if_queue_full, and else raises MemoryBufferIsFull; one message may go over it.
+            send_arrow and send_columns do not
             count: their rows are the caller's.
         The options in between are the official client's; those about networks are checked and have
         no effect.
@@ -351,8 +352,8 @@ class Client:
     ) -> Producer[T]:
         """Make a producer on a topic, which is created when it does not exist.
 
-        Arguments and defaults are the official client's. It has not hashing_scheme: how a key
-        chooses its partition, and interceptors: see pulsarx.ProducerInterceptor.
+        Arguments and defaults are the official client's, which does not have hashing_scheme (how a
+        key selects its partition) and interceptors (see pulsarx.ProducerInterceptor).
         access_mode: WaitForExclusive returns when the producer has the topic to itself,
         however long that takes; closing the client ends the waiting with AlreadyClosed.
         send_timeout_millis: how long, on the client's clock, a message may wait to be durable
@@ -361,7 +362,7 @@ class Client:
         be there twice when it is sent again. A call whose own thread flushes ends when the disk
         answers.
         ProducerBusy: the name is taken on this topic, or another producer has it to itself.
-        ProducerFenced: it was to be had Exclusive, and is not free.
+        ProducerFenced: exclusive access was asked for, and another producer has the topic.
         """
         options = _member_options().ProducerOptions(
             topic=topic,
@@ -460,11 +461,12 @@ class Client:
         """Attach to a subscription of a topic, a partitioned topic or a list of topics, made when
         it does not exist.
 
-        Arguments and defaults are the official client's; those behind `*` it has not, see
+        Arguments and defaults are the official client's, which does not have those after `*`, see
         ConsumerOptions. initial_position: where a new subscription begins; an existing one goes on.
         message_listener: called with the consumer and each message in one of the client's
             message_listener_threads; when it raises, the message is negatively acknowledged.
-        ConsumerBusy: it has its consumer already; of several topics none is attached then.
+        ConsumerBusy: the subscription has its only consumer already; with several topics none is
+        attached then.
         """
         options = _member_options().ConsumerOptions(
             topic=topic,
@@ -533,13 +535,14 @@ class Client:
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
     ) -> Reader[T]:
         """Read a topic from behind a message id, at it with start_message_id_inclusive, or from
-        `MessageId.earliest` or `MessageId.latest`, which inclusive is the last message. Nothing is
-        acknowledged and no ledger is held. Arguments as of the official client.
+        `MessageId.earliest` or `MessageId.latest` (the last message with
+        start_message_id_inclusive). Nothing is acknowledged and no ledger is held. Arguments as of
+        the official client.
 
-        Of a partitioned topic each partition begins so; one whose message it is not, with its first
-        ledger that is newer. reader_listener: called with the reader and each message, in one of
-        the client's message_listener_threads; not with read_only, where new messages are not
-        announced.
+        On a partitioned topic each partition starts there; a partition that the message does not
+        belong to starts with its first newer ledger. reader_listener: called with the reader and
+        each message, in one of the client's message_listener_threads; not with read_only, where
+        new messages are not announced.
         """
         options = _member_options().ReaderOptions(
             topic=topic,
@@ -595,7 +598,8 @@ class Client:
         return view
 
     def get_service_info(self) -> ServiceInfo:
-        """What the client was opened with, as service discovery says it."""
+        """Return the URL and options that the client was opened with, as service discovery gives
+        them."""
         self._require_open()
         if self._discovery is not None:
             return self._discovery.current
@@ -618,14 +622,14 @@ class Client:
         progress: Any = False,
     ) -> Any:
         """The messages that a topic holds now, as a `pyarrow.Table` with a column for each field of
-        their values; of all partitions, one behind the other. Not in the official client.
+        their values; of all partitions, one after the other. Not in the official client.
 
         The types come from the topic's schemas, all versions of them: JSON and Avro records,
         strings, bytes and numbers (one column, value). Messages of a topic without a schema are
         JSON objects, whose fields and types are found in them. columns: names of fields, None: all.
         schema: instead of the topic's: a schema, a Record class, or a pyarrow.Schema of JSON.
         start, end: publish times (datetime with a zone, or milliseconds since 1970), from start to
-        before end. last: the last so many of them.
+        before end. last: only that many, the newest.
         metadata: columns besides: message_id, key, publish_time, event_time, properties, which are
         called `__message_id__` and so on, as in Pulsar SQL. tombstones: what a message without a
         value is: "raise" a ValueError, a row of nulls ("null"), or left out ("skip").
@@ -697,7 +701,7 @@ class Client:
 
     @property
     def admin(self) -> Admin:
-        """The administration of topics and namespaces, as of pulsar-admin. It keeps the client open
+        """The administration of topics and namespaces, as in pulsar-admin. It keeps the client open
         as long as it is used."""
         self._require_open()
         return control_plane.perform(self._make_admin)
@@ -790,7 +794,8 @@ class Client:
         self._end_discovery()
 
     def shutdown(self) -> None:
-        """As close, without an error when it is closed already; close passes after it, too."""
+        """Close like `close`, without an error when the client is closed already; a later `close`
+        raises nothing either."""
         if self._state.is_forked:
             self._leave_to_parent()
             return

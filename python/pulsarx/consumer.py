@@ -40,9 +40,9 @@ DEFAULT_BATCH_RECEIVE = BatchReceivePolicy(-1, 10 << 20, 100)
 class Consumer(Typed[T]):
     """Receives the messages of one subscription. Any thread may call.
 
-    It lives as long as its client, until it is closed. What is not acknowledged then goes to the
-    next one of the subscription.
-    A call that waits when it is closed raises AlreadyClosed, as every call after that.
+    It stays attached until it or its client is closed. Its unacknowledged messages then go to the
+    next consumer of the subscription. A call that is waiting when it is closed raises
+    AlreadyClosed, as does every later call.
     """
 
     owner: MemberOwner | None = None
@@ -135,7 +135,8 @@ class Consumer(Typed[T]):
     def receive_many(
         self, max_messages: int, timeout_millis: int | None = None
     ) -> list[Message[T]]:
-        """Up to max_messages messages: waits for the first like receive, then takes what is there.
+        """Return up to max_messages messages: wait for the first like receive, then take the
+        available ones.
 
         Returns an empty list when none came in time.
         """
@@ -150,7 +151,7 @@ class Consumer(Typed[T]):
 
         Several are served in the order they were asked for. Cancelling one loses nothing: its
         message goes to the next receive. Callbacks run in a listener thread of the client, never in
-        the publisher's; one that waits for the next message of this consumer waits for itself. When
+        the publisher's; one that waits for the next message of this consumer waits for ever. When
         the consumer closes, futures that wait get AlreadyClosed.
         """
         self.require_open()
@@ -179,8 +180,8 @@ class Consumer(Typed[T]):
         """Messages until a bound of the batch receive policy is reached: number, bytes or time
         (real), whichever comes first. The bytes are not exceeded, except by one message alone.
 
-        Empty without a receiver queue, and beside a message_listener. An interrupt gives back what
-        was taken: it comes again, as if it had not been.
+        Empty without a receiver queue, and beside a message_listener. An interrupt gives back the
+        messages that were taken: they come again, as if not received.
         """
         if self._options.receiver_queue_size == 0 or self._loop is not None:
             self.require_open()
@@ -229,9 +230,11 @@ class Consumer(Typed[T]):
 
         message: a Message of this consumer or a MessageId; the id of a whole batch acknowledges all
             of it.
-        A killed process keeps it; a power cut may lose what is younger than the flush interval.
+        An acknowledgement survives a kill of the process; a power cut may lose those younger than
+        the flush interval.
         OperationNotSupported: an id without its topic, on a consumer of several topics.
-        NotAllowedError: the topic never had such a message. What was trimmed changes nothing.
+        NotAllowedError: the topic never had such a message. The id of a trimmed message changes
+        nothing.
         """
         raise NotImplementedError
 
@@ -248,8 +251,8 @@ class Consumer(Typed[T]):
     def negative_acknowledge(self, message: Message | MessageId) -> None:
         """Have a message delivered again after negative_ack_redelivery_delay_ms, or nack_backoff.
 
-        On Exclusive and Failover with everything after it that is not acknowledged, in order; on
-        Shared and Key_Shared that message alone.
+        On Exclusive and Failover all later unacknowledged messages are delivered again too, in
+        order; on Shared and Key_Shared that message alone.
         """
         raise NotImplementedError
 
@@ -273,7 +276,9 @@ class Consumer(Typed[T]):
             raise letters.refuse_reconsuming()
         receiver = self._receiver_of(message)
         if receiver is None:
-            raise errors.NotAllowedError(f"reconsume_later of {message!r}: of another topic")
+            raise errors.NotAllowedError(
+                f"reconsume_later: {message!r} belongs to a topic that this consumer does not have"
+            )
         control_plane.perform(
             self.letters.reconsume_later, (receiver, message, delay_ms, properties)
         )
@@ -289,7 +294,7 @@ class Consumer(Typed[T]):
     # The subscription -----------------------------------------------------------------------------
 
     def topic(self) -> str:
-        """Full name of the topic; of several, all of them with commas between."""
+        """Return the full name of the topic; for several topics all names, separated by commas."""
         raise NotImplementedError
 
     def subscription_name(self) -> str:
@@ -310,7 +315,7 @@ class Consumer(Typed[T]):
     def get_last_message_id(self) -> MessageId:
         """Id of the last message of the topic; (-1,-1,-1,-1) when it has none.
 
-        OperationNotSupported on several topics, as of the official client.
+        OperationNotSupported on several topics, as in the official client.
         """
         raise NotImplementedError
 
@@ -321,7 +326,7 @@ class Consumer(Typed[T]):
         messageid: a MessageId (`MessageId.earliest`, `MessageId.latest`; the message itself is
             delivered again only with `start_message_id_inclusive=True`), or milliseconds since
             1970. Before the first message of the topic it is the first, beyond the last the end.
-            With several topics a time, earliest and latest move all, an id only its own.
+            With several topics, a time, earliest and latest move all of them, an id its own alone.
         Everything before counts as acknowledged from now on. Durable on return.
         """
         raise NotImplementedError
@@ -329,11 +334,11 @@ class Consumer(Typed[T]):
     # The listener ---------------------------------------------------------------------------------
 
     def pause_message_listener(self) -> None:
-        """Call the listener no more after the call that runs now, until it is resumed."""
+        """Stop calling the listener after the call that runs now, until resume_message_listener."""
         self._listening().paused = True
 
     def resume_message_listener(self) -> None:
-        """Go on after pause_message_listener; nothing came to harm meanwhile."""
+        """Call the listener again after pause_message_listener; no message was lost meanwhile."""
         self._listening().paused = False
         self._begin_work().due()
 
@@ -381,8 +386,8 @@ class Consumer(Typed[T]):
             self._unsubscribing = self._unsubscribed
 
     def close(self) -> None:
-        """Leave the subscription; it keeps its position. A second call raises AlreadyClosed,
-        unless the first was interrupted or the client closed it.
+        """Detach from the subscription, which keeps its position. A second call raises
+        AlreadyClosed, unless the first was interrupted or the client closed it.
 
         After unsubscribe, which closed the consumer, it does nothing. It does not wait for a
         listener that runs, so it may be called there and with any lock held: that call of the

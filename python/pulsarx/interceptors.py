@@ -59,7 +59,7 @@ class OutgoingMessage:
         self.deliver_after = deliver_after
 
     def arguments(self) -> dict[str, Any]:
-        """Of `send`, by name."""
+        """Return the arguments of `send` by name."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     def __repr__(self) -> str:
@@ -103,4 +103,4 @@ class ConsumerInterceptor:
         """Called when everything up to a message was acknowledged; exception: why it was not."""
 
     def on_negative_acks_send(self, consumer: Any, message_ids: set[MessageId]) -> None:
-        """Called when messages were refused, which come again later."""
+        """Called when messages were negatively acknowledged; they come again later."""

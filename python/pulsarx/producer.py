@@ -67,9 +67,9 @@ class Producer(Typed[T]):
         deliver_at: int | None = None,
         deliver_after: timedelta | None = None,
     ) -> None:
-        """As send, without waiting: callback(result, message id) is told; the id is None
-        when it failed. A failure is told to it and not raised; without a callback what is wrong at
-        once raises."""
+        """Publish one message without waiting; callback(result, message id) is called when it is
+        durable, or with None for the id when it failed. With a callback a failure is reported to it
+        and not raised; without one, an error found at once is raised."""
         raise NotImplementedError
 
     def send_many(
@@ -132,14 +132,14 @@ class Producer(Typed[T]):
         raise NotImplementedError
 
     def new_message(self) -> TypedMessageBuilder:
-        """A message to be described step by step, and sent by its own `send`."""
+        """Return a message builder: its methods set the fields, its `send` publishes."""
         from pulsarx.producing.message_builder import TypedMessageBuilder
 
         return TypedMessageBuilder(self)
 
     def flush(self) -> None:
-        """Send what is open and wait until all that was sent is durable; raises what failed of
-        that."""
+        """Send the open batches and wait until all messages sent are durable; raises when one
+        failed."""
         raise NotImplementedError
 
     def topic(self) -> str:
@@ -151,15 +151,16 @@ class Producer(Typed[T]):
         raise NotImplementedError
 
     def last_sequence_id(self) -> int:
-        """Of the last message that was confirmed; of partitions the highest. -1: of none."""
+        """Return the sequence id of the last confirmed message; on a partitioned topic the highest;
+        -1 when none was."""
         raise NotImplementedError
 
     def is_connected(self) -> bool:
-        """Tell whether it can still be used."""
+        """Tell whether the producer can still be used."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Send what is open, wait until it is durable and leave. A second call raises
+        """Send the open batches, wait until they are durable and unregister. A second call raises
         AlreadyClosed, unless the first was interrupted or the client closed it."""
         raise NotImplementedError
 

@@ -1,5 +1,5 @@
-"""A reader: what `Client.create_reader` returns. Reads a topic from a place of its choice and
-acknowledges nothing."""
+"""A reader: what `Client.create_reader` returns. It reads a topic from a position that its caller
+chooses and acknowledges nothing."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Reader(Typed[T]):
             return False
 
     def read_next(self, timeout_millis: int | None = None) -> Message[T]:
-        """The next message; waits at most timeout_millis (real), None: for ever.
+        """Return the next message; wait at most timeout_millis (real), None: for ever.
 
         Raises Timeout, AlreadyClosed, CorruptDataError, Interrupted as Consumer.receive.
         """
@@ -124,8 +124,9 @@ class Reader(Typed[T]):
         return found
 
     def seek(self, messageid: MessageId | int) -> None:
-        """Go on behind a message id, or at a publish time in ms. With
-        `start_message_id_inclusive=True` at the id, and latest is the last message."""
+        """Continue behind a message id, or at a publish time in ms. With
+        `start_message_id_inclusive=True` reading continues at the id, and `MessageId.latest` means
+        the last message."""
         self._core.require_open()
         check_seek_target(messageid)
         control_plane.perform(self._seek, (messageid,))

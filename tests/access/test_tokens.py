@@ -231,7 +231,7 @@ def test_a_package_that_is_missing_is_named() -> None:
 
 
 def test_somebody_must_be_able_to_prove_who_he_is() -> None:
-    with pytest.raises(errors.InvalidConfiguration, match="nobody"):
+    with pytest.raises(errors.InvalidConfiguration, match="no client could authenticate"):
         AccessSettings(superuser_roles=["admin"])
     with pytest.raises(errors.InvalidConfiguration, match="either"):
         AccessSettings(token_secret_key="a", token_public_key="b")

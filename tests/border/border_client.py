@@ -12,7 +12,7 @@ from pulsarx.clock import ManualClock
 from pulsarx.remote.connection import Connection
 from pulsarx.remote.remote_client import RemoteClient
 from pulsarx.server.server import Server
-from pulsarx.topic_name import TopicName
+from pulsarx.testing import inspect
 
 
 class BorderClient(RemoteClient):
@@ -20,7 +20,7 @@ class BorderClient(RemoteClient):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         inner = Client(*arguments, **options)
-        broker: Any = inner._broker
+        broker = inspect(inner).broker
         server = Server(broker)
 
         def connect(given: Any) -> Connection:
@@ -38,11 +38,11 @@ class BorderClient(RemoteClient):
             inner.shutdown()
             raise
         self._connect = _connected
-        self._broker = broker  # to look behind it
+        self._broker = broker  # for `inspect`
 
     def _subscribe(self, options: Any) -> Any:
         consumer: Any = super()._subscribe(options)
-        consumer.dispatcher = Behind(self._broker, consumer)
+        consumer.dispatcher = Behind(self, consumer)
         return consumer
 
     def _take_leave(self) -> None:
@@ -56,12 +56,12 @@ class BorderClient(RemoteClient):
 class Behind:
     """What tests check of the dispatcher at the other end."""
 
-    def __init__(self, broker: Any, consumer: Any) -> None:
-        self._broker = broker
+    def __init__(self, client: Any, consumer: Any) -> None:
+        self._inspection = inspect(client)
         self._topic, self._name = consumer.topic(), consumer.subscription_name()
 
     def check(self) -> Any:
-        topic = self._broker.topic(TopicName.of(self._topic), create=False)
+        topic = self._inspection.topic(self._topic)
         found = [each for each in topic.all_subscriptions() if each.name == self._name]
         return [text for each in found for text in each.dispatcher.check()]
 

@@ -19,7 +19,7 @@ from pulsarx.clock import ManualClock
 from pulsarx.consuming import subscribing
 from pulsarx.remote.guest_subscription import subscribe_there
 from pulsarx.server.server import Server
-from pulsarx.testing.inspection import Inspection
+from pulsarx.testing.inspection import Inspection, inspect
 from pulsarx.topic_name import TopicName
 
 attach_in_process = subscribing._attach
@@ -94,7 +94,7 @@ class GuestClient(Client):
         super().__init__(service_url, *arguments, **options)
         if self.read_only:
             return
-        broker: Any = self._broker
+        broker = inspect(self).broker
         side = _sides.get(id(broker.runtime))
         if side is None:
             side = _sides[id(broker.runtime)] = GuestSide(broker, broker.runtime.clock)
@@ -106,14 +106,13 @@ class GuestClient(Client):
         return super().admin
 
     def _take_leave(self) -> None:
-        broker: Any = self._broker
-        side = None if self.read_only else _sides.get(id(broker.runtime))
+        side = None if self.read_only else _sides.get(id(inspect(self).runtime))
         failure = self._close_members()
         if side is not None:
             side.clients -= 1
             if not side.clients:
                 side.close()
-                del _sides[id(broker.runtime)]
+                del _sides[id(inspect(self).runtime)]
         super()._take_leave()
         if failure is not None:
             raise failure

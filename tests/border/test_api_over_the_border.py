@@ -1,6 +1,6 @@
 """The tests of the API once more, with a client whose calls go to the broker as bytes.
 
-Which modules, and which of their tests are left out and why, is in conftest.py.
+border_list.py says which modules, which of their tests are left out, and why.
 """
 
 from __future__ import annotations

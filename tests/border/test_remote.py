@@ -20,6 +20,7 @@ from pulsarx.remote.connection import Connection
 from pulsarx.remote.remote_client import RemoteClient
 from pulsarx.remote.remote_receiver import RemoteReceiver
 from pulsarx.schema import BytesSchema
+from pulsarx.testing import inspect
 from pulsarx.testing.faults import fault_plan
 from pulsarx.topic_name import TopicName
 from pulsarx.wire import commands
@@ -109,8 +110,7 @@ def test_a_consumer_that_the_broker_shuts_is_told_and_subscribes_again(tmp_path:
     """It was not told, and waited for ever."""
     with BorderClient(tmp_path / "data") as client:
         consumer = client.subscribe("t", "s", initial_position=InitialPosition.Earliest)
-        topic = client._broker.topic(TopicName.of("t"), create=False)
-        topic.unsubscribe("s")
+        inspect(client).topic("t").unsubscribe("s")
         client.create_producer("t").send(b"x")
         assert consumer.receive(PATIENCE_MS).data() == b"x"
 

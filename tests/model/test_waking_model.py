@@ -10,9 +10,9 @@ from waking_model import (
     Process,
     State,
     asker,
-    bell_publisher,
     closer,
     explore,
+    flag_publisher,
     flusher,
     lane,
     new_topic,
@@ -141,28 +141,28 @@ def test_a_defect_is_found(defect: str, scene: Callable[[], list[Process]]) -> N
 
 
 def topics() -> list[Process]:
-    return [bell_publisher(0, "first"), bell_publisher(1, "second"), taker("a", 2), taker("b", 2)]
+    return [flag_publisher(0, "first"), flag_publisher(1, "second"), taker("a", 2), taker("b", 2)]
 
 
 def one_topic_of_two() -> list[Process]:
-    return [bell_publisher(0, "first"), bell_publisher(0, "second"), taker("a", 1), taker("b", 1)]
+    return [flag_publisher(0, "first"), flag_publisher(0, "second"), taker("a", 1), taker("b", 1)]
 
 
 @pytest.mark.parametrize("scene", [topics, one_topic_of_two])
-def test_no_bell_of_several_topics_stays_unheard(scene: Callable[[], list[Process]]) -> None:
+def test_no_flag_of_several_topics_stays_unseen(scene: Callable[[], list[Process]]) -> None:
     assert explore(new_topics(2), scene(), no_topic_waits_in_vain) > 100
 
 
-@pytest.mark.parametrize("defect", ["a bell is muted behind the look"])
-def test_a_defect_of_bells_is_found(defect: str) -> None:
+@pytest.mark.parametrize("defect", ["a flag is cleared behind the look"])
+def test_a_defect_of_flags_is_found(defect: str) -> None:
     with pytest.raises(LostWaking):
         explore(new_topics(2, defect), topics(), no_topic_waits_in_vain)
 
 
-def test_a_bell_that_stays_mute_behind_a_message_is_found() -> None:
+def test_a_flag_that_stays_cleared_behind_a_message_is_found() -> None:
     with pytest.raises(LostWaking):
         explore(
-            new_topics(1, "a bell stays mute behind a message"),
+            new_topics(1, "a flag stays cleared behind a message"),
             one_topic_of_two(),
             no_topic_waits_in_vain,
         )

@@ -13,7 +13,7 @@ can go on, whether somebody waits who should not. The processes are the parties 
   pool thread   SerialWork: completes futures
   seeker        moves the reader back
   closer        closes the consumer, then the pool
-  taker         MultiConsumerCore.receive, on the bells of its topics
+  taker         MultiConsumerCore.receive, on the flags of its topics
 
 A defect is a name that a step looks for: with it in `defects` the step does what is wrong.
 """
@@ -604,14 +604,14 @@ def ring_once(s: State, topic: int) -> None:
         s["ready"].append(topic)
 
 
-def bell_publisher(topic: int, name: str) -> Process:
-    """One message to one topic, whose bell it rings."""
+def flag_publisher(topic: int, name: str) -> Process:
+    """One message to one topic, whose flag it sets."""
 
     def append(s: State, me: str) -> str:
         s["messages"][topic] += 1
-        return "ring"
+        return "set"
 
-    def ring_bell(s: State, me: str) -> str:
+    def set_flag(s: State, me: str) -> str:
         ring_once(s, topic)
         return "wake"
 
@@ -620,7 +620,7 @@ def bell_publisher(topic: int, name: str) -> Process:
             ring(s)
         return END
 
-    return Process(name, {"append": append, "ring": ring_bell, "wake": wake})
+    return Process(name, {"append": append, "set": set_flag, "wake": wake})
 
 
 def taker(name: str, topics: int) -> Process:
@@ -630,7 +630,7 @@ def taker(name: str, topics: int) -> Process:
         if not s["ready"]:
             return "enter"
         topic = s["ready"].pop(0)
-        if "a bell is muted behind the look" not in s["defects"]:
+        if "a flag is cleared behind the look" not in s["defects"]:
             s["rung"][topic] = False
         return f"{topic} take" if topic < topics else "pop"  # it was dropped
 
@@ -639,25 +639,25 @@ def taker(name: str, topics: int) -> Process:
 
         def take(s: State, me: str, topic: int = topic) -> str:
             if not s["messages"][topic]:
-                return f"{topic} mute late"
+                return f"{topic} clear late"
             s["messages"][topic] -= 1
             s["results"][me] = topic
             return f"{topic} ring"
 
-        def mute_late(s: State, me: str, topic: int = topic) -> str:
-            if "a bell is muted behind the look" in s["defects"]:
+        def clear_late(s: State, me: str, topic: int = topic) -> str:
+            if "a flag is cleared behind the look" in s["defects"]:
                 s["rung"][topic] = False
             return "pop"
 
         def ring_again(s: State, me: str, topic: int = topic) -> str:
-            if "a bell stays mute behind a message" in s["defects"]:
+            if "a flag stays cleared behind a message" in s["defects"]:
                 return END
             ring_once(s, topic)
             return "wake others"
 
         steps |= {
             f"{topic} take": take,
-            f"{topic} mute late": mute_late,
+            f"{topic} clear late": clear_late,
             f"{topic} ring": ring_again,
         }
 
@@ -669,9 +669,9 @@ def taker(name: str, topics: int) -> Process:
     def enter(s: State, me: str) -> str:
         s["waiters"] += 1
         s["seen"][me] = s["event"]
-        return "look at bells"
+        return "look at flags"
 
-    def look_at_bells(s: State, me: str) -> str:
+    def look_at_flags(s: State, me: str) -> str:
         return "leave" if s["ready"] else "sleep"
 
     def sleep(s: State, me: str) -> str:
@@ -690,7 +690,7 @@ def taker(name: str, topics: int) -> Process:
         return "pop"
 
     steps |= {
-        "wake others": wake_others, "enter": enter, "look at bells": look_at_bells,
+        "wake others": wake_others, "enter": enter, "look at flags": look_at_flags,
         "sleep": sleep, "asleep": asleep, "leave": leave,
     }  # fmt: skip
     return Process(name, steps)

@@ -313,7 +313,7 @@ def test_our_own_client_proves_who_it_is(open_administered: Open, tmp_path: Path
 
 
 def test_what_a_url_or_a_folder_has_no_use_for_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(errors.InvalidConfiguration, match="asks nobody"):
+    with pytest.raises(errors.InvalidConfiguration, match="has no authentication"):
         Admin.at(str(tmp_path), authentication=pulsarx.AuthenticationToken("x"))
     athenz = pulsarx.AuthenticationAthenz("{}")
     with pytest.raises(errors.OperationNotSupported, match="Athenz"):

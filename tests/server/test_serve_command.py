@@ -268,7 +268,7 @@ def test_options_of_the_broker_are_given(run: Any, tmp_path: Path) -> None:
         (("a", "--tls-certificate=c"), "needs --tls-key"),
         (("a", "--tls-certificate=c", "--tls-key=k", "--tls-only", "--port=1"), "either --port"),
         (("memory:", "--port=0", "--tls-certificate=c", "--tls-key=k"), "the certificate c"),
-        (("memory:", "--port=0", "--superuser=admin"), "nobody can prove"),
+        (("memory:", "--port=0", "--superuser=admin"), "no client could authenticate"),
         (("memory:", "--port=0", "--token-secret-key=AAAA"), "at least 32"),
         (("a", "--token-audience-claim=x"), "needs --token-audience"),
         (("memory:", "--port=0", "--advertised-address=a:1"), "without a port"),

@@ -248,6 +248,7 @@ def test_a_child_goes_on_when_its_parent_dies(folder: Path) -> None:
     program = (
         _BEGIN
         + """
+from pulsarx.testing import inspect
 producer = client.create_producer("t")
 reading, writing = os.pipe()
 child = os.fork()
@@ -257,7 +258,7 @@ if child == 0:
     os.write(writing, b"x")
     while os.getppid() == int(sys.argv[2]) or True:
         producer.send(b"2")
-        if client._broker._host is not None:
+        if inspect(client).owns_folder:
             break
     client.close()
     os.write(writing, b"y")

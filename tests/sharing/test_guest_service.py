@@ -5,10 +5,10 @@ from __future__ import annotations
 import socket
 import threading
 from pathlib import Path
-from typing import Any
 
 import pulsarx
 from pulsarx.server.guest_service import GuestService
+from pulsarx.testing import inspect
 
 SIZE = 2_000_000
 
@@ -17,8 +17,7 @@ def test_nothing_overtakes_what_the_socket_had_no_room_for(
     folder: Path,
 ) -> None:
     with pulsarx.Client(folder, durability="os") as client:
-        broker: Any = client._broker
-        service = GuestService(broker)
+        service = GuestService(inspect(client).broker)
         ours, theirs = socket.socketpair()
         service.take(theirs.detach(), 1)
         pause = threading.Event()

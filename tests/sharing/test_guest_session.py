@@ -13,6 +13,7 @@ from pulsarx import errors
 from pulsarx._pycore.ground import owner_link
 from pulsarx.server.guest_consumer import GuestConsumer
 from pulsarx.server.server import Server
+from pulsarx.testing import inspect
 from pulsarx.wire.frames import FrameReader, frame_encode
 
 CONSUMER = 7
@@ -22,7 +23,7 @@ class Guest:
     """Another process's end of a connection, which says what a test has it say."""
 
     def __init__(self, client: Any) -> None:
-        self._server = Server(client._broker)
+        self._server = Server(inspect(client).broker)
         self._heard: list[tuple[str, dict[str, Any]]] = []
         self._reader = FrameReader(5 << 20)
         self._session = self._server.open_session(self._hear, lambda: None, is_guest=True)

@@ -111,7 +111,7 @@ def test_a_frame_is_of_the_moment_it_was_made(spark, folder, publish):
     publish("numbers", 100, first=100)
     assert frame.count() == frame.count() == 100
     with pulsarx.Client(folder, read_only=True) as client:
-        seen = Planner(client, "numbers").latest()
+        seen = Planner(inspect(client).broker, "numbers").latest()
     publish("numbers", 100, first=200)
     later = read_topic(spark, "numbers", root=folder, columns="value", start=seen)
     assert numbers(later.collect()) == list(range(200, 300))

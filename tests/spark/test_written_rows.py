@@ -412,7 +412,7 @@ def test_topics_and_keys_that_cannot_be_are_told_with_their_row(root: Path) -> N
 @pytest.mark.parametrize(
     ("columns", "error", "text"),
     [
-        ({"value": [b"x"], "carrier": ["AA"]}, ValueError, "'carrier' is none of a message"),
+        ({"value": [b"x"], "carrier": ["AA"]}, ValueError, "'carrier' is not a message column"),
         ({"value": [b"x"], "__kei": ["AA"]}, ValueError, "did you mean '__key'"),
         ({"__key": ["a"]}, ValueError, "no column 'value', only __key"),
         ({"value": [1]}, TypeError, "'value' is int64; it must be binary or string"),

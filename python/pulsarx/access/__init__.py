@@ -1,4 +1,4 @@
-"""Who the clients of a served folder are, and what they may do there."""
+"""Authentication and authorisation of the clients of a served folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How clients prove who they are, and who of them may do everything."""
+"""How clients authenticate, and which roles are superusers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class AccessSettings:
             raise errors.InvalidConfiguration("give either token_secret_key or token_public_key")
         if not self.has_tokens and basic_auth_conf is None and not tls_authentication:
             raise errors.InvalidConfiguration(
-                "nobody can prove who he is: give token_secret_key, token_public_key, "
+                "no client could authenticate: give token_secret_key, token_public_key, "
                 "basic_auth_conf or tls_authentication"
             )
 

@@ -1,4 +1,4 @@
-"""Who a client has proved to be."""
+"""The proved identity of a client."""
 
 from __future__ import annotations
 

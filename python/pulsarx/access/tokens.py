@@ -1,4 +1,4 @@
-"""Tokens: JSON Web Tokens that whoever has the key has signed."""
+"""Tokens: JSON Web Tokens signed by a holder of the key."""
 
 from __future__ import annotations
 

@@ -62,7 +62,8 @@ def require_verb(access: Access, role: str, verb: str, arguments: dict[str, Any]
 def authenticate_header(
     access: Access, header: bytes | None, certificate_name: str | None, host: str
 ) -> Identity | Future[Identity]:
-    """Who sends a request over HTTP. header: its Authorization. The rest as Access.authenticate."""
+    """The role that sends a request over HTTP. header: its Authorization. The rest as
+    Access.authenticate."""
     import base64
 
     kind, _, proof = (header or b"").strip().partition(b" ")

@@ -44,12 +44,12 @@ class Admin:
         """Administer a folder that another process may own: its owner is asked. Without an owner
         the folder is read, or owned for the moment of a call that changes something.
 
-        Or, at an http:// or https:// URL, what is served there by Pulsar's admin REST API: a folder
-        by `pulsarx serve`, or any Pulsar.
+        An http:// or https:// URL is that of a Pulsar admin REST API: of `pulsarx serve`, or of any
+        Pulsar cluster.
 
         authentication: at such a URL AuthenticationToken, AuthenticationBasic or AuthenticationTLS.
         tls_trust_certs_file_path: the authorities of https:// servers; else those of the system.
-        InvalidConfiguration: they are given with a folder, which asks nobody.
+        InvalidConfiguration: they are given with a folder, which needs no authentication.
         """
         if isinstance(folder, str) and folder.lower().startswith(("http://", "https://")):
             from pulsarx.admin.http_channel import HttpChannel
@@ -58,7 +58,7 @@ class Admin:
         if authentication is not None or tls_trust_certs_file_path is not None:
             from pulsarx.errors import InvalidConfiguration
 
-            raise InvalidConfiguration(f"{folder}: a folder asks nobody who he is, and has no TLS")
+            raise InvalidConfiguration(f"{folder}: a folder has no authentication and no TLS")
         from pulsarx.admin.channel import OwnerChannel
 
         return cls(OwnerChannel(folder))

@@ -15,7 +15,7 @@ class Brokers:
 
     def healthcheck(self) -> None:
         """Publish a message to `persistent://pulsar/standalone/healthcheck` and read it again.
-        Raises what fails; Timeout: the message did not come."""
+        Raises the error of what fails; Timeout: the message was not received."""
         self._channel.perform("brokers.healthcheck", {})
 
     def get_storage_size(self) -> dict[str, int]:

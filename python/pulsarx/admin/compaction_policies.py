@@ -15,7 +15,7 @@ class CompactionPolicies:
     _LEVEL: str  # what the verbs call the level: namespace or topic
 
     def set_compaction_threshold(self, target: str, threshold: int) -> None:
-        """Compact a topic when so many bytes were published since the last time, which is looked at
+        """Compact a topic when that many bytes were published since the last compaction; checked
         every 60 seconds while the topic is open. 0: only when trigger_compaction is called."""
         if not isinstance(threshold, int) or isinstance(threshold, bool):
             raise ValueError(f"threshold must be an int, not {type(threshold).__name__}")

@@ -32,8 +32,8 @@ class CreationPolicies:
         self._set_creation_policy(target, "auto_subscription_creation", None)
 
     def set_subscription_types_enabled(self, target: str, types: Iterable[str]) -> None:
-        """Which types consumers may ask for, of Exclusive, Failover, Shared and Key_Shared; others
-        get NotAllowedError. Those that are attached stay."""
+        """Set which of Exclusive, Failover, Shared and Key_Shared consumers may use; with another
+        type `subscribe` raises NotAllowedError. Attached consumers stay."""
         if isinstance(types, str):
             raise ValueError("types is a str; give a list of names")
         self._set_creation_policy(target, "subscription_types_enabled", list(types))

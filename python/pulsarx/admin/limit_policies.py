@@ -11,9 +11,10 @@ if TYPE_CHECKING:
 class LimitPolicies:
     """Base of the groups. A topic's policy wins over its namespace's, that over the option of the
     same name of BrokerOptions; 0: without limit, whatever is set above. Each partition of a topic
-    has the whole limit. A change is durable on return and holds for who comes from then on: those
-    who are there stay. What is got is what is set at this level; None: nothing. Topics whose own
-    name begins with two underscores have none of these policies, and the options' limits."""
+    has the whole limit. A change is durable on return and applies to producers, consumers and
+    subscriptions that come later: those that are there stay. A get_ call returns what is set at
+    this level; None: nothing. Topics whose own name begins with two underscores have none of these
+    policies, and the options' limits."""
 
     _channel: Channel
     _LEVEL: str  # what the verbs call the level: namespace or topic
@@ -62,8 +63,8 @@ class LimitPolicies:
 
     def set_max_unacked_messages_per_consumer(self, target: str, count: int) -> None:
         """How many messages a consumer of a Shared or Key_Shared subscription may hold
-        unacknowledged: it gets no more then, until half of so many are acknowledged. At once for
-        consumers that are there."""
+        unacknowledged: at that many it gets no more until it has acknowledged half of them. Applies
+        to attached consumers at once."""
         self._set_limit(target, "max_unacked_messages_per_consumer", count)
 
     def get_max_unacked_messages_per_consumer(self, target: str) -> int | None:
@@ -73,7 +74,8 @@ class LimitPolicies:
         self._set_limit(target, "max_unacked_messages_per_consumer", None)
 
     def set_max_unacked_messages_per_subscription(self, target: str, count: int) -> None:
-        """As set_max_unacked_messages_per_consumer, of all consumers of a subscription together."""
+        """Like set_max_unacked_messages_per_consumer, for all consumers of a subscription
+        together."""
         self._set_limit(target, "max_unacked_messages_per_subscription", count)
 
     def get_max_unacked_messages_per_subscription(self, target: str) -> int | None:

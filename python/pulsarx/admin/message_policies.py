@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class MessagePolicies:
     """Base of the groups. A topic's policy wins over its namespace's, that over BrokerOptions; the
     partitions of a topic have its policies. A change takes effect at once, for open producers and
-    consumers too, and is durable on return. What is got is what is set at this level; None:
+    consumers too, and is durable on return. A get_ call returns what is set at this level; None:
     nothing. Topics whose own name begins with two underscores have none of these policies."""
 
     _channel: Channel
@@ -24,8 +24,8 @@ class MessagePolicies:
     # Expiry ---------------------------------------------------------------------------------------
 
     def set_message_ttl(self, target: str, seconds: int) -> None:
-        """How old messages may become: older ones are not delivered, and count as acknowledged on
-        every subscription. 0: they do not expire, whatever the levels above say."""
+        """Set how old messages may become: older ones are not delivered, and count as acknowledged
+        on every subscription. 0: they do not expire, whatever the levels above say."""
         self._set_message_policy(target, "message_ttl", _integer("seconds", seconds))
 
     def get_message_ttl(self, target: str) -> int | None:
@@ -70,7 +70,7 @@ class MessagePolicies:
         policy: str = "producer_request_hold",
         type: str = "destination_storage",
     ) -> None:
-        """Limit the backlog of each topic, of its slowest durable subscription.
+        """Limit the backlog of each topic: that of its slowest durable subscription.
 
         type: `destination_storage` (limit_size, bytes) or `message_age` (limit_time, seconds); a
         topic may have one of each.
@@ -111,9 +111,9 @@ class MessagePolicies:
         tick_time_millis: int,
         max_delivery_delay_in_millis: int = 0,
     ) -> None:
-        """Whether messages wait for the time they are to be delivered at (else they come at once),
-        how much before it they may come where that is not strict, and how long a message may be
-        delayed at most: a longer one raises NotAllowedError. 0: as BrokerOptions say."""
+        """Set whether messages wait for their delivery time (else they are delivered at once), how
+        much earlier they may come where delivery is not strict, and how long a message may be
+        delayed at most: a longer delay raises NotAllowedError. 0: as BrokerOptions say."""
         if not isinstance(active, bool):
             raise ValueError(f"active must be a bool, not {active.__class__.__name__}")
         value = {
@@ -138,7 +138,7 @@ class MessagePolicies:
     def set_inactive_topic_policies(
         self, target: str, mode: str, seconds: int, enabled: bool
     ) -> None:
-        """Whether a topic is deleted that nobody used for so many seconds.
+        """Set whether a topic is deleted that was not used for that many seconds.
 
         mode: `delete_when_no_subscriptions`: it has no producer, reader or subscription;
         `delete_when_subscriptions_caught_up`: no producer, reader or consumer, and its
@@ -160,7 +160,7 @@ class MessagePolicies:
         self._set_message_policy(target, "inactive_topics", None)
 
     def set_subscription_expiration_time(self, target: str, minutes: int) -> None:
-        """Delete durable subscriptions that have no consumer and that nobody used for so many
+        """Delete durable subscriptions that have no consumer and were not used for that many
         minutes. 0: they stay, whatever the levels above say."""
         minutes = _integer("minutes", minutes)
         self._set_message_policy(target, "subscription_expiration_time", minutes)

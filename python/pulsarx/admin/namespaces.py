@@ -55,8 +55,8 @@ class Namespaces(
         return found
 
     def get_topics(self, namespace: str) -> list[str]:
-        """Full names of the topics of a namespace that hold messages: of a partitioned topic, its
-        partitions. Without system topics."""
+        """Return the full names of the topics of a namespace that hold messages: for a partitioned
+        topic, its partitions. System topics are left out."""
         arguments = {"namespace": namespace}
         found: list[str] = self._channel.perform("namespaces.get_topics", arguments)
         return found
@@ -70,9 +70,9 @@ class Namespaces(
     def set_auto_topic_creation(
         self, namespace: str, allowed: bool, type: str = "non-partitioned", partitions: int = 1
     ) -> None:
-        """Whether a producer, consumer or reader creates the topic that it names, and of which
-        kind: `non-partitioned`, or `partitioned` with so many partitions. Where not it gets
-        TopicNotFound. Durable on return."""
+        """Set whether a producer, consumer or reader creates the topic that it names, and of which
+        kind: `non-partitioned`, or `partitioned` with that many partitions. If not, TopicNotFound
+        is raised. Durable on return."""
         value = {"allowed": allowed, "type": type, "partitions": partitions}
         self._set_creation_policy(namespace, "auto_topic_creation", value)
 
@@ -88,8 +88,8 @@ class Namespaces(
     def grant_permission_on_namespace(
         self, namespace: str, role: str, actions: Iterable[str]
     ) -> None:
-        """Let a role use all topics of a namespace through a service that asks clients who they
-        are: actions are `produce` and `consume`, and replace what it had there. Durable on
+        """Let a role use all topics of a namespace through a service that authenticates its
+        clients: actions are `produce` and `consume`, and replace those granted before. Durable on
         return."""
         arguments = {"namespace": namespace, "role": role, "actions": list(actions)}
         self._channel.perform("namespaces.grant_permission", arguments)
@@ -107,9 +107,9 @@ class Namespaces(
         return found
 
     def set_max_topics_per_namespace(self, namespace: str, count: int) -> None:
-        """How many topics the namespace may have, each partition being one, those of the system not
-        counted: to create more raises NotAllowedError; those there are stay. 0: without limit,
-        whatever the option of the same name says. Durable on return."""
+        """Set how many topics the namespace may have; each partition counts, system topics do not.
+        Creating more raises NotAllowedError; existing ones stay. 0: no limit, whatever the option
+        of the same name says. Durable on return."""
         self._set_limit(namespace, "max_topics_per_namespace", count)
 
     def get_max_topics_per_namespace(self, namespace: str) -> int | None:
@@ -121,8 +121,9 @@ class Namespaces(
         self._set_limit(namespace, "max_topics_per_namespace", None)
 
     def set_deduplication(self, namespace: str, enabled: bool) -> None:
-        """Whether the topics of a namespace tell messages that are sent again, by their sequence
-        ids, and do not store them again. Open producers heed it at once. Durable on return."""
+        """Set whether the topics of a namespace recognise messages that are sent again by their
+        sequence ids, and do not store them again. Applies to open producers at once. Durable on
+        return."""
         if not isinstance(enabled, bool):
             raise ValueError(f"enabled must be a bool, not {type(enabled).__name__}")
         arguments = {"namespace": namespace, "enabled": enabled}

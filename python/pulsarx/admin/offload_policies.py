@@ -16,9 +16,9 @@ class OffloadPolicies:
     _LEVEL: str  # what the verbs call the level: namespace or topic
 
     def set_offload_threshold(self, target: str, size: int) -> None:
-        """Offload the oldest sealed ledgers of a topic that holds more than size bytes, which is
-        looked at every 60 seconds while the topic is open. 0: all of them; -1: only when
-        topics.offload is called."""
+        """Offload the oldest sealed ledgers of a topic that holds more than size bytes; checked
+        every 60 seconds while the topic is open. 0: all of them; -1: only when topics.offload is
+        called."""
         self._set_offload("offload_threshold", target, _whole("size", size))
 
     def get_offload_threshold(self, target: str) -> int | None:
@@ -30,7 +30,7 @@ class OffloadPolicies:
         self._set_offload("offload_threshold", target, None)
 
     def set_offload_deletion_lag(self, target: str, lag_ms: int) -> None:
-        """How long the file of an offloaded ledger stays, in milliseconds."""
+        """Set how long the file of an offloaded ledger stays, in milliseconds."""
         self._set_offload("offload_deletion_lag_ms", target, _whole("lag_ms", lag_ms))
 
     def get_offload_deletion_lag(self, target: str) -> int | None:

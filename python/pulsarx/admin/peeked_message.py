@@ -1,4 +1,5 @@
-"""A message as `client.admin.topics.peek_messages` shows it: a copy, on no subscription."""
+"""A message as `client.admin.topics.peek_messages` returns it: a copy that belongs to no
+consumer."""
 
 from __future__ import annotations
 

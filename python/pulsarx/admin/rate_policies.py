@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 class RatePolicies:
     """Base of the groups. A topic's policy wins over its namespace's, that over BrokerOptions; each
     partition of a topic has the whole rate. A change takes effect at once, for open producers and
-    consumers too, and is durable on return. What is got is what is set at this level; None:
+    consumers too, and is durable on return. A get_ call returns what is set at this level; None:
     nothing. Topics whose own name begins with two underscores have none of these policies.
 
-    While something is left of a period an entry (a message, or a batch) passes as a whole; what it
-    takes beyond that is paid by the periods that follow. What a period leaves over is lost."""
+    As long as a period has permits left, an entry (a message, or a batch) passes as a whole; what
+    it takes in excess is subtracted from the periods that follow. Permits that a period does not
+    use are lost."""
 
     _channel: Channel
     _LEVEL: str  # what the verbs call the level: namespace or topic
@@ -36,8 +37,8 @@ class RatePolicies:
         readers together, redeliveries included; consumers wait for the next one. 0, -1: without
         limit.
 
-        relative_to_publish_rate: what is published on the topic in so long, on the average of the
-        last minute, comes on top.
+        relative_to_publish_rate: the publish rate of the topic, averaged over the last minute, is
+        added.
         """
         value = _dispatch(msgs, bytes, period_seconds, relative_to_publish_rate)
         self._set_rate(target, "dispatch_rate", value)
@@ -57,12 +58,13 @@ class RatePolicies:
         period_seconds: int = 1,
         relative_to_publish_rate: bool = False,
     ) -> None:
-        """As set_dispatch_rate, of each subscription and each reader. Both rates hold."""
+        """Like set_dispatch_rate, for each subscription and each reader. The rate of the topic
+        applies as well."""
         value = _dispatch(msgs, bytes, period_seconds, relative_to_publish_rate)
         self._set_rate(target, "subscription_dispatch_rate", value)
 
     def get_subscription_dispatch_rate(self, target: str) -> dict[str, Any] | None:
-        """As get_dispatch_rate."""
+        """Return the rate in the form of get_dispatch_rate."""
         return self._get_rate(target, "subscription_dispatch_rate")
 
     def remove_subscription_dispatch_rate(self, target: str) -> None:
@@ -75,7 +77,7 @@ class RatePolicies:
         sending waits, send_async too, until send_timeout_millis are over. 0, -1: without limit.
 
         Dead and retry letters, and what a callback of send_async sends, do not wait; they are
-        counted, and others wait for them. Non-persistent topics heed it too.
+        counted, and others wait for them. It applies to non-persistent topics too.
         """
         value = {"msgs": _integer("msgs", msgs), "bytes": _integer("bytes", bytes)}
         self._set_rate(target, "publish_rate", value)
@@ -90,8 +92,8 @@ class RatePolicies:
     # Subscribing ----------------------------------------------------------------------------------
 
     def set_subscribe_rate(self, target: str, per_consumer: int = 0, period: int = 30) -> None:
-        """How often consumers of one name may subscribe to a topic in so many seconds: more often
-        raises NotAllowedError. 0: without limit. Readers are not counted."""
+        """Set how often consumers of one name may subscribe to a topic in that many seconds: one
+        time more raises NotAllowedError. 0: without limit. Readers are not counted."""
         value = {
             "per_consumer": _integer("per_consumer", per_consumer),
             "period_seconds": _integer("period", period),

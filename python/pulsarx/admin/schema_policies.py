@@ -17,10 +17,10 @@ class SchemaPolicies:
     _LEVEL: str  # what the verbs call the level: namespace or topic
 
     def set_schema_compatibility_strategy(self, target: str, strategy: str) -> None:
-        """Which schema may follow another: ALWAYS_INCOMPATIBLE, ALWAYS_COMPATIBLE, BACKWARD (the
-        new one reads what was written before), FORWARD (the old one reads what is written from now
-        on), FULL (both), or one of these three with _TRANSITIVE: for all versions and not the last
-        alone. UNDEFINED: as the level above says. ValueError: anything else."""
+        """Set which schema may follow another: ALWAYS_INCOMPATIBLE, ALWAYS_COMPATIBLE, BACKWARD
+        (the new one reads what was written before), FORWARD (the old one reads what is written from
+        now on), FULL (both), or one of these three with _TRANSITIVE: for all versions and not the
+        last alone. UNDEFINED: the level above applies. ValueError: anything else."""
         self._set_policy(target, "schema_compatibility_strategy", _given(strategy))
 
     def get_schema_compatibility_strategy(self, target: str) -> str | None:

@@ -19,8 +19,9 @@ class Schemas:
         self._channel = channel
 
     def create_schema(self, topic: str, info: SchemaInfo) -> int:
-        """Register a schema, be it on a topic that is in use without one; its version, the old one
-        if the topic has it already. `is_allow_auto_update_schema` does not matter here.
+        """Register a schema, also on a topic that is in use without one, and return its version,
+        the existing one if the topic has the schema already. `is_allow_auto_update_schema` does not
+        apply here.
 
         IncompatibleSchema: the topic's strategy refuses it. ValueError: the definition is malformed
         or has more than a million characters. Durable on return.
@@ -29,8 +30,8 @@ class Schemas:
         return found
 
     def get_schema_info(self, topic: str, version: int | None = None) -> SchemaInfo:
-        """The schema of a version, or the last one. TopicNotFound: there is none, or it is deleted;
-        messages that were written with it can be read nevertheless."""
+        """Return the schema of a version, or the last one. TopicNotFound: there is none, or it is
+        deleted; messages written with it can still be read."""
         if version is not None and (not isinstance(version, int) or isinstance(version, bool)):
             raise ValueError(f"version must be an int, not {type(version).__name__}")
         if version is not None and version < 0:
@@ -45,8 +46,8 @@ class Schemas:
         return [_info(each) for each in found]
 
     def delete_schema(self, topic: str) -> None:
-        """Delete all versions; nothing where there are none. The next schema is compared with none
-        of them and gets the next number but one. Durable on return."""
+        """Delete all versions; without any it does nothing. The next schema is not compared with
+        them; the deletion itself takes a version number. Durable on return."""
         self._channel.perform("schemas.delete_schema", {"topic": topic})
 
     def test_compatibility(self, topic: str, info: SchemaInfo) -> dict[str, Any]:

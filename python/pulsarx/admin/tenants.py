@@ -1,4 +1,4 @@
-"""`client.admin.tenants`: the upper level of the names of topics."""
+"""`client.admin.tenants`: tenants, the first part of topic names."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Tenants:
     ) -> None:
         """Create a tenant, of letters, digits and - = : . _
 
-        admin_roles: may use and change what is in the tenant, where a service asks clients who they
-        are. allowed_clusters: kept for `get_tenant_info`; nobody is refused by them.
+        admin_roles: may use and administer everything in the tenant, where a service authenticates
+        its clients. allowed_clusters: kept for `get_tenant_info`; without effect.
         NotAllowedError: it exists, or is `pulsar`, which is reserved.
         """
         self._channel.perform("tenants.create_tenant", _info(tenant, admin_roles, allowed_clusters))
@@ -30,13 +30,13 @@ class Tenants:
     def update_tenant(
         self, tenant: str, admin_roles: Iterable[str] = (), allowed_clusters: Iterable[str] = ()
     ) -> None:
-        """Replace what `get_tenant_info` tells. A role that is no administrator any more has its
-        producers and consumers closed."""
+        """Replace what `get_tenant_info` returns. Producers and consumers of a role that is no
+        longer an administrator are closed."""
         self._channel.perform("tenants.update_tenant", _info(tenant, admin_roles, allowed_clusters))
 
     def delete_tenant(self, tenant: str, force: bool = False) -> None:
-        """NotAllowedError: it has namespaces. force: they go too, with their topics, whose
-        producers, consumers and readers are closed."""
+        """Delete a tenant. NotAllowedError: it has namespaces. force: they are deleted too, with
+        their topics, whose producers, consumers and readers are closed."""
         self._channel.perform("tenants.delete_tenant", {"tenant": tenant, "force": bool(force)})
 
     def get_tenants(self) -> list[str]:

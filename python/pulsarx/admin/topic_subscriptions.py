@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class TopicSubscriptions:
-    """Base of Topics. Of a partitioned topic they mean the subscription of each partition, unless
-    they say otherwise. SubscriptionNotFound: there is no such one. Changes are durable on
-    return."""
+    """Base of Topics. On a partitioned topic each call acts on the subscription of every partition,
+    unless it says otherwise. SubscriptionNotFound: the topic has no such subscription. Changes are
+    durable on return."""
 
     _channel: Channel
 
@@ -30,7 +30,8 @@ class TopicSubscriptions:
         self._perform("create_subscription", topic, subscription_name, position=_position(position))
 
     def delete_subscription(self, topic: str, subscription_name: str, force: bool = False) -> None:
-        """NotAllowedError: consumers are attached. force: they are closed."""
+        """Delete a subscription. NotAllowedError: consumers are attached. force: they are
+        closed."""
         self._perform("delete_subscription", topic, subscription_name, force=bool(force))
 
     def get_subscriptions(self, topic: str) -> list[str]:
@@ -39,33 +40,33 @@ class TopicSubscriptions:
         return found
 
     def reset_cursor(self, topic: str, subscription_name: str, position: MessageId | int) -> None:
-        """Move a subscription, with its consumers: everything before the position counts as
-        acknowledged, everything from it on as not.
+        """Move a subscription; its consumers stay attached. Everything before the position counts
+        as acknowledged, everything from it on as unacknowledged.
 
-        position: as of create_subscription; a message id is delivered again itself.
+        position: as in create_subscription; the message of an id is delivered again itself.
         """
         self._perform("reset_cursor", topic, subscription_name, position=_position(position))
 
     def skip_messages(self, topic: str, subscription_name: str, count: int) -> None:
-        """Acknowledge the first messages that are not. OperationNotSupported: the topic has
-        partitions."""
+        """Acknowledge the first num_messages unacknowledged messages. OperationNotSupported: the
+        topic has partitions."""
         self._perform("skip_messages", topic, subscription_name, count=_integer("count", count))
 
     def skip_all_messages(self, topic: str, subscription_name: str) -> None:
-        """Acknowledge everything that is there."""
+        """Acknowledge all messages of the topic."""
         self._perform("skip_all_messages", topic, subscription_name)
 
     def expire_messages(self, topic: str, subscription_name: str, seconds: int) -> None:
-        """Acknowledge what was published longer ago, up to the first message that was not."""
+        """Acknowledge messages that are older than that, up to the first one that is not."""
         seconds = _integer("seconds", seconds)
         self._perform("expire_messages", topic, subscription_name, seconds=seconds)
 
     def peek_messages(
         self, topic: str, subscription_name: str, count: int = 1
     ) -> list[PeekedMessage]:
-        """The first messages that are not acknowledged, up to count, and 1000; they stay as they
-        are. OperationNotSupported: the topic has partitions. NotAllowedError: they have more than
-        16 MiB together."""
+        """Return the first unacknowledged messages, at most count and at most 1000; they stay
+        unacknowledged. OperationNotSupported: the topic has partitions. NotAllowedError: they have
+        more than 16 MiB together."""
         from pulsarx.admin.peeked_message import PeekedMessage
 
         count = _integer("count", count)

@@ -44,11 +44,12 @@ class Topics(
         include_system_topic: bool = False,
         domain: str | None = None,
     ) -> list[str]:
-        """Full names of the topics of a namespace, of a partitioned topic those of its partitions.
+        """Return the full names of the topics of a namespace; for a partitioned topic those of its
+        partitions.
         TopicNotFound: there is no such namespace.
 
-        domain: "persistent" or "non-persistent"; None: of both. A folder that is read beside its
-        owner does not tell of non-persistent topics without partitions, which nothing keeps.
+        domain: "persistent" or "non-persistent"; None: of both. A client opened read_only does not
+        see non-persistent topics without partitions, which are not stored.
         """
         arguments = {
             "namespace": namespace,
@@ -79,8 +80,8 @@ class Topics(
         self._channel.perform("topics.create_non_partitioned_topic", {"topic": topic})
 
     def create_partitioned_topic(self, topic: str, partitions: int) -> None:
-        """Create a topic of so many partitions, each a topic of its own: `<topic>-partition-0` and
-        so on.
+        """Create a topic with that many partitions, each of which is a topic: `<topic>-partition-0`
+        and so on.
 
         NotAllowedError: it exists. Durable on return.
         """
@@ -88,11 +89,11 @@ class Topics(
         self._channel.perform("topics.create_partitioned_topic", arguments)
 
     def update_partitioned_topic(self, topic: str, partitions: int) -> None:
-        """Let a partitioned topic have so many partitions.
+        """Add partitions to a partitioned topic, up to that number.
 
         The durable subscriptions of partition 0 begin on each new partition at its first message,
-        and open producers use it at once. Keys change their partition. NotAllowedError: partitions
-        only become more. Durable on return.
+        and open producers use it at once. Keys change their partition. NotAllowedError: the number
+        cannot be reduced. Durable on return.
         """
         arguments = {"topic": topic, "partitions": partitions}
         self._channel.perform("topics.update_partitioned_topic", arguments)
@@ -107,10 +108,10 @@ class Topics(
 
     # Policies -------------------------------------------------------------------------------------
     def grant_permission(self, topic: str, role: str, actions: Iterable[str]) -> None:
-        """Let a role use a topic, which need not be there yet, through a service that asks clients
-        who they are: actions are `produce` and `consume`, and replace what it had on the topic. On
-        a partitioned topic it is granted for its partitions too. It goes with the topic. Durable on
-        return."""
+        """Let a role use a topic, which need not exist yet, through a service that authenticates
+        its clients: actions are `produce` and `consume`, and replace those granted before. On a
+        partitioned topic they are granted for its partitions too. Deleting the topic revokes them.
+        Durable on return."""
         arguments = {"topic": topic, "role": role, "actions": list(actions)}
         self._channel.perform("topics.grant_permission", arguments)
 
@@ -127,9 +128,9 @@ class Topics(
         return found
 
     def set_deduplication(self, topic: str, enabled: bool) -> None:
-        """Whether a topic, or all its partitions, tells messages that are sent again, by their
-        sequence ids, and does not store them again. Open producers heed it at once. Durable on
-        return."""
+        """Set whether a topic, or all its partitions, recognises messages that are sent again by
+        their sequence ids, and does not store them again. Applies to open producers at once.
+        Durable on return."""
         if not isinstance(enabled, bool):
             raise ValueError(f"enabled must be a bool, not {type(enabled).__name__}")
         arguments = {"topic": topic, "enabled": enabled}
@@ -151,38 +152,40 @@ class Topics(
 
         NotAllowedError: producers, consumers or readers are attached, or a job reads it under a
         lease; or it has partitions, or is one. force: they are closed, the job fails. Messages that
-        were received stay readable. A topic created with its name later is another one, whose
-        consumers are those that come then, and those of a pattern. Durable on return.
+        were received stay readable. A topic created with its name later is another one; only
+        consumers that subscribe to it then, or by a pattern, receive from it. Durable on return.
         """
         self._channel.perform("topics.delete", {"topic": topic, "force": bool(force)})
 
     def delete_partitioned_topic(self, topic: str, force: bool = False) -> None:
-        """As delete, of a partitioned topic with all partitions, in one commit."""
+        """Delete a partitioned topic with all its partitions, in one commit; see delete."""
         arguments = {"topic": topic, "force": bool(force)}
         self._channel.perform("topics.delete_partitioned_topic", arguments)
 
     def terminate(self, topic: str) -> MessageId:
-        """Let a topic take no more messages, for good; the id of its last one. Producers get
-        TopicTerminated, consumers and readers get what is there. OperationNotSupported: it has
-        partitions. Durable on return."""
+        """Terminate a topic and return the id of its last message: it takes no more messages, for
+        good. Producers get TopicTerminated; consumers and readers get the messages that are stored.
+        OperationNotSupported: it has partitions. Durable on return."""
         found = self._channel.perform("topics.terminate", {"topic": topic})
         last: MessageId = MessageId.from_text(found)
         return last
 
     def truncate(self, topic: str) -> None:
-        """Remove what a topic holds, or each of its partitions, with what compaction left: it is
-        acknowledged on every subscription, whatever retention says. Ledgers that a job reads under
-        a lease stay as long as that. What is published meanwhile stays. Durable on return."""
+        """Remove all messages of a topic, or of each of its partitions, and its compacted ledger:
+        they are acknowledged on every subscription, whatever retention says. Ledgers that a job
+        reads under a lease stay until the lease ends. Messages published meanwhile stay. Durable on
+        return."""
         self._channel.perform("topics.truncate", {"topic": topic})
 
     def unload(self, topic: str) -> None:
-        """Seal the open ledger of a topic, or of each of its partitions, and write down the
-        positions. Its clients go on with it; without any its memory is freed, where there is a
-        folder to open it from again."""
+        """Seal the open ledger of a topic, or of each of its partitions, and store the positions of
+        its subscriptions. Its clients stay connected; a topic of a folder without clients is
+        closed, and its memory freed."""
         self._channel.perform("topics.unload", {"topic": topic})
 
     def get_last_message_id(self, topic: str) -> MessageId:
-        """Of a topic without partitions; (-1,-1,-1,-1) when it is empty."""
+        """Return the id of the last message of a non-partitioned topic; (-1,-1,-1,-1) when it is
+        empty."""
         found = self._channel.perform("topics.get_last_message_id", {"topic": topic})
         last: MessageId = MessageId.from_text(found)
         return last
@@ -190,11 +193,12 @@ class Topics(
     def examine_message(
         self, topic: str, initial_position: str = "latest", message_position: int = 1
     ) -> PeekedMessage:
-        """One message of a topic without partitions, by its place: from the last one backwards, or,
-        with "earliest", from the first one on, which is 1. Pulsar's brokers count batches.
+        """Return one message of a non-partitioned topic by its position, counted from the last
+        message backwards, or with "earliest" from the first one, which is 1. A Pulsar broker counts
+        entries, not messages.
 
-        NotAllowedError: there are not so many. OperationNotSupported: the topic has partitions; or,
-        from the last one, messages in chunks.
+        NotAllowedError: there are fewer messages. OperationNotSupported: the topic has partitions;
+        or, from the last one, messages in chunks.
         """
         from pulsarx.admin.peeked_message import PeekedMessage
 
@@ -219,14 +223,14 @@ class Topics(
         the messages that were compacted. A key whose last message has no value, or an empty one, is
         removed. Others see the topic as it is, until retention removes its messages.
 
-        Returns at once; see compaction_status. NotAllowedError: a compaction of it goes on.
+        Returns at once; see compaction_status. NotAllowedError: a compaction is running.
         """
         self._channel.perform("topics.trigger_compaction", {"topic": topic})
 
     def compaction_status(self, topic: str) -> dict[str, str]:
-        """{"status": NOT_RUN, RUNNING, SUCCESS or ERROR, "last_error": why}. Of a partitioned
-        topic: RUNNING or ERROR where a partition is. In a folder opened read_only: SUCCESS where
-        there is a result."""
+        """Return {"status": NOT_RUN, RUNNING, SUCCESS or ERROR, "last_error": why}. A partitioned
+        topic is RUNNING or ERROR when one of its partitions is. A client opened read_only answers
+        SUCCESS when there is a compacted ledger."""
         found: dict[str, str] = self._channel.perform("topics.compaction_status", {"topic": topic})
         return found
 
@@ -234,7 +238,7 @@ class Topics(
         """Begin to copy the oldest sealed ledgers of a topic, or of each of its partitions, to the
         object store of `BrokerOptions(offload_url=...)`, but for the newest size_threshold bytes.
         Each copy is read back before it counts. The file of a ledger goes later, by the policy
-        offload_deletion_lag; from then on whoever reads it fetches it, and nothing else changes.
+        offload_deletion_lag; readers then fetch it from the object store, and nothing else changes.
 
         Returns at once; see offload_status. OperationNotSupported: there is no object store.
         NotAllowedError: the topic is being offloaded.
@@ -243,8 +247,9 @@ class Topics(
         self._channel.perform("topics.offload", arguments)
 
     def offload_status(self, topic: str) -> dict[str, str]:
-        """{"status": NOT_RUN, RUNNING, SUCCESS or ERROR, "last_error": why}, of the last run since
-        the topic was opened. Of a partitioned topic: RUNNING or ERROR where a partition is."""
+        """Return {"status": NOT_RUN, RUNNING, SUCCESS or ERROR, "last_error": why} of the last run
+        since the topic was opened. A partitioned topic is RUNNING or ERROR when one of its
+        partitions is."""
         found: dict[str, str] = self._channel.perform("topics.offload_status", {"topic": topic})
         return found
 
@@ -254,7 +259,7 @@ class Topics(
         job, about 32 MiB to a file.
         {"ledgers": how many, "files": into how many}.
 
-        Message ids, positions and counts stay as they are, and who reads meanwhile reads on. The
+        Message ids, positions and counts stay as they are, and readers go on reading meanwhile. The
         file goes when retention has removed the last of its ledgers. Durable on return.
         """
         arguments = {"topic": topic, "size_max": size_max}
@@ -264,8 +269,8 @@ class Topics(
     # Statistics -----------------------------------------------------------------------------------
 
     def get_backlog_size(self, topic: str, message_id: MessageId = MessageId.earliest) -> int:
-        """Bytes of what a topic without partitions holds from a message on: the backlog of a
-        subscription whose first message that is not acknowledged it is."""
+        """Return the bytes that a non-partitioned topic holds from a message on: the backlog of a
+        subscription whose first unacknowledged message that is."""
         if not isinstance(message_id, MessageId):
             raise ValueError(f"message_id must be a MessageId, not {type(message_id).__name__}")
         arguments = {"topic": topic, "message_id": message_id.to_text()}
@@ -273,17 +278,16 @@ class Topics(
         return found
 
     def stats(self, topic: str) -> dict[str, Any]:
-        """Entries, messages and bytes stored, ledgers, producers, and of each subscription its
-        type, its backlog in messages, entries and bytes, the age of the oldest message in it (-1:
-        there is none), what is unacknowledged, the permits of each
-        consumer, and the keys held back. Under "compaction" how far the topic is compacted, how
-        much that left and what the last run did. OperationNotSupported: it has partitions;
-        see partitioned_stats."""
+        """Return entries, messages and bytes stored, ledgers, producers, and for each subscription
+        its type, its backlog in messages, entries and bytes, the age of the oldest message in it
+        (-1: there is none), what is unacknowledged, the permits of each consumer, and the keys held
+        back. Under "compaction" how far the topic is compacted, how much that left and what the
+        last run did. OperationNotSupported: it has partitions; see partitioned_stats."""
         found: dict[str, Any] = self._channel.perform("topics.stats", {"topic": topic})
         return found
 
     def partitioned_stats(self, topic: str) -> dict[str, Any]:
-        """The statistics of the partitions, added up, and under "partitions" that of each.
+        """Return the sum of the statistics of all partitions, and under "partitions" those of each.
         TopicNotFound: there is no partitioned topic of this name."""
         found: dict[str, Any] = self._channel.perform("topics.partitioned_stats", {"topic": topic})
         return found

@@ -56,7 +56,7 @@ class Client:
 
     @classmethod
     async def open(cls, service_url: str | os.PathLike[str], **kwargs: Any) -> Client:
-        """A client, as Client(...), without blocking the loop while the folder is opened."""
+        """Make a client like Client(...), without blocking the loop while the folder is opened."""
         refuse_cluster(service_url, "pulsarx.aio.Client")
         made = cls.__new__(cls)
         made._client = await perform(
@@ -194,7 +194,7 @@ class Client:
         *,
         reader_listener: ReaderListener | None = None,
     ) -> Reader:
-        """Read a topic from a place of the caller's choice. Arguments as of
+        """Read a topic from a position that the caller chooses. Arguments as of
         pulsarx.Client.create_reader.
 
         reader_listener: as message_listener of `subscribe`, of the reader and a message.
@@ -249,7 +249,8 @@ class Client:
         await perform(self._client.close)
 
     def shutdown(self) -> None:
-        """As close, in the calling thread, and without an error when it is closed already."""
+        """Close like `close`, in the calling thread, and without an error when it is closed
+        already."""
         self._client.shutdown()
 
     async def __aenter__(self) -> Client:

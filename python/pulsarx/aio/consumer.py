@@ -30,7 +30,8 @@ class Consumer(Receiving):
         self._consumer = consumer
 
     async def receive(self) -> Message:
-        """The next message; waits for one. Several are served in the order they were asked for.
+        """Return the next message; wait until there is one. Several calls are served in their
+        order.
 
         Cancelling it loses nothing: no message was taken for it. Raises AlreadyClosed,
         CorruptDataError (a damaged entry; the next call goes on behind it).
@@ -40,9 +41,9 @@ class Consumer(Receiving):
 
     async def batch_receive(self) -> list[Message]:
         """Messages until a bound of the batch receive policy is reached: number, bytes or time
-        (real), whichever comes first. Cancelled, it gives back what was taken; on an Exclusive
-        or Failover subscription all that was delivered behind it comes again, too. Empty without a
-        receiver queue."""
+        (real), whichever comes first. Cancelled, it gives back the messages it took; on an
+        Exclusive or Failover subscription all later messages that were delivered come again, too.
+        Empty without a receiver queue."""
         if self._consumer._options.receiver_queue_size == 0:
             self._consumer.require_open()
             return []
@@ -113,23 +114,24 @@ class Consumer(Receiving):
         await perform(self._consumer.unsubscribe)
 
     async def close(self) -> None:
-        """Leave the subscription; it keeps its position. Receives that wait get AlreadyClosed."""
+        """Detach from the subscription, which keeps its position. Receives that wait get
+        AlreadyClosed."""
         await perform(self._consumer.close)
 
     def pause_message_listener(self) -> None:
-        """Call the listener no more after the call that runs now, until it is resumed."""
+        """Stop calling the listener after the call that runs now, until resume_message_listener."""
         if self._listening is None:
             raise errors.InvalidConfiguration("the consumer has no message_listener")
         self._listening.pause()
 
     def resume_message_listener(self) -> None:
-        """Go on after pause_message_listener; nothing came to harm meanwhile."""
+        """Call the listener again after pause_message_listener; no message was lost meanwhile."""
         if self._listening is None:
             raise errors.InvalidConfiguration("the consumer has no message_listener")
         self._listening.resume()
 
     def topic(self) -> str:
-        """Full name of the topic; of several, all of them with commas between."""
+        """The full name of the topic; for several topics all names, separated by commas."""
         name: str = self._consumer.topic()
         return name
 
@@ -143,7 +145,7 @@ class Consumer(Receiving):
         return name
 
     def is_connected(self) -> bool:
-        """Tell whether it can still be used."""
+        """Tell whether the consumer can still be used."""
         return bool(self._consumer.is_connected())
 
     def __aiter__(self) -> Consumer:

@@ -38,11 +38,10 @@ class Producer:
         opened for. With batching, which is on by default, it goes out with its batch: at the latest
         after batching_max_publish_delay_ms.
 
-        Messages are in the order in which their sends began. Where the queue or the memory limit
-        is full (with block_if_queue_full), a quota or a publish rate holds the producer, the
-        coroutine waits and the loop goes on; cancelled while it waits so, nothing is sent. A send
-        that is cancelled later may be stored all the same, and by a producer with interceptors one
-        that waits, too.
+        Messages are in the order in which their sends began. While the queue or the memory limit is
+        full (with block_if_queue_full), or a quota or publish rate holds the producer, the
+        coroutine waits and the loop goes on; cancelled then, it sends nothing. A send that is
+        cancelled later may be stored all the same; with interceptors, also one that waits.
         """
         message_id: MessageId = await begin_send(
             self._send_async,
@@ -65,7 +64,8 @@ class Producer:
         await perform(self._producer.flush)
 
     async def close(self) -> None:
-        """Send what is open, wait until it is durable and leave. Sends that wait for room get
+        """Send the open batch, wait until it is durable and unregister. Sends that wait for room
+        get
         AlreadyClosed, as does a second close."""
         await perform(self._producer.close)
 
@@ -85,7 +85,7 @@ class Producer:
         return found
 
     def is_connected(self) -> bool:
-        """Tell whether it can still be used."""
+        """Tell whether the producer can still be used."""
         return bool(self._producer.is_connected())
 
     async def __aenter__(self) -> Producer:

@@ -26,7 +26,7 @@ class Reader(Receiving):
         self._reader = reader
 
     async def read_next(self) -> Message:
-        """The next message; waits for one. Cancelling it loses nothing."""
+        """Return the next message; wait until there is one. Cancelling it loses nothing."""
         message: Message = await self._next()
         return message
 
@@ -35,7 +35,7 @@ class Reader(Receiving):
         return bool(self._reader.has_message_available())
 
     async def seek(self, messageid: MessageId | int) -> None:
-        """Go on behind a message id, or at a publish time in ms. See pulsarx.Reader.seek."""
+        """Continue behind a message id, or at a publish time in ms. See pulsarx.Reader.seek."""
         await perform(self._reader.seek, messageid)
 
     async def get_last_message_id(self) -> MessageId:

@@ -54,7 +54,8 @@ def restore(
 
     target, progress: as of `backup`. allow_damage: restore what is whole; `damage` of what is
     answered says what is not. CorruptDataError: it is not whole; there is no target then.
-    FolderOwnedError: a client has opened the backup itself.
+    FolderOwnedError: a client has opened the backup itself. FolderError, StorageError,
+    StorageFullError: as of `backup`.
     """
     control_plane.load("pulsarx.backups.copying")
     from pulsarx.backups import copying
@@ -71,7 +72,7 @@ def check(folder: str | os.PathLike[str], *, progress: Any = False) -> Contents:
     Beside an owner, in this process or another, what is published is read as far as it is when it
     is come to, and what goes meanwhile is passed over. What a kill left behind the last confirmed
     message is no damage. progress: as of `backup`. FolderError: no data directory.
-    NewerFormatError. StorageError: this user may not read it.
+    NewerFormatError. StorageError: this user may not read it, or the system refuses for now.
     """
     control_plane.load("pulsarx.backups.proof")
     from pulsarx.backups import proof

@@ -26,7 +26,7 @@ from pulsarx._pycore.ground.file_system import FileSystem
 from pulsarx.backups.contents import Contents, Damage
 from pulsarx.backups.folder_view import FolderView, LedgerCopy, Snapshot
 from pulsarx.backups.proof import check
-from pulsarx.backups.workplace import copy_file, workplace
+from pulsarx.backups.workplace import copy_file, refusals, workplace
 from pulsarx.broker.folder.data_directory import SUBDIRECTORIES
 from pulsarx.clock import monotonic_ms
 from pulsarx.tables.progress import progress_of
@@ -101,8 +101,9 @@ class _Copying:
         self._sequences: dict[int, str] = {}
 
     def run(self) -> Contents:
-        for name in SUBDIRECTORIES:
-            os.mkdir(f"{self._work}/{name}")
+        with refusals(f"make the folders of {self._work}"):
+            for name in SUBDIRECTORIES:
+                os.mkdir(f"{self._work}/{name}")
         try:
             for _ in range(_TRIES):
                 snapshot = self._snapshot()
@@ -207,8 +208,10 @@ class _Copying:
 
     def _remove(self, names: list[str]) -> None:
         for name in names:
-            if os.path.exists(f"{self._work}/{name}"):
-                os.unlink(f"{self._work}/{name}")
+            path = f"{self._work}/{name}"
+            with refusals(f"remove {path}"):
+                if os.path.exists(path):
+                    os.unlink(path)
 
     def _copy_file(self, name: str, size: int | None = None) -> bool:
         """False: it is not there."""
@@ -229,8 +232,9 @@ class _Copying:
 
     def _write(self, name: str, data: bytes) -> None:
         path = f"{self._work}/{name}"
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        self._files.create(path, data, exclusive=False)
+        with refusals(f"write {path}"):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            self._files.create(path, data, exclusive=False)
 
     def _told(self, size: int) -> None:
         """A block was copied."""
@@ -255,6 +259,7 @@ class _Copying:
                     messages=each.messages,
                 )
             )
-        for folder, _, names in os.walk(self._work):
-            found.bytes += sum(os.path.getsize(f"{folder}/{name}") for name in names)
+        with refusals(f"measure {self._work}"):
+            for folder, _, names in os.walk(self._work):
+                found.bytes += sum(os.path.getsize(f"{folder}/{name}") for name in names)
         return found

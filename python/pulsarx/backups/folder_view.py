@@ -257,8 +257,11 @@ class FolderView:
         document["recent"] = [[state.number, state.checksum]]
         folder_id = self._directory.folder_id
         data, _ = catalogue_file_encode(CHECKPOINT, folder_id, document, state.needs_version)
-        with open(f"{self.path}/{MARKER_NAME}", "rb") as file:
-            marker = file.read()
+        try:
+            with open(f"{self.path}/{MARKER_NAME}", "rb") as file:
+                marker = file.read()
+        except OSError as error:
+            raise storage_error(f"read {self.path}/{MARKER_NAME}", error) from error
         return [
             (f"catalogue/{catalogue_file_name(CHECKPOINT, state.number)}", data),
             (MARKER_NAME, marker),

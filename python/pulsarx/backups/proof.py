@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 BLOCK = 16 << 20  # bytes between two steps
 _TRIES = 20  # to open a ledger that its owner is just sealing
+# Says nothing about what is on the disk.
+_NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 def check(folder: Any, progress: Any) -> Contents:
@@ -114,9 +116,11 @@ class Proof:
                     found.bytes += os.path.getsize(f"{folder}/{name}")
                 except FileNotFoundError:
                     pass
+                except OSError as error:
+                    raise storage_error(f"look at {folder}/{name}", error) from error
 
     def _topic(self, topic: TopicRecord) -> Steps:
-        ledgers = ReadOnlyLedger(self._broker, topic)
+        ledgers = ReadOnlyLedger(self._broker, topic, logs=False)
         for each in ledgers.ledgers():
             self.found.ledgers += 1
             yield from self._ledger(ledgers, each)
@@ -147,6 +151,7 @@ class Proof:
         self, ledgers: ReadOnlyLedger, ledger: LedgerRecord
     ) -> tuple[LedgerFile, int, int, int] | None:
         """File, end, entries and messages; None: it cannot be read, or has gone."""
+        messages = ledger.message_count
         for _ in range(_TRIES):
             try:
                 # First: what is counted lies below the end that is asked for behind it.
@@ -159,10 +164,8 @@ class Proof:
                 _require_permission(error)
                 self._require_store(ledger, error)
                 if self._is_named(ledgers, ledger.ledger_id):
-                    self.found.messages += ledger.message_count
-                    self._tell_ledger(
-                        ledgers, ledger, errors.detail_of(error), ledger.message_count
-                    )
+                    self.found.messages += messages
+                    self._tell_ledger(ledgers, ledger, errors.detail_of(error), messages)
                 return None
             if end or not span.is_growing:
                 return span.file, end, entries, messages
@@ -305,10 +308,12 @@ class Proof:
         messages: int = 0,
         what: str = "ledger",
     ) -> None:
+        where = f"{what} {ledger.ledger_id} of {ledgers.name}"
+        text = text.removeprefix("read ").removeprefix("the ").removeprefix(f"{where}: ")
         self._tell(
             what,
             self._ledger_file(ledger),
-            f"{what} {ledger.ledger_id} of {ledgers.name}: {text}",
+            f"{where}: {text}",
             topic=ledgers.name,
             ledger_id=ledger.ledger_id,
             messages=messages,
@@ -426,8 +431,9 @@ class Proof:
 
 
 def _require_permission(error: Exception) -> None:
-    """What this user may not read is no damage: raise StorageError."""
-    if getattr(error, "errno", None) not in (errno.EACCES, errno.EPERM):
+    """What this user, or this process with so many open files, may not read is no damage: raise
+    StorageError."""
+    if getattr(error, "errno", None) not in _NOT_ALLOWED:
         return
     if isinstance(error, OSError):
         raise storage_error(f"read {error.filename}", error) from error
@@ -436,8 +442,13 @@ def _require_permission(error: Exception) -> None:
 
 def _open(path: str) -> tuple[int | None, int]:
     """A file and its size; None: its owner has just removed it, and its map can be read still."""
+    found = -1
     try:
         found = os.open(path, os.O_RDONLY)
+        return found, os.fstat(found).st_size
     except FileNotFoundError:
         return None, 0
-    return found, os.fstat(found).st_size
+    except OSError as error:
+        if found >= 0:
+            os.close(found)
+        raise storage_error(f"read {path}", error) from error

@@ -7,7 +7,7 @@ import shutil
 from contextlib import contextmanager
 
 from pulsarx import errors
-from pulsarx.broker.folder.storage_errors import storage_error
+from pulsarx.broker.folder.storage_errors import folder_error, storage_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,10 +34,8 @@ def workplace(target: str, source: str, files: FileSystem) -> Iterator[str]:
         try:
             os.mkdir(unfinished)
         except OSError as error:
-            raise errors.FolderError(
-                f"make {unfinished}: {error.strerror}. The folder above the target must be there, "
-                "and writable for this user"
-            ) from error
+            advice = "The folder above the target must be there, and writable for this user"
+            raise folder_error(f"make {unfinished}", error, advice) from error
         yield unfinished
         _check_target(target, source)
         try:
@@ -60,7 +58,8 @@ def _check_target(target: str, source: str) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise errors.FolderError(f"copy {source} to {target}: {error.strerror}") from error
+        advice = "Give a target that does not exist, or an empty folder"
+        raise folder_error(f"copy {source} to {target}", error, advice) from error
     if taken:
         raise errors.FolderError(
             f"copy {source} to {target}: it holds {taken[0]!r}. Nothing was changed. Give a target "
@@ -68,30 +67,45 @@ def _check_target(target: str, source: str) -> None:
         )
 
 
+@contextmanager
+def refusals(what: str) -> Iterator[None]:
+    """Raise what the system refuses as StorageError, StorageFullError. what: what is done."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(what, error) from error
+
+
 def copy_file(source: str, target: str, size: int | None, told: Callable[[int], object]) -> int:
     """Copy a file, durably but for its name; how many bytes. size: how many at most; None: all.
     told: called with the bytes of each block. FileNotFoundError: there is no source."""
-    with open(source, "rb", buffering=0) as reading:
-        try:
+    copied = 0
+    for block in _copied(source, target, size):
+        copied += block
+        told(block)  # what it raises is not the disk's
+    return copied
+
+
+def _copied(source: str, target: str, size: int | None) -> Iterator[int]:
+    """Copies a file and yields the bytes of each block."""
+    what = f"copy {source} to {target}"
+    copied = 0
+    try:
+        with open(source, "rb", buffering=0) as reading, refusals(what):
             os.makedirs(os.path.dirname(target), exist_ok=True)
             with open(target, "wb", buffering=0) as writing:
-                copied = _copy(reading.fileno(), writing.fileno(), size, told)
+                while size is None or copied < size:
+                    wanted = BLOCK if size is None else min(BLOCK, size - copied)
+                    data = os.pread(reading.fileno(), wanted, copied)
+                    if not data:
+                        break
+                    view = memoryview(data)
+                    while view:
+                        view = view[os.write(writing.fileno(), view) :]
+                    copied += len(data)
+                    yield len(data)
                 os.fsync(writing.fileno())
-        except OSError as error:
-            raise storage_error(f"copy {source} to {target}", error) from error
-    return copied
-
-
-def _copy(source: int, target: int, size: int | None, told: Callable[[int], object]) -> int:
-    copied = 0
-    while size is None or copied < size:
-        wanted = BLOCK if size is None else min(BLOCK, size - copied)
-        data = os.pread(source, wanted, copied)
-        if not data:
-            break
-        view = memoryview(data)
-        while view:
-            view = view[os.write(target, view) :]
-        copied += len(data)
-        told(len(data))
-    return copied
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise storage_error(what, error) from error

@@ -26,7 +26,7 @@ _LOOK_SECONDS = 0.01
 
 
 class Arrivals:
-    """Of one broker. Any thread may call."""
+    """The awaited processes of one broker. Any thread may call."""
 
     def __init__(self, pids: Iterable[int]) -> None:
         """pids: of the processes that the last owner named."""
@@ -81,7 +81,8 @@ class Arrivals:
             self._tell()
 
     def look(self) -> None:
-        """Await those no longer that have ended, or are late. By whoever waits, again and again."""
+        """Await those no longer that have ended, or are late. A caller that waits calls it again
+        and again."""
         with self._changed:
             late = self._awaited - self._has_come if self._coming.expired() else set()
             if self._busy.expired():

@@ -1,4 +1,4 @@
-"""`pulsarx console`: the page of `pulsarx serve` for a folder, whoever owns it."""
+"""`pulsarx console`: the page of `pulsarx serve` for a folder, with or without an owner."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _SECRET_SIZE = 24  # bytes
 def console(folder: Folder, port: int, no_browser: bool) -> None:
     """Show a page to look into the folder and to operate it, until Ctrl-C.
 
-    It is opened in the browser where the output is a terminal, and its address is printed. The
-    folder stays whose it is: its owner is asked, and while there is none, files are read, or the
-    folder is owned for the moment of a change. Only programs of this machine reach the page, and
-    only who has the whole address may use it.
+    It is opened in the browser when the output is a terminal, and its address is printed.
+    Ownership of the folder does not change: requests go to the owner; without one, files are read,
+    and the folder is owned for the time of a change. Only programs of this machine reach the page,
+    and access needs the full address.
     """
     import secrets
     import webbrowser

@@ -66,8 +66,8 @@ def consume(
 ) -> None:
     """Receive messages and acknowledge them when they are printed.
 
-    As pulsar-client consume. Where nobody owns the folder, it does while it receives, and gives it
-    back while it waits for messages, so that others can publish them.
+    Like pulsar-client consume. Without an owner, the command owns the folder while it receives, and
+    releases it while it waits for messages, so that other processes can publish them.
     """
     from pulsarx.enumerations import ConsumerType, InitialPosition
 
@@ -157,9 +157,9 @@ def replay_dlq(
     """Publish the dead letters of a subscription to the topic they came from again.
 
     All subscriptions of that topic get them. Each letter is replayed once, whenever this is called:
-    a subscription "replay-dlq" of the dead letter topic knows which. One that was published when
-    the process is killed may be published again by the next call. The letters stay in the dead
-    letter topic as long as others have not acknowledged them.
+    the subscription "replay-dlq" of the dead letter topic records it. A letter that was published
+    when the process was killed may be published again by the next call. The letters stay in the
+    dead letter topic until its other subscriptions have acknowledged them.
     """
     from pulsarx.letters.replay import Replay, dead_letters_of, letter_consumer
 

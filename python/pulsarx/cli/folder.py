@@ -1,4 +1,4 @@
-"""The folder that a command line is about: how its commands reach it, whoever owns it."""
+"""The folder that a command line is about: how its commands reach it, with or without an owner."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def list_namespaces(folder: Folder, tenant: str) -> None:
 @command("pulsarx namespaces topics public/default")
 @_namespace
 def topics(folder: Folder, namespace: str) -> None:
-    """List the topics of a namespace, of a partitioned topic its partitions."""
+    """List the topics of a namespace; for a partitioned topic its partitions."""
     names = folder.admin().namespaces.get_topics(namespace)
     folder.output.rows(("topic",), [{"topic": name} for name in names])
 

@@ -78,7 +78,7 @@ def _shared(function: Any) -> Any:
     type=click.FloatRange(min=0),
     default=100.0,
     show_default=True,
-    help="Messages a second, of all producers; 0: as many as go.",
+    help="Messages a second, of all producers; 0: as many as possible.",
 )
 @click.option(
     "-s",
@@ -133,7 +133,9 @@ def _shared(function: Any) -> Any:
     show_default=True,
     help="Bytes of a batch, at most.",
 )
-@click.option("-db", "--disable-batching", is_flag=True, help="An entry for each message.")
+@click.option(
+    "-db", "--disable-batching", is_flag=True, help="No batches: an entry for each message."
+)
 @click.option(
     "-z",
     "--compression",
@@ -151,7 +153,9 @@ def _shared(function: Any) -> Any:
     show_default=True,
     help="Messages of a producer that are not confirmed, at most.",
 )
-@click.option("-ch", "--chunking", is_flag=True, help="Cut messages that are too large for one.")
+@click.option(
+    "-ch", "--chunking", is_flag=True, help="Send messages larger than an entry in chunks."
+)
 @click.option(
     "-mk",
     "--message-key-generation-mode",
@@ -310,7 +314,7 @@ def _share(messages: int, threads: int, index: int) -> int | None:
     type=click.IntRange(min=0),
     default=1000,
     show_default=True,
-    help="Messages that a consumer gets ahead.",
+    help="Size of the receiver queue of each consumer.",
 )
 @_shared
 def consume(

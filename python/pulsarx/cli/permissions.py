@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from pulsarx.cli.folder import Folder
 
-_role = click.option("-r", "--role", "--client-role", required=True, help="Who.")
+_role = click.option("-r", "--role", "--client-role", required=True, help="The role.")
 _actions = click.option(
-    "-a", "--actions", required=True, help="What: produce, consume, or produce,consume."
+    "-a", "--actions", required=True, help="Actions: produce, consume, or produce,consume."
 )
 
 
@@ -35,7 +35,7 @@ def _add_to_namespaces(group: click.Group) -> None:
     @target
     @_role
     def revoke(folder: Folder, namespace: str, role: str) -> None:
-        """Take back what a role was granted on a namespace."""
+        """Revoke what a role was granted on a namespace."""
         folder.admin().namespaces.revoke_permissions_on_namespace(namespace, role)
 
     @command("pulsarx namespaces permissions public/default")
@@ -62,7 +62,7 @@ def _add_to_topics(group: click.Group) -> None:
     @target
     @_role
     def revoke(folder: Folder, topic: str, role: str) -> None:
-        """Take back what a role was granted on the topic itself."""
+        """Revoke what a role was granted on the topic itself."""
         folder.admin().topics.revoke_permissions(topic, role)
 
     @command("pulsarx topics permissions orders")

@@ -22,7 +22,11 @@ _AT_ONCE = 1000  # messages that are flushed together
 @topic_argument
 @click.option("-m", "--messages", multiple=True, help="Messages, with the separator between them.")
 @click.option(
-    "-s", "--separator", default=",", show_default=True, help="Of --messages; '': it is one."
+    "-s",
+    "--separator",
+    default=",",
+    show_default=True,
+    help="The separator of --messages; '': one message.",
 )
 @click.option("-f", "--files", multiple=True, help="Files, commas between them: a message each.")
 @click.option(
@@ -35,12 +39,16 @@ _AT_ONCE = 1000  # messages that are flushed together
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="How many times each of --messages and --files.",
+    help="How many times to send each of --messages and --files.",
 )
 @click.option("-k", "--key", help="The key of the messages.")
 @click.option("-p", "--properties", multiple=True, help="Properties: k1=v1,k2=v2.")
-@click.option("-db", "--disable-batching", is_flag=True, help="An entry for each message.")
-@click.option("-c", "--chunking", is_flag=True, help="Cut messages that are too large for one.")
+@click.option(
+    "-db", "--disable-batching", is_flag=True, help="No batches: an entry for each message."
+)
+@click.option(
+    "-c", "--chunking", is_flag=True, help="Send messages larger than an entry in chunks."
+)
 def produce(
     folder: Folder,
     topic: str,

@@ -42,7 +42,7 @@ def _dispatch(name: str, said: str) -> Policy:
             click.Option(
                 ["-rp", "--relative-to-publish-rate", "relative"],
                 is_flag=True,
-                help="What is published comes on top.",
+                help="The publish rate of the topic is added.",
             ),
         ],
         set_rate,

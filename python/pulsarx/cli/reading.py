@@ -60,7 +60,7 @@ class Damage:
     "-n", "--num-messages", "count", type=click.IntRange(min=0), default=10, show_default=True,
     help="How many of the last messages.",
 )  # fmt: skip
-@click.option("-f", "--follow", is_flag=True, help="Go on with those that are published.")
+@click.option("-f", "--follow", is_flag=True, help="Wait for new messages and print them.")
 def tail(folder: Folder, topic: str, count: int, follow: bool) -> None:
     """Print the last messages of a topic.
 
@@ -185,10 +185,14 @@ def _reader(client: Client, topic: str, start: MessageId, inclusive: bool) -> Re
     "start",
     default="latest",
     show_default=True,
-    help="Begin behind this one: earliest, latest or ledger:entry.",
+    help="Start behind this message: earliest, latest or ledger:entry.",
 )
 @click.option(
-    "-i", "--start-message-id-inclusive", "inclusive", is_flag=True, help="Begin with that one."
+    "-i",
+    "--start-message-id-inclusive",
+    "inclusive",
+    is_flag=True,
+    help="Start at that message itself.",
 )
 @click.option(
     "-n",

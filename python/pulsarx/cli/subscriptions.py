@@ -43,7 +43,7 @@ def list_subscriptions(folder: Folder, topic: str) -> None:
     help="Where it begins: earliest, latest or ledger:entry.",
 )
 def create_subscription(folder: Folder, topic: str, subscription: str, place: str) -> None:
-    """Create a durable subscription, of a partitioned topic on each partition."""
+    """Create a durable subscription; on a partitioned topic, one on each partition."""
     folder.admin().topics.create_subscription(topic, subscription, message_id_of(place))
 
 
@@ -63,7 +63,7 @@ def delete_subscription(folder: Folder, topic: str, subscription: str, force: bo
 def peek(folder: Folder, topic: str, subscription: str, count: int) -> None:
     """Show the next messages that a subscription has to acknowledge; they stay as they are.
 
-    Of a partitioned topic, name a partition.
+    For a partitioned topic, give the name of one partition.
     """
     for each in folder.admin().topics.peek_messages(topic, subscription, count):
         folder.output.message(each)
@@ -77,18 +77,18 @@ def peek(folder: Folder, topic: str, subscription: str, count: int) -> None:
     "--time",
     "back",
     type=DURATION,
-    help="To what was published so long ago: 90 or 90s, 100m, 3h, 2d, 5w.",
+    help="To the first message of the time since then: 90 or 90s, 100m, 3h, 2d, 5w.",
 )
 @click.option(
     "-m",
     "--messageId",
     "place",
-    help="To a message itself: earliest, latest or ledger:entry.",
+    help="To this message, delivered again: earliest, latest or ledger:entry.",
 )
 def seek(
     folder: Folder, topic: str, subscription: str, back: int | None, place: str | None
 ) -> None:
-    """Move a subscription: what lies before counts as acknowledged, what follows as not."""
+    """Move a subscription: what is before counts as acknowledged, what follows does not."""
     if (back is None) == (place is None):
         raise click.UsageError("give either --time or --messageId")
     where: Any
@@ -111,7 +111,7 @@ def seek(
 def skip(folder: Folder, topic: str, subscription: str, count: int) -> None:
     """Acknowledge the next messages of a subscription without receiving them.
 
-    Of a partitioned topic, name a partition.
+    For a partitioned topic, give the name of one partition.
     """
     folder.admin().topics.skip_messages(topic, subscription, count)
 
@@ -120,7 +120,7 @@ def skip(folder: Folder, topic: str, subscription: str, count: int) -> None:
 @topic_argument
 @subscription_option
 def clear(folder: Folder, topic: str, subscription: str) -> None:
-    """Acknowledge everything that a subscription has not."""
+    """Acknowledge the whole backlog of a subscription."""
     folder.admin().topics.skip_all_messages(topic, subscription)
 
 
@@ -131,7 +131,7 @@ def clear(folder: Folder, topic: str, subscription: str) -> None:
     "-t", "--expireTime", "age", type=DURATION, required=True, help="90 or 90s, 100m, 3h, 2d, 5w."
 )
 def expire(folder: Folder, topic: str, subscription: str, age: int) -> None:
-    """Acknowledge what was published longer ago."""
+    """Acknowledge messages that were published longer ago."""
     folder.admin().topics.expire_messages(topic, subscription, age)
 
 

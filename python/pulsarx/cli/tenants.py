@@ -45,7 +45,7 @@ def get(folder: Folder, tenant: str) -> None:
 @_roles
 @_clusters
 def create(folder: Folder, tenant: str, roles: str | None, clusters: str | None) -> None:
-    """Create a tenant. Roles and clusters are kept, and nobody is refused by them."""
+    """Create a tenant. The roles administer it where a service authenticates its clients."""
     folder.admin().tenants.create_tenant(tenant, _names(roles or ""), _names(clusters or ""))
 
 

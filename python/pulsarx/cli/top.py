@@ -49,7 +49,7 @@ _SORTED_BY = {
     type=click.Choice(list(_SORTED_BY)),
     default="backlog",
     show_default=True,
-    help="What the first topics have most of.",
+    help="The figure to sort by, largest first.",
 )
 @click.option(
     "-i",
@@ -63,9 +63,9 @@ _SORTED_BY = {
 def top(folder: Folder, namespace: str | None, sort: str, interval: float, once: bool) -> None:
     """Show the topics with the largest backlogs or rates, until Ctrl-C.
 
-    Also beside the owner, who is not asked. Rates are those between two looks: messages and bytes
-    that were published a second, and messages that were acknowledged a second, of all
-    subscriptions. On a URL they are those that the broker tells, which counts what it has sent.
+    The files are read, beside the owner too. Rates are those between two looks: messages and
+    bytes published per second, and messages acknowledged per second, on all subscriptions. On a
+    URL they are those of the broker, which counts the messages that it dispatched.
     """
     pause = threading.Event()
     if folder.is_http:

@@ -39,7 +39,7 @@ def topics() -> None:
     help="Only topics of this domain.",
 )
 def list_topics(folder: Folder, namespace: str, domain: str | None) -> None:
-    """List the topics of a namespace, of a partitioned topic its partitions."""
+    """List the topics of a namespace; for a partitioned topic its partitions."""
     wanted = None if domain is None else domain.replace("_", "-")
     names = folder.admin().topics.get_list(namespace, domain=wanted)
     folder.output.rows(("topic",), [{"topic": name} for name in names])
@@ -102,14 +102,14 @@ def delete_partitioned(folder: Folder, topic: str, force: bool) -> None:
 @command("pulsarx topics truncate orders")
 @topic_argument
 def truncate(folder: Folder, topic: str) -> None:
-    """Remove what a topic holds, whatever is acknowledged or retained."""
+    """Remove all messages of a topic, acknowledged or not, whatever retention says."""
     folder.admin().topics.truncate(topic)
 
 
 @command("pulsarx topics terminate orders")
 @topic_argument
 def terminate(folder: Folder, topic: str) -> None:
-    """Let a topic take no more messages, for good; prints the id of its last one."""
+    """Terminate a topic: it takes no more messages, for good. Prints the id of its last one."""
     last = folder.admin().topics.terminate(topic)
     folder.output.record({"message_id": last.to_text()})
 
@@ -161,7 +161,7 @@ def compaction_status(folder: Folder, topic: str) -> None:
     "--size-threshold",
     type=SIZE,
     required=True,
-    help="How much stays, of the newest: 10M, 16G. 0: nothing of what is sealed.",
+    help="How many of the newest bytes stay: 10M, 16G. 0: all sealed ledgers are offloaded.",
 )
 def offload(folder: Folder, topic: str, size_threshold: int) -> None:
     """Copy the oldest ledgers of a topic to the object store of the folder's owner.

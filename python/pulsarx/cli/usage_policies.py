@@ -51,7 +51,7 @@ def _set_types(group: Any, target: str, types: str) -> None:
     named = [each.strip() for each in types.split(",")]
     for each in named:
         if each.lower() not in by_name:
-            raise click.BadParameter(f"{each!r} is none of {', '.join(_TYPES)}")
+            raise click.BadParameter(f"{each!r} is not one of {', '.join(_TYPES)}")
     group.set_subscription_types_enabled(target, [by_name[each.lower()] for each in named])
 
 
@@ -69,13 +69,13 @@ USAGE = [
                 type=DURATION,
                 default="1s",
                 show_default=True,
-                help="How much too early they may come, where that is not strict.",
+                help="How much before their time messages may come, where that is not strict.",
             ),
             click.Option(
                 ["-md", "--maxDelay", "longest"],
                 type=DURATION,
                 default="0",
-                help="How long one may be delayed: 90s, 3h, 2d. 0: as the broker's option says.",
+                help="How long a message may be delayed: 90s, 3h, 2d. 0: the broker's option.",
             ),
         ],
         _set_delayed,
@@ -86,9 +86,15 @@ USAGE = [
     Policy(
         "inactive-topic-policies",
         [
-            click.Option(["-e", "--enable-delete-while-inactive", "on"], is_flag=True, help="Go."),
             click.Option(
-                ["-d", "--disable-delete-while-inactive", "off"], is_flag=True, help="Stay."
+                ["-e", "--enable-delete-while-inactive", "on"],
+                is_flag=True,
+                help="Inactive topics are deleted.",
+            ),
+            click.Option(
+                ["-d", "--disable-delete-while-inactive", "off"],
+                is_flag=True,
+                help="Inactive topics stay.",
             ),
             click.Option(
                 ["-t", "--max-inactive-duration", "seconds"],
@@ -100,7 +106,7 @@ USAGE = [
                 ["-m", "--delete-mode", "mode"],
                 type=click.Choice(_MODES),
                 required=True,
-                help="What without use means.",
+                help="What counts as inactive.",
             ),
         ],
         _set_inactive,
@@ -178,13 +184,13 @@ NAMESPACE_USAGE = [
                 type=click.Choice(_KINDS),
                 default=_KINDS[0],
                 show_default=True,
-                help="Of which kind.",
+                help="The kind of topics that are created.",
             ),
             click.Option(
                 ["-n", "--num-partitions", "partitions"],
                 type=click.IntRange(min=1),
                 default=1,
-                help="Of how many partitions.",
+                help="How many partitions they have.",
             ),
         ],
         _set_creation,

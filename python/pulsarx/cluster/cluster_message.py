@@ -93,7 +93,7 @@ class ClusterMessage:
         return dict(self.native.properties())
 
     def partition_key(self) -> str:
-        """The key, "" when it has none. Of a key that is bytes, its base64 text."""
+        """The key, "" when it has none. For a key that is bytes, its base64 text."""
         return str(self.native.partition_key())
 
     def has_key(self) -> bool:

@@ -117,8 +117,8 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer[T]):
                 member = self.member_with_ledger(ledger_id)
                 if member is None:
                     raise errors.OperationNotSupported(
-                        f"seek to {messageid}: ledger {ledger_id} is of none of the topics of "
-                        "this consumer, or is gone; seek to a time"
+                        f"seek to {messageid}: ledger {ledger_id} belongs to no topic of this "
+                        "consumer, or is removed; seek to a time"
                     )
                 member.seek(messageid)
                 return

@@ -56,7 +56,7 @@ class PatternFollower:
 
     @property
     def non_persistent_namespace(self) -> str | None:
-        """Of which it follows non-persistent topics; None: it follows none."""
+        """The namespace of which it follows non-persistent topics; None: it follows none."""
         return self._pattern.non_persistent_namespace
 
     def start(self) -> None:

@@ -71,7 +71,7 @@ class TopicsPattern:
 
     @property
     def non_persistent_namespace(self) -> str | None:
-        """Of which it means non-persistent topics; None: it means none."""
+        """The namespace whose non-persistent topics match; None: none do."""
         return self.namespace if "non-persistent" in self._domains else None
 
     def topics_of(self, broker: Broker) -> list[TopicName]:

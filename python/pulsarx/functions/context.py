@@ -1,4 +1,4 @@
-"""What a function may ask of its surroundings."""
+"""The interface by which a function reads its configuration and current message, and publishes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a running function counts."""
+"""The statistics of a running function."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LATEST_EXCEPTIONS = 10
 
 
 class Figures:
-    """Of all instances of one function, since the runner started. Any thread may call."""
+    """Counts for all instances of one function, since the runner started. Any thread may call."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -60,7 +60,7 @@ class Figures:
                 known[3] = max(known[3], value)
 
     def snapshot(self) -> dict[str, Any]:
-        """By the names of `pulsar-admin functions stats`."""
+        """Return the counts under the names of `pulsar-admin functions stats`."""
         with self._lock:
             average = self._milliseconds / self._processed if self._processed else None
             return {

@@ -26,8 +26,9 @@ _PARTITION = re.compile(r"(.+)-partition-\d+")
 
 
 class FunctionContext(Context):
-    """Of one instance; its thread calls it, while it has a message in hand. A function may keep it
-    and call it from threads of its own, for what does not ask for that message."""
+    """The context of one function instance, which calls it from its thread while it processes a
+    message. A function may keep it, and call from its own threads what does not need the current
+    message."""
 
     def __init__(
         self, runner: Host, config: FunctionConfig, index: int, consumer: Consumer

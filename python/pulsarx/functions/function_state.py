@@ -34,7 +34,7 @@ class StateNotStored(errors.BrokerPersistenceError):
 
 
 class FunctionState:
-    """Of one function, shared by its instances. Any thread may call."""
+    """The state of one function, shared by its instances. Any thread may call."""
 
     def __init__(self, client: Client, topic: str) -> None:
         """Reads the topic, which is made when it is missing. ProducerFenced: another runner has
@@ -118,7 +118,7 @@ class FunctionState:
         return found if isinstance(found, int) else None
 
     def value(self, key: str) -> bytes | None:
-        """None: no such key. Of a counter: its decimal text."""
+        """None: no such key. For a counter: its decimal text."""
         found = self._values.get(key)
         return str(found).encode() if isinstance(found, int) else found
 

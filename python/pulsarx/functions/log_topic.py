@@ -16,7 +16,8 @@ _FORMAT = "[%(asctime)s] [%(levelname)s]: %(message)s"
 
 
 class LogTopicHandler(logging.Handler):
-    """Of one function. Properties of a message: loglevel, fqn, the function's full name."""
+    """Publishes the log of one function. Properties of a message: loglevel; fqn, the function's
+    full name."""
 
     def __init__(self, client: Client, topic: str, full_name: str) -> None:
         super().__init__()

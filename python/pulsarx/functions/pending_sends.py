@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 class PendingSends:
-    """Of one producer or more. `end` is their callback. Any thread may call."""
+    """Counts the pending messages of one or more producers. `end` is their callback. Any thread may
+    call."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()

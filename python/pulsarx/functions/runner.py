@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 class FunctionRunner:
     """Takes the messages of input topics through a function to an output topic, from `start` to
-    `stop`. A context manager. Any thread may call, but a function does not stop itself.
+    `stop`. A context manager. Any thread may call, except that a function must not call `stop` on
+    itself.
 
         with FunctionRunner(client, lambda text: text + "!", inputs=["words"], output="loud"):
             ...
@@ -112,13 +113,14 @@ class FunctionRunner:
             each.start()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it is to stop, or has failed: True. False: not in so many seconds."""
+        """Wait until the function is asked to stop or fails, and return True; False when neither
+        happened in that many seconds."""
         return self._stopped.wait(timeout)
 
     def stop(self) -> None:
-        """Finish the messages in hand and close. What was not begun stays in the subscription.
+        """Finish the messages in hand and close. Messages not begun stay in the subscription.
 
-        Raises what ended the function before, when it failed.
+        Raises the error that ended the function, when it failed.
         """
         for each in self._instances:
             each.check_is_elsewhere()
@@ -188,19 +190,20 @@ class FunctionRunner:
 
     @property
     def error(self) -> BaseException | None:
-        """What ended it; None: it runs, or was stopped."""
+        """The error that ended it; None: it runs, or was stopped."""
         return self._error
 
     def stats(self) -> dict[str, Any]:
-        """Figures since it started, by the names of `pulsar-admin functions stats`."""
+        """Return the statistics since it started, under the names of `pulsar-admin functions
+        stats`."""
         return self.figures.snapshot()
 
     def get_counter(self, key: str) -> int | None:
-        """A counter of the function's state."""
+        """Return a counter of the function's state."""
         return control_plane.perform(self.state).counter(key)
 
     def get_state(self, key: str) -> bytes | None:
-        """A value of the function's state."""
+        """Return a value of the function's state."""
         return control_plane.perform(self.state).value(key)
 
     # What instances ask for -----------------------------------------------------------------------

@@ -20,8 +20,8 @@ class SerDe:
 
 
 class PickleSerDe(SerDe):
-    """Any Python object. A producer on the topic may run code where it is deserialized, as
-    with every pickle."""
+    """Pickles any Python object. As with every pickle, a producer on the topic can run code in the
+    process that deserializes."""
 
     def serialize(self, input: Any) -> bytes:
         return pickle.dumps(input)
@@ -31,7 +31,8 @@ class PickleSerDe(SerDe):
 
 
 class IdentitySerDe(SerDe):
-    """Bytes as they are, numbers and text as text. What reads as a number comes back as one."""
+    """Leaves bytes as they are, writes numbers and text as text. Text that parses as a number is
+    read as a number."""
 
     def __init__(self) -> None:
         self._types = [int, float, complex, str]

@@ -55,7 +55,7 @@ class ServiceInfo:
 
     @classmethod
     def of_url(cls, service_url: str) -> Self:
-        """Of what a client was opened with, a path too."""
+        """The service information of what a client was opened with, a path too."""
         made = cls.__new__(cls)
         made._keep(service_url)
         return made

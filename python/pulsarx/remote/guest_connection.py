@@ -76,7 +76,7 @@ def greet_owner(
         _drop(connection)
         raise errors.Timeout(
             f"open {directory.path}: its owner (process {owner.pid}) does not answer; it is "
-            "stopped or busy, and nobody else can own the folder as long as it lives"
+            "stopped or busy, and no other process can own the folder as long as it lives"
         ) from error
     except OSError as error:
         _drop(connection)

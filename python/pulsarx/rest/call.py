@@ -114,7 +114,7 @@ class Call:
             self.host.access.require_lookup(self.role, self.topic)
 
     def broker_urls(self) -> tuple[str | None, str | None]:
-        """Of the binary protocol, without TLS and with it; None: it is not spoken."""
+        """The URLs of the binary protocol, without TLS and with it; None: it is not served."""
         name = self.host.advertised_address or self.server
         name = f"[{name}]" if ":" in name and not name.startswith("[") else name
         plain, secure = self.host.broker_port, self.host.broker_tls_port

@@ -1,4 +1,4 @@
-"""A folder that whoever owns, as `pulsarx console` serves it."""
+"""A folder owned by another process, or by none, as `pulsarx console` serves it."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class History:
             self._added.pop(each, None)
 
     def points(self, key: Hashable, since_ms: int, count_max: int) -> list[list[float]]:
-        """Of a key, the times and values since then, the one before included; of more than
+        """The times and values of a key since then, the one before included; of more than
         count_max, so many of them."""
         series = self._series.get(key, array("d"))
         times = series[::_WIDTH]

@@ -38,13 +38,13 @@ class Hosts:
         if self._names is None or name in self._names or _is_of_no_domain(name):
             return None
         return (
-            f"this server asks nobody who he is, and is not known as {host!r:.200}; serve with "
+            f"this server has no authentication, and is not known as {host!r:.200}; serve with "
             "that as the advertised address, or have clients prove who they are"
         )
 
 
 def host_name(host: str) -> str:
-    """Of a Host header: without the port, and without brackets."""
+    """The name in a Host header, without port and brackets."""
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.partition(":")[0].lower()

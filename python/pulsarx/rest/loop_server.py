@@ -103,7 +103,7 @@ class LoopServer(uvicorn.Server):
         self._ending.set()
 
     def descriptors(self) -> list[int]:
-        """Of the sockets of all connections. In any thread."""
+        """The descriptors of the sockets of all connections. In any thread."""
         found = []
         for each in list(self.server_state.connections):
             transport: Any = each.transport

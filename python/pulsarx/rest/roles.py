@@ -1,4 +1,4 @@
-"""The one place where it is decided who sends a request."""
+"""Decides which role sends a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder behind an HTTP port: one that this process owns, or one that whoever owns."""
+"""The folder behind an HTTP port: owned by this process, by another one, or by none."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _COMPACTION = {
 
 
 def topic_statistics(call: Call, found: Json) -> Json:
-    """Of a topic without partitions. found: the answer of topics.stats."""
+    """The statistics of a topic without partitions. found: the answer of topics.stats."""
     name = found["topic"]
     messages, size = found["msg_in_counter"], found["bytes_in_counter"]
     rate, throughput = call.host.per_second((name,), messages, size)

@@ -310,7 +310,7 @@ ROUTES = [
         _partitioned_internal_stats,
         "Get the ledgers and cursors of the partitions of a topic.",
     ),
-    Route("POST", f"{TOPIC}/trim", _trim, "Remove ledgers that nobody needs any more."),
+    Route("POST", f"{TOPIC}/trim", _trim, "Remove ledgers that are not needed any more."),
     Route(
         "GET",
         f"{TOPIC}/messageid/{{timestamp}}",

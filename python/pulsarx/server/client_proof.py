@@ -1,4 +1,4 @@
-"""Who the client at the other end of a connection is, and what it may do."""
+"""Authenticates the client at the other end of a connection, and says what it may do."""
 
 from __future__ import annotations
 

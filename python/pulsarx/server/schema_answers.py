@@ -52,8 +52,8 @@ class SchemaAnswers:
         self._tell("GET_SCHEMA_RESPONSE", request_id=request_id, **answer)
 
     def get_or_create(self, values: Values) -> None:
-        """Of a topic, a partition or a partitioned topic as a whole, which have their schemas
-        together. TopicNotFound: there is none. Bytes are none here, and have no version: as
+        """The schema of a topic, a partition or a partitioned topic as a whole, which have their
+        schemas together. TopicNotFound: there is none. Bytes are none here, and have no version: as
         Pulsar, which takes them for a schema of a producer or consumer alone."""
         try:
             name = TopicName.of(values["topic"])

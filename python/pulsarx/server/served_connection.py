@@ -270,7 +270,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         return self.session.is_connected
 
     def descriptor(self) -> int:
-        """Of its socket; -1: it is closed."""
+        """The descriptor of its socket; -1: it is closed."""
         found: int = -1 if self._is_lost else self._transport.get_extra_info("socket").fileno()
         return found
 

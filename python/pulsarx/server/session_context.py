@@ -112,7 +112,7 @@ class SessionContext:
         return self.broker.topic(TopicName.of(name), create=create)
 
     def kept_topic(self, name: str) -> Topic:
-        """Of a guest, which reads the ledgers itself."""
+        """The topic of a guest, which reads the ledgers itself."""
         return self.topic(name, create=False).require_kept("use from another process")
 
 

@@ -281,7 +281,7 @@ class SessionProducers:
         if producer_id in self._shut:
             return  # it was sent before its client had heard of it
         if producer is None:
-            raise WireError(f"a SEND of producer {producer_id}, which there is not")
+            raise WireError(f"SEND for unknown producer {producer_id}")
 
         size = len(entry)
 

@@ -20,11 +20,11 @@ PEEKED_MAX = 1000
 
 
 def messages(client: Client, topic: str, schema: Schema[Any] | None = None) -> list[Message[Any]]:
-    """All that a topic holds, oldest first, of a partitioned topic one partition after the other:
-    acknowledged or not, delayed ones too. What retention has removed is not there, nor what is in a
-    batch that is still open.
+    """Return all messages that a topic holds, oldest first, on a partitioned topic one partition
+    after the other: acknowledged or not, delayed ones too. Messages that retention has removed are
+    not there, nor those of a batch that is still open.
 
-    TopicNotFound: nobody made the topic.
+    TopicNotFound: the topic does not exist.
     """
     found = []
     with _looking(client) as looking:
@@ -37,7 +37,7 @@ def messages(client: Client, topic: str, schema: Schema[Any] | None = None) -> l
 
 
 def unacknowledged(client: Client, topic: str, subscription_name: str) -> list[PeekedMessage]:
-    """What a subscription has not acknowledged, delivered or not, oldest first.
+    """Return the unacknowledged messages of a subscription, delivered or not, oldest first.
 
     TopicNotFound, SubscriptionNotFound: there is none. NotAllowedError: it is more than 1,000
     messages, or 16 MiB, of a partition.
@@ -59,9 +59,9 @@ def unacknowledged(client: Client, topic: str, subscription_name: str) -> list[P
 def dead_letters(
     client: Client, topic: str, subscription_name: str, schema: Schema[Any] | None = None
 ) -> list[Message[Any]]:
-    """The dead letters of a subscription, which are in the topic that Pulsar names when the policy
-    names none: `<topic>-<subscription>-DLQ`. Empty: there were none. For a dead letter topic of
-    another name, see messages."""
+    """Return the dead letters of a subscription, from the topic that is used when the policy names
+    none: `<topic>-<subscription>-DLQ`. Empty: there were none. For a dead letter topic of another
+    name, see messages."""
     try:
         return messages(client, f"{topic}-{subscription_name}-DLQ", schema)
     except errors.TopicNotFound:

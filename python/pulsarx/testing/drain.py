@@ -18,8 +18,8 @@ LOOK_SECONDS = 0.002
 
 
 def drain(client: Client, *topics: str, timeout_seconds: float = 10.0) -> None:
-    """Return when the subscriptions of these topics, or of all, have acknowledged all that was
-    published, and what the broker does in the background about it is done.
+    """Wait until the subscriptions of these topics, or of all, have acknowledged all published
+    messages, and the background work of the broker for it is done.
 
     A message in a batch that is still open was not published yet. The clock is not advanced:
     what waits for it (a delay, a negative acknowledgement) does not come. Any thread may call but
@@ -44,7 +44,7 @@ def drain(client: Client, *topics: str, timeout_seconds: float = 10.0) -> None:
             return
         if deadline.expired():
             raise errors.Timeout(
-                f"drain: after {timeout_seconds:g} s there is not acknowledged: "
+                f"drain: still unacknowledged after {timeout_seconds:g} s: "
                 f"{'; '.join(left)}{_hint(runtime.clock)}"
             )
         time.sleep(LOOK_SECONDS)

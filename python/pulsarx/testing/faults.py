@@ -64,7 +64,7 @@ class FaultPlan:
 
 @contextmanager
 def fault_plan() -> Iterator[FaultPlan]:
-    """A plan that is in force within the block, empty at first."""
+    """Make a plan that is in force within the block, empty at first."""
     file_system.faults_install()
     try:
         yield FaultPlan()

@@ -3,6 +3,9 @@ tests; what it shows may change with any version."""
 
 from __future__ import annotations
 
+import os
+
+from pulsarx.broker import registry
 from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
 from pulsarx.topic_name import TopicName
 
@@ -11,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from pulsarx._pycore.ground.work_pool import WorkPool
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.catalogue.catalogue import Catalogue
     from pulsarx.broker.folder.data_directory import DataDirectory
@@ -30,6 +34,7 @@ class Inspection:
         broker: Any = client._broker
         self.broker: Broker = broker
         self.owner: MemberOwner = client._owner
+        self.listener_pool: WorkPool = client._pool  # the threads that listeners run in
 
     def settle(self) -> None:
         """Return when nothing is going on in the background: ledgers that are full are sealed,
@@ -40,8 +45,20 @@ class Inspection:
                 each.wait()
 
     def post(self, job: Callable[[], object]) -> None:
-        """Have the background do something, behind what it does already."""
+        """Post a job to the background, behind those it has."""
         self.runtime.background.post(job)
+
+    @property
+    def owns_folder(self) -> bool:
+        """Whether this process owns the folder now; else the client goes through the owner."""
+        path = self.directory.path
+        return path is not None and registry.find(os.path.realpath(path)) is not None
+
+    @property
+    def connection(self) -> Any:
+        """The connection to the owner of the folder, of a client beside it."""
+        beside: Any = self.broker
+        return beside.connection
 
     @property
     def runtime(self) -> BrokerRuntime:

@@ -1,8 +1,8 @@
 """The hot calls of a consumer of several topics: takes from the consumers of single topics in turn.
 
-No mutex is held here. A source is looked at only when its bell has rung since it was last found
-empty; the bell is muted before the look, so that what comes meanwhile rings it again. Bells that
-have rung wait in a list, so topics without messages cost nothing. Topics that another process
+No mutex is held here. A source is looked at only when its flag was set since it was last found
+empty; the flag is cleared before the look, so that what comes meanwhile sets it again. Flags that
+are set wait in a list, so topics without messages cost nothing. Topics that another process
 publishes to are all looked at, and slept on together.
 """
 
@@ -14,34 +14,34 @@ from pulsarx._pycore.ground.deadline cimport Deadline
 from pulsarx._pycore.message.message cimport Message
 
 
-cdef class Bell
+cdef class ReadyFlag
 
 
-cdef class Chime:
-    """What all bells of a consumer sound on: wakes its receivers, tells its watchers."""
+cdef class ReadyList:
+    """The flags of a consumer that are set. Wakes its receivers, calls its watchers."""
     cdef WaitEvent event
-    cdef Bell first                      # of the bells that have rung, each once; None: none has
-    cdef Bell last
+    cdef ReadyFlag first                 # of the flags that are set, each once; None: none is
+    cdef ReadyFlag last
     cdef list watchers
 
 
-cdef class Bell:
+cdef class ReadyFlag:
     """Told by a topic that messages may have come. Refers to no consumer, so that a topic keeps
     none alive."""
-    cdef Chime chime
-    cdef Bell next                       # that rang after this one
+    cdef ReadyList ready
+    cdef ReadyFlag next                  # that was set after this one
     cdef Py_ssize_t at                   # of its source among those of the consumer
-    cdef bint rung                       # it is among the bells of the chime
+    cdef bint is_set                     # it is in the list
 
-    cdef int ring(self) except -1
+    cdef int signal(self) except -1
     cdef int mark(self) except -1
-    """As ring, of a caller that looks itself: nobody is woken or told."""
+    """Like signal, for a caller that looks itself: no receiver is woken, no watcher called."""
 
 
 cdef class Source:
     """A topic of the consumer. Immutable."""
     cdef readonly object consumer        # a ConsumerCore
-    cdef readonly Bell bell
+    cdef readonly ReadyFlag flag
     cdef readonly object tail            # LedgerTail of its topic
 
 
@@ -50,13 +50,13 @@ cdef class MultiConsumerCore:
     cdef dict by_tail                    # LedgerTail: Source
     cdef dict by_ledger                  # ledger id: Source, as far as asked for
     cdef Source last                     # whose message was asked about last
-    cdef Chime chime
+    cdef ReadyList ready
     cdef uint32_t state                  # MultiConsumerState
     # OpenState of the broker, of a consumer of a pattern: while no topic has it, this says whether
     # it is open. None: it ends with the last of its topics.
     cdef public object waits_for_topics
-    # Of topics that another process publishes to, which ring no bell: called when nothing was
-    # found, and adds the topics that came meanwhile. All are looked at then. None: they ring.
+    # For topics that another process publishes to, which set no flag: called when nothing was
+    # found, and adds the topics that came meanwhile. All are looked at then. None: they set it.
     cdef public object find_more
     cdef object __weakref__
 
@@ -72,4 +72,4 @@ cdef class MultiConsumerCore:
     cdef Source source_of_ledger(self, object ledger_id)
     cdef int check_open(self) except -1
     cdef int check_members(self) except -1
-    cdef int chime_all(self) except -1
+    cdef int wake_all(self) except -1

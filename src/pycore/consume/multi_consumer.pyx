@@ -32,41 +32,41 @@ cdef enum:
     MORE_TOPICS_NS = 1000000000  # after so long a waiting call asks for topics that have come
 
 
-cdef class Chime:
+cdef class ReadyList:
     def __cinit__(self):
         self.event.event = 0
         self.event.waiters = 0
         self.watchers = []
 
 
-cdef class Bell:
-    def __init__(self, Chime chime not None):
-        self.chime = chime
+cdef class ReadyFlag:
+    def __init__(self, ReadyList ready not None):
+        self.ready = ready
 
     def __call__(self):
         """In whatever thread and with whatever mutex held."""
-        self.ring()
+        self.signal()
 
-    cdef int ring(self) except -1:
+    cdef int signal(self) except -1:
         self.mark()
-        wait_event_wake(&self.chime.event)
-        return watchers_call(self.chime.watchers)
+        wait_event_wake(&self.ready.event)
+        return watchers_call(self.ready.watchers)
 
     cdef int mark(self) except -1:
-        if not self.rung:
-            self.rung = True
-            if self.chime.last is None:
-                self.chime.first = self
+        if not self.is_set:
+            self.is_set = True
+            if self.ready.last is None:
+                self.ready.first = self
             else:
-                self.chime.last.next = self
-            self.chime.last = self
+                self.ready.last.next = self
+            self.ready.last = self
         return 0
 
 
 cdef class Source:
-    def __init__(self, object consumer, Bell bell not None, object tail):
+    def __init__(self, object consumer, ReadyFlag flag not None, object tail):
         self.consumer = consumer
-        self.bell = bell
+        self.flag = flag
         self.tail = tail
 
 
@@ -77,23 +77,23 @@ cdef class MultiConsumerCore:
         self.sources = []
         self.by_tail = {}
         self.by_ledger = {}
-        self.chime = Chime()
+        self.ready = ReadyList()
         self.state = MULTI_OPEN
 
     def __del__(self) -> None:
-        # Forgotten: its topics must not keep ringing for it.
+        # Forgotten: its topics must not go on setting flags for it.
         if self.sources is not None:
             self.silence()
 
     def add(self, consumer) -> None:
         """Receive from one topic more. One thread at a time."""
-        cdef Bell bell = Bell(self.chime)
-        cdef Source source = Source(consumer, bell, consumer.dispatcher.tail)
-        bell.at = len(self.sources)
-        consumer.watch(bell)
+        cdef ReadyFlag flag = ReadyFlag(self.ready)
+        cdef Source source = Source(consumer, flag, consumer.dispatcher.tail)
+        flag.at = len(self.sources)
+        consumer.watch(flag)
         self.by_tail[source.tail] = source
         self.sources.append(source)
-        bell.ring()
+        flag.signal()
 
     def drop(self, consumer) -> None:
         """Receive from a topic no more, whose consumer is closed. One thread at a time."""
@@ -102,10 +102,10 @@ cdef class MultiConsumerCore:
         cdef Py_ssize_t at
         for source in self.sources:
             if source.consumer is consumer:
-                source.consumer.unwatch(source.bell)
+                source.consumer.unwatch(source.flag)
                 self.sources = [each for each in self.sources if each is not source]
                 for at, left in enumerate(self.sources):
-                    left.bell.at = at
+                    left.flag.at = at
                 self.by_tail.pop(source.tail, None)
                 self.by_ledger = {}
                 self.last = None
@@ -116,23 +116,23 @@ cdef class MultiConsumerCore:
         return [(<Source>each).consumer for each in self.sources]
 
     def silence(self) -> None:
-        """Let no topic ring any more."""
+        """Let no topic set its flag any more."""
         cdef Source source
         for source in self.sources:
-            source.consumer.unwatch(source.bell)
+            source.consumer.unwatch(source.flag)
         self.unchain()
 
     cdef int unchain(self) except -1:
-        """Take the bells apart, which are a chain, and a circle with the chime."""
-        cdef Bell bell = self.chime.first
-        cdef Bell following
-        self.chime.first = None
-        self.chime.last = None
-        while bell is not None:
-            following = bell.next
-            bell.next = None
-            bell.rung = False
-            bell = following
+        """Take the list apart: its flags refer to each other, and it to them."""
+        cdef ReadyFlag flag = self.ready.first
+        cdef ReadyFlag following
+        self.ready.first = None
+        self.ready.last = None
+        while flag is not None:
+            following = flag.next
+            flag.next = None
+            flag.is_set = False
+            flag = following
         return 0
 
     def receive(self, timeout_millis=None) -> Message:
@@ -164,7 +164,7 @@ cdef class MultiConsumerCore:
             if source is None:
                 continue                 # the topic was deleted, and dropped meanwhile
             source.consumer.give_back(of_topic)
-            source.bell.ring()
+            source.flag.signal()
 
     def wait_for_message(self, Deadline deadline not None) -> bool:
         """As ConsumerCore.wait_for_message."""
@@ -172,10 +172,10 @@ cdef class MultiConsumerCore:
 
     def watch(self, object notify not None) -> None:
         """As ConsumerCore.watch."""
-        self.chime.watchers.append(notify)
+        self.ready.watchers.append(notify)
 
     def unwatch(self, object notify not None) -> None:
-        watchers_remove(self.chime.watchers, notify)
+        watchers_remove(self.ready.watchers, notify)
 
     def receive_many(self, max_messages: int, timeout_millis=None) -> list:
         """As Consumer.receive_many."""
@@ -223,10 +223,10 @@ cdef class MultiConsumerCore:
                 except errors.AlreadyClosed:
                     continue
                 except BaseException:
-                    source.bell.ring()
+                    source.flag.signal()
                     raise
                 if len(found):
-                    source.bell.ring()
+                    source.flag.signal()
                     return found
             if found is None:
                 self.check_members()
@@ -243,24 +243,24 @@ cdef class MultiConsumerCore:
         return arrow_messages_new(block, None, "")
 
     cdef Source next_ready(self):
-        """The source whose bell rang first, which is muted; None: none has rung."""
-        cdef Chime chime = self.chime
+        """The source whose flag was set first, which is cleared; None: none is set."""
+        cdef ReadyList ready = self.ready
         cdef list sources = self.sources
         cdef Source source
-        cdef Bell bell
-        while chime.first is not None:
-            bell = chime.first
-            chime.first = bell.next
-            if chime.first is None:
-                chime.last = None
-            bell.next = None
-            bell.rung = False
-            if bell.at < len(sources):
-                source = <Source>sources[bell.at]
-                if source.bell is bell:
+        cdef ReadyFlag flag
+        while ready.first is not None:
+            flag = ready.first
+            ready.first = flag.next
+            if ready.first is None:
+                ready.last = None
+            flag.next = None
+            flag.is_set = False
+            if flag.at < len(sources):
+                source = <Source>sources[flag.at]
+                if source.flag is flag:
                     return source
             for source in self.sources:      # it was moved meanwhile, or its topic dropped
-                if source.bell is bell:
+                if source.flag is flag:
                     return source
         return None
 
@@ -270,7 +270,7 @@ cdef class MultiConsumerCore:
         if self.find_more is not None:
             control_plane.perform(self.find_more)
         for source in self.sources:
-            source.bell.mark()
+            source.flag.mark()
         return 0
 
     cdef Message take(self):
@@ -295,11 +295,11 @@ cdef class MultiConsumerCore:
                 left = True
                 continue
             except BaseException:
-                source.bell.ring()
+                source.flag.signal()
                 raise
             if message is not None:
-                # A thread that found the bell muted meanwhile looks again.
-                source.bell.ring()
+                # A thread that found the flag cleared meanwhile looks again.
+                source.flag.signal()
                 return message
         if left:
             self.check_members()  # the last one may have sent it away
@@ -319,10 +319,10 @@ cdef class MultiConsumerCore:
             source.consumer.require_open()
         return 0
 
-    cdef int chime_all(self) except -1:
+    cdef int wake_all(self) except -1:
         """Make all waiting calls look again."""
-        wait_event_wake(&self.chime.event)
-        return watchers_call(self.chime.watchers)
+        wait_event_wake(&self.ready.event)
+        return watchers_call(self.ready.watchers)
 
     cdef bint wait(self, Deadline deadline) except -1:
         """Sleep until something may have changed; False when the deadline has passed."""
@@ -331,17 +331,17 @@ cdef class MultiConsumerCore:
         if left_ns == 0:
             # All of them are of one process, which answers for all.
             return bool(self.sources) and (<Source>self.sources[0]).consumer.ask_there() and (
-                self.chime.first is not None)
+                self.ready.first is not None)
         left_ns = signals_sleep_ns(left_ns)
         if self.find_more is not None:
             self.sleep_beside(left_ns)
             signals_check()
             self.check_open()
             return True
-        cdef WaitEvent* event = &self.chime.event
+        cdef WaitEvent* event = &self.ready.event
         cdef uint32_t seen = wait_event_enter(event)
         try:
-            if self.chime.first is not None:
+            if self.ready.first is not None:
                 return True
             if self.state == MULTI_OPEN:
                 with nogil:
@@ -370,7 +370,7 @@ cdef class MultiConsumerCore:
         try:
             if events == NULL or seen == NULL:
                 raise MemoryError(f"wait for {count - 1} topics: out of memory")
-            events[0] = &self.chime.event
+            events[0] = &self.ready.event
             for at in range(1, count):
                 tail = tails[at - 1]
                 events[at] = tail.c_event
@@ -379,7 +379,7 @@ cdef class MultiConsumerCore:
             while entered < count:
                 seen[entered] = wait_event_enter(events[entered])
                 entered += 1
-            if self.chime.first is not None or self.state != MULTI_OPEN or self.any_has_message():
+            if self.ready.first is not None or self.state != MULTI_OPEN or self.any_has_message():
                 return 0
             for at in range(1, count):
                 tail = tails[at - 1]
@@ -522,7 +522,7 @@ cdef class MultiConsumerCore:
         if self.state != MULTI_OPEN:
             return False
         self.state = MULTI_CLOSED
-        self.chime_all()
+        self.wake_all()
         return True
 
     @property

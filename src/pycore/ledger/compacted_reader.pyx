@@ -185,6 +185,8 @@ cdef class CompactedReader(LedgerReader):
         else:
             if damaged >= compacted.end or compacted.file is None:
                 self.lost_why = compacted.lost_why or "the last entries are not there"
+                self.lost_why = self.lost_why.removeprefix(
+                    f"read the compacted ledger {compacted.ledger_id} of {self.topic_name}: ")
             self.cursor.offset = compacted.end
             self.cursor.entry_id = compacted.entry_count
             self.cursor.message = compacted.message_count

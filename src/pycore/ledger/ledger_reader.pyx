@@ -222,7 +222,7 @@ cdef class LedgerReader:
         self.lost_first = first
         self.lost_end = max(first, end)
         self.lost_what = f"read ledger {ledger_id} of {self.topic_name}"
-        self.lost_why = errors.detail_of(error)
+        self.lost_why = errors.detail_of(error).removeprefix(f"{self.lost_what}: ")
         self.lost_next = "with the next ledger"
         return READ_DAMAGE
 

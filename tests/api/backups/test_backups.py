@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,11 @@ from child_process import ChildProcess
 
 import pulsarx
 from pulsarx import BrokerOptions, ConsumerType, InitialPosition, MessageId, errors
+from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.backups import backup, restore
 from pulsarx.schema import JsonSchema, Record, String
 from pulsarx.testing import inspect
+from pulsarx.testing.faults import fault_plan
 
 SMALL = BrokerOptions(managed_ledger_max_entries_per_ledger=5)
 WAIT = 20.0
@@ -531,3 +535,78 @@ def test_a_killed_copy_leaves_what_can_be_removed(tmp_path: Path) -> None:
         assert read(client) == numbers(0, 9)
     restore(tmp_path / "b", tmp_path / "r")
     assert contents(tmp_path / "r") == numbers(0, 8)
+
+
+# What the system refuses --------------------------------------------------------------------------
+
+PATCHED = ("mkdir", "fsync", "pread", "write", "open")  # calls of Python's os
+PLANNED = ("open", "write", "flush", "flush_directory", "size", "read")  # those of the core
+
+
+@pytest.mark.standard
+@pytest.mark.parametrize("work, error", [(backup, errno.ENOSPC), (restore, errno.EIO)])
+@pytest.mark.parametrize("operation", [*PATCHED, *(f"core {each}" for each in PLANNED)])
+def test_whatever_call_is_refused_it_is_said_as_one_of_ours_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str, work: Any, error: int
+) -> None:
+    """A folder, the catalogue and the marker of a copy that could not be made came out as bare
+    OSErrors."""
+    with opened(tmp_path / "f") as client:
+        client.admin.namespaces.set_deduplication("public/default", True)
+        publish(client, 0, 12)
+        subscribed(client).close()
+    control_plane.load("pulsarx.backups.copying")
+    real = getattr(os, operation, None)
+    refused, happened, call = 0, True, 0
+    while happened:
+        call += 1
+        count, left = 0, call
+        # A copy of its own: without an owner each backup commits a lease.
+        source, target = tmp_path / f"f{call}", tmp_path / "b"
+        shutil.copytree(tmp_path / "f", source)
+
+        def refuse(path: Any, *arguments: Any, **options: Any) -> Any:
+            nonlocal count, left
+            count, left = count + 1, left - 1
+            if left == 0:
+                raise OSError(error, os.strerror(error), path)
+            return real(path, *arguments, **options)
+
+        with fault_plan() as plan, monkeypatch.context() as patch:
+            if real is None:
+                plan.fail(operation.removeprefix("core "), call, error=error)
+            else:
+                patch.setattr(os, operation, refuse)
+            try:
+                found = work(source, target)
+            except errors.CorruptDataError:
+                assert work is restore  # what was copied could not be read
+                refused += 1
+            except (errors.StorageError, errors.FolderError):
+                refused += 1
+            else:
+                assert found.messages == 12
+            if real is None:
+                count = plan.calls(operation.removeprefix("core "))
+            happened = count >= call
+        shutil.rmtree(source)
+        made = [each.name for each in tmp_path.iterdir() if each.name != "f"]
+        assert made in ([], ["b"])
+        if made:
+            assert restore(target, tmp_path / "r").messages == 12
+            shutil.rmtree(target)
+            shutil.rmtree(tmp_path / "r")
+    assert refused
+
+
+def test_an_error_of_the_callers_progress_is_its_own(tmp_path: Path) -> None:
+    """It came out as a StorageError of the copy."""
+    with opened(tmp_path / "f") as client:
+        publish(client, 0, 3)
+
+    def tell(done: int, total: int) -> None:
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        backup(tmp_path / "f", tmp_path / "b", progress=tell)
+    assert [each.name for each in tmp_path.iterdir()] == ["f"]

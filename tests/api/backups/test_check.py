@@ -332,6 +332,30 @@ def test_a_file_that_may_not_be_read_is_no_damage(folder: Path):
             check(folder, progress=then_refuse)
 
 
+@pytest.mark.parametrize("call", ["open", "fstat", "path.getsize"])
+def test_a_call_that_the_system_refuses_is_said_as_one_of_ours(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, call: str
+):
+    """Each of them came out as a bare OSError."""
+
+    def refuse(*_: Any) -> Any:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"os.{call}", refuse)
+        with pytest.raises(errors.StorageError) as told:
+            check(folder)
+    assert "Input/output error" in str(told.value)
+
+
+def test_a_process_with_too_many_files_open_finds_no_damage(folder: Path):
+    """Each ledger was told as damaged."""
+    with fault_plan() as plan:
+        plan.fail("open", call=6, error=errno.EMFILE, sticky=True)
+        with pytest.raises(errors.StorageError, match="Too many open files"):
+            check(folder)
+
+
 def test_what_is_no_folder_is_refused(tmp_path: Path):
     for path in (tmp_path, tmp_path / "missing"):
         with pytest.raises(errors.FolderError):

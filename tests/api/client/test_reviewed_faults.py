@@ -189,7 +189,7 @@ def test_a_consumer_closed_while_its_listener_is_paused_is_let_go(folder: Path) 
         client.create_producer("t").send(b"x")
         del consumer
         inspect(client).settle()
-        client._pool.wait()
+        inspect(client).listener_pool.wait()
         gc.collect()
         assert reference() is None
 

@@ -350,7 +350,7 @@ def test_a_message_whose_listener_raised_comes_again(
     failed.put(None)
     # The nack follows the failed call in the same thread; this job comes after it.
     after = threading.Event()
-    clocked_client._pool.post(after.set)
+    inspect(clocked_client).listener_pool.post(after.set)
     assert after.wait(WAIT)
     manual_clock.advance(61)
     assert listener.payloads(1) == [b"again"]

@@ -17,6 +17,7 @@ from topic_reading import OpenClient, drain, numbers, payloads
 
 import pulsarx
 from pulsarx import MessageId
+from pulsarx.testing import inspect
 
 
 @both_kinds
@@ -147,7 +148,7 @@ def test_a_seek_to_the_end_while_a_ledger_is_opened_goes_there(
     """It used to raise NotAllowedError: the subscription had not been told the ledger yet."""
     publish_plain(memory_client, 3)
     consumer: Any = earliest(memory_client)
-    ledger = consumer._subscription.topic.ledger
+    ledger: Any = inspect(memory_client).ledger(consumer.topic())
     told = ledger._on_change
 
     def seek_first(ledger_id: int) -> None:

@@ -414,7 +414,7 @@ def test_a_range_fetches_its_own_bytes(
         publish(client, values=values)
         offloaded(client, manual_clock)
         fetched = Fetched(monkeypatch)
-        ranges = plan(client, "t", target_bytes=1 << 20)
+        ranges = plan(inspect(client).broker, "t", target_bytes=1 << 20)
         assert len(ranges) > 5
         assert fetched.size < 100_000  # the index
         fetched.size = 0
@@ -428,7 +428,7 @@ def test_a_plan_outlives_the_move_to_the_store(store: Store, manual_clock: Manua
     with store.open(manual_clock) as client:
         publish(client)
         inspect(client).settle()
-        ranges = plan(client, "t")
+        ranges = plan(inspect(client).broker, "t")
         offloaded(client, manual_clock)
         assert store.files(client) == 0
         assert values_of(ranges) == SENT
@@ -441,7 +441,7 @@ def test_a_plan_of_whole_ledgers_asks_the_store_for_nothing(
         publish(client)
         offloaded(client, manual_clock)
         fetched = Fetched(monkeypatch)
-        assert sum(each.message_count for each in plan(client, "t")) == COUNT
+        assert sum(each.message_count for each in plan(inspect(client).broker, "t")) == COUNT
         assert fetched.size == 0
 
 

@@ -49,9 +49,26 @@ def test_a_missing_cursor_file_is_said_with_what_comes_again(
         with pulsarx.Client(folder) as client:
             consumer = client.subscribe("t", "s")
             assert data_of(receive_all(consumer)[0]) == ["3", "4", "5", "6", "7"]
-        said = lines(caplog, "subscription s is missing", str(path), "up to 5 messages")
+        said = lines(
+            caplog, "subscription s is missing", str(path), "up to 5 acknowledged messages"
+        )
         assert len(said) == (turn == 0)
         caplog.clear()
+
+
+def test_a_missing_cursor_file_that_brings_nothing_again_does_not_say_so(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log spoke of up to 0 messages that are delivered again."""
+    with pulsarx.Client(folder) as client:
+        publish(client, "0")
+        client.subscribe("t", "s")
+    for path in cursor_files(folder):
+        path.unlink()
+    with pulsarx.Client(folder) as client:
+        assert receive_all(client.subscribe("t", "s")) == ([], [])
+    assert len(lines(caplog, "subscription s is missing")) == 1
+    assert not lines(caplog, "delivered again")
 
 
 def test_a_damaged_cursor_file_brings_nothing_from_before_the_subscription(

@@ -140,7 +140,7 @@ def test_an_open_ledger_of_which_nothing_can_be_read_is_told_with_what_was_publi
         assert len(told) == 1 and f"ledger {path.stem} " in told[0]
         assert "10 messages are missing and count as acknowledged" in told[0]
         assert statistics(client)["msg_backlog"] == 1
-    assert len(lines(caplog, f"ledger {path.stem} has no entry", "10 messages")) == 1
+    assert len(lines(caplog, f"ledger {path.stem} has no entry", "10 published messages")) == 1
     caplog.clear()
     with pulsarx.Client(folder, durability=durability) as client:
         consumer = join(client, ConsumerType.Exclusive)
@@ -180,7 +180,7 @@ def test_without_any_evidence_the_file_is_kept_all_the_same(
     (folder / "ends").unlink()
     with pulsarx.Client(folder) as client:
         assert whole_topic(client) == []
-    assert len(lines(caplog, "unknown number of messages", f"ledger {path.stem} ")) == 1
+    assert len(lines(caplog, "number unknown, possibly none", f"ledger {path.stem} ")) == 1
     assert kept_aside(folder) == [path.name]
 
 
@@ -254,6 +254,8 @@ def test_a_flushed_ledger_that_was_cut_is_told_with_all_that_was_published(
             assert data_of(messages) == number_texts(6, 7, 8, 9)
             assert len(told) == 1 and "4 messages are missing" in told[0]
     assert len(lines(caplog, "is damaged: 4 entries from 6 on")) == 1
+    # It also said that no published message was known to be missing.
+    assert not lines(caplog, "unfinished write")
 
 
 @pytest.mark.parametrize("durability", ["interval", "os"])
@@ -280,6 +282,38 @@ def test_beside_a_dead_owner_a_ledger_without_a_byte_is_told(folder: Path, durab
     with pulsarx.Client(folder, read_only=True) as client:
         messages, told = receive_all(client.create_reader("t", MessageId.earliest))
         assert messages == [] and len(told) == 1 and "10 messages are missing" in told[0]
+
+
+@pytest.mark.parametrize("left", ["nothing", "another"])
+@DURABILITIES
+def test_beside_a_dead_owner_an_open_ledger_without_its_file_is_told_once(
+    folder: Path, caplog: pytest.LogCaptureFixture, durability: str, left: str
+) -> None:
+    """Statistics, the last id and new readers at the end raised, each time, and no number of
+    messages was known: the catalogue has none of an open ledger."""
+    first, path = leave_open(folder, durability, "a", "t")
+    path.unlink()
+    if left == "another":
+        shutil.copy(first, path)
+    with pulsarx.Client(folder, read_only=True) as client:
+        for _ in range(3):
+            assert statistics(client)["msg_backlog"] == COUNT
+            assert client.admin.topics.stats("t")["messages"] == COUNT
+            last = client.admin.topics.get_last_message_id("t")
+            assert (last.ledger_id(), last.entry_id()) == (int(path.stem), COUNT - 1)
+            messages, told = receive_all(client.create_reader("t", MessageId.latest))
+            assert messages == [] and len(told) == 1 and f"ledger {path.stem} " in told[0]
+        messages, [told] = receive_all(client.create_reader("t", MessageId.earliest))
+        assert messages == [] and "10 messages are missing" in told
+        assert told.count(f"ledger {path.stem} of") == 1 and "the catalogue has" not in told
+        assert data_of(receive_all(client.create_reader("a", MessageId.earliest))[0]) == (
+            number_texts()
+        )
+    assert len(lines(caplog, f"nothing of ledger {path.stem} can be", "10 published")) == 1
+    found = check(folder)
+    assert (found.messages, found.missing_messages) == (2 * COUNT, COUNT)
+    [damage] = found.damage
+    assert damage.text.count(f"ledger {path.stem} of") == 1
 
 
 def test_a_missing_ledger_beside_a_living_owner_is_told_once(folder: Path) -> None:

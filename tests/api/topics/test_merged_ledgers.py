@@ -158,11 +158,11 @@ def test_cursors_and_retention_do_not_notice(tmp_path: Path) -> None:
 def test_a_job_that_was_planned_before_reads_all_of_it(tmp_path: Path) -> None:
     prepare(tmp_path)
     with opened(tmp_path) as client:
-        planned = plan(client, "t", columns=["value"])
+        planned = plan(inspect(client).broker, "t", columns=["value"])
         assert client.admin.topics.merge_ledgers("t")["files"] == 1
         found = [row for each in planned for row in _values(each)]
         assert found == ALL
-        again = plan(client, "t", columns=["value"])
+        again = plan(inspect(client).broker, "t", columns=["value"])
         assert {each.path for each in again} != {each.path for each in planned}
         assert [row for each in again for row in _values(each)] == ALL
         client.admin.topics.delete("t", force=True)

@@ -428,7 +428,7 @@ def test_a_plan_of_files_of_it_is_refused(open_client: OpenClient) -> None:
     client.admin.topics.create_partitioned_topic(TOPIC, 1)
     for topic in (TOPIC, PARTS[0]):
         with pytest.raises(errors.OperationNotSupported, match="keeps no messages"):
-            Planner(client, topic)
+            Planner(inspect(client).broker, topic)
 
 
 def test_no_ledger_is_attached_to_it(folder: Path, open_client: OpenClient) -> None:

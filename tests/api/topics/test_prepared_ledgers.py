@@ -60,6 +60,7 @@ def forbid_calls(client: pulsarx.Client, topic: str = "t") -> None:
 BESIDE = """
 import json, sys, pulsarx
 from pulsarx.broker.scan.plan import Planner
+from pulsarx.testing import inspect
 with pulsarx.Client(sys.argv[1], read_only=True) as client:
     reader = client.create_reader("t", pulsarx.MessageId.earliest)
     print("ready", flush=True)
@@ -68,7 +69,7 @@ with pulsarx.Client(sys.argv[1], read_only=True) as client:
         if verb == "stats":
             print(json.dumps(client.admin.topics.stats("t")), flush=True)
         elif verb == "latest":
-            print(json.dumps(Planner(client, "t").latest()), flush=True)
+            print(json.dumps(Planner(inspect(client).broker, "t").latest()), flush=True)
         elif verb == "has":
             print(reader.has_message_available(), flush=True)
         elif verb == "read":
@@ -245,14 +246,14 @@ def test_a_plan_sees_what_is_in_a_prepared_ledger_before_the_catalogue_does(
     client = open_client(durability="os", broker_options=TWO_ENTRIES)
     publish(client, "0")
     assert prepared(client)
-    planner = Planner(client, "t")
+    planner = Planner(inspect(client).broker, "t")
     before = planner.latest()
     lane, held = inspect(client).ledger("t").runtime.roll_overs, threading.Event()
     lane.post(held.wait)
     try:
         publish(client, "1", "2")  # 2 is in the ledger that was prepared
         assert catalogue_states(client) == ["open", "prepared"]
-        assert planner.latest() == Planner(client, "t").latest() != before
+        assert planner.latest() == Planner(inspect(client).broker, "t").latest() != before
         assert sum(each.message_count for each in planner.plan(before)) == 2
     finally:
         held.set()
@@ -273,7 +274,9 @@ def test_nobody_sees_a_prepared_ledger(open_client: OpenClient, folder: Path) ->
         told = beside.asks("stats")
         assert told["ledgers"] == stats["ledgers"]
         assert told["storage_size"] == stats["storage_size"]
-        assert beside.asks("latest") == json.loads(json.dumps(Planner(client, "t").latest()))
+        assert beside.asks("latest") == json.loads(
+            json.dumps(Planner(inspect(client).broker, "t").latest())
+        )
         assert beside.reads(1) == ["0"]
         beside.tell("has")
         assert beside.line() == "False"

@@ -526,3 +526,40 @@ sys.stdin.read()
     with pulsarx.Client(folder) as client:
         consumer = client.subscribe("t", "s")
         assert [consumer.receive(1000).data() for _ in range(3)] == [b"1", b"2", b"3"]
+
+
+DESCRIPTORS = """
+import logging, os, resource, sys
+import pulsarx
+logging.basicConfig(stream=sys.stdout, format="%(message)s")
+folder = sys.argv[1]
+pulsarx.Client(folder).close()  # what it loads is there
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+taken = []
+try:
+    while True:
+        taken.append(os.open("/dev/null", os.O_RDONLY))
+except OSError:
+    pass
+for _ in range(16):
+    try:
+        client = pulsarx.Client(folder)
+    except pulsarx.PulsarException as error:
+        print("refused", type(error).__name__)
+        os.close(taken.pop())
+    else:
+        print("opened")
+        client.close()
+        os.close(taken.pop())
+"""
+
+
+def test_a_process_without_descriptors_opens_a_folder_or_is_told_so_by_one_of_our_errors(
+    folder: Path,
+) -> None:
+    """The socket came out of the constructor as a bare OSError."""
+    said = run_program(DESCRIPTORS, folder)
+    assert "refused StorageError" in said and "refused FolderError" not in said
+    assert said[-1] == "opened"
+    # A descriptor too few: the folder is open, and other processes cannot come.
+    assert any("no control socket" in each and "Too many open files" in each for each in said)

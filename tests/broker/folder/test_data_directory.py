@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from plain_files import PlainFiles
 
+from pulsarx.broker.folder import data_directory
 from pulsarx.broker.folder.data_directory import DataDirectory
 from pulsarx.broker.folder.folder_marker import marker_bytes
 from pulsarx.broker.folder.memory_directory import MemoryDirectory
@@ -21,6 +23,8 @@ from pulsarx.errors import (
     FolderOwnedError,
     ForkedError,
     NewerFormatError,
+    StorageError,
+    StorageFullError,
 )
 
 FILES = PlainFiles(flush=False)
@@ -307,3 +311,61 @@ def test_a_folder_one_may_not_write_opens_read_only(run_child: Child) -> None:
     assert "read_only=True" in lines[0]
     assert "Permission denied" in lines[1]
     assert lines[2] == "topics 0 None"
+
+
+class FullDevice(PlainFiles):
+    """Has no room for the call of this number that makes something."""
+
+    def __init__(self, call: int) -> None:
+        super().__init__(flush=False)
+        self.left = call
+
+    def take(self, path: str) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    def make_directory(self, path: str) -> None:
+        self.take(path)
+        super().make_directory(path)
+
+    def create(self, path: str, data: bytes, exclusive: bool = True, flush: bool = True) -> None:
+        self.take(path)
+        super().create(path, data, exclusive, flush)
+
+    def link(self, source: str, target: str) -> None:
+        self.take(target)
+        super().link(source, target)
+
+
+def test_a_new_folder_on_a_full_device_is_a_full_device(tmp_path: Path) -> None:
+    """The advice was to make it writable, or to open it with read_only=True."""
+    call = 0
+    while True:
+        call += 1
+        files = FullDevice(call)
+        try:
+            DataDirectory.open(str(tmp_path / str(call)), files=files).close()
+        except StorageFullError as error:
+            assert error.errno == errno.ENOSPC and "writable" not in str(error)
+            open_owned(tmp_path / str(call)).close()  # once there is room
+        else:
+            assert files.left > 0
+            break
+    assert call > 5  # the folder, what is in it, the marker and its name
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EMFILE, errno.EIO])
+def test_what_the_device_or_a_limit_refuses_is_not_said_to_be_a_matter_of_permissions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    def refuse(path: str) -> int:
+        raise OSError(error, os.strerror(error), path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(data_directory, "owner_lock_take", refuse)
+        with pytest.raises(StorageError) as told:
+            open_owned(tmp_path / "f")
+    assert isinstance(told.value, StorageFullError) == (error == errno.ENOSPC)
+    assert os.strerror(error) in str(told.value) and "writable" not in str(told.value)
+    open_owned(tmp_path / "f").close()

@@ -225,7 +225,7 @@ def renewals(clock: pulsarx.ManualClock, monkeypatch: pytest.MonkeyPatch) -> Lea
 
 
 def planned_ranges(client: pulsarx.Client, folder: Path, ttl_ms: int) -> list[LedgerRange]:
-    ranges = plan(client, "t", columns=["value"])
+    ranges = plan(inspect(client).broker, "t", columns=["value"])
     expires_ms = lease_ranges(folder, "job", ranges, ttl_ms)
     assert {each.lease for each in ranges} == {("job", ttl_ms, expires_ms, ranges[0].ledger_id)}
     return ranges
@@ -358,7 +358,7 @@ def test_a_topic_that_is_read_later_comes_under_the_new_lease_at_once(
     client: pulsarx.Client, folder: Path, clock: pulsarx.ManualClock, renewals: LeaseRenewals
 ) -> None:
     client.create_producer("u").send(b"x")
-    ranges = [*plan(client, "t"), *plan(client, "u")]
+    ranges = [*plan(inspect(client).broker, "t"), *plan(inspect(client).broker, "u")]
     lease_ranges(folder, "job", ranges, 30_000)
     clock.advance(40)
     readers = []
@@ -474,7 +474,7 @@ for batch in read_range(planned):
 def test_another_process_renews_through_the_owner(folder: Path, run_child: Any) -> None:
     with pulsarx.Client(folder, durability="os") as client:
         client.create_producer("t").send(b"x")
-        (planned,) = plan(client, "t")
+        (planned,) = plan(inspect(client).broker, "t")
         lease_ranges(folder, "job", [planned], 1500)
         leases_now = inspect(client).catalogue.state.leases
         first_ms = leases_now["job"].expires_ms

@@ -46,7 +46,7 @@ def remove_ledgers(client: pulsarx.Client, ids: list[int]) -> None:
 
 def test_a_plan_holds_every_message_once_in_order(client: pulsarx.Client):
     sent = publish(client, 100, batch=4)
-    ranges = plan(client, "t", columns=["value"])
+    ranges = plan(inspect(client).broker, "t", columns=["value"])
     assert len(ranges) == 9
     assert values(ranges) == sent
     assert sum(each.message_count for each in ranges) == 100
@@ -54,15 +54,15 @@ def test_a_plan_holds_every_message_once_in_order(client: pulsarx.Client):
 
 def test_a_topic_without_messages_gives_no_range(client: pulsarx.Client):
     client.create_producer("t")
-    assert plan(client, "t") == []
-    assert Planner(client, "t").latest() == {FULL: (0, 0)}
+    assert plan(inspect(client).broker, "t") == []
+    assert Planner(inspect(client).broker, "t").latest() == {FULL: (0, 0)}
 
 
 def test_partitions_are_planned_with_their_numbers(client: pulsarx.Client):
     client.admin.topics.create_partitioned_topic("p", 3)
     for index in range(3):
         publish(client, 5, f"p-partition-{index}")
-    ranges = plan(client, "p")
+    ranges = plan(inspect(client).broker, "p")
     assert [(each.topic[-1], each.partition) for each in ranges] == [
         (str(index), index) for index in range(3) for _ in range(2)
     ]
@@ -75,9 +75,9 @@ def test_partitions_are_planned_with_their_numbers(client: pulsarx.Client):
 def test_several_topics_are_planned_in_the_order_named(client: pulsarx.Client):
     publish(client, 2, "b")
     publish(client, 2, "a")
-    assert [each.topic[-1] for each in plan(client, ["b", "a"])] == ["b", "a"]
+    assert [each.topic[-1] for each in plan(inspect(client).broker, ["b", "a"])] == ["b", "a"]
     with pytest.raises(ValueError, match="named twice"):
-        plan(client, ["a", "persistent://public/default/a"])
+        plan(inspect(client).broker, ["a", "persistent://public/default/a"])
 
 
 def test_a_plan_of_whole_ledgers_opens_no_file(client: pulsarx.Client):
@@ -87,13 +87,13 @@ def test_a_plan_of_whole_ledgers_opens_no_file(client: pulsarx.Client):
     folder = Path(inspect(client).directory.path)
     for path in folder.glob("ledgers/*/*.ledger"):
         path.unlink()
-    with clients_of(folder) as make:
-        assert len(plan(make(read_only=True), "t")) == 3
+    with clients_of(folder) as make, make(read_only=True) as reader:
+        assert len(plan(inspect(reader).broker, "t")) == 3
 
 
 def test_a_range_is_a_value(client: pulsarx.Client):
     publish(client, 2)
-    (found,) = plan(client, "t")
+    (found,) = plan(inspect(client).broker, "t")
     assert pickle.loads(pickle.dumps(found)) == found
     assert LedgerRange.of_row(json.loads(json.dumps(found.row()))) == found
     assert len({found, pickle.loads(pickle.dumps(found))}) == 1
@@ -104,7 +104,7 @@ def test_a_group_takes_neighbours_of_several_topics_up_to_a_size(client: pulsarx
     """985 small topics were 985 tasks of Spark."""
     publish(client, 12, "a")
     publish(client, 12, "b")
-    ranges = plan(client, ["a", "b"])
+    ranges = plan(inspect(client).broker, ["a", "b"])
     groups = group_ranges(ranges, ranges[0].size * 3)
     assert [len(group) for group in groups] == [3, 3, 2]
     assert len({each.topic for each in groups[1]}) == 2
@@ -114,7 +114,7 @@ def test_a_group_takes_neighbours_of_several_topics_up_to_a_size(client: pulsarx
 
 def test_a_group_has_no_more_ledgers_than_a_task_opens_in_moments(client: pulsarx.Client):
     publish(client, 3)
-    (one,) = plan(client, "t")
+    (one,) = plan(inspect(client).broker, "t")
     groups = group_ranges([one] * (2 * RANGES_MAX + 1), 1 << 40)
     assert [len(group) for group in groups] == [RANGES_MAX, RANGES_MAX, 1]
 
@@ -146,7 +146,7 @@ def test_what_is_no_offset_is_refused(text: str):
 def test_every_stretch_between_two_offsets_is_exact(client: pulsarx.Client):
     """Down to the batch index: from any message to any other."""
     sent = publish(client, 20, batch=4)
-    planner = Planner(client, "t")
+    planner = Planner(inspect(client).broker, "t")
     places = [(each.ledger_id, at) for each in planner.plan() for at in range(each.message_count)]
     places.append(planner.latest()[FULL])
     for low, high in itertools.combinations(range(21), 2):
@@ -159,7 +159,7 @@ def test_one_place_has_one_offset(client: pulsarx.Client):
     """The end of a full ledger and the beginning of the next one were two texts once, and a stream
     then ran empty batches."""
     publish(client, 3)
-    planner = Planner(client, "t")
+    planner = Planner(inspect(client).broker, "t")
     before = planner.latest()
     ledger = inspect(client).ledger(FULL)
     ledger.roll_over(ledger.tail.writer)
@@ -173,7 +173,7 @@ def test_one_place_has_one_offset(client: pulsarx.Client):
 
 def test_from_one_latest_offset_to_the_next_nothing_is_lost(client: pulsarx.Client):
     client.create_producer("t").close()
-    planner = Planner(client, "t")
+    planner = Planner(inspect(client).broker, "t")
     place = planner.earliest()
     sent: list[bytes] = []
     found: list[Any] = []
@@ -190,18 +190,22 @@ def test_from_one_latest_offset_to_the_next_nothing_is_lost(client: pulsarx.Clie
 def test_a_message_id_as_text_is_the_next_message(client: pulsarx.Client):
     sent = publish(client, 8, batch=4)
     identity = pulsarx.MessageId.deserialize(
-        next(rows[5]["__messageId"] for rows in tables(plan(client, "t")) if len(rows) > 5)
+        next(
+            rows[5]["__messageId"]
+            for rows in tables(plan(inspect(client).broker, "t"))
+            if len(rows) > 5
+        )
     )
     start = {FULL: identity.to_text()}
-    assert values(plan(client, "t", json.dumps(start))) == sent[5:]
-    assert values(plan(client, "t", {FULL: "latest"})) == []
-    assert values(plan(client, "t", {FULL: "earliest"}, "latest")) == sent
+    assert values(plan(inspect(client).broker, "t", json.dumps(start))) == sent[5:]
+    assert values(plan(inspect(client).broker, "t", {FULL: "latest"})) == []
+    assert values(plan(inspect(client).broker, "t", {FULL: "earliest"}, "latest")) == sent
 
 
 def test_a_new_partition_is_read_from_its_beginning(client: pulsarx.Client):
     client.admin.topics.create_partitioned_topic("p", 1)
     publish(client, 2, "p-partition-0")
-    planner = Planner(client, "p")
+    planner = Planner(inspect(client).broker, "p")
     before = planner.latest()
     client.admin.topics.update_partitioned_topic("p", 2)
     publish(client, 2, "p-partition-1")
@@ -217,17 +221,17 @@ def test_offsets_of_other_topics_are_refused(client: pulsarx.Client):
     publish(client, 2)
     publish(client, 2, "other")
     with pytest.raises(ValueError, match="other topics: persistent://public/default/other"):
-        plan(client, "t", {"persistent://public/default/other": (3, 1)})
+        plan(inspect(client).broker, "t", {"persistent://public/default/other": (3, 1)})
     with pytest.raises(ValueError, match="never had ledger"):
-        plan(client, "t", {FULL: (10_000, 1)})
-    ledger_id = plan(client, "other")[0].ledger_id
+        plan(inspect(client).broker, "t", {FULL: (10_000, 1)})
+    ledger_id = plan(inspect(client).broker, "other")[0].ledger_id
     with pytest.raises(ValueError, match="never had ledger"):
-        plan(client, "t", {FULL: (ledger_id, 1)})
+        plan(inspect(client).broker, "t", {FULL: (ledger_id, 1)})
 
 
 def test_removed_messages_are_a_loss_unless_that_is_allowed(client: pulsarx.Client):
     sent = publish(client, 9)
-    planner = Planner(client, "t")
+    planner = Planner(inspect(client).broker, "t")
     first, second, _ = ledger_ids(planner)
     remove_ledgers(client, [first, second])
     for place in ((0, 0), (first, 1), (first, 3), (second, 0), (second, 2)):
@@ -240,7 +244,7 @@ def test_removed_messages_are_a_loss_unless_that_is_allowed(client: pulsarx.Clie
 def test_what_was_read_to_its_end_may_be_removed(client: pulsarx.Client):
     """A stream that had read everything failed once, when retention then removed the ledger."""
     publish(client, 3)
-    planner = Planner(client, "t")
+    planner = Planner(inspect(client).broker, "t")
     place = planner.latest()
     sent = publish(client, 2)
     remove_ledgers(client, [place[FULL][0]])
@@ -251,11 +255,12 @@ def test_what_was_read_to_its_end_may_be_removed(client: pulsarx.Client):
 def test_what_was_removed_is_known_after_a_restart(open_client: OpenClient):
     client = open_client(broker_options=small_ledgers())
     publish(client, 9)
-    first, second, _ = ledger_ids(Planner(client, "t"))
+    first, second, _ = ledger_ids(Planner(inspect(client).broker, "t"))
     remove_ledgers(client, [first, second])
     inspect(client).catalogue.checkpoint()
     client.close()
-    planner = Planner(open_client(read_only=True), "t")
+    reader = open_client(read_only=True)
+    planner = Planner(inspect(reader).broker, "t")
     assert planner.earliest() == {FULL: (second, 3)}
     with pytest.raises(ValueError, match="3 messages only"):
         planner.plan({FULL: (second, 4)})
@@ -263,7 +268,7 @@ def test_what_was_removed_is_known_after_a_restart(open_client: OpenClient):
 
 def test_an_offset_beyond_the_end_of_its_ledger_is_a_loss(client: pulsarx.Client):
     sent = publish(client, 5)
-    planner = Planner(client, "t")
+    planner = Planner(inspect(client).broker, "t")
     first, last = ledger_ids(planner)
     with pytest.raises(errors.DataLossError, match="has only 2 messages"):
         planner.plan({FULL: (last, 3)})
@@ -275,19 +280,19 @@ def test_an_offset_beyond_the_end_of_its_ledger_is_a_loss(client: pulsarx.Client
 def test_a_start_behind_the_end_is_refused(client: pulsarx.Client):
     publish(client, 5)
     with pytest.raises(ValueError, match="is behind the end"):
-        plan(client, "t", "latest", "earliest")
+        plan(inspect(client).broker, "t", "latest", "earliest")
 
 
 def test_unknown_names_are_refused_with_the_nearest(client: pulsarx.Client):
     publish(client, 1, "flights")
     with pytest.raises(errors.TopicNotFound, match=r"did you mean .*/flights"):
-        plan(client, "flihgts")
+        plan(inspect(client).broker, "flihgts")
     with pytest.raises(ValueError, match="'__keys'; did you mean '__key'"):
-        plan(client, "flights", columns=["value", "__keys"])
+        plan(inspect(client).broker, "flights", columns=["value", "__keys"])
     with pytest.raises(ValueError, match="named twice"):
-        plan(client, "flights", columns=["value", "value"])
+        plan(inspect(client).broker, "flights", columns=["value", "value"])
     with pytest.raises(ValueError, match="max_records_per_partition is 0"):
-        plan(client, "flights", max_records_per_partition=0)
+        plan(inspect(client).broker, "flights", max_records_per_partition=0)
 
 
 def test_memory_cannot_be_planned():
@@ -295,7 +300,7 @@ def test_memory_cannot_be_planned():
     try:
         client.create_producer("t").send(b"x")
         with pytest.raises(errors.OperationNotSupported, match="in memory"):
-            plan(client, "t")
+            plan(inspect(client).broker, "t")
     finally:
         client.close()
 
@@ -313,10 +318,12 @@ def test_time_is_cut_exactly_and_prunes_ledgers(open_client: OpenClient):
         clock.advance(1)
     inspect(client).settle()
     for low, high in itertools.combinations_with_replacement(range(-1, 11), 2):
-        found = plan(client, "t", start_ms + low * 1000, start_ms + high * 1000, ["value"])
+        found = plan(
+            inspect(client).broker, "t", start_ms + low * 1000, start_ms + high * 1000, ["value"]
+        )
         assert values(found) == sent[max(low, 0) : max(high, 0)]
-    assert len(plan(client, "t", start_ms + 6000)) == 1
-    planner = Planner(client, "t")
+    assert len(plan(inspect(client).broker, "t", start_ms + 6000)) == 1
+    planner = Planner(inspect(client).broker, "t")
     assert values(planner.plan(planner.at_time(start_ms + 4000))) == sent[4:]
     assert planner.at_time(start_ms + 99_000) == planner.latest()
 
@@ -333,7 +340,7 @@ def test_beside_a_live_owner_the_open_ledger_is_read_to_its_published_end(
     assert values(planner.plan(end=place)) == sent
     more = publish(client, 8)
     assert values(planner.plan(place, planner.latest())) == more
-    assert planner.latest() == Planner(client, "t").latest()
+    assert planner.latest() == Planner(inspect(client).broker, "t").latest()
 
 
 def test_while_nothing_changes_the_catalogue_is_not_read_again(
@@ -406,7 +413,8 @@ from pulsarx.broker.scan.plan import plan
 from pulsarx.broker.staging.sealed_writer import SealedLedgerWriter
 from pulsarx.broker.scan.read_range import read_range
 from pulsarx.testing import inspect
-ranges = plan(pulsarx.Client(sys.argv[1], read_only=True), "t")
+client = pulsarx.Client(sys.argv[1], read_only=True)
+ranges = plan(inspect(client).broker, "t")
 print(sum(len(batch) for each in ranges for batch in read_range(each)), "pyarrow" in sys.modules)
 """
     child = run_child(program, inspect(client).directory.path)

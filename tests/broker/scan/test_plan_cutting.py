@@ -9,6 +9,7 @@ from range_topics import FULL, Beside, OpenClient, batches_of, compare_offsets, 
 
 import pulsarx
 from pulsarx.broker.scan.plan import Planner, plan
+from pulsarx.testing import inspect
 
 
 def ledger_ids(planner: Planner) -> list[int]:
@@ -27,8 +28,8 @@ def test_large_ledgers_are_cut_by_bytes_between_entries(
     sent = [b"%05d" % number * 200 for number in range(2000)]
     for at in range(0, 2000, batch):
         producer.send_many(sent[at : at + batch])
-    for reader in (client, beside()):
-        ranges = plan(reader, "t", target_bytes=300_000)
+    for broker in (inspect(client).broker, beside()):
+        ranges = plan(broker, "t", target_bytes=300_000)
         assert values(ranges) == sent
         assert 6 <= len(ranges) <= 8
         assert max(each.size for each in ranges) < 300_000 + 70_000
@@ -36,27 +37,27 @@ def test_large_ledgers_are_cut_by_bytes_between_entries(
             each.end_message for each in ranges[:-1]
         ]
         assert all(each.first_message % batch == 0 for each in ranges)
-        assert len(plan(reader, "t", max_bytes_per_partition=1_000_000)) in (2, 3)
+        assert len(plan(broker, "t", max_bytes_per_partition=1_000_000)) in (2, 3)
 
 
 def test_records_of_a_range_are_limited(client: pulsarx.Client):
     sent = publish(client, 60, batch=10)
     for most in (1, 3, 10, 15, 29, 1000):
-        ranges = plan(client, "t", max_records_per_partition=most)
+        ranges = plan(inspect(client).broker, "t", max_records_per_partition=most)
         assert values(ranges) == sent
         assert max(each.message_count for each in ranges) <= most
     # Between entries where there is a choice.
-    ranges = plan(client, "t", max_records_per_partition=15)
+    ranges = plan(inspect(client).broker, "t", max_records_per_partition=15)
     assert {each.message_count for each in ranges} == {10}
 
 
 def test_there_are_as_many_ranges_as_wanted(client: pulsarx.Client):
     sent = publish(client, 20, batch=10)
     for wanted in (1, 2, 3, 7, 20):
-        ranges = plan(client, "t", min_partitions=wanted)
+        ranges = plan(inspect(client).broker, "t", min_partitions=wanted)
         assert values(ranges) == sent
         assert len(ranges) == max(wanted, 1)
-    assert len(plan(client, "t", min_partitions=50)) == 20
+    assert len(plan(inspect(client).broker, "t", min_partitions=50)) == 20
 
 
 # Limits
@@ -71,7 +72,7 @@ def test_limited_steps_reach_the_end_and_lose_nothing(
     sent: dict[int, list[bytes]] = {}
     for index in range(3):
         sent[index] = publish(client, 60 * index + 10, f"p-partition-{index}", batch=batch)
-    planner = Planner(client, "p")
+    planner = Planner(inspect(client).broker, "p")
     place = planner.earliest()
     found: dict[int, list[Any]] = {0: [], 1: [], 2: []}
     steps = 0
@@ -91,7 +92,7 @@ def test_limited_steps_reach_the_end_and_lose_nothing(
 
 def test_limits_that_are_not_reached_change_nothing(client: pulsarx.Client):
     publish(client, 20, batch=4)
-    planner = Planner(client, "t")
+    planner = Planner(inspect(client).broker, "t")
     limits = {"max_messages": 20, "max_entries": 5, "max_bytes": 1 << 20}
     assert planner.limit("earliest", **limits) == planner.latest()
     assert planner.amounts("earliest")["messages"] == 20

@@ -40,7 +40,7 @@ def test_messages_published_between_start_and_end_are_no_error(
 ):
     """The end was settled first: a start that was "latest" could then lie behind it."""
     publish(client, 2)
-    planner = Planner(client, "t")
+    planner = Planner(inspect(client).broker, "t")
     resolve = planner.resolve
 
     def publishing(*arguments: Any, **options: Any) -> Any:
@@ -62,7 +62,7 @@ def test_ledgers_removed_while_they_are_planned_are_a_loss(
 ):
     """They were left out in silence, though the start had been checked."""
     sent = publish(client, 9)
-    planner = Planner(client if inside else beside(), "t")
+    planner = Planner(inspect(client).broker if inside else beside(), "t")
     first = planner.plan()[0].ledger_id
     resolve = planner.resolve
     turns: list[int] = []
@@ -85,7 +85,7 @@ def test_the_owner_plans_while_it_trims(client: pulsarx.Client, monkeypatch: pyt
     """A ledger gone between looking and opening came out as an error nobody knew."""
     sent = publish(client, 9)
     ledger = ledger_of(client)
-    planner = Planner(client, "t")
+    planner = Planner(inspect(client).broker, "t")
     make_span = ledger.make_span
     turns: list[int] = []
 
@@ -119,7 +119,7 @@ def test_planning_in_the_owner_while_it_publishes_and_trims(open_client: OpenCli
             failures.append(error)
 
     producer.send(b"first")
-    planner = Planner(client, "t")
+    planner = Planner(inspect(client).broker, "t")
     thread = threading.Thread(target=run)
     thread.start()
     try:
@@ -141,14 +141,14 @@ def test_planning_in_the_owner_while_it_publishes_and_trims(open_client: OpenCli
 def test_ids_of_no_message_are_refused(client: pulsarx.Client):
     """Such an id was taken for the end of its entry or ledger, that of the end for the start."""
     publish(client, 8, batch=4)
-    ledger_id = plan(client, "t")[0].ledger_id
+    ledger_id = plan(inspect(client).broker, "t")[0].ledger_id
     for text in (f"{ledger_id}:7:-1:-1", f"{ledger_id}:0:-1:9"):
         with pytest.raises(errors.DataLossError, match="has no such message"):
-            plan(client, "t", {FULL: text})
-        assert plan(client, "t", {FULL: text}, fail_on_data_loss=False) is not None
+            plan(inspect(client).broker, "t", {FULL: text})
+        assert plan(inspect(client).broker, "t", {FULL: text}, fail_on_data_loss=False) is not None
     latest = pulsarx.MessageId.latest.to_text()
     with pytest.raises(ValueError, match="offset"):
-        plan(client, "t", f'{{"t": "{latest}"}}')
+        plan(inspect(client).broker, "t", f'{{"t": "{latest}"}}')
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_ids_of_no_message_are_refused(client: pulsarx.Client):
 def test_sizes_below_one_are_refused(client: pulsarx.Client, options: dict[str, int]):
     publish(client, 1)
     with pytest.raises(ValueError, match=next(iter(options))):
-        plan(client, "t", **options)
+        plan(inspect(client).broker, "t", **options)
 
 
 # Times
@@ -181,10 +181,20 @@ def test_batches_of_several_producers_are_not_in_order_of_time(open_client: Open
     for _ in range(2):
         for low in range(8):
             for high in range(low, 8):
-                ranges = plan(client, "t", start_ms + low * 1000, start_ms + high * 1000, ["value"])
+                ranges = plan(
+                    inspect(client).broker,
+                    "t",
+                    start_ms + low * 1000,
+                    start_ms + high * 1000,
+                    ["value"],
+                )
                 expected = [each for each in (b"5", b"0", b"0", b"6") if low <= int(each) < high]
                 assert values(ranges) == expected
-        assert plan(client, "t", start_ms + 7000) == plan(client, "t", "earliest", start_ms) == []
+        assert (
+            plan(inspect(client).broker, "t", start_ms + 7000)
+            == plan(inspect(client).broker, "t", "earliest", start_ms)
+            == []
+        )
         client.close()  # the ledger is sealed, and its times are in the catalogue
         client = open_client(clock=clock)
 
@@ -195,18 +205,18 @@ def test_batches_of_several_producers_are_not_in_order_of_time(open_client: Open
 def test_sealed_ledgers_only(client: pulsarx.Client, beside: Beside):
     sent = publish(client, 8)
     ledger_of(client)
-    for source in (client, beside()):
-        planner = Planner(source, "t", sealed_only=True)
+    for broker in (inspect(client).broker, beside()):
+        planner = Planner(broker, "t", sealed_only=True)
         latest = planner.latest()
         assert values(planner.plan("earliest", latest, ["value"])) == sent[:6]
-        assert values(plan(source, "t", sealed_only=True, columns=["value"])) == sent[:6]
+        assert values(plan(broker, "t", sealed_only=True, columns=["value"])) == sent[:6]
         assert planner.at_time(1 << 50) == latest
         assert planner.limit("earliest", max_messages=100) == latest
-        beyond = Planner(source, "t").latest()
+        beyond = Planner(broker, "t").latest()
         assert planner.plan(latest, beyond) == []
         with pytest.raises(ValueError, match="behind the end"):
             planner.plan(beyond)
-    planner = Planner(client, "t", sealed_only=True)
+    planner = Planner(inspect(client).broker, "t", sealed_only=True)
     place = planner.latest()
     publish(client, 2)
     ledger_of(client)
@@ -258,7 +268,7 @@ def test_cuts_leave_no_gap_and_no_overlap(
         if sealed:
             client.close()
             client = make()
-        planner = Planner(client, "t")
+        planner = Planner(inspect(client).broker, "t")
         places = [
             (each.ledger_id, count)
             for each in planner.plan()
@@ -295,12 +305,12 @@ def test_values_up_to_the_limit_of_a_message_and_a_batch(client: pulsarx.Client)
         producer.send(each)
     found = [
         pa.record_batch(batch).column("value").to_pylist()
-        for each in plan(client, "t", columns=["value"])
+        for each in plan(inspect(client).broker, "t", columns=["value"])
         for batch in read_range(each)
     ]
     assert [value for batch in found for value in batch] == sent
     assert all(sum(map(len, batch)) <= 8 << 20 or len(batch) == 1 for batch in found)
-    whole = plan(client, "t")
+    whole = plan(inspect(client).broker, "t")
     keys = [len(b) for each in whole for b in read_range(each, ["__publishTime"], 65536, 1 << 20)]
     assert keys == [3, 1]  # what is not a column does not count
 

@@ -39,7 +39,7 @@ def client(open_client: OpenClient) -> pulsarx.Client:
 
 
 def one_range(client: pulsarx.Client, **options: Any) -> LedgerRange:
-    (found,) = plan(client, "t", **options)
+    (found,) = plan(inspect(client).broker, "t", **options)
     return found
 
 
@@ -239,7 +239,7 @@ def test_any_messages_any_columns_any_size_of_batch(
                 )
             producer.flush()
         expected = [{name: row[name] for name in columns} for row in expected_rows(client)]
-        for planned in plan(client, "t", columns=columns):
+        for planned in plan(inspect(client).broker, "t", columns=columns):
             found = list(read_range(planned, None, rows_max, bytes_max))
             rows = [row for batch in found for row in pa.record_batch(batch).to_pylist()]
             assert rows == expected
@@ -318,7 +318,7 @@ def damage(planned: LedgerRange, offset: int) -> None:
 
 def test_damage_is_told_with_its_place_or_passed(client: pulsarx.Client):
     sent = publish(client, 10)
-    ranges = plan(client, "t", max_records_per_partition=1, columns=["value"])
+    ranges = plan(inspect(client).broker, "t", max_records_per_partition=1, columns=["value"])
     whole = part(ranges[0], end_message=10, end=ranges[-1].end)
     damage(whole, ranges[4].offset + 90)
     for max_rows in (1, 3, 4, 9):
@@ -456,12 +456,14 @@ def test_a_range_that_begins_in_damage_is_told(client: pulsarx.Client):
     was not, and the messages between were left out without a word."""
     sent = publish(client, 30, batch=10)
     whole = one_range(client, columns=["value"])
-    second = plan(client, "t", max_records_per_partition=10)[1]
+    second = plan(inspect(client).broker, "t", max_records_per_partition=10)[1]
     damage(whole, second.offset + 3)
     client.close()
     for first in (10, 15):
         with pulsarx.Client(Path(whole.path).parents[2], durability="os") as reader:
-            (planned,) = plan(reader, "t", {FULL: (whole.ledger_id, first)}, columns=["value"])
+            (planned,) = plan(
+                inspect(reader).broker, "t", {FULL: (whole.ledger_id, first)}, columns=["value"]
+            )
         with pytest.raises(errors.CorruptDataError, match=rf"message {first} is not there"):
             list(read_range(planned))
         assert values([planned], pass_damage=True) == sent[20:]
@@ -546,7 +548,9 @@ import resource, sys
 import pulsarx
 from pulsarx.broker.scan.plan import plan
 from pulsarx.broker.scan.read_range import read_range
-(planned,) = plan(pulsarx.Client(sys.argv[1], read_only=True), "t", columns=["value"])
+from pulsarx.testing import inspect
+client = pulsarx.Client(sys.argv[1], read_only=True)
+(planned,) = plan(inspect(client).broker, "t", columns=["value"])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 kept = list(read_range(planned, max_rows=1000))
 print(len(kept), (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)

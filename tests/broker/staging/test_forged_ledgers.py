@@ -146,7 +146,7 @@ for topic, file in zip(topics, files):
     for _ in range(700):
         if attempt(lambda: reader.read_next(5)) is None:
             break
-    for part in attempt(lambda: plan(client, [topic])) or ():
+    for part in attempt(lambda: plan(inspect(client).broker, [topic])) or ():
         attempt(lambda: [each for each in read_range(part)])
     client.create_producer(topic).send(b"end")
     print(file.name, flush=True)

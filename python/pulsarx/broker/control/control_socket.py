@@ -43,7 +43,7 @@ class ControlSocket:
     """Listens from `open` to `close`. Any thread may close it; a forked child abandons it."""
 
     def __init__(self, broker: Broker, folder: str) -> None:
-        """Use `open`."""
+        """Use `open`. OSError: no socket can be had."""
         self.address = ""  # as LOCK says it
         self._broker = broker
         self._folder = folder
@@ -61,15 +61,19 @@ class ControlSocket:
         """Listen for a broker that owns its folder; None (and a warning) where that is impossible,
         everything else works without."""
         folder = broker.directory.path
-        made = cls(broker, folder)
+        made = None
         try:
+            made = cls(broker, folder)
             made._bind()
             made._listener.listen(_BACKLOG)
             made._thread.start()
-        except (OSError, RuntimeError) as error:  # no sockets, no more threads
-            made._listener.close()
-            import logging
-
+        except (OSError, RuntimeError) as error:  # no sockets, descriptors or threads
+            if made is not None:
+                made._listener.close()
+            try:
+                import logging
+            except OSError:  # not even its file can be opened
+                return None
             logging.getLogger("pulsarx").warning(
                 "%s: no control socket (%s); other processes cannot attach while this one is "
                 "the owner",
@@ -225,7 +229,7 @@ class ControlSocket:
             return {
                 "error": "FolderOwnedError",
                 "detail": f"{broker.name} is owned by process {os.getpid()}, which opened it with "
-                "exclusive=True and shares it with nobody. Close it there, or open it with "
+                "exclusive=True and does not share it. Close it there, or open it with "
                 "read_only=True",
                 "attributes": {"folder": broker.directory.path, "pid": os.getpid()},
             }

@@ -26,7 +26,7 @@ from pulsarx.broker.folder.owner_lock import (
     owner_lock_take,
     owner_lock_write,
 )
-from pulsarx.broker.folder.storage_errors import storage_error
+from pulsarx.broker.folder.storage_errors import folder_error, storage_error
 from pulsarx.clock import Deadline
 from pulsarx.errors import AlreadyClosed, FolderError, FolderOwnedError, ForkedError
 
@@ -96,6 +96,7 @@ class DataDirectory:
         read_only: writes nothing, takes nothing and waits for nothing.
         brief: own it for one request; others that want to own it wait for that long.
         FolderOwnedError: another opening owns it. FolderError: it is none and cannot become one.
+        StorageError, StorageFullError: the device refused, or a limit of the process did.
         Durable when it returns: the folder, its marker and its subdirectories.
         """
         path = os.path.abspath(os.fspath(path))
@@ -357,10 +358,8 @@ def _make_folder(files: FileOperations, path: str) -> None:
                 pass  # another process was faster
             files.flush_directory(os.path.dirname(folder))
     except OSError as error:
-        raise FolderError(
-            f"make the folder {path}: {error.strerror or error}. "
-            "Choose a place where this user may write"
-        ) from error
+        advice = "Choose a place where this user may write"
+        raise folder_error(f"make the folder {path}", error, advice) from error
     _check_is_folder(path)
 
 
@@ -375,10 +374,12 @@ def _check_may_become_one(files: FileOperations, path: str) -> None:
     """Refuse a folder that holds something else. What an interrupted making left does not count."""
     try:
         names = files.list(path)
+        ours = [name for name in names if name in SUBDIRECTORIES]
+        folders = [each for each in ours if os.path.isdir(f"{path}/{each}")]
+        holds_data = any(files.list(f"{path}/{each}") for each in folders)
     except OSError as error:
         raise _refused(path, error) from error
-    ours = [name for name in names if name in SUBDIRECTORIES]
-    if any(files.list(f"{path}/{name}") for name in ours if os.path.isdir(f"{path}/{name}")):
+    if holds_data:
         raise FolderError(
             f"{path} holds data of PulsarX but its marker {MARKER_NAME} is missing. Nothing was "
             f"changed. Restore {MARKER_NAME} from a backup of this folder"
@@ -441,8 +442,6 @@ def _take_lock(lock_path: str) -> int:
         threading.Event().wait(_BRIEF_WAIT_SECONDS)
 
 
-def _refused(path: str, error: OSError) -> FolderError:
-    return FolderError(
-        f"open {path} for writing: {error.strerror or error}. "
-        "Make it writable for this user, or open it with read_only=True"
-    )
+def _refused(path: str, error: OSError) -> Exception:
+    advice = "Make it writable for this user, or open it with read_only=True"
+    return folder_error(f"open {path} for writing", error, advice)

@@ -8,6 +8,7 @@ folder from a damaged one. Written once and never changed.
 from __future__ import annotations
 
 from pulsarx._pycore.ground.file_system import crc32
+from pulsarx.broker.folder.storage_errors import folder_error
 from pulsarx.errors import CorruptDataError, FolderError, NewerFormatError
 
 TYPE_CHECKING = False
@@ -42,9 +43,7 @@ def marker_read(files: FileOperations, folder: str) -> FolderMarker | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise FolderError(
-            f"read {path}: {error.strerror or error}. Make it readable for this user"
-        ) from error
+        raise folder_error(f"read {path}", error, "Make it readable for this user") from error
     found = _checked_lines(data)
     if found is None:
         raise CorruptDataError(
@@ -78,10 +77,8 @@ def marker_create(
             if name.startswith(f"{MARKER_NAME}.") and name.endswith(".tmp"):
                 files.unlink(f"{folder}/{name}")
     except OSError as error:
-        raise FolderError(
-            f"make {folder} a data directory: {error.strerror or error}. Choose a folder on a "
-            "device with room where this user may write"
-        ) from error
+        advice = "Choose a folder where this user may write"
+        raise folder_error(f"make {folder} a data directory", error, advice) from error
     made = marker_read(files, folder)
     if made is None:
         raise FolderError(f"{path} vanished while the folder was being opened. Open it again")

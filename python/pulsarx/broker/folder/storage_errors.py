@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import errno
 
-from pulsarx.errors import StorageError, StorageFullError
+from pulsarx.errors import FolderError, StorageError, StorageFullError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+# The path or its permissions are at fault, not the device or the limits of the process.
+_OF_THE_PATH = (
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR,
+    errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL,
+)  # fmt: skip
 
 
 def storage_error(what: str, error: OSError) -> StorageError:
@@ -17,3 +22,11 @@ def storage_error(what: str, error: OSError) -> StorageError:
             errno=error.errno,
         )
     return StorageError(f"{what}: {error.strerror or error}", errno=error.errno)
+
+
+def folder_error(what: str, error: OSError, advice: str) -> FolderError | StorageError:
+    """As storage_error, but a FolderError with an advice where another path, or other permissions,
+    are what helps."""
+    if error.errno in _OF_THE_PATH:
+        return FolderError(f"{what}: {error.strerror}. {advice}")
+    return storage_error(what, error)

@@ -24,7 +24,7 @@ class CompactedView:
         return self._ledgers.compacted_ledger()
 
     def first_position(self) -> Position:
-        """Of the first survivor, or in front of what was not compacted yet."""
+        """The position of the first survivor, or in front of what was not compacted yet."""
         compacted = self._ledgers.compacted_ledger()
         if compacted is None:
             return self._ledgers.first_position()
@@ -38,7 +38,8 @@ class CompactedView:
         return self._ledgers.end_position()
 
     def last_message_id(self) -> MessageId:
-        """Of the last message that is not compacted away; (-1,-1,-1,-1) when there is none."""
+        """The id of the last message that is not compacted away; (-1,-1,-1,-1) when there is
+        none."""
         last: MessageId = self._ledgers.last_message_id()  # it refreshes what others own
         record = self._ledgers.compaction()
         if record is None:

@@ -58,11 +58,36 @@ def open_ledger(
     )
 
 
-def missing_file(topic: str, path: str, ledger: LedgerRecord) -> errors.CorruptDataError:
+def missing_file(
+    topic: str, path: str, ledger: LedgerRecord, published: int = 0
+) -> errors.CorruptDataError:
+    """published: messages that are known to be in a ledger that is not sealed."""
+    count = f"the catalogue has {ledger.message_count} messages in it"
+    if ledger.state != "sealed":
+        count = f"{published} messages of it are known" if published else ""
     return errors.CorruptDataError(
-        f"read ledger {ledger.ledger_id} of {topic}: its file {path} is missing; the catalogue has "
-        f"{ledger.message_count} messages in it. Put the file back"
+        f"read ledger {ledger.ledger_id} of {topic}: its file {path} is missing"
+        f"{count and '; ' + count}. Put the file back"
     )
+
+
+def published_messages(count: int) -> str:
+    """How a log names the messages of a lost ledger. count: 0 where it is not known."""
+    if count:
+        return f"its {count} published messages"
+    return "its published messages (number unknown, possibly none)"
+
+
+def known_counts(
+    record: TopicRecord | None, ledger_id: int, published: tuple[int, int, int]
+) -> tuple[int, int, int]:
+    """The end, entries and messages of an open ledger that are known without its file; zeros:
+    nothing is. published: as the published ends have them."""
+    end, entries, messages = published
+    for each in () if record is None else record.subscriptions.values():
+        if each.initial_ledger_id == ledger_id and each.initial_message > messages:
+            entries, messages = max(entries, 1), each.initial_message
+    return end, entries, messages
 
 
 def open_compacted_file(
@@ -528,7 +553,7 @@ class LedgerList:
         return MessageId()
 
     def first_chunk_of(self, message_id: MessageId) -> MessageId | None:
-        """Of an id that does not say it; see _first_chunk."""
+        """The first chunk of an id that does not say it; see _first_chunk."""
         if not self.holds_chunks():
             return None
         for ledger in self.ledgers():

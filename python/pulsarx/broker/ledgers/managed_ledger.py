@@ -36,9 +36,11 @@ from pulsarx.broker.ledgers.ledger_list import (
     LedgerList,
     LedgerTrimmed,
     ends_of,
+    known_counts,
     missing_file,
     open_compacted_file,
     open_ledger,
+    published_messages,
 )
 from pulsarx.broker.topics.topic_gone import TopicGone
 
@@ -536,14 +538,9 @@ class ManagedLedger(LedgerList):
         self.runtime.ends.forget_left(ledger.ledger_id)
 
     def _known_counts(self, ledger: LedgerRecord) -> tuple[int, int, int]:
-        """The end, entries and messages of an open ledger that are known without its file; zeros:
-        nothing is."""
-        end, entries, messages = self.runtime.ends.left(ledger.ledger_id)
+        """See known_counts."""
         record = self.catalogue.state.topics[self.name]
-        for each in record.subscriptions.values():
-            if each.initial_ledger_id == ledger.ledger_id and each.initial_message > messages:
-                entries, messages = max(entries, 1), each.initial_message
-        return end, entries, messages
+        return known_counts(record, ledger.ledger_id, self.runtime.ends.left(ledger.ledger_id))
 
     def _give_up(
         self,
@@ -568,10 +565,9 @@ class ManagedLedger(LedgerList):
             where = f"its file is kept as {self.runtime.directory.set_aside(path)}"
         torn_size = recovery.torn_size if recovery is not None else 0
         what = "holds an unfinished write alone" if torn_size else "has no entry that can be read"
-        count = f"{messages} messages" if messages else "an unknown number of messages, maybe none,"
         logger().error(
-            "%s: ledger %d %s: %s of it that were published are lost; %s",
-            self.name, ledger.ledger_id, what, count, where,
+            "%s: ledger %d %s: %s are lost; %s",
+            self.name, ledger.ledger_id, what, published_messages(messages), where,
         )  # fmt: skip
 
     def _commit_removal(self, ledger_id: int) -> None:
@@ -896,7 +892,9 @@ def report_recovery(
             "catalogue knows, and it gets a new one", topic, ledger_id,
         )  # fmt: skip
     missing = max(known[2] - recovery.message_count, 0)
-    if recovery.torn_size or missing:
+    # The end that is missing is damage then, which is told below with what it costs.
+    is_cut = any(each[0] + each[1] >= recovery.entry_count for each in recovery.damage)
+    if missing or (recovery.torn_size and not is_cut):
         logger().warning(
             "%s: ledger %d ends behind entry %d after a crash: %d bytes of an unfinished write "
             "were cut off; %s", topic, ledger_id, recovery.entry_count - 1, recovery.torn_size,

@@ -13,9 +13,11 @@ from pulsarx.broker.ledgers.ledger_list import (
     LedgerTrimmed,
     Position,
     ends_of,
+    known_counts,
     missing_file,
     open_compacted_file,
     open_ledger,
+    published_messages,
 )
 
 TYPE_CHECKING = False
@@ -41,8 +43,11 @@ class ReadOnlyLedger(LedgerList):
     """The ledgers of a topic as the catalogue and the published ends tell them. Any thread may
     call."""
 
-    def __init__(self, broker: FolderView, record: TopicRecord) -> None:
+    def __init__(self, broker: FolderView, record: TopicRecord, *, logs: bool = True) -> None:
+        """logs: say in the log which ledgers are lost."""
         super().__init__(record.name, broker.catalogue)
+        self._logs = logs
+        self._told: set[int] = set()  # ledgers that the log says are lost
         self.broker = broker
         self.tail = LedgerTail(self, self.partition)
         self._recovered: dict[int, tuple[LedgerSpan, int, int]] = {}
@@ -207,7 +212,7 @@ class ReadOnlyLedger(LedgerList):
                 return self._open(now)  # merged with others since the caller took its list
             offloaded = self._offloaded(now)
             if offloaded is None:
-                raise missing_file(self.name, path, now) from None
+                raise missing_file(self.name, path, now, self._known_counts(now)[2]) from None
             file = offloaded
         if file.headless:
             self.tell_headless(ledger.ledger_id, path)
@@ -251,7 +256,7 @@ class ReadOnlyLedger(LedgerList):
         found = self._recovered.get(ledger.ledger_id)
         if found is None:
             file = self._open(ledger)
-            known = self.broker.published(ledger)
+            known = self._known_counts(ledger)
             recovery = file.recover(known)
             entries = max(recovery.entry_count, known[1])
             messages = max(recovery.message_count, known[2])
@@ -268,5 +273,27 @@ class ReadOnlyLedger(LedgerList):
             ledger_id, epoch, _, entries, messages, _ = ends.read(ledger.slot)
             if ledger_id == ledger.ledger_id and epoch == ends.epoch_now:
                 return entries, messages
-        _, entries, messages = self._recover(ledger)
+        try:
+            _, entries, messages = self._recover(ledger)
+        except errors.CorruptDataError as error:
+            # Its readers are told, by its span.
+            _, entries, messages = self._known_counts(ledger)
+            self._tell_lost(ledger, messages, error)
         return entries, messages
+
+    def _known_counts(self, ledger: LedgerRecord) -> tuple[int, int, int]:
+        """See known_counts."""
+        return known_counts(self.record(), ledger.ledger_id, self.broker.published(ledger))
+
+    def _tell_lost(self, ledger: LedgerRecord, messages: int, error: Exception) -> None:
+        """Say once that nothing can be read of a ledger that was open when its owner died."""
+        if not self._logs or ledger.ledger_id in self._told:
+            return
+        self._told.add(ledger.ledger_id)
+        import logging
+
+        logging.getLogger("pulsarx").error(
+            "%s: nothing of ledger %d can be read (%s): %s are missing; each reader is told when "
+            "it comes there",
+            self.name, ledger.ledger_id, errors.detail_of(error), published_messages(messages),
+        )  # fmt: skip

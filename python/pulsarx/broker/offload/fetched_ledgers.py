@@ -49,7 +49,7 @@ class _Coming:
 
 
 class FetchedLedgers:
-    """Of this process."""
+    """The fetched ledgers of this process."""
 
     def __init__(self) -> None:
         self._kept: dict[Key, LedgerFile] = {}  # the last one last

@@ -28,8 +28,9 @@ _INTERVAL_MS = 60_000
 
 
 class OffloadMonitor:
-    """Of a broker with an object store. Any thread may call. Looks are jobs of the broker's offload
-    queue, as runs are, so an object that is not finished is nobody's."""
+    """Removes files and objects of a broker with an object store. Any thread may call. Looks are
+    jobs of the broker's offload queue, as runs are, so an object that is not finished is
+    nobody's."""
 
     def __init__(self, runtime: BrokerRuntime, open_topics: Callable[[], list[Topic]]) -> None:
         self._runtime = runtime

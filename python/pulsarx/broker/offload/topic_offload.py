@@ -42,7 +42,8 @@ class OffloadStopped(Exception):
 
 
 class TopicOffload:
-    """Of one open topic. Any thread may call; runs are jobs of the broker's offload queue."""
+    """Offloads the ledgers of one open topic. Any thread may call; runs are jobs of the broker's
+    offload queue."""
 
     __slots__ = (
         "_last_error", "_ledger", "_lock", "_run_lock", "_runtime", "_status", "_stopped",
@@ -62,7 +63,7 @@ class TopicOffload:
     # Asking ---------------------------------------------------------------------------------------
 
     def status(self) -> dict[str, str]:
-        """Of the last run since the topic was opened."""
+        """The status of the last run since the topic was opened."""
         with self._lock:
             return {"status": self._status, "last_error": self._last_error}
 

@@ -1,4 +1,4 @@
-"""The policies about schemas: which may follow which, and who must have one."""
+"""The policies about schemas: which may follow which, and whether producers must have one."""
 
 from __future__ import annotations
 

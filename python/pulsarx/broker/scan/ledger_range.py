@@ -90,7 +90,7 @@ class LedgerRange:
 
     @staticmethod
     def of_row(row: list[Any]) -> LedgerRange:
-        """Of a row that JSON held, where tuples are lists."""
+        """Makes a range of a row that JSON held, where tuples are lists."""
         found = LedgerRange(*row)
         found.columns = tuple(found.columns)
         if found.lease is not None:

@@ -55,16 +55,19 @@ class Planner:
     """Plans over some topics again and again, as a stream does. One thread at a time."""
 
     def __init__(
-        self, source: Any, topics: str | Iterable[str], *, sealed_only: bool = False
+        self,
+        broker: Broker | ReadOnlyBroker,
+        topics: str | Iterable[str],
+        *,
+        sealed_only: bool = False,
     ) -> None:
-        """source: a client or a broker. topics: those with partitions stand for all of them, also
-        for those that come later.
+        """topics: those with partitions stand for all of them, also for those that come later.
 
         sealed_only: topics end in front of their first open ledger. For hosts other than the
             owner's: a network file system does not show them how far an open ledger is written.
         TopicNotFound: there is no such topic. OperationNotSupported: a broker in memory.
         """
-        self._broker: Broker | ReadOnlyBroker = getattr(source, "_broker", source)
+        self._broker = broker
         given = [topics] if isinstance(topics, str) else list(topics)
         if not given:
             raise ValueError("no topic is named")
@@ -499,7 +502,7 @@ def _location(record: OffloadRecord | None) -> str:
 
 
 def plan(
-    source: Any,
+    broker: Broker | ReadOnlyBroker,
     topics: str | Iterable[str],
     start: Boundary = EARLIEST,
     end: Boundary = LATEST,
@@ -508,7 +511,7 @@ def plan(
 ) -> list[LedgerRange]:
     """The ledger ranges that hold the messages of topics from start up to end, in order.
 
-    source: a client or a broker. topics: one or several; all partitions of those that have some.
+    topics: one or several; all partitions of those that have some.
     start, end: "earliest", "latest", offsets (see `offsets`), or milliseconds since 1970: messages
         published at start or later, and before end, whatever lies between them.
     columns: names of RangeBatch columns; None: all.
@@ -520,7 +523,7 @@ def plan(
     sealed_only: without open ledgers, as Planner.
     ValueError, TopicNotFound, OperationNotSupported: what to change is in the text.
     """
-    planner = Planner(source, topics, sealed_only=options.pop("sealed_only", False))
+    planner = Planner(broker, topics, sealed_only=options.pop("sealed_only", False))
     return planner.plan(start, end, columns, **options)
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class ContentDigest:
-    """Of rows in any order, wherever they are cut. One thread at a time."""
+    """The digest of rows in any order, wherever they are cut. One thread at a time."""
 
     __slots__ = ("given", "value")
 

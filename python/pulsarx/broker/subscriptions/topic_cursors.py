@@ -87,10 +87,10 @@ class TopicCursors:
             place = f"message {position[1]} of ledger {position[0]}, where it was made"
             again = self._ledgers.message_count_from(position)
         logger().error(
-            "%s: the cursor file %s of subscription %s is missing: it begins anew with %s, and up "
-            "to %d messages are delivered again that it had acknowledged",
+            "%s: the cursor file %s of subscription %s is missing: it begins anew with %s%s",
             self._name, self._runtime.directory.cursor_path(record.cursor_id, 1), record.name,
-            place, again,
+            place,
+            f", and up to {again} acknowledged messages may be delivered again" if again else "",
         )  # fmt: skip
 
     def _initial_position(self, record: SubscriptionRecord, tracker: AckTracker) -> Position | None:

@@ -55,7 +55,8 @@ class CompactionStopped(Exception):
 
 
 class TopicCompaction:
-    """Of one open topic. Any thread may call; runs are jobs of the broker's compaction queue."""
+    """Compacts one open topic. Any thread may call; runs are jobs of the broker's compaction
+    queue."""
 
     __slots__ = (
         "_failed_ms",
@@ -413,7 +414,8 @@ def uncompacted_size(ledgers: LedgerList) -> int:
 
 
 def compaction_statistics(ledgers: LedgerList, failed_ms: int) -> dict[str, Any]:
-    """Of a topic: how far it was compacted (-1, -1: it was not), and by the last run."""
+    """The statistics of a topic: how far it was compacted (-1, -1: it was not), and by the last
+    run."""
     record = ledgers.compaction()
     found: dict[str, Any] = {
         "horizon": (-1, -1),

@@ -48,7 +48,8 @@ _SHARE = 20
 
 
 class Deduplication:
-    """Of one open topic. Calls of the control plane, and jobs of the background."""
+    """Deduplicates the messages of one open topic. Calls of the control plane, and jobs of the
+    background."""
 
     def __init__(
         self,
@@ -236,7 +237,8 @@ def snapshot_name(topic_id: int) -> str:
 
 
 def forget_snapshot(path: str, runtime: BrokerRuntime) -> None:
-    """Of a topic without deduplication: it would tell duplicates of messages sent long ago.
+    """Remove the snapshot of a topic without deduplication: it would name duplicates of messages
+    sent long ago.
     StorageError: it could not be removed."""
     if runtime.keeps_sequences is None:
         runtime.keeps_sequences = os.path.isdir(os.path.dirname(path))

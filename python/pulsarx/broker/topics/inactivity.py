@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
 
 class Inactivity:
-    """Of one broker. `note` and `active_ms` by any thread; the rest are jobs of the background."""
+    """Deletes the inactive topics of one broker. `note` and `active_ms` by any thread; the rest are
+    jobs of the background."""
 
     def __init__(self, runtime: BrokerRuntime, directory: Directory) -> None:
         self._runtime = runtime
@@ -148,7 +149,7 @@ class Inactivity:
 
         with suppress(errors.NotAllowedError):  # or a job reads it
             self._directory.delete(select, False)
-            life_log.info("%s: deleted, as nobody used it for %d s", full_name, policy.seconds)
+            life_log.info("%s: deleted, as it was not used for %d s", full_name, policy.seconds)
 
     # Subscriptions --------------------------------------------------------------------------------
 
@@ -178,7 +179,7 @@ class Inactivity:
                 if not is_exempt_subscription(each.name) and each.is_idle_for(idle_ms):
                     delete_subscriptions([topic], each.name, False)
                     life_log.info(
-                        "%s: subscription %s deleted, as nobody used it", full_name, each.name
+                        "%s: subscription %s deleted, as it was not used", full_name, each.name
                     )
 
 
@@ -193,5 +194,5 @@ def _told(full_name: str) -> Iterator[None]:
         import logging
 
         logging.getLogger("pulsarx").error(
-            "%s: looking for what nobody uses: %s", full_name, errors.detail_of(error)
+            "%s: looking for what is not used: %s", full_name, errors.detail_of(error)
         )

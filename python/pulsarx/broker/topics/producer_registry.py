@@ -435,7 +435,7 @@ class ProducerRegistry:
         return {name: each for name, each in found.items() if each is not None and each.is_open}
 
     def names(self) -> set[str]:
-        """Of those that are there, that come, and that are being closed."""
+        """The names of producers that are open, that are being made, and that are being closed."""
         with self._lock:
             coming = () if self._coming is None else (self._coming,)
             return {*self._entries, *coming}
@@ -505,7 +505,7 @@ class ProducerRegistry:
         return self._open()
 
     def statistics(self) -> list[dict[str, Any]]:
-        """Of each open producer."""
+        """The statistics of each open producer."""
         with self._lock:
             found = [
                 (name, entry.access_mode, entry.producer()) for name, entry in self._entries.items()

@@ -108,8 +108,9 @@ class ReadOnlyTopic:
         """None: only the owner knows its options."""
 
     def subscription_statistics(self) -> dict[str, dict[str, Any]]:
-        """Of the durable ones, from their cursors' files; only the owner knows the others, who
-        consumes, and what it counted: None."""
+        """The statistics of the durable subscriptions, from their cursors' files; only the owner
+        knows the others, the
+        consumers, and what it counted: None."""
         from pulsarx.broker.subscriptions.cursor_view import cursor_statistics
 
         self.broker.refresh()

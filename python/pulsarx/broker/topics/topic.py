@@ -507,7 +507,7 @@ class Topic:
         self.ledger.tail.wake()
 
     def offload_status(self) -> dict[str, str]:
-        """Of the last run since the topic was opened."""
+        """The status of the last run since the topic was opened."""
         return self.offload.status()
 
     def compaction_status(self) -> dict[str, str]:

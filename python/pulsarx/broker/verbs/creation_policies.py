@@ -76,7 +76,7 @@ def _checked(
     known: dict[str, Callable[[object], object]], policy: dict[str, Any]
 ) -> tuple[str, object]:
     if len(policy) != 1 or not known.keys() >= policy.keys():
-        raise ValueError(f"{policy!r:.200} is none of the policies {', '.join(known)}")
+        raise ValueError(f"unknown policy {policy!r:.200}; it must be one of {', '.join(known)}")
     [(name, value)] = policy.items()
     return name, None if value is None else known[name](value)
 

@@ -164,20 +164,20 @@ def terminate(broker: Broker, topic: str) -> str:
 
 
 def truncate(broker: Broker, topic: str) -> None:
-    """Of a partitioned topic, each partition."""
+    """On a partitioned topic: each partition."""
     for each in topics_of(broker, topic):
         each.truncate()
 
 
 def trim(broker: Broker, topic: str) -> None:
-    """Remove the ledgers that nobody needs any more, now. Of a partitioned topic, each
+    """Remove the ledgers that are not needed any more, now. On a partitioned topic: each
     partition."""
     for each in kept_topics_of(broker, topic):
         each.trim()
 
 
 def unload(broker: Broker, topic: str) -> None:
-    """Of a partitioned topic, each partition."""
+    """On a partitioned topic: each partition."""
     for each in topics_of(broker, topic):
         broker.topics.unload(TopicName.of(each.name))
 
@@ -186,7 +186,7 @@ def unload(broker: Broker, topic: str) -> None:
 
 
 def trigger_compaction(broker: Broker, topic: str) -> None:
-    """Of a partitioned topic, each partition. NotAllowedError: a compaction goes on."""
+    """On a partitioned topic: each partition. NotAllowedError: a compaction goes on."""
     topics = kept_topics_of(broker, topic)
     for each in topics:
         each.compaction.check_idle()
@@ -195,7 +195,7 @@ def trigger_compaction(broker: Broker, topic: str) -> None:
 
 
 def compaction_status(folder: OpenFolder, topic: str) -> dict[str, str]:
-    """Of a partitioned topic: RUNNING or ERROR where one partition is, else SUCCESS where one
+    """A partitioned topic is RUNNING or ERROR when one of its partitions is, else SUCCESS when one
     is."""
     return _worst([each.compaction_status() for each in _views_of(folder, topic)])
 
@@ -218,7 +218,7 @@ def _worst(found: list[dict[str, str]]) -> dict[str, str]:
 
 
 def offload(broker: Broker, topic: str, size_threshold: int) -> None:
-    """Of a partitioned topic, each partition. OperationNotSupported: there is no object store.
+    """On a partitioned topic: each partition. OperationNotSupported: there is no object store.
     NotAllowedError: it is being offloaded."""
     if size_threshold < 0:
         raise ValueError(f"offload {topic}: size_threshold is {size_threshold}; give bytes from 0")
@@ -245,7 +245,7 @@ def offload_status(folder: OpenFolder, topic: str) -> dict[str, str]:
 
 
 def merge_ledgers(broker: Broker, topic: str, size_max: int) -> Arguments:
-    """Of a partitioned topic, in each partition."""
+    """On a partitioned topic, in each partition."""
     from pulsarx.broker.topics.ledger_merge import merge_ledgers as merge
 
     if size_max < 1:
