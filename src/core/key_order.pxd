@@ -70,6 +70,7 @@ cdef struct KeyOrder:
     uint64_t waiting                    # messages in all lists
     bint in_order                       # False: allow_out_of_order_delivery, no key ever waits for
                                         # another consumer or for a negative acknowledgement
+    bint lacks_owners                   # memory ran out: keys lost their owner, and are new
 
 cdef void key_order_init(KeyOrder* self, bint in_order) noexcept nogil
 cdef void key_order_free(KeyOrder* self) noexcept nogil
@@ -125,7 +126,7 @@ cdef inline bint key_order_is_new(const KeyOrder* self, uint32_t key) noexcept n
 cdef int key_order_own(KeyOrder* self, uint32_t key, uint16_t owner, int64_t now_ms) noexcept nogil
 """The mapping gives the key to owner (KEY_NOBODY: a hole). Called for new keys, and for all of them
 (0 .. key_count - 1, unused ones are ignored) when consumers came or went. NO_MEMORY: the key has
-no owner, and is new; tell it again before anything else is done with it."""
+no owner, and is new; its messages wait until it is told again. See lacks_owners."""
 
 cdef inline bint key_order_may_pass(const KeyOrder* self, uint32_t key) noexcept nogil:
     """Whether a message behind everything that is known of the key may go to its owner now."""
@@ -156,7 +157,7 @@ cdef inline void key_order_returned(KeyOrder* self, uint32_t hash, int64_t now_m
 cdef int key_order_wait(KeyOrder* self, uint32_t key, uint64_t ledger_id, uint64_t message,
                         bint ready, int64_t now_ms) noexcept nogil
 """Put a message into the list of its key, at its place; one that is in takes over ready. NO_MEMORY:
-nothing changed.
+it is not in the list. Where only the owner has no room for the key, the key loses its owner.
 
 ready False: negatively acknowledged, it and what is behind it wait for key_order_make_ready (out
 of order: it is not put into the list at all before).

@@ -267,6 +267,7 @@ cdef int key_order_own(KeyOrder* self, uint32_t key, uint16_t owner,
     if not reach_heap(self, owner) or (state.waiting and not entitle(self, owner)):
         owner = KEY_NOBODY
         state.owned = 0
+        self.lacks_owners = True
         status = STATUS_NO_MEMORY
     leave_heap(self, state)
     if state.waiting and state.owner != KEY_NOBODY:
@@ -284,7 +285,9 @@ cdef int key_order_wait(KeyOrder* self, uint32_t key, uint64_t ledger_id, uint64
     if not ready and not self.in_order:
         return STATUS_OK
     if state.waiting == 0 and not entitle(self, state.owner):
-        return STATUS_NO_MEMORY
+        state.owner = KEY_NOBODY
+        state.owned = 0
+        self.lacks_owners = True
     if waiting_list_put(&self.pool, &state.messages, ledger_id, message,
                         &place) == STATUS_NO_MEMORY:
         if state.waiting == 0 and state.owner != KEY_NOBODY:

@@ -115,7 +115,7 @@ cdef class ConsumerCore:
         Returns an empty list when none came in time.
         """
         cdef Py_ssize_t wanted = max_messages
-        cdef Message message
+        cdef Message message = None
         cdef list found = []
         if wanted < 1:
             raise ValueError(f"max_messages is {wanted}; it must be at least 1")
@@ -137,6 +137,9 @@ cdef class ConsumerCore:
                     # What was taken before the damage must not be lost.
                     damage = error
                 except Exception:
+                    if message is not None and (not found
+                                                or found[len(found) - 1] is not message):
+                        self.dispatcher.unreceive(self.receiver, [message])     # no room in found
                     if not found:
                         raise                # else the next call meets it again
                 finally:

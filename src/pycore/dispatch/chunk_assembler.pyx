@@ -51,15 +51,21 @@ cdef class ChunkAssembler:
         self.jobs = jobs
         self.settle = settle
         self.pending_max = PENDING_MAX
-        self.clear()
-
-    cdef int clear(self) noexcept:
         self.open = {}
         self.aside = {}
         self.whole = {}
         self.whole_of = {}
         self.ready = []
         self.strays = deque()
+
+    cdef int clear(self) noexcept:
+        # In place, which takes no memory.
+        self.open.clear()
+        self.aside.clear()
+        self.whole.clear()
+        self.whole_of.clear()
+        self.ready.clear()
+        self.strays.clear()
         return 0
 
     # Reading --------------------------------------------------------------------------------------
@@ -127,8 +133,14 @@ cdef class ChunkAssembler:
         if chunked.uuid in self.aside:
             self.promote()       # it waits for its turn
             return None
+        try:
+            self.completed(chunked)
+        except BaseException:    # the chunk is read once more
+            chunked.count -= 1
+            chunked.size -= parts.payload_size
+            raise
         self.drop(chunked)
-        return self.completed(chunked)
+        return chunked
 
     cdef ChunkedMessage completed(self, ChunkedMessage chunked):
         """Nothing is missing of it."""
@@ -178,9 +190,14 @@ cdef class ChunkAssembler:
         cdef Chunk* last = &chunked.chunks[chunked.count - 1]
         key = (last.ledger_id, last.message)
         if key not in self.whole:
-            self.whole[key] = chunked
             same = self.whole_of.setdefault(chunked.uuid, [])
-            same.insert(bisect_left(same, key, key=end_of), chunked)
+            at = bisect_left(same, key, key=end_of)
+            same.insert(at, chunked)
+            try:
+                self.whole[key] = chunked
+            except BaseException:
+                del same[at]
+                raise
         return 0
 
     cdef int forget(self, ChunkedMessage chunked) except -1:

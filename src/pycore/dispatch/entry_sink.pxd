@@ -162,10 +162,17 @@ cdef class EntrySink:
     cdef bint fill(self) except -1
     """Make the next slice the current one; False when there is none."""
 
-    cdef int push(self, const Slice* slice) except -1
-    """Queue a slice; its view and items are the queue's from now on."""
+    cdef inline int reserve_slice(self) except -1:
+        """Have room for one more slice. First of all: what raises here has changed nothing."""
+        if self.slice_count == self.slice_capacity:
+            self.make_room()
+        return 0
 
-    cdef int push_first(self, const Slice* slice) except -1
+    cdef int reserve_slices(self, uint32_t count) except -1
+    cdef void push(self, const Slice* slice) noexcept
+    """Queue a slice, for which there is room; its view and items are the queue's from now on."""
+
+    cdef void push_first(self, const Slice* slice) noexcept
     """As push, in front of what is queued."""
 
     cdef inline void count_given(self, EntryView view, uint64_t messages) noexcept:
@@ -390,7 +397,10 @@ cdef class Dispatcher:
     cdef int pop_due(self) except -1
     cdef int try_due(self, uint64_t ledger_id, uint64_t message, int64_t backoff_ms) except -1
     cdef int ask_backoffs(self) except -1
+    cdef void rearm_later(self) noexcept
     cdef int due_again(self, uint64_t ledger_id, uint64_t message) except -1
+    cdef int at_once(self, uint64_t ledger_id, uint64_t message) except -1
+    """Deliver a message again, for which not even a timer can be had."""
 
     cdef int redeliver(self, EntrySink receiver) except -1
     """Everything the receiver has goes out again."""

@@ -13,6 +13,7 @@ from pulsarx._pycore.message.entry_view import KeyWanted
 from pulsarx._core.ack_bits cimport ack_bits_count_below
 from pulsarx._core.cursor_record cimport CURSOR_RUN_MAX
 from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
+from pulsarx._core.invariant cimport invariant
 from pulsarx._core.message_metadata cimport EntryParts, entry_decode
 from pulsarx._core.pending_acks cimport (
     PENDING_DELAYED, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY, PendingAck, pending_acks_find,
@@ -110,21 +111,22 @@ cdef class EntrySink:
     cdef bint fill(self) except -1:
         return self.dispatcher.supply(self)
 
-    cdef int push(self, const Slice* slice) except -1:
-        if self.slice_count == self.slice_capacity:
-            self.make_room()
+    cdef void push(self, const Slice* slice) noexcept:
+        invariant(self.slice_count < self.slice_capacity)
         self.count_given(<EntryView>slice.view, slice.item_count if slice.items != NULL
                          else slice.end - slice.first)
         self.slices[(self.slice_head + self.slice_count) & (self.slice_capacity - 1)] = slice[0]
         self.slice_count += 1
-        return 0
 
-    cdef int push_first(self, const Slice* slice) except -1:
-        if self.slice_count == self.slice_capacity:
-            self.make_room()
+    cdef void push_first(self, const Slice* slice) noexcept:
+        invariant(self.slice_count < self.slice_capacity)
         self.slice_head = (self.slice_head - 1) & (self.slice_capacity - 1)
         self.slices[self.slice_head] = slice[0]
         self.slice_count += 1
+
+    cdef int reserve_slices(self, uint32_t count) except -1:
+        while self.slice_capacity - self.slice_count < count:
+            self.make_room()
         return 0
 
     cdef int make_room(self) except -1:
@@ -341,7 +343,8 @@ cdef class Dispatcher:
         chunks = self.core.assembler()
         self.whole = chunks.read(reader, &parts, now_ms)
         while chunks.ready:
-            self.whole_later(<ChunkedMessage>chunks.ready.pop(0))
+            self.whole_later(<ChunkedMessage>chunks.ready[0])
+            del chunks.ready[0]
         if chunks.armed_ms == 0 and self.core.clock is not None:
             due_ms = chunks.next_due_ms()
             if due_ms:
@@ -710,7 +713,7 @@ cdef class Dispatcher:
                 try:
                     self.pop_due()
                 finally:
-                    core.rearm()         # whatever one message met, the others are not forgotten
+                    self.rearm_later()   # whatever one message met, the others are not forgotten
         finally:
             mutex_unlock(&core.mutex)
         if other is not None:
@@ -738,9 +741,17 @@ cdef class Dispatcher:
                 if self.asks_backoff(ledger_id, message) is receiver:
                     self.try_due(ledger_id, message, delay_ms)
         finally:
-            self.core.rearm()
+            self.rearm_later()
             mutex_unlock(&self.core.mutex)
         return 0
+
+    cdef void rearm_later(self) noexcept:
+        """Have the clock call at the earliest deadlines. Where memory runs out for that, whoever
+        waits for a message looks, which does it."""
+        try:
+            self.core.rearm()
+        except Exception:
+            self.wakes = True
 
     cdef int pop_due(self) except -1:
         cdef TimerNode node
@@ -762,9 +773,12 @@ cdef class Dispatcher:
             if asked is None:
                 self.try_due(node.first, node.second, 0)
                 continue
-            if self.overdue is None:
-                self.overdue = []
-            self.overdue.append((asked, node.first, node.second, ack.redelivery_count))
+            try:
+                if self.overdue is None:
+                    self.overdue = []
+                self.overdue.append((asked, node.first, node.second, ack.redelivery_count))
+            except MemoryError:          # then without a backoff
+                self.try_due(node.first, node.second, 0)
         return 0
 
     def has_read_all(self) -> bool:
@@ -795,7 +809,8 @@ cdef class Dispatcher:
             chunks.armed_ms = due_ms
             self.core.arm_wait(due_ms, 0, 0)
         while chunks.ready:
-            self.whole_later(<ChunkedMessage>chunks.ready.pop(0))
+            self.whole_later(<ChunkedMessage>chunks.ready[0])
+            del chunks.ready[0]
         self.wakes = True
 
     cdef int try_due(self, uint64_t ledger_id, uint64_t message, int64_t backoff_ms) except -1:
@@ -821,12 +836,18 @@ cdef class Dispatcher:
                 ack.state != PENDING_HELD and ack.state != PENDING_NACKED
                 and ack.state != PENDING_DELAYED):
             return 0
-        if ack.state == PENDING_DELAYED:
-            timer = self.core.arm(self.core.now_ms() + FAILED_DUE_MS, ledger_id, message)
-        else:
-            timer = self.core.arm_wait(self.core.later_ms(FAILED_DUE_MS), ledger_id, message)
+        try:
+            if ack.state == PENDING_DELAYED:
+                timer = self.core.arm(self.core.now_ms() + FAILED_DUE_MS, ledger_id, message)
+            else:
+                timer = self.core.arm_wait(self.core.later_ms(FAILED_DUE_MS), ledger_id, message)
+        except MemoryError:
+            return self.at_once(ledger_id, message)
         ack = pending_acks_find(&self.core.pending, ledger_id, message)
         ack.tag = timer
+        return 0
+
+    cdef int at_once(self, uint64_t ledger_id, uint64_t message) except -1:
         return 0
 
     cdef int settle(self) except -1:
@@ -848,7 +869,10 @@ cdef class Dispatcher:
         finally:
             mutex_unlock(&self.core.mutex)
         if wakes:
-            self.tail.wake()
+            try:
+                self.tail.wake()
+            except MemoryError:          # not all were woken: a later call does it
+                self.wakes = True
         if undecrypted is not None:
             log_undecrypted(self.topic_name, undecrypted)
         if dead is not None:

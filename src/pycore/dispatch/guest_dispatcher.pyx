@@ -286,6 +286,8 @@ cdef class GuestDispatcher(PendingDispatcher):
         cdef EntrySink receiver = self.receiver
         if receiver is None:
             return 0
+        if self.core.unarmed:
+            self.core.rearm()
         if receiver.queue_size == 0 and receiver.queued == 0 and receiver.permits <= 0:
             receiver.permits = 1
             self.asking = True

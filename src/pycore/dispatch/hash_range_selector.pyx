@@ -124,15 +124,17 @@ cdef class HashRangeSelector:
         return 0
 
     cdef int remove(self, uint16_t consumer) except -1:
-        if self.names.pop(consumer, None) is None:
+        if consumer not in self.names:
             return 0
         if self.kind == SELECTOR_STICKY:
             hash_ranges_release(&self.c_ranges, consumer)
         elif self.kind == SELECTOR_CONSISTENT_HASHING:
+            del self.turns[bisect_left(self.turns, self.ring_names[consumer])]
             hash_ring_remove(&self.c_ring, consumer)
-            del self.turns[bisect_left(self.turns, self.ring_names.pop(consumer))]
+            del self.ring_names[consumer]
         else:
             hash_ranges_merge(&self.c_ranges, consumer)
+        del self.names[consumer]
         return 0
 
     cdef uint16_t select(self, uint32_t hash) noexcept nogil:

@@ -11,7 +11,8 @@ from pulsarx._core.key_order cimport KeyOrder
 from pulsarx._core.pending_acks cimport PendingAck
 from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
 from pulsarx._pycore.dispatch.hash_range_selector cimport HashRangeSelector
-from pulsarx._pycore.dispatch.entry_sink cimport EntrySink, Slice, SliceItem
+from pulsarx._pycore.dispatch.entry_sink cimport EntrySink, Slice
+from pulsarx._pycore.dispatch.pending_dispatcher cimport PickedItems
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.dispatch.shared_dispatcher cimport SharedDispatcher
 
@@ -29,11 +30,6 @@ cdef struct QueuedMessage:              # 24 bytes
     uint32_t tag                         # of its slice
     uint32_t next                        # of its key; 0: it is the last. Or the next unused one
 
-cdef struct ItemList:
-    SliceItem* items                     # owned
-    uint32_t count
-    uint32_t capacity
-
 
 cdef class KeySharedDispatcher(SharedDispatcher):
     cdef KeyOrder c_keys
@@ -41,7 +37,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
     cdef EntryContext any_context        # for entries nobody is given yet
     cdef bint in_order
     cdef bint spread                     # messages without a key do not have one key together
-    cdef ItemList* c_lists               # owned: of a mixed entry, what each receiver gets
+    cdef PickedItems* c_lists            # owned: of a mixed entry, what each receiver gets
     cdef uint32_t list_count
 
     # how much may wait that was read for consumers without room, or behind others of its key
@@ -60,9 +56,14 @@ cdef class KeySharedDispatcher(SharedDispatcher):
                                          # slice that is in; 0: none is
     cdef uint32_t mark_count
 
+    # Memory ran out: a message that waits is in no list of its key, and in core.pending alone. With
+    # c_keys.lacks_owners what is caught up before anything is dispatched.
+    cdef bint keys_behind
+
+    cdef int catch_up(self) except -1
     cdef uint32_t key_of(self, uint32_t key_hash) except? 4294967295
     cdef int64_t blocked_now_ms(self, uint32_t key) except -1
-    cdef int own(self, uint32_t key, int64_t now_ms) except -1
+    cdef int own(self, uint32_t key, int64_t now_ms) noexcept
     cdef int assign_all(self) except -1
     cdef bint was_given(self, uint64_t ledger_id, uint64_t message) noexcept
     cdef bint give_waiting(self, EntrySink receiver) except -1
@@ -75,7 +76,11 @@ cdef class KeySharedDispatcher(SharedDispatcher):
                        RoutedMessage* found, uint32_t* count) noexcept
     cdef int route_some(self, uint32_t first, const RoutedMessage* found, uint32_t count,
                         uint32_t tag) except -1
-    cdef int push_lists(self, EntryView view, uint32_t tag) except -1
+    cdef PickedItems* list_of(self, uint16_t owner, EntrySink receiver, EntryView view) except NULL
+    """The list of the owner, with a place for one more message of the view."""
+
+    cdef int take_listed(self, EntryView view) except -1
+    cdef void push_lists(self, uint32_t tag) noexcept
     cdef uint64_t look_ahead_max(self) noexcept
     """How many messages may wait before reading stops."""
 
@@ -91,4 +96,3 @@ cdef class KeySharedDispatcher(SharedDispatcher):
                           uint64_t message, const Slice* slice) except -1
     cdef int recall(self, PendingAck* ack, uint64_t ledger_id, uint64_t message) except -1
     cdef inline bint has_listed(self, uint16_t owner) noexcept
-    cdef int list_item(self, uint16_t owner, uint32_t at, uint32_t index) except -1

@@ -29,8 +29,11 @@ from pulsarx._pycore.message.entry_view cimport ENTRY_PLAIN, EntryView
 from pulsarx._pycore.dispatch.hash_range_selector cimport HashRangeSelector
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
-from pulsarx._pycore.dispatch.entry_sink cimport EntrySink, Slice, SliceItem
-from pulsarx._pycore.dispatch.pending_dispatcher cimport count_queued, queue_for
+from pulsarx._pycore.dispatch.entry_sink cimport EntrySink, Slice
+from pulsarx._pycore.dispatch.pending_dispatcher cimport (
+    PickedItems, count_queued, picked_add, picked_begin, picked_free, picked_push, picked_reserve,
+    queue_for,
+)
 from pulsarx._pycore.dispatch.shared_dispatcher cimport SharedDispatcher, is_acknowledged
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 
@@ -57,6 +60,14 @@ cdef uint32_t spread_hash(LedgerReader reader, uint32_t key_hash, bint keyless) 
     return sticky_key_spread(&parts.metadata)
 
 
+cdef inline uint32_t known_key(KeySharedDispatcher self, uint32_t key_hash) noexcept:
+    """The index of the key, whose owner is told; KEY_NONE: out of memory."""
+    cdef uint32_t key = key_order_key(&self.c_keys, key_hash)
+    if key != KEY_NONE and key_order_is_new(&self.c_keys, key):
+        self.own(key, 0)       # nothing waits yet
+    return key
+
+
 cdef class KeySharedDispatcher(SharedDispatcher):
     """A Key_Shared subscription. Any thread may call; the mutex orders them."""
 
@@ -79,7 +90,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         cdef uint32_t at
         key_order_free(&self.c_keys)
         for at in range(self.list_count):
-            PyMem_Free(self.c_lists[at].items)
+            picked_free(&self.c_lists[at])
         PyMem_Free(self.c_lists)
         PyMem_Free(self.c_queued)
         PyMem_Free(self.c_marks)
@@ -98,24 +109,43 @@ cdef class KeySharedDispatcher(SharedDispatcher):
     cdef int assign_all(self) except -1:
         cdef int64_t now_ms = self.core.now_ms()
         cdef uint32_t key
+        self.c_keys.lacks_owners = False
         for key in range(self.c_keys.key_count):
             if self.c_keys.keys[key].in_use:
                 self.own(key, now_ms)
         self.wakes = True
         return 0
 
+    cdef int catch_up(self) except -1:
+        """Do what memory ran out for."""
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t message = 0
+        cdef PendingAck* ack
+        self.assign_all()
+        if self.keys_behind:
+            self.keys_behind = False
+            while True:
+                ack = pending_acks_next(&self.core.pending, &ledger_id, &message)
+                if ack == NULL:
+                    break
+                if ack.state == PENDING_DUE or ack.state == PENDING_NACKED:
+                    self.key_waits(ack.key_hash, ledger_id, message, ack.state == PENDING_DUE)
+                message += 1
+        if self.keys_behind or self.c_keys.lacks_owners:
+            raise MemoryError("keep messages for later: out of memory")
+        return 0
+
     cdef int keys_cleared(self) except -1:
         key_order_clear(&self.c_keys)
         self.forget_queued()
         self.look_ahead_stopped = False
+        self.keys_behind = False
         return 0
 
     cdef uint32_t key_of(self, uint32_t key_hash) except? 4294967295:
-        cdef uint32_t key = key_order_key(&self.c_keys, key_hash)
+        cdef uint32_t key = known_key(self, key_hash)
         if key == KEY_NONE:
             raise MemoryError("remember a key: out of memory")
-        if key_order_is_new(&self.c_keys, key):
-            self.own(key, 0)       # nothing waits yet
         return key
 
     cdef int64_t blocked_now_ms(self, uint32_t key) except -1:
@@ -127,11 +157,9 @@ cdef class KeySharedDispatcher(SharedDispatcher):
             return 0
         return self.core.now_ms()
 
-    cdef int own(self, uint32_t key, int64_t now_ms) except -1:
-        if key_order_own(&self.c_keys, key, self.selector.select(self.c_keys.keys[key].hash),
-                         now_ms) != STATUS_OK:
-            raise MemoryError("assign a key to its consumer: out of memory")
-        return 0
+    cdef int own(self, uint32_t key, int64_t now_ms) noexcept:
+        return key_order_own(&self.c_keys, key, self.selector.select(self.c_keys.keys[key].hash),
+                             now_ms)
 
     # Dispatch -------------------------------------------------------------------------------------
 
@@ -141,6 +169,8 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         cdef uint64_t message
         cdef bint anybody = False
         cdef Py_ssize_t at
+        if self.keys_behind or self.c_keys.lacks_owners:
+            self.catch_up()
         for at in range(len(self.receivers)):
             if <object>PyList_GET_ITEM(self.receivers, at) is None:
                 continue
@@ -187,39 +217,46 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         cdef uint64_t end = 0
         cdef uint64_t ledger_id
         cdef uint64_t message
+        cdef uint32_t given
         cdef PendingAck* ack
         self.last_tag += 1
-        self.item_count = 0
         self.unsaid = None
-        while self.item_count < room and key_order_peek(&self.c_keys, receiver.index, &ledger_id,
-                                                        &message):
-            if self.item_count and (ledger_id != of_ledger or message >= end
-                                    or message < self.again_view.first_message):
-                break
-            if self.blocked and room != UINT64_MAX and not self.was_given(ledger_id, message):
-                break
-            ack = pending_acks_find(&self.core.pending, ledger_id, message)
-            if not self.find_again(receiver.context, ledger_id, message):
-                break
-            if self.again_view.encryption != ENTRY_PLAIN or receiver.takes_entries:
-                room = UINT64_MAX    # as a whole
-            of_ledger = ledger_id
-            end = self.again_view.first_message + self.again_view.message_count
-            key_order_delivered(&self.c_keys, key_order_take(&self.c_keys, receiver.index))
-            self.enqueue(receiver, ledger_id, message, ack, ack.key_hash, self.last_tag)
-            self.add_item(self.again_at, self.again_index)
-        if self.look_ahead_stopped and self.core.pending.due_count < self.look_ahead_max():
-            self.look_ahead_stopped = False
-            self.wakes = True      # others may be read for again
-        if self.core.throttle is not None and self.item_count:
-            self.core.throttle.take(self.again_view, self.item_count, 1)
-        self.push_items(receiver, self.again_view, self.last_tag)
+        try:
+            while self.c_picked.count < room and key_order_peek(
+                    &self.c_keys, receiver.index, &ledger_id, &message):
+                if self.c_picked.count and (ledger_id != of_ledger or message >= end
+                                            or message < self.again_view.first_message):
+                    break
+                if self.blocked and room != UINT64_MAX and not self.was_given(ledger_id, message):
+                    break
+                ack = pending_acks_find(&self.core.pending, ledger_id, message)
+                if not self.find_again(receiver.context, ledger_id, message):
+                    break
+                if self.again_view.encryption != ENTRY_PLAIN or receiver.takes_entries:
+                    room = UINT64_MAX    # as a whole
+                of_ledger = ledger_id
+                end = self.again_view.first_message + self.again_view.message_count
+                if self.c_picked.view == NULL:
+                    picked_begin(&self.c_picked, receiver, self.again_view)
+                picked_reserve(&self.c_picked)
+                key_order_delivered(&self.c_keys, key_order_take(&self.c_keys, receiver.index))
+                self.enqueue(receiver, ledger_id, message, ack, ack.key_hash, self.last_tag)
+                picked_add(&self.c_picked, self.again_at, self.again_index)
+        finally:
+            given = self.c_picked.count
+            picked_push(&self.c_picked, receiver, self.last_tag)
+            if self.look_ahead_stopped and self.core.pending.due_count < self.look_ahead_max():
+                self.look_ahead_stopped = False
+                self.wakes = True      # others may be read for again
+        if self.core.throttle is not None and given:
+            self.core.throttle.take(self.again_view, given, 1)
         self.say_loss()
         return True
 
     cdef bint route(self) except -1:
         """Send the messages of the next entry to the owners of their keys."""
-        if not self.read_new(self.any_context):
+        # Of one for which memory ran out, those that were sent are known.
+        if self.view is None and not self.read_new(self.any_context):
             return self.look_again()
         if self.view.entry_flags & ENTRY_MIXED_KEYS and self.view.encryption == ENTRY_PLAIN:
             self.route_mixed()
@@ -260,13 +297,15 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         cdef EntryView view = self.view
         cdef uint32_t key = self.key_of(key_hash)
         cdef uint16_t owner = self.c_keys.keys[key].owner
+        cdef uint64_t room
         cdef uint64_t message = view.first_message
         cdef uint64_t end = message + view.message_count
         cdef PendingAck* ack
         if key_order_may_pass(&self.c_keys, key):
             receiver = <EntrySink>PyList_GET_ITEM(self.receivers, owner)
-            if self.room(receiver):
-                self.give_run(receiver, key_hash)
+            room = self.room(receiver)
+            if room:
+                self.give_run(receiver, room, key_hash)
                 if self.view is None:
                     return 0
                 message += self.view_index
@@ -284,7 +323,11 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         ack.key_hash = key_hash
         ack.consumer = PENDING_NOBODY
         pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_DUE)
-        return self.key_waits(key_hash, ledger_id, message, True)
+        self.key_waits(key_hash, ledger_id, message, True)
+        if self.keys_behind:
+            # Nothing may be routed past it that is behind it.
+            raise MemoryError("keep a message for later: out of memory")
+        return 0
 
     cdef int route_mixed(self) except -1:
         """The view is a batch of several keys: each message goes its own way."""
@@ -298,16 +341,23 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         cdef int status = STATUS_OK
         self.last_tag += 1
         tag = self.last_tag
-        while first < view.message_count and status == STATUS_OK:
-            count = min(view.message_count - first, <uint32_t>ROUTED_AT_ONCE)
-            status = self.read_keys(self.reader, view, &at, found, &count)
-            # Looked up together, so that the memory is waited for once and not for each.
-            for n in range(count):
-                found[n].key = key_order_find(&self.c_keys, found[n].key_hash)
-            self.route_some(first, found, count, tag)
-            first += count
-        self.push_lists(view, tag)
-        return self.lose_rest(view, first, status) if status != STATUS_OK else 0
+        try:
+            while first < view.message_count and status == STATUS_OK:
+                count = min(view.message_count - first, <uint32_t>ROUTED_AT_ONCE)
+                status = self.read_keys(self.reader, view, &at, found, &count)
+                # Looked up together, so that the memory is waited for once and not for each.
+                for n in range(count):
+                    found[n].key = key_order_find(&self.c_keys, found[n].key_hash)
+                self.route_some(first, found, count, tag)
+                first += count
+            if self.core.throttle is not None:
+                self.take_listed(view)
+        finally:
+            self.push_lists(tag)
+        if status != STATUS_OK:
+            self.view = None
+            self.lose_rest(view, first, status)
+        return 0
 
     cdef int route_some(self, uint32_t first, const RoutedMessage* found, uint32_t count,
                         uint32_t tag) except -1:
@@ -319,79 +369,77 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         cdef uint32_t at
         cdef uint32_t key
         cdef uint16_t owner
+        cdef EntrySink receiver
+        cdef PickedItems* listed
         cdef PendingAck* ack
         for at in range(count):
             message = view.first_message + first + at
             if is_acknowledged(state, acks, view.ledger_id, message):
-                continue
-            ack = pending_acks_add(&self.core.pending, view.ledger_id, message)
-            if ack == NULL:
-                raise MemoryError("remember a delivered message: out of memory")
-            if ack.state != PENDING_NONE and ack.state != PENDING_COUNTED:
                 continue
             key = found[at].key
             if not key_order_is(&self.c_keys, key, found[at].key_hash) or (
                     key_order_is_new(&self.c_keys, key)):
                 key = self.key_of(found[at].key_hash)
             owner = self.c_keys.keys[key].owner
+            listed = NULL
             if key_order_may_pass(&self.c_keys, key):
                 receiver = <EntrySink>PyList_GET_ITEM(self.receivers, owner)
                 if self.room(receiver) or (receiver.takes_entries and self.has_listed(owner)):
-                    queue_for(self, receiver, view.ledger_id, message, ack, found[at].key_hash, tag)
-                    count_queued(self, receiver, 1)
-                    key_order_delivered(&self.c_keys, key)
-                    self.list_item(owner, found[at].at, first + at)
-                    continue
-            self.let_wait(view.ledger_id, message, ack, found[at].key_hash)
+                    listed = self.list_of(owner, receiver, view)
+            # Last, and with it a state: an empty one would hide the message.
+            ack = pending_acks_add(&self.core.pending, view.ledger_id, message)
+            if ack == NULL:
+                raise MemoryError("remember a delivered message: out of memory")
+            if ack.state != PENDING_NONE and ack.state != PENDING_COUNTED:
+                continue
+            if listed == NULL:
+                self.let_wait(view.ledger_id, message, ack, found[at].key_hash)
+                continue
+            queue_for(self, receiver, view.ledger_id, message, ack, found[at].key_hash, tag)
+            count_queued(self, receiver, 1)
+            key_order_delivered(&self.c_keys, key)
+            picked_add(listed, found[at].at, first + at)
         return 0
 
     cdef inline bint has_listed(self, uint16_t owner) noexcept:
         """Whether the owner gets messages of the entry that is being routed."""
         return owner < self.list_count and self.c_lists[owner].count != 0
 
-    cdef int list_item(self, uint16_t owner, uint32_t at, uint32_t index) except -1:
-        cdef ItemList* found
-        cdef void* grown
+    cdef PickedItems* list_of(self, uint16_t owner, EntrySink receiver, EntryView view) except NULL:
+        cdef PickedItems* found
         cdef uint32_t capacity
         if owner >= self.list_count:
             capacity = <uint32_t>len(self.receivers)
-            grown = PyMem_Realloc(self.c_lists, capacity * sizeof(ItemList))
-            if grown == NULL:
-                raise MemoryError(f"dispatch to {capacity} consumers")
-            self.c_lists = <ItemList*>grown
-            memset(&self.c_lists[self.list_count], 0,
-                   (capacity - self.list_count) * sizeof(ItemList))
+            found = <PickedItems*>PyMem_Realloc(self.c_lists, capacity * sizeof(PickedItems))
+            if found == NULL:
+                raise MemoryError(f"dispatch to {capacity} consumers: out of memory")
+            memset(&found[self.list_count], 0,
+                   (capacity - self.list_count) * sizeof(PickedItems))
+            self.c_lists = found
             self.list_count = capacity
         found = &self.c_lists[owner]
-        if found.count == found.capacity:
-            capacity = max(2 * found.capacity, <uint32_t>64)
-            grown = PyMem_Realloc(found.items, capacity * sizeof(SliceItem))
-            if grown == NULL:
-                raise MemoryError(f"dispatch {capacity} messages of one entry")
-            found.items = <SliceItem*>grown
-            found.capacity = capacity
-        found.items[found.count].at = at
-        found.items[found.count].index = index
-        found.count += 1
-        return 0
+        if found.view == NULL:
+            picked_begin(found, receiver, view)
+        picked_reserve(found)
+        return found
 
-    cdef int push_lists(self, EntryView view, uint32_t tag) except -1:
-        """Queue what each receiver got of the view."""
+    cdef int take_listed(self, EntryView view) except -1:
+        """Count what the lists hold against the dispatch rate."""
         cdef uint32_t begins = 1
         cdef uint32_t owner
-        cdef ItemList* found
-        cdef EntrySink receiver
         for owner in range(self.list_count):
-            found = &self.c_lists[owner]
-            if found.count == 0:
-                continue
-            if self.core.throttle is not None:
-                self.core.throttle.take(view, found.count, begins)
+            if self.c_lists[owner].count:
+                self.core.throttle.take(view, self.c_lists[owner].count, begins)
                 begins = 0
-            receiver = <EntrySink>PyList_GET_ITEM(self.receivers, owner)
-            self.push_slice(receiver, view, tag, found.items, found.count)
-            found.count = 0
         return 0
+
+    cdef void push_lists(self, uint32_t tag) noexcept:
+        """Queue what each receiver got of the entry."""
+        cdef uint32_t owner
+        for owner in range(self.list_count):
+            if self.c_lists[owner].view != NULL:
+                picked_push(&self.c_lists[owner],
+                            <EntrySink>PyList_GET_ITEM(self.receivers, owner), tag)
 
     # What PendingDispatcher tells -----------------------------------------------------------------
 
@@ -400,16 +448,18 @@ cdef class KeySharedDispatcher(SharedDispatcher):
 
     cdef int key_waits(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message,
                        bint ready) except -1:
-        cdef uint32_t key = self.key_of(key_hash)
-        if key_order_wait(&self.c_keys, key, ledger_id, message, ready,
-                          self.blocked_now_ms(key)) != STATUS_OK:
-            raise MemoryError("keep a message for later: out of memory")
+        cdef uint32_t key = known_key(self, key_hash)
+        if key == KEY_NONE or key_order_wait(&self.c_keys, key, ledger_id, message, ready,
+                                             self.blocked_now_ms(key)) != STATUS_OK:
+            self.keys_behind = True
+            self.wakes = True
         return 0
 
     cdef int key_ready(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message) except -1:
-        self.key_of(key_hash)      # out of order it may be forgotten by now
-        if key_order_make_ready(&self.c_keys, key_hash, ledger_id, message, 0) != STATUS_OK:
-            raise MemoryError("keep a message for later: out of memory")
+        # Out of order the key may be forgotten by now.
+        if known_key(self, key_hash) == KEY_NONE or key_order_make_ready(
+                &self.c_keys, key_hash, ledger_id, message, 0) != STATUS_OK:
+            self.keys_behind = True
         self.wakes = True
         return 0
 
@@ -593,11 +643,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
                     ack.consumer == receiver.index):
                 if entry.ledger_id > ledger_id or (entry.ledger_id == ledger_id
                                                    and entry.message > message):
-                    try:
-                        self.recall(ack, entry.ledger_id, entry.message)
-                    except BaseException:
-                        self.forget_queued()     # of this key it has nothing any more
-                        raise
+                    self.recall(ack, entry.ledger_id, entry.message)
                 else:
                     self.c_queued[place].next = kept
                     kept = place
@@ -679,6 +725,8 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         cdef dict waiting = {}
         cdef dict holders = {}
         cdef list found = []
+        if self.keys_behind or self.c_keys.lacks_owners:
+            self.catch_up()
         while True:
             ack = pending_acks_next(&self.core.pending, &ledger_id, &message)
             if ack == NULL:

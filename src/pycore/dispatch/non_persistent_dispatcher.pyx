@@ -211,6 +211,7 @@ cdef class NonPersistentDispatcher(Dispatcher):
                 memset(&slice, 0, sizeof(slice))
                 slice.end = frame.message_count
                 slice.view = <void*>view
+                receiver.reserve_slice()
                 receiver.push(&slice)
                 Py_INCREF(view)          # the queue's
                 count_pushed(receiver, frame.message_count)
@@ -283,8 +284,12 @@ cdef class NonPersistentDispatcher(Dispatcher):
                 if counts[index] == 0:
                     continue
                 each = self.owners[index]
-                shared = entry_view_share(view, each.context)
-                self.push_picked(each, shared, offsets, owners, counts[index])
+                try:
+                    shared = entry_view_share(view, each.context)
+                    self.push_picked(each, shared, offsets, owners, counts[index])
+                except MemoryError:          # there is no room for those of this one
+                    dropped += counts[index]
+                    continue
                 taken[0] = True
             return dropped
         finally:
@@ -337,10 +342,12 @@ cdef class NonPersistentDispatcher(Dispatcher):
     cdef int push_picked(self, EntrySink receiver, EntryView view, const uint32_t* offsets,
                          const uint16_t* owners, uint32_t count) except -1:
         """Queue the messages of a batch that were chosen for the receiver."""
-        cdef SliceItem* items = <SliceItem*>PyMem_Malloc(count * sizeof(SliceItem))
+        cdef SliceItem* items
         cdef Slice slice
         cdef uint32_t index
         cdef uint32_t found = 0
+        receiver.reserve_slice()
+        items = <SliceItem*>PyMem_Malloc(count * sizeof(SliceItem))
         if items == NULL:
             raise MemoryError(f"queue {count} messages for a consumer: out of memory")
         for index in range(view.message_count):
@@ -352,11 +359,7 @@ cdef class NonPersistentDispatcher(Dispatcher):
         slice.view = <void*>view
         slice.items = items
         slice.item_count = count
-        try:
-            receiver.push(&slice)
-        except BaseException:
-            PyMem_Free(items)
-            raise
+        receiver.push(&slice)
         Py_INCREF(view)                  # the queue's
         count_pushed(receiver, count)
         return 0
@@ -405,6 +408,7 @@ cdef class NonPersistentDispatcher(Dispatcher):
         cdef Message message
         cdef Slice slice
         cdef uint32_t walked
+        receiver.reserve_slices(<uint32_t>len(messages) + 1)
         self.requeue_current(receiver)
         for message in reversed(messages):
             memset(&slice, 0, sizeof(slice))
@@ -422,7 +426,7 @@ cdef class NonPersistentDispatcher(Dispatcher):
         return 0
 
     cdef int requeue_current(self, EntrySink receiver) except -1:
-        """Put what is left of the current slice back in front of the queue."""
+        """Put what is left of the current slice back in front of the queue, which has room."""
         cdef Slice slice
         if receiver.view is None:
             return 0
@@ -441,11 +445,7 @@ cdef class NonPersistentDispatcher(Dispatcher):
                 raise MemoryError("take back messages: out of memory")
             for at in range(slice.item_count):
                 slice.items[at] = receiver.items[receiver.item_at + at]
-            try:
-                receiver.push_first(&slice)
-            except BaseException:
-                PyMem_Free(slice.items)
-                raise
+            receiver.push_first(&slice)
         Py_INCREF(receiver.view)         # the queue's
         receiver.queued = held_by(receiver)
         receiver.drop_view()

@@ -14,6 +14,13 @@ from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.message.message cimport Message
 from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink, SliceItem
 
+cdef struct PickedItems:                 # messages of one entry that a receiver gets, as a slice
+    void* view                           # owned reference to its EntryView; NULL: not begun
+    SliceItem* items                     # owned
+    uint32_t count
+    uint32_t capacity
+    uint32_t usual                       # how many they were the last time
+
 
 cdef class PendingDispatcher(Dispatcher):
     cdef list receivers                  # by their index; None where nobody is
@@ -35,9 +42,7 @@ cdef class PendingDispatcher(Dispatcher):
 
     cdef str unsaid                      # a loss that the log tells, and a consumer may be told
 
-    cdef SliceItem* c_items              # owned: a slice being put together
-    cdef uint32_t item_count
-    cdef uint32_t item_capacity
+    cdef PickedItems c_picked            # owned: what is delivered again
 
     cdef EntrySink holder_of(self, PendingAck* ack)
     cdef int let_go(self, PendingAck* ack) except -1
@@ -94,12 +99,6 @@ cdef class PendingDispatcher(Dispatcher):
     """Queue the first messages that are due, as far as they are of one entry, which is again_view
     then: how many. 0: none is due, or the first one is lost, which say_loss says."""
 
-    cdef int add_item(self, uint32_t at, uint32_t index) except -1
-    cdef int push_items(self, EntrySink receiver, EntryView view, uint32_t tag) except -1
-    cdef int push_slice(self, EntrySink receiver, EntryView view, uint32_t tag,
-                        const SliceItem* items, uint32_t count) except -1
-    """Queue picked messages of a view; items are copied."""
-
     # What Key_Shared adds; nothing here. has_keys False: key_held and
     # key_returned need not be called.
     cdef void key_held(self, uint32_t key_hash) noexcept
@@ -107,12 +106,37 @@ cdef class PendingDispatcher(Dispatcher):
 
     cdef int key_waits(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message,
                        bint ready) except -1
+    """A message waits. Here and below, what memory runs out for is done before the next dispatch:
+    nothing raises, as half of a change is made by now."""
+
     cdef int key_ready(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message) except -1
     cdef int key_returned(self, uint32_t key_hash) except -1
     cdef int key_forgotten(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message) except -1
     cdef int key_recalled(self, uint16_t holder, uint32_t key_hash, uint64_t ledger_id,
                           uint64_t message) except -1
     """Take later messages of the key out of the holder's queue: they go behind this one."""
+
+
+# A slice of picked messages. Begin it and reserve a place before a message is noted as queued: so
+# memory that runs out leaves the message as it was, and what was picked before it is pushed.
+
+cdef int picked_begin(PickedItems* self, EntrySink receiver, EntryView view) except -1
+"""Have what pushing a slice of the view takes."""
+
+cdef int picked_grow(PickedItems* self) except -1
+cdef void picked_push(PickedItems* self, EntrySink receiver, uint32_t tag) noexcept
+"""Queue what was picked, if something was, for the receiver that begin was told."""
+
+cdef void picked_free(PickedItems* self) noexcept
+
+cdef inline int picked_reserve(PickedItems* self) except -1:
+    """Have a place for one more message."""
+    return picked_grow(self) if self.count == self.capacity else 0
+
+cdef inline void picked_add(PickedItems* self, uint32_t at, uint32_t index) noexcept:
+    self.items[self.count].at = at
+    self.items[self.count].index = index
+    self.count += 1
 
 
 # What is done for each of many messages, without a call.

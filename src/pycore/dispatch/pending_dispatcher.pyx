@@ -2,10 +2,10 @@
 """Body of pending_dispatcher.pxd."""
 
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
-from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
-from cpython.ref cimport Py_INCREF
+from cpython.mem cimport PyMem_Free, PyMem_Realloc
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
@@ -37,6 +37,66 @@ from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 
 cdef enum:
     REDELIVERY_SHIFT = 16        # Message.flags holds the redelivery count above the others
+    PICKED_MIN = 8
+
+
+cdef int picked_begin(PickedItems* self, EntrySink receiver, EntryView view) except -1:
+    receiver.reserve_slice()
+    if self.items == NULL:
+        picked_grow(self)
+    if view.context is not receiver.context or view.encryption != ENTRY_PLAIN:
+        view = entry_view_share(view, receiver.context)
+    Py_INCREF(view)
+    self.view = <void*>view
+    return 0
+
+
+cdef int picked_grow(PickedItems* self) except -1:
+    cdef uint32_t capacity = 2 * self.capacity
+    cdef SliceItem* grown
+    if capacity == 0:
+        # Entries of a topic are alike: as many as the last time, and mostly none is too many.
+        capacity = max(self.usual, <uint32_t>PICKED_MIN)
+    grown = <SliceItem*>PyMem_Realloc(self.items, capacity * sizeof(SliceItem))
+    if grown == NULL:
+        raise MemoryError(f"queue {capacity} messages of an entry for a consumer: out of memory")
+    self.items = grown
+    self.capacity = capacity
+    return 0
+
+
+cdef void picked_push(PickedItems* self, EntrySink receiver, uint32_t tag) noexcept:
+    cdef Slice slice
+    cdef SliceItem* cut
+    if self.view == NULL:
+        return
+    if self.count == 0:
+        Py_DECREF(<object>self.view)
+        self.view = NULL
+        return
+    memset(&slice, 0, sizeof(slice))
+    if self.capacity - self.count > self.count // 4:
+        cut = <SliceItem*>PyMem_Realloc(self.items, self.count * sizeof(SliceItem))
+        if cut != NULL:
+            self.items = cut
+    slice.view = self.view
+    slice.items = self.items
+    slice.item_count = self.count
+    slice.tag = tag
+    self.usual = self.count
+    self.view = NULL
+    self.items = NULL
+    self.count = 0
+    self.capacity = 0
+    receiver.push(&slice)
+
+
+cdef void picked_free(PickedItems* self) noexcept:
+    if self.view != NULL:
+        Py_DECREF(<object>self.view)
+        self.view = NULL
+    PyMem_Free(self.items)
+    self.items = NULL
 
 
 cdef inline int let_go_of(PendingDispatcher self, PendingAck* ack) except -1:
@@ -80,7 +140,7 @@ cdef class PendingDispatcher(Dispatcher):
         self.unacknowledged_max = limits.unacknowledged_per_subscription
 
     def __dealloc__(self):
-        PyMem_Free(self.c_items)
+        picked_free(&self.c_picked)
 
     cdef EntrySink holder_of(self, PendingAck* ack):
         if ack.consumer >= len(self.receivers):
@@ -272,6 +332,10 @@ cdef class PendingDispatcher(Dispatcher):
             return self.postpone(ledger_id, message, backoff_ms)
         return self.again_or_dead(ledger_id, message, ack)
 
+    cdef int at_once(self, uint64_t ledger_id, uint64_t message) except -1:
+        cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        return self.give_back(ledger_id, message, ack)
+
     cdef int delay_over(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:
         return self.give_back(ledger_id, message, ack)
 
@@ -316,6 +380,7 @@ cdef class PendingDispatcher(Dispatcher):
         dead = self.found_message(receiver.context, message, ack.redelivery_count)
         if dead is None:
             return False
+        self.bury(receiver, dead)
         self.let_go(ack)
         self.core.cancel_timer(ack)
         pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_DEAD)
@@ -323,7 +388,6 @@ cdef class PendingDispatcher(Dispatcher):
             self.key_forgotten(ack.key_hash, ledger_id, message)
         else:
             self.key_returned(ack.key_hash)
-        self.bury(receiver, dead)
         return True
 
     cdef Message found_message(self, EntryContext context, uint64_t message,
@@ -519,56 +583,24 @@ cdef class PendingDispatcher(Dispatcher):
         if not self.find_again(receiver.context, ledger_id, message):
             return 0
         self.last_tag += 1
-        self.item_count = 0
         end = self.again_view.first_message + self.again_view.message_count
-        while ack != NULL and ledger_id == of_ledger and message < end and self.item_count < room:
-            if not self.find_again(receiver.context, ledger_id, message):
-                break
-            if self.again_view.encryption != ENTRY_PLAIN or receiver.takes_entries:
-                room = UINT64_MAX    # as in SharedDispatcher.give_run
-            self.enqueue(receiver, ledger_id, message, ack, ack.key_hash, self.last_tag)
-            self.add_item(self.again_at, self.again_index)
-            message += 1
-            ack = pending_acks_next_due(&self.core.pending, &ledger_id, &message)
-        given = self.item_count
-        self.push_items(receiver, self.again_view, self.last_tag)
+        picked_begin(&self.c_picked, receiver, self.again_view)
+        try:
+            while ack != NULL and ledger_id == of_ledger and message < end and (
+                    self.c_picked.count < room):
+                if not self.find_again(receiver.context, ledger_id, message):
+                    break
+                if self.again_view.encryption != ENTRY_PLAIN or receiver.takes_entries:
+                    room = UINT64_MAX    # as in SharedDispatcher.give_run
+                picked_reserve(&self.c_picked)
+                self.enqueue(receiver, ledger_id, message, ack, ack.key_hash, self.last_tag)
+                picked_add(&self.c_picked, self.again_at, self.again_index)
+                message += 1
+                ack = pending_acks_next_due(&self.core.pending, &ledger_id, &message)
+        finally:
+            given = self.c_picked.count
+            picked_push(&self.c_picked, receiver, self.last_tag)
         return given
-
-    cdef int add_item(self, uint32_t at, uint32_t index) except -1:
-        cdef SliceItem* grown
-        cdef uint32_t capacity
-        if self.item_count == self.item_capacity:
-            capacity = max(2 * self.item_capacity, <uint32_t>64)
-            grown = <SliceItem*>PyMem_Realloc(self.c_items, capacity * sizeof(SliceItem))
-            if grown == NULL:
-                raise MemoryError("deliver messages again")
-            self.c_items = grown
-            self.item_capacity = capacity
-        self.c_items[self.item_count].at = at
-        self.c_items[self.item_count].index = index
-        self.item_count += 1
-        return 0
-
-    cdef int push_items(self, EntrySink receiver, EntryView view, uint32_t tag) except -1:
-        cdef uint32_t count = self.item_count
-        self.item_count = 0
-        return self.push_slice(receiver, view, tag, self.c_items, count) if count else 0
-
-    cdef int push_slice(self, EntrySink receiver, EntryView view, uint32_t tag,
-                        const SliceItem* items, uint32_t count) except -1:
-        cdef Slice slice
-        memset(&slice, 0, sizeof(slice))
-        slice.items = <SliceItem*>PyMem_Malloc(count * sizeof(SliceItem))
-        if slice.items == NULL:
-            raise MemoryError(f"queue {count} messages for a consumer")
-        memcpy(slice.items, items, count * sizeof(SliceItem))
-        slice.item_count = count
-        slice.tag = tag
-        if view.context is not receiver.context or view.encryption != ENTRY_PLAIN:
-            view = entry_view_share(view, receiver.context)
-        Py_INCREF(view)
-        slice.view = <void*>view
-        return receiver.push(&slice)
 
     def set_unacknowledged_limits(self, uint64_t of_receiver, uint64_t of_all) -> None:
         """How many messages may be unacknowledged, of one receiver and of all; 0: no limit. Who has

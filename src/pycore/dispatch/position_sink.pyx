@@ -46,7 +46,7 @@ cdef class PositionSink(EntrySink):
 
     cdef bytes take_positions(self, uint32_t frames_max):
         cdef size_t size_max = <size_t>frames_max * LINK_FRAME_SIZE
-        self.size = 0
+        cdef bytes taken
         self.put_state()
         # What was on its way when the other end asked for a rewind comes back before it confirms
         # that: until then a later message of a key would overtake it.
@@ -60,12 +60,16 @@ cdef class PositionSink(EntrySink):
                 except errors.CorruptDataError:
                     continue             # the subscription has said in the log what is lost
             self.put_slice()
-        return PyBytes_FromStringAndSize(<const char*>self.frames, <Py_ssize_t>self.size)
+        # Those that were put before something raised are taken by the next call.
+        taken = PyBytes_FromStringAndSize(<const char*>self.frames, <Py_ssize_t>self.size)
+        self.size = 0
+        return taken
 
     cdef int put_state(self) except -1:
         cdef ConsumerEvents events = self.events
         while events is not None and events.waiting:
-            self.put(LINK_ACTIVE, 1 if events.waiting.popleft()[0] else 0, 0, 0, 0)
+            self.put(LINK_ACTIVE, 1 if events.waiting[0][0] else 0, 0, 0, 0)
+            events.waiting.popleft()
         if self.told_generation != self.dispatcher.generation or (
                 self.told_rewinds != self.rewinds):
             self.put(LINK_RESET, self.flown, <uint64_t>self.permits, self.rewinds,
@@ -97,19 +101,21 @@ cdef class PositionSink(EntrySink):
         cdef int64_t permits = self.permits
         cdef uint32_t number = self.item_at if self.items != NULL else self.view_index
         cdef uint32_t begin = number
+        cdef uint32_t claimed = number   # one behind the last one that was
         cdef uint32_t end = self.view_end
         cdef uint64_t first = 0
         cdef uint64_t count = 0
         cdef uint32_t index
         cdef int redeliveries = 0
         cdef int run_redeliveries = 0
-        if not self.view_filtered:
-            self.drop_view()
-            return self.put_run(view, number, end - number, 0)
         try:
+            if not self.view_filtered:
+                self.put_run(view, number, end - number, 0)
+                number = end             # none is claimed
             for number in range(number, end):
                 index = self.items[number].index if self.items != NULL else number
                 redeliveries = self.dispatcher.claim(self, view, index)
+                claimed = number + 1
                 if redeliveries < 0:
                     continue
                 if count and index == first + count and redeliveries == run_redeliveries:
@@ -125,7 +131,7 @@ cdef class PositionSink(EntrySink):
         except BaseException:
             self.size = size             # they come again: the other end has not heard of them
             if self.dispatcher.shares:
-                for number in range(begin, number):
+                for number in range(begin, claimed):
                     index = self.items[number].index if self.items != NULL else number
                     self.dispatcher.take_back(self, view.ledger_id, view.first_message + index, 1)
             else:

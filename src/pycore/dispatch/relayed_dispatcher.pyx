@@ -124,6 +124,7 @@ cdef class RelayedDispatcher(NonPersistentDispatcher):
         mutex_lock(&self.core.mutex)
         try:
             if count and receiver in self.receivers:
+                receiver.reserve_slice()
                 receiver.push(&slice)
                 Py_INCREF(view)          # the queue's
                 items = NULL

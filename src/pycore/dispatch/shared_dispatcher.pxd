@@ -58,7 +58,9 @@ cdef class SharedDispatcher(PendingDispatcher):
     cdef int skip_far(self) except -1
     cdef bint give_due(self, EntrySink receiver) except -1
     cdef bint give_new(self, EntrySink receiver) except -1
-    cdef uint32_t give_run(self, EntrySink receiver, uint32_t key_hash) except? 4294967295
+    cdef uint32_t give_run(self, EntrySink receiver, uint64_t room,
+                           uint32_t key_hash) except? 4294967295
+    cdef void unqueue(self, EntryView view, uint64_t end, uint32_t tag) noexcept
     cdef int key_given(self, uint32_t key_hash, uint32_t count) noexcept
     """Key_Shared: so many messages of one key were queued with its owner."""
 

@@ -4,7 +4,6 @@
 from cpython.list cimport PyList_GET_ITEM
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport UINT32_MAX, UINT64_MAX, uint32_t, uint64_t
-from libc.string cimport memset
 
 from pulsarx import errors
 from pulsarx._core.cursor_state cimport CursorState, LedgerAcks, cursor_state_find
@@ -12,11 +11,12 @@ from pulsarx._core.entry_frame cimport ENTRY_CHUNK
 from pulsarx._core.key_order cimport KEY_CONSUMERS_MAX
 from pulsarx._core.pending_acks cimport (
     PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_NOBODY, PENDING_NONE,
-    PENDING_RESTORED, PendingAck, pending_acks_add, pending_acks_next, pending_acks_next_absent,
-    pending_acks_set_state,
+    PENDING_QUEUED, PENDING_RESTORED, PendingAck, pending_acks_add, pending_acks_add_run,
+    pending_acks_find, pending_acks_next, pending_acks_next_absent, pending_acks_set_state,
 )
 from pulsarx._core.single_metadata cimport METADATA_BATCH
 from pulsarx._core.status cimport STATUS_OK
+from pulsarx._core.timer_wheel cimport timer_wheel_cancel
 from pulsarx._pycore.message.chunked_message cimport Chunk, ChunkedMessage
 from pulsarx._pycore.message.entry_view cimport (
     ENTRY_PLAIN, EntryContext, EntryView, entry_view_chunked, entry_view_new, entry_view_share,
@@ -38,6 +38,49 @@ cdef enum Tuning:
     LOOK_AHEAD_ENTRIES = 64
     # a run of messages that were dealt with before: from so many on, searching beats reading
     SKIP_MESSAGES_MIN = 1024
+
+
+cdef inline uint32_t queue_open(SharedDispatcher self, EntrySink receiver, uint64_t room,
+                                uint32_t key_hash, uint64_t* message) except? 4294967295:
+    """Note the view's messages from this one on as queued, as far as nobody dealt with them, with
+    the last tag: how many, at most room; message: one behind them. What raises changes nothing."""
+    cdef EntryView view = self.view
+    cdef uint64_t ledger_id = view.ledger_id
+    cdef uint64_t end = view.first_message + view.message_count
+    cdef CursorState* state = &self.core.tracker.c_state
+    cdef LedgerAcks* acks = cursor_state_find(state, ledger_id)
+    cdef uint32_t tag = self.last_tag
+    cdef uint32_t given = 0
+    cdef uint64_t count
+    cdef uint64_t at
+    cdef bint unread
+    cdef PendingAck* ack
+    # Where nothing is acknowledged from here on, as usual, it is not asked of each.
+    unread = end - message[0] > 1 and ledger_id >= state.acknowledged_below and (
+        acks == NULL or (acks.bits.beyond == 0 and acks.bits.contiguous <= message[0]))
+    while message[0] < end and given < room:
+        if unread:
+            ack = pending_acks_add_run(&self.core.pending, ledger_id, message[0],
+                                       min(end - message[0], room - given), &count)
+            if ack == NULL:
+                self.unqueue(view, message[0], tag)
+                raise MemoryError("remember delivered messages: out of memory")
+            for at in range(count):
+                if ack[at].state == PENDING_NONE or ack[at].state == PENDING_COUNTED:
+                    queue_for(self, receiver, ledger_id, message[0] + at, &ack[at], key_hash, tag)
+                    given += 1
+            message[0] += count
+            continue
+        if not is_acknowledged(state, acks, ledger_id, message[0]):
+            ack = pending_acks_add(&self.core.pending, ledger_id, message[0])
+            if ack == NULL:
+                self.unqueue(view, message[0], tag)
+                raise MemoryError("remember a delivered message: out of memory")
+            if ack.state == PENDING_NONE or ack.state == PENDING_COUNTED:
+                queue_for(self, receiver, ledger_id, message[0], ack, key_hash, tag)
+                given += 1
+        message[0] += 1
+    return given
 
 
 cdef class SharedDispatcher(PendingDispatcher):
@@ -77,6 +120,8 @@ cdef class SharedDispatcher(PendingDispatcher):
                 raise errors.ConsumerAssignError(
                     f"the subscription of {self.topic_name} has {index} consumers; that is the most"
                 )
+            if index == len(self.receivers):
+                self.receivers.append(None)
             receiver.index = index
             receiver.timed = receiver.ack_timeout_ms != 0 or self.core.ttl_ms != 0
             try:
@@ -84,8 +129,6 @@ cdef class SharedDispatcher(PendingDispatcher):
             except BaseException:
                 receiver.index = PENDING_NOBODY
                 raise
-            if index == len(self.receivers):
-                self.receivers.append(None)
             self.receivers[index] = receiver
             self.receiver_count += 1
             self.chunk_limits(receiver)
@@ -100,13 +143,13 @@ cdef class SharedDispatcher(PendingDispatcher):
             if receiver.index == PENDING_NOBODY:
                 return
             self.give_all_back(receiver)
+            self.left(receiver)
             receiver.clear()
             self.receivers[receiver.index] = None
             self.receiver_count -= 1
             if self.receiver_count == 0:
                 self.view = None           # the next receiver begins with a new dispatcher
                 self.again_view = None
-            self.left(receiver)
             receiver.index = PENDING_NOBODY
             self.wakes = True
             self.core.rearm()
@@ -258,6 +301,8 @@ cdef class SharedDispatcher(PendingDispatcher):
     cdef int dispatch(self, EntrySink target) except -1:
         """Deliver what can be delivered, until the target has enough to do."""
         cdef uint32_t steps = 0
+        if self.core.unarmed:
+            self.core.rearm()
         # Slices alone say little: what is left of them may have been acknowledged or recalled.
         while target.slice_count == 0 or target.queued == 0 or (
                 target.queued < LOOK_AHEAD_MESSAGES and steps < LOOK_AHEAD_ENTRIES):
@@ -373,7 +418,7 @@ cdef class SharedDispatcher(PendingDispatcher):
         cdef LedgerReader reader = self.reader
         cdef ChunkedMessage chunked
         cdef uint64_t ledger_id
-        cdef uint64_t at
+        cdef bint taken_apart
         cdef int step
         while True:
             step = reader.next_entry()
@@ -382,40 +427,44 @@ cdef class SharedDispatcher(PendingDispatcher):
             if step == READ_DAMAGE:
                 self.tell_damage(reader)
                 continue
-            chunked = None
-            if reader.c_frame.flags & ENTRY_CHUNK:
-                step = self.read_chunk(reader)
-                if step == CHUNK_WAITS:
-                    if self.came_later:
-                        return False     # that one may go out now
-                    continue
-                if step == CHUNK_WHOLE:
-                    chunked = self.whole
-            ledger_id = reader.span.ledger_id
-            at = self.next_open(ledger_id, reader.c_frame.first_message, reader.next_message)
-            if at == reader.next_message:
-                self.skip_far()
-                continue
-            if self.core.ttl_ms and self.core.is_expired(reader.c_frame.publish_time_ms):
-                self.expire(ledger_id, reader.c_frame.first_message, reader.next_message)
-                continue
-            if reader.c_frame.deliver_at_ms and self.delayed_delivery and (
-                    reader.c_frame.deliver_at_ms > self.core.now_ms() + self.early_ms):
-                self.delay()
-                continue
-            if chunked is not None:
-                self.view = entry_view_chunked(chunked, context)
-                self.view_at = 0
-                self.view_index = 0
-                return True
+            taken_apart = False
             try:
-                self.view = entry_view_new(reader.span.file, context, ledger_id, &reader.c_frame,
-                                           reader.c_entry, self.decompressed_size_max)
+                chunked = None
+                if reader.c_frame.flags & ENTRY_CHUNK:
+                    step = self.read_chunk(reader)
+                    if step == CHUNK_WAITS:
+                        if self.came_later:
+                            return False     # that one may go out now
+                        continue
+                    if step == CHUNK_WHOLE:
+                        chunked = self.whole
+                ledger_id = reader.span.ledger_id
+                if self.next_open(ledger_id, reader.c_frame.first_message,
+                                  reader.next_message) == reader.next_message:
+                    self.skip_far()
+                    continue
+                if self.core.ttl_ms and self.core.is_expired(reader.c_frame.publish_time_ms):
+                    self.expire(ledger_id, reader.c_frame.first_message, reader.next_message)
+                    continue
+                if reader.c_frame.deliver_at_ms and self.delayed_delivery and (
+                        reader.c_frame.deliver_at_ms > self.core.now_ms() + self.early_ms):
+                    self.delay()
+                    continue
+                if chunked is not None:
+                    self.view = entry_view_chunked(chunked, context)
+                else:
+                    taken_apart = True
+                    self.view = entry_view_new(
+                        reader.span.file, context, ledger_id, &reader.c_frame, reader.c_entry,
+                        self.decompressed_size_max)
             except errors.CorruptDataError as error:
+                if not taken_apart:
+                    raise              # of a chunk, and told
                 self.lose_entry(reader, error)
                 continue
-            except BaseException:      # Ctrl-C in a codec: nothing is wrong with the entry
-                reader.unread()
+            except BaseException:      # no memory, Ctrl-C in a codec: nothing is wrong with it
+                if reader.c_entry != NULL:
+                    reader.unread()
                 raise
             self.view_at = 0
             self.view_index = 0
@@ -476,7 +525,10 @@ cdef class SharedDispatcher(PendingDispatcher):
             if self.next_open(ledger_id, message, message + 1) != message:
                 continue
             timer = self.core.arm(reader.c_frame.deliver_at_ms - self.early_ms, ledger_id, message)
-            ack = self.core.add(ledger_id, message)
+            ack = pending_acks_add(&self.core.pending, ledger_id, message)
+            if ack == NULL:
+                timer_wheel_cancel(&self.core.wheel, timer)
+                raise MemoryError("keep a message for later: out of memory")
             pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_DELAYED)
             ack.tag = timer
             ack.key_hash = self.key_hash_of(reader)
@@ -502,68 +554,65 @@ cdef class SharedDispatcher(PendingDispatcher):
         if self.view is None and not self.read_new(receiver.context):
             return self.look_again()
         self.turn = receiver.index
-        self.give_run(receiver, 0)
+        self.give_run(receiver, self.room(receiver), 0)
         return True
 
-    cdef uint32_t give_run(self, EntrySink receiver, uint32_t key_hash) except? 4294967295:
+    cdef uint32_t give_run(self, EntrySink receiver, uint64_t room,
+                           uint32_t key_hash) except? 4294967295:
         """Give the receiver the view's next messages, as many as it has room for; how many."""
         cdef EntryView view = self.view
-        cdef uint64_t room = self.room(receiver)
-        cdef uint64_t ledger_id = view.ledger_id
         cdef uint64_t message = view.first_message + self.view_index
         cdef uint64_t end = view.first_message + view.message_count
-        cdef uint32_t tag
-        cdef uint32_t given = 0
-        cdef uint32_t walked
-        cdef int status
-        cdef PendingAck* ack
-        cdef EntryView shared
+        cdef uint32_t given
+        cdef uint32_t walked = self.view_index
+        cdef int status = STATUS_OK
+        cdef EntryView shared = view
         cdef Slice slice
-        cdef CursorState* state = &self.core.tracker.c_state
-        cdef LedgerAcks* acks = cursor_state_find(state, ledger_id)
         if view.encryption != ENTRY_PLAIN or receiver.takes_entries:
             room = UINT64_MAX    # as a whole; of what is encrypted it is not known what is where
+        # Memory first: where it runs out, the view and the table stay as they are.
+        receiver.reserve_slice()
+        if view.context is not receiver.context and (self.view_index or room < end - message):
+            shared = entry_view_share(view, receiver.context)
         self.last_tag += 1
-        tag = self.last_tag
-        memset(&slice, 0, sizeof(slice))
-        while message < end and given < room:
-            if not is_acknowledged(state, acks, ledger_id, message):
-                ack = pending_acks_add(&self.core.pending, ledger_id, message)
-                if ack == NULL:
-                    raise MemoryError("remember a delivered message: out of memory")
-                if ack.state == PENDING_NONE or ack.state == PENDING_COUNTED:
-                    queue_for(self, receiver, ledger_id, message, ack, key_hash, tag)
-                    given += 1
-            message += 1
+        given = queue_open(self, receiver, room, key_hash, &message)
         count_queued(self, receiver, given)
         slice.first = self.view_index
         slice.at = self.view_at
         slice.end = <uint32_t>(message - view.first_message)
-        slice.tag = tag
+        slice.tag = self.last_tag
+        slice.items = NULL
+        slice.item_count = 0
         self.view = None
         if given:
-            if self.core.throttle is not None:
-                self.core.throttle.take(view, given, 1 if slice.first == 0 else 0)
-            self.key_given(key_hash, given)
-            shared = view
-            if slice.first == 0 and message == end:
+            if self.has_keys:
+                self.key_given(key_hash, given)
+            if shared is view:
                 view.context = receiver.context      # nobody else has it
-            elif view.context is not receiver.context:
-                shared = entry_view_share(view, receiver.context)
             Py_INCREF(shared)
             slice.view = <void*>shared
             receiver.push(&slice)
         if message < end:
-            # Last: it may find that the rest of the batch is damaged.
-            walked = self.view_index
             if view.metadata_flags & METADATA_BATCH:
                 status = message_place(view, slice.end, &self.view_at, &walked)
-                if status != STATUS_OK:
-                    self.lose_rest(view, walked, status)
-                    return given
-            self.view_index = slice.end
-            self.view = view
+            if status == STATUS_OK:
+                self.view_index = slice.end
+                self.view = view
+        # Last what may raise.
+        if given and self.core.throttle is not None:
+            self.core.throttle.take(shared, given, 1 if slice.first == 0 else 0)
+        if status != STATUS_OK:
+            self.lose_rest(view, walked, status)
         return given
+
+    cdef void unqueue(self, EntryView view, uint64_t end, uint32_t tag) noexcept:
+        """Messages of the view in front of end that were queued with this tag were not."""
+        cdef uint64_t message
+        cdef PendingAck* ack
+        for message in range(view.first_message + self.view_index, end):
+            ack = pending_acks_find(&self.core.pending, view.ledger_id, message)
+            if ack != NULL and ack.state == PENDING_QUEUED and ack.tag == tag:
+                self.core.unread(view.ledger_id, message, ack)
 
     cdef int key_given(self, uint32_t key_hash, uint32_t count) noexcept:
         return 0

@@ -258,6 +258,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
         if receiver is not self.active or (self.deposed is not None and self.must_wait()):
             receiver.drop_view()
             return False
+        if self.core.unarmed:
+            self.core.rearm()
         view = (self.next_view(receiver) if self.core.throttle is None
                 else self.throttled_view(receiver))
         receiver.view = view
@@ -277,6 +279,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         cdef LedgerReader reader = self.reader
         cdef EntryView view
         cdef uint64_t last
+        cdef bint taken_apart
         cdef int step
         self.late = None
         while True:
@@ -296,30 +299,34 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 self.pass_gap(False)
             last = reader.next_message
             step = CHUNK_ORDINARY
-            if reader.c_frame.flags & ENTRY_CHUNK:
-                step = self.read_chunk(reader)
-                if step == CHUNK_WAITS:
-                    continue
-            if self.core.tracker is not None:
-                if self.core.tracker.next_unacknowledged(
-                        reader.span.ledger_id, reader.c_frame.first_message, last) >= last:
-                    continue
-            if reader.span.ledger_id == self.skip_ledger_id and last <= self.skip_messages:
-                continue
-            if self.core.ttl_ms and self.core.is_expired(reader.c_frame.publish_time_ms):
-                self.expire(reader.span.ledger_id, reader.c_frame.first_message, last)
-                continue
-            if step == CHUNK_WHOLE:
-                return entry_view_chunked(self.whole, receiver.context)
+            taken_apart = False
             try:
+                if reader.c_frame.flags & ENTRY_CHUNK:
+                    step = self.read_chunk(reader)
+                    if step == CHUNK_WAITS:
+                        continue
+                if self.core.tracker is not None:
+                    if self.core.tracker.next_unacknowledged(
+                            reader.span.ledger_id, reader.c_frame.first_message, last) >= last:
+                        continue
+                if reader.span.ledger_id == self.skip_ledger_id and last <= self.skip_messages:
+                    continue
+                if self.core.ttl_ms and self.core.is_expired(reader.c_frame.publish_time_ms):
+                    self.expire(reader.span.ledger_id, reader.c_frame.first_message, last)
+                    continue
+                if step == CHUNK_WHOLE:
+                    return entry_view_chunked(self.whole, receiver.context)
+                taken_apart = True
                 view = entry_view_new(reader.span.file, receiver.context, reader.span.ledger_id,
                                       &reader.c_frame, reader.c_entry, self.decompressed_size_max)
                 if view.entry_flags & ENTRY_REWRITTEN and not self.takes_rewritten(view):
                     continue
                 return view
             except errors.CorruptDataError as error:
+                if not taken_apart:
+                    raise              # of a chunk, and told
                 self.lose_entry(reader, error)
-            except BaseException:      # Ctrl-C in a codec: nothing is wrong with the entry
+            except BaseException:      # no memory, Ctrl-C in a codec: nothing is wrong with it
                 reader.unread()
                 raise
 

@@ -74,6 +74,7 @@ cdef class SubscriptionCore(SectionsSource):
     cdef TimerWheel waits                # what waits for a while, in monotonic time: all else
     cdef Timer waits_timer               # as timer, of waits
     cdef uint64_t waits_armed_ms
+    cdef bint unarmed                    # memory ran out for that: the next dispatch does it
 
     cdef ChunkAssembler assembler(self)
     """What puts messages together that are in chunks."""
@@ -90,7 +91,12 @@ cdef class SubscriptionCore(SectionsSource):
                            uint64_t message) except? 4294967295
     """As arm, at a monotonic time, for a message in any other state."""
 
+    cdef int rearm_for(self, TimerWheel* wheel, uint32_t timer) except -1
     cdef int rearm(self) except -1
+    """Have the clock call at the earliest deadlines. MemoryError: it calls as it was to, or not at
+    all, until this is called again; see unarmed."""
+
+    cdef Timer timer_at(self, uint64_t due_ms, bint by_wall, Timer before, uint64_t before_ms)
     cdef int disarm(self) except -1
     cdef bint is_expired(self, int64_t publish_time_ms) except -1
     """Whether a message of that time is older than the subscription delivers. To be asked only

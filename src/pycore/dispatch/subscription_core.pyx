@@ -317,7 +317,7 @@ cdef class SubscriptionCore(SectionsSource):
                               &timer) != STATUS_OK:
             raise MemoryError("arm a timer for a message: out of memory")
         if <uint64_t>due_ms < self.armed_ms:
-            self.rearm()
+            self.rearm_for(&self.wheel, timer)
         return timer
 
     cdef uint32_t arm_wait(self, int64_t due_ms, uint64_t ledger_id,
@@ -327,33 +327,53 @@ cdef class SubscriptionCore(SectionsSource):
                               &timer) != STATUS_OK:
             raise MemoryError("arm a timer for a message: out of memory")
         if <uint64_t>due_ms < self.waits_armed_ms:
-            self.rearm()
+            self.rearm_for(&self.waits, timer)
         return timer
 
+    cdef int rearm_for(self, TimerWheel* wheel, uint32_t timer) except -1:
+        """As rearm, for a timer that is in no wheel when this raises."""
+        try:
+            self.rearm()
+        except BaseException:
+            timer_wheel_cancel(wheel, timer)
+            raise
+        return 0
+
     cdef int rearm(self) except -1:
-        """Have the clock call at the earliest deadlines."""
         cdef uint64_t due_ms = timer_wheel_next_due(&self.wheel)
         cdef uint64_t wait_ms = timer_wheel_next_due(&self.waits)
         cdef Timer timer
+        self.unarmed = True              # until it is done
         if due_ms != self.armed_ms:
-            timer, self.timer = self.timer, None
-            self.armed_ms = UINT64_MAX
-            if timer is not None:
-                timer.cancel()
-            if due_ms != UINT64_MAX and self.on_due is not None:
-                self.timer = self.clock.arm(
-                    <int64_t>min(due_ms, <uint64_t>INT64_MAX), self.on_due)
-                self.armed_ms = due_ms
+            timer = self.timer
+            self.timer = self.timer_at(due_ms, True, timer, self.armed_ms)
+            if self.timer is not timer:
+                self.armed_ms = due_ms if self.timer is not None else UINT64_MAX
+                if timer is not None:
+                    timer.cancel()
         if wait_ms != self.waits_armed_ms:
-            timer, self.waits_timer = self.waits_timer, None
-            self.waits_armed_ms = UINT64_MAX
-            if timer is not None:
-                timer.cancel()
-            if wait_ms != UINT64_MAX and self.on_due is not None:
-                self.waits_timer = self.clock.arm_monotonic(
-                    <int64_t>min(wait_ms, <uint64_t>INT64_MAX), self.on_due)
-                self.waits_armed_ms = wait_ms
+            timer = self.waits_timer
+            self.waits_timer = self.timer_at(wait_ms, False, timer, self.waits_armed_ms)
+            if self.waits_timer is not timer:
+                self.waits_armed_ms = wait_ms if self.waits_timer is not None else UINT64_MAX
+                if timer is not None:
+                    timer.cancel()
+        self.unarmed = False
         return 0
+
+    cdef Timer timer_at(self, uint64_t due_ms, bint by_wall, Timer before, uint64_t before_ms):
+        """A timer of the clock for the earliest deadline; None: there is none. Where memory runs
+        out, the one before if that fires earlier: all are armed anew then."""
+        cdef int64_t at_ms = <int64_t>min(due_ms, <uint64_t>INT64_MAX)
+        if due_ms == UINT64_MAX or self.on_due is None:
+            return None
+        try:
+            return (self.clock.arm(at_ms, self.on_due) if by_wall
+                    else self.clock.arm_monotonic(at_ms, self.on_due))
+        except MemoryError:
+            if before is None or before_ms > due_ms:
+                raise
+            return before
 
     cdef int disarm(self) except -1:
         """Forget the clock's timers; one has fired, or there is nothing to wait for."""

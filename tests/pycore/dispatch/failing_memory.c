@@ -1,0 +1,103 @@
+/* Lets memory run out: LD_PRELOADed into a child process, whose allocations fail as it says.
+
+   Counted are those of the thread that armed, as far as one of the functions that led to them is in
+   the library that is looked at: what this asks for itself, and what Python asks for in its name.
+   With PYTHONMALLOC=malloc, or Python asks seldom. */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <execinfo.h>
+#include <stddef.h>
+#include <stdint.h>
+
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t count, size_t size);
+extern void *__libc_realloc(void *memory, size_t size);
+extern void *__libc_memalign(size_t alignment, size_t size);
+
+#define FRAMES_MAX 16
+#define LOCAL static __thread __attribute__((tls_model("initial-exec")))
+
+LOCAL long seen = -1;                /* allocations counted since it was armed; -1: it is not */
+LOCAL long first, end;               /* which of them fail */
+LOCAL long failed;
+LOCAL int pauses;                    /* nothing is counted */
+LOCAL void *failed_at;               /* in the library, of the first one that failed */
+static uintptr_t low, high;          /* the library */
+static int depth;                    /* how many functions to look at, the nearest first */
+
+void memory_fails(long number, long count, int frames, uintptr_t from, uintptr_t to) {
+    void *unused[1];
+    backtrace(unused, 1);            /* asks for memory when it is called first */
+    low = from;
+    high = to;
+    depth = frames < FRAMES_MAX ? frames : FRAMES_MAX;
+    first = number;
+    end = number + count;
+    failed = 0;
+    failed_at = NULL;
+    seen = 0;
+}
+
+void memory_pauses(int on) {
+    pauses = on;
+}
+
+/* How many failed. */
+long memory_lasts(void) {
+    seen = -1;
+    return failed;
+}
+
+uintptr_t memory_failed_at(void) {
+    return failed_at ? (uintptr_t)failed_at - low : 0;
+}
+
+static int fails(void) {
+    void *frames[FRAMES_MAX + 2];
+    int count, at;
+    if (seen < 0 || pauses)
+        return 0;
+    pauses = 1;
+    count = backtrace(frames, depth + 2);
+    pauses = 0;
+    for (at = 2; at < count; at++)
+        if ((uintptr_t)frames[at] >= low && (uintptr_t)frames[at] < high)
+            break;
+    if (at >= count || seen >= end)
+        return 0;
+    if (seen++ < first)
+        return 0;
+    if (failed++ == 0)
+        failed_at = frames[at];
+    errno = ENOMEM;
+    return 1;
+}
+
+void *malloc(size_t size) {
+    return fails() ? NULL : __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size) {
+    return fails() ? NULL : __libc_calloc(count, size);
+}
+
+void *realloc(void *memory, size_t size) {
+    return fails() ? NULL : __libc_realloc(memory, size);
+}
+
+void *memalign(size_t alignment, size_t size) {
+    return fails() ? NULL : __libc_memalign(alignment, size);
+}
+
+void *aligned_alloc(size_t alignment, size_t size) {
+    return fails() ? NULL : __libc_memalign(alignment, size);
+}
+
+int posix_memalign(void **memory, size_t alignment, size_t size) {
+    void *found = fails() ? NULL : __libc_memalign(alignment, size);
+    if (found == NULL)
+        return ENOMEM;
+    *memory = found;
+    return 0;
+}

@@ -1,0 +1,55 @@
+"""Memory that runs out while consumers join, receive, acknowledge and leave: the caller is told,
+and what dispatchers know of messages stays whole, so that all are delivered in the end."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+from seeds import seeds
+
+HERE = Path(__file__).resolve().parent
+DRIVER = HERE / "memory_runs_out.py"
+
+pytestmark = [
+    pytest.mark.standard,
+    pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="replaces malloc of glibc"),
+    pytest.mark.skipif("PULSARX_SANITIZE" in os.environ, reason="sanitizers have their own malloc"),
+]
+
+# Functions that are looked at, the nearest first, and failures in a row: once what the library asks
+# for itself fails, until the calls are over, and once what Python asks for in its name.
+WAYS = ("1,1", "1,1000000", "12,1")
+
+
+@pytest.fixture(scope="module")
+def failing_memory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    library = tmp_path_factory.mktemp("failing_memory") / "failing_memory.so"
+    compiler = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
+    command = [*shlex.split(compiler), "-O2", "-shared", "-fPIC", "-o", str(library)]
+    subprocess.run([*command, str(HERE / "failing_memory.c")], check=True)
+    return library
+
+
+@pytest.mark.parametrize("seed", seeds(1))
+@pytest.mark.parametrize(
+    "kind", ["Shared", "KeyShared", "KeySharedOutOfOrder", "Exclusive", "Failover"]
+)
+def test_an_allocation_that_fails_loses_no_message(
+    failing_memory: Path, kind: str, seed: int
+) -> None:
+    """Each in turn. Messages used to be in no queue and in no table any more after it: no consumer
+    got them until all had been closed, and counts went below zero."""
+    command = [sys.executable, str(DRIVER), kind, str(seed), *WAYS]
+    # Else Python keeps memory, and asks the system seldom.
+    environment = os.environ | {"LD_PRELOAD": str(failing_memory), "PYTHONMALLOC": "malloc"}
+    done = subprocess.run(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert done.returncode == 0, done.stdout
