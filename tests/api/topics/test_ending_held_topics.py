@@ -181,6 +181,7 @@ def test_a_topic_of_the_same_name_begins_with_its_first_epoch(open_client: OpenC
 
 def test_limits_hold_for_the_topics_of_a_list(open_client: OpenClient) -> None:
     client = open_client(broker_options=pulsarx.BrokerOptions(max_subscriptions_per_topic=1))
+    client.create_producer("b").close()
     client.subscribe("a", "other").close()
     with pytest.raises(errors.NotAllowedError, match="max_subscriptions_per_topic"):
         client.subscribe(["a", "b"], "s")

@@ -24,10 +24,10 @@ class Topic:
         self.looks = 0
         self.ring: Callable[[], object] | None = None
 
-    def watch(self, bell: Callable[[], object]) -> None:
-        self.ring = bell
+    def watch(self, set_flag: Callable[[], object]) -> None:
+        self.ring = set_flag
 
-    def unwatch(self, bell: object) -> None:
+    def unwatch(self, set_flag: object) -> None:
         self.ring = None
 
     def take_now(self) -> None:
@@ -62,7 +62,7 @@ def test_only_topics_that_rang_are_looked_at_and_once() -> None:
 
 
 @pytest.mark.parametrize("dropped", range(3))
-def test_a_topic_that_goes_while_its_bell_rings_is_passed_over(dropped: int) -> None:
+def test_a_topic_that_goes_while_its_flag_is_set_is_passed_over(dropped: int) -> None:
     core, topics = of_several(3)
     gone: Any = topics[dropped]
     core.drop(gone)
@@ -88,20 +88,20 @@ def test_a_look_that_fails_is_made_again() -> None:
     assert looked_at(core, topics) == [1, 1]
 
 
-def bells() -> int:
-    return sum(type(each).__name__ == "Bell" for each in gc.get_objects())
+def ready_flags() -> int:
+    return sum(type(each).__name__ == "ReadyFlag" for each in gc.get_objects())
 
 
 @pytest.mark.standard
 def test_a_forgotten_one_leaves_nothing_to_the_garbage_collector() -> None:
-    """Bells that have rung are a chain, and a circle with what they sound on."""
+    """Ready flags that are set are a chain, and a circle with the list that they are in."""
     gc.collect()
-    before = bells()
+    before = ready_flags()
     gc.disable()
     try:
         core, topics = of_several(100)
-        assert bells() == before + 100
+        assert ready_flags() == before + 100
         del core, topics
-        assert bells() == before
+        assert ready_flags() == before
     finally:
         gc.enable()
