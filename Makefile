@@ -44,7 +44,7 @@ spark-demo:
 	@tools/bootstrap spark spark-demo
 	$(VENV_PYTHON) examples/spark_demo.py
 
-# `-n auto`: a process of tests for each processor; PYTEST_ARGS=-n0 runs all tests in one. What is
+# `-n auto`: a process of tests more than there are processors; PYTEST_ARGS=-n0 runs all tests in one. What is
 # compiled of the tests is kept, whatever the caller wants elsewhere: without it each of those
 # processes spends 15 s on rewriting their assertions, before the first test.
 RUN_TESTS := env -u PYTHONDONTWRITEBYTECODE $(VENV_PYTHON) -m pytest -n auto

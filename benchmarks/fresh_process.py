@@ -13,10 +13,10 @@ HERE = Path(__file__).resolve().parent
 TREE = HERE.parent / "build" / "tree"
 
 
-def run_fresh(*arguments: str) -> dict[str, Any]:
+def run_fresh(*arguments: str, tree: Path = TREE) -> dict[str, Any]:
     """`python *arguments`; its last line is a JSON object."""
     # Where this interpreter finds the library, that one shall: not everybody has it installed.
-    paths = [str(TREE), os.environ.get("PYTHONPATH", "")]
+    paths = [str(tree), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
     # An installed library has its byte code; compiling it anew takes longer than importing it.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -140,7 +140,8 @@ ROWS = (
              "send to receive to acknowledge, one thread, batching off, median", "µs", 2),
     _at_most("between_processes", "bench_processes.py",
              "send in a process to receive in another, the slower way of the two, median, against "
-             "a byte to the other process and back over a Unix socket", "of the time", 3),
+             "a byte to the other process and back over a Unix socket, both on one core and on a "
+             "core each, whichever is slower", "of the time", 3),
     _at_least("forwarded_send", "bench_processes.py",
               "`send_async` of 100 bytes with batches in a process beside the owner, against the "
               "owner", "of the rate", 0.125),
@@ -155,8 +156,8 @@ ROWS = (
              "the same against a folder with 1 GB (1: independent of the size)", "of the time",
              1.5),
     _at_most("import_and_open", "bench_open.py",
-             "`import pulsarx` and opening an empty folder, against a bare interpreter, whole "
-             "processes", "of the time", 2.5),
+             "`import pulsarx`, as pip installs it, and opening an empty folder, against a bare "
+             "interpreter, whole processes", "of the time", 2.5),
     _at_most("memory", "bench_memory.py",
              "a received and held 100-byte message of a million, resident", "bytes", 200),
     _at_most("timer_insert", "bench_timers.py",

@@ -66,7 +66,7 @@ class ClusterAccess:
 
 
 def topic_path(topic: str) -> str:
-    """Of a topic in the admin API."""
+    """The path of a topic in the admin API."""
     from urllib.parse import quote_plus
 
     name = TopicName.of(topic)

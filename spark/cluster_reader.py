@@ -12,11 +12,11 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from pulsarx import errors
-from pulsarx.clock import Deadline
+from pulsarx.clock import Deadline, system_clock
 from pulsarx.spark.cluster_access import ClusterAccess
 from pulsarx.spark.cluster_topics import AwaitingTopics, ClusterTopics
 from pulsarx.spark.entry_reader import check_columns, read_entries
-from pulsarx.spark.stream_offsets import FOLDER, START
+from pulsarx.spark.stream_offsets import FOLDER, START, STATUS
 from pulsarx.spark.topic_plan import group_for_tasks
 
 TYPE_CHECKING = False
@@ -139,6 +139,7 @@ class ClusterStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _reset(self) -> None:
         self._topics: ClusterTopics | None = None
         self._initial: Places | None = None
+        self._reached: Places | None = None  # the end of the last batch
         self._target: Places | None = None  # of Trigger.AvailableNow
         self._delay: Deadline | None = None  # until which too few entries are waited for
         self._looked = Deadline(0)
@@ -197,6 +198,7 @@ class ClusterStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             end = begin
         elif not isinstance(limit, ReadAllAvailable):
             end = topics.limited(begin, end)
+        self._reached = end
         if first:
             return _to_spark(end, topics.cluster, begin)
         return start if end == noted else _to_spark(end, topics.cluster)
@@ -226,7 +228,33 @@ class ClusterStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def reportLatestOffset(self) -> SparkOffset | None:
         """For the progress alone. Never an error: the query went well."""
         topics = self._topics
-        return None if topics is None else _to_spark(topics.latest(), topics.cluster)
+        if topics is None:
+            return None
+        try:
+            found = _to_spark(topics.latest(), topics.cluster)
+            found[STATUS] = self._status(topics)
+            return found
+        except (errors.PulsarException, ValueError, OSError):
+            return None
+
+    def _status(self, topics: ClusterTopics) -> dict[str, Any]:
+        """What is left behind the batch that was last begun, as stream_progress reads it."""
+        backlog = topics.backlog(self._reached or {})
+        since = backlog.first_publish_ms
+        age_ms = 0 if since is None else max(system_clock().now_ms() - since, 0)
+        is_told = since is not None or not backlog.entries
+        return {
+            "root": self._options.root,
+            "topics": len(topics.topics),
+            "messages": None if backlog.entries else 0,
+            "entries": backlog.entries,
+            "bytes": backlog.bytes,
+            "seconds": age_ms / 1000 if is_told else None,
+            "ledgers": backlog.ledgers,
+            "lease": None,
+            "lease_expires_ms": None,
+            "subscription": None,
+        }
 
     # Reading --------------------------------------------------------------------------------------
 
@@ -237,7 +265,7 @@ class ClusterStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         noted = end.get(START)
         fail = self._options.failOnDataLoss
         begin = topics.earliest() | topics.resolved(_of_spark(noted or start), fail)
-        until = topics.resolved(_of_spark(end), fail)
+        until = self._reached = topics.resolved(_of_spark(end), fail)
         values = self._values
         if values is not None:
             broker: Any = topics  # knows the schemas

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 from pulsarx import errors
+from pulsarx.admin.http_channel import milliseconds_of
 from pulsarx.message_id import MessageId
 from pulsarx.spark.cluster_access import ClusterAccess, partition_count, topic_path
 from pulsarx.spark.entry_range import EntryRange
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     Places = dict[str, Place]
 
 BEGINNING = (0, 0, 0)
+_DATED_MAX = 16  # topics that are asked for the time of an entry; each is a request
 _LOSS = (
     "option failOnDataLoss false goes on with what is left. Keep messages until they are read, by "
     "a retention policy of the namespace"
@@ -94,7 +96,8 @@ class TopicLedgers:
         )
 
     def amounts(self, begin: Place, end: Place) -> list[tuple[int, int, int, int]]:
-        """Of each ledger between two places: id, first entry, entry behind the last, bytes."""
+        """What lies between two places, for each ledger: id, first entry, entry behind the last,
+        bytes."""
         found = []
         for number, count, size in self.ledgers:
             if not begin[0] <= number <= end[0]:
@@ -144,6 +147,19 @@ class TopicLedgers:
                     )
                 )
         return found
+
+
+class ClusterBacklog:
+    """What is still to be read. A value."""
+
+    __slots__ = ("bytes", "entries", "first_publish_ms", "ledgers")
+
+    def __init__(self, entries: int, bytes: int, ledgers: int, first_publish_ms: int | None):
+        self.entries = entries
+        self.bytes = bytes
+        self.ledgers = ledgers  # that have some of it
+        # Of the topics' first ones; None: nothing is left, or too many topics have some.
+        self.first_publish_ms = first_publish_ms
 
 
 class ClusterTopics:
@@ -292,6 +308,31 @@ class ClusterTopics:
             if name in self.topics
         }
 
+    def backlog(self, reached: Places) -> ClusterBacklog:
+        """What lies behind these places, as of the last look, and the age of its first message."""
+        places = self.earliest() | self.resolved(reached, False)
+        latest = self.latest()
+        first: list[tuple[str, int, int]] = []
+        entries = size = ledgers = 0
+        for name, place in places.items():
+            found = self.topics[name].amounts(place, latest[name])
+            first += [(name, number, entry) for number, entry, *_ in found[:1]]
+            entries += sum(last - start for _, start, last, _ in found)
+            size += sum(its_size for *_, its_size in found)
+            ledgers += len(found)
+        published: list[int] = []
+        if len(first) <= _DATED_MAX:
+            published = [self._published_ms(*each) for each in first]
+        is_dated = len(published) == len(first) and all(published)
+        return ClusterBacklog(
+            entries, size, ledgers, min(published) if first and is_dated else None
+        )
+
+    def _published_ms(self, topic: str, ledger: int, entry: int) -> int:
+        """0: it is not told."""
+        found = self.admin.ask("GET", f"{topic_path(topic)}/ledger/{ledger}/entry/{entry}")
+        return milliseconds_of(found.headers.get("X-Pulsar-publish-time"))
+
     def limited(self, begin: Places, end: Places) -> Places:
         """Where a micro-batch ends: what it may have is shared by how much each topic has."""
         options = self.options
@@ -356,10 +397,21 @@ class ClusterSchemas:
             return []
 
     def check(self, topic: str, info: SchemaInfo) -> None:
-        """IncompatibleSchema: the topic has schemas, and this may not be the next one."""
+        """IncompatibleSchema: the topic has schemas, and this may not be the next one; or it has
+        not this one, and no producer may bring it."""
         from pulsarx.admin.schemas import Schemas
 
-        if not self.versions(topic):
+        versions = self.versions(topic)
+        if any(_is_same(each, info) for each in versions):
+            return
+        namespace = TopicName.of(topic).namespace_name
+        if self._admin.json(f"/namespaces/{namespace}/isAllowAutoUpdateSchema") is False:
+            raise errors.IncompatibleSchema(
+                f"{topic} does not have the definition, and is_allow_auto_update_schema of "
+                f"{namespace} is off, so no producer registers it; register it with "
+                "admin.schemas.create_schema"
+            )
+        if not versions:
             return
         found = Schemas(self._admin).test_compatibility(topic, info)
         if not found["compatibility"]:
@@ -369,8 +421,16 @@ class ClusterSchemas:
             )
 
 
+def _is_same(one: SchemaInfo, other: SchemaInfo) -> bool:
+    import json
+
+    return one.schema_type() == other.schema_type() and (
+        json.loads(one.schema() or "null") == json.loads(other.schema() or "null")
+    )
+
+
 def _name_of(admin: Any) -> str:
-    """Of the cluster: what a checkpoint says that its offsets are of."""
+    """The name of the cluster: what a checkpoint says that its offsets are of."""
     found = admin.json("/clusters")
     return "cluster " + ", ".join(sorted(found))
 

@@ -28,8 +28,13 @@ def flaw_of_store(root: str) -> str:
 def folder_path(root: str | os.PathLike[str]) -> str:
     """The absolute path of a data directory; a link may lead elsewhere on another host.
 
-    OperationNotSupported: root is of a cluster, and what was called works on files.
+    TypeError, ValueError: root is none, as of a setting that is missing. OperationNotSupported:
+    root is of a cluster, and what was called works on files.
     """
+    if not isinstance(root, (str, os.PathLike)):
+        raise TypeError(f"root is {root!r:.80}; give the path of the data directory")
+    if not os.fspath(root):
+        raise ValueError("root is empty; give the path of the data directory")
     if isinstance(root, str) and is_cluster(root.strip()):
         raise errors.OperationNotSupported(
             f"root {root!r}: this works on the files of a folder. Read and write a cluster with "

@@ -4,10 +4,12 @@ is left for the driver to commit.
 What is sent is published at once, and stays when the job fails. A task that is tried again sends
 anew: at least once. With option deduplicate (streams), or with txnAppId and txnVersion, the cluster
 knows what it has: each Spark partition is a producer by the name of the query or application, and
-sequence ids are the batch or version (31 bits) and the row (32 bits). Then a task goes on behind
-the last row that is stored, and ConfirmedProducer sees to it that none in front of it is missing.
-That is exactly once where a repeated task computes the same rows in the same order; see
-spark/README.md.
+sequence ids say batch or version, and row. Then a task goes on behind the last row that is stored,
+and ConfirmedProducer sees to it that none in front of it is missing, nor another one. That is
+exactly once where a repeated task computes the same rows in the same order; see spark/README.md.
+
+A topic that is not there is made with the first row that is sent, so a job whose rows are refused
+leaves none.
 """
 
 from __future__ import annotations
@@ -25,9 +27,14 @@ from pulsarx import errors
 from pulsarx.clock import Deadline
 from pulsarx.spark.cluster_access import ClusterAccess, partition_count, topic_path
 from pulsarx.spark.cluster_topics import ClusterSchemas
+from pulsarx.spark.confirmed_producer import (
+    EPOCH_SHIFT,
+    ConfirmedProducer,
+    SentRows,
+    written_with_others,
+)
 from pulsarx.spark.confirmed_producer import OPTIONS as CONFIRMED
-from pulsarx.spark.confirmed_producer import ConfirmedProducer
-from pulsarx.spark.stage_job import COMPRESSIONS, HASHINGS, check_no_table
+from pulsarx.spark.stage_job import COMPRESSIONS, HASHINGS, check_append, check_no_table
 from pulsarx.spark.stream_batch import batch_of_task
 from pulsarx.spark.task_writer import EVENT_TIME, KEY, PROPERTIES, VALUE, TaskWriter
 from pulsarx.spark.topic_columns import DELIVER_AT, KEY_BYTES, ORDERING_KEY
@@ -48,25 +55,29 @@ if TYPE_CHECKING:
     from pulsarx.client import Client
     from pulsarx.spark.options import Options
 
-_ROW_BITS = 32
 _OPEN_MAX = 200  # producers of a task
 _BUSY_MS = 60_000  # for the attempt before to be gone
+_MADE_MS = 10_000  # for a topic that another one has begun to make
 _ASKED_MAX = 8  # Spark partitions, which may have had no rows
 
 
 class ClusterJob:
     """A write on its way. A value that pickles: it travels to the tasks."""
 
-    def __init__(self, options: Options, topic: str | None, counts: dict[str, int]) -> None:
+    def __init__(
+        self, options: Options, topic: str | None, counts: dict[str, int], is_new: bool = False
+    ) -> None:
         self.access = ClusterAccess.of(options)
         self.topic = topic  # in full; None: the column __topic says it
         self.partition_counts = counts  # by topic, 0: it has none
+        self.is_new = is_new  # the topic is to be made with its first row
         self.hashing_scheme = int(HASHINGS[options.hashingScheme])
         self.compression = int(COMPRESSIONS[options.compression])
         self.is_key_based = options.batchingType == "KeyBased"
         self.null_values = options.nullValues == "allow"
         self.max_message_size = int(options.maxMessageSize)
         self.on_conflict = ""  # rows are not compared
+        self.needs_key = False  # no table is written
         self.values: WrittenValues | None = None  # as of WriteJob
         # Names of producers, and what their messages are of; "": nothing is told apart.
         self.producer = ""
@@ -79,6 +90,27 @@ class ClusterJob:
             self.partition_counts[name] = _count_of(self.access, name)
         return name
 
+    def create_topic(self) -> None:
+        """Make the topic as it was planned, once. NotAllowedError: it was made meanwhile, with
+        other partitions."""
+        if not self.is_new or self.topic is None:
+            return
+        admin, count = self.access.admin(), self.partition_counts[self.topic]
+        try:
+            if count:
+                admin.ask("PUT", f"{topic_path(self.topic)}/partitions", count)
+            else:
+                admin.ask("PUT", topic_path(self.topic))
+        except errors.NotAllowedError:  # 409: another task, or somebody else, was faster
+            found = _count_made(self.access, self.topic)
+            if found != count:
+                raise errors.NotAllowedError(
+                    f"{self.topic} was created while rows were written to it, with {found} "
+                    f"partitions where {count} were planned (0: none). Nothing of this task was "
+                    "sent; write again"
+                ) from None
+        self.is_new = False
+
 
 def _count_of(access: ClusterAccess, topic: str) -> int:
     found = partition_count(access.admin(), topic)
@@ -87,16 +119,24 @@ def _count_of(access: ClusterAccess, topic: str) -> int:
     return found
 
 
-def plan_cluster_job(options: Options, schema: StructType, overwrite: bool) -> ClusterJob:
+def _count_made(access: ClusterAccess, topic: str) -> int:
+    """The partitions of a topic that is being made. TopicNotFound: it does not come."""
+    until, pause = Deadline(_MADE_MS), threading.Event()
+    while (found := partition_count(access.admin(), topic)) is None:
+        if until.expired():
+            return _count_of(access, topic)
+        pause.wait(0.1)
+    return found
+
+
+def plan_cluster_job(
+    options: Options, schema: StructType, overwrite: bool, *, is_stream: bool
+) -> ClusterJob:
     """Refuse everything that can be wrong with a write, before it begins."""
     from pulsarx.cluster import official
 
     official.native()
-    if overwrite:
-        raise errors.OperationNotSupported(
-            f"overwrite in {options.root}: a topic is a log, and what was published stays. Use "
-            '.mode("append"); to begin anew write to another topic'
-        )
+    check_append(options, overwrite, is_stream=is_stream)
     others = set(schema.names).difference(getattr(options, "columns", None) or schema.names)
     if others:
         raise ValueError(
@@ -112,9 +152,10 @@ def plan_cluster_job(options: Options, schema: StructType, overwrite: bool) -> C
     topic = str(check_keeps_messages(TopicName.of(options.topic)))
     access = ClusterAccess.of(options)
     count = partition_count(access.admin(), topic)
+    is_new = count is None
     if count is None:
-        count = _created(access, topic, options.createTopic)
-    job = ClusterJob(options, topic, {topic: count})
+        count = _planned_count(access, topic, options.createTopic)
+    job = ClusterJob(options, topic, {topic: count}, is_new)
     job.values = values
     return job
 
@@ -145,8 +186,9 @@ def _plan_values(options: Options) -> WrittenValues | None:
     return values
 
 
-def _created(access: ClusterAccess, topic: str, create: bool | None) -> int:
-    """Make the topic as its namespace has it; its partitions."""
+def _planned_count(access: ClusterAccess, topic: str, create: bool | None) -> int:
+    """The partitions of a topic that is to be made, as its namespace has it. TopicNotFound: it is
+    not to be made."""
     admin = access.admin()
     name = TopicName.of(topic)
     policy = admin.json(f"/namespaces/{name.namespace_name}/autoTopicCreation") or {}
@@ -155,25 +197,43 @@ def _created(access: ClusterAccess, topic: str, create: bool | None) -> int:
             f"{topic} is not in {access.service_url}; option createTopic true creates it"
         )
     is_whole = name.partition_index < 0 and policy.get("topicType") == "partitioned"
-    count = int(policy.get("defaultNumPartitions") or 0) if is_whole else 0
-    try:
-        if count:
-            admin.ask("PUT", f"{topic_path(topic)}/partitions", count)
-        else:
-            admin.ask("PUT", topic_path(topic))
-    except errors.NotAllowedError:  # 409: somebody else was faster
-        return _count_of(access, topic)
-    return count
+    return int(policy.get("defaultNumPartitions") or 0) if is_whole else 0
 
 
 def _check_deduplication(job: ClusterJob) -> None:
     """OperationNotSupported: the topic of a job would store twice what is sent twice."""
     if job.topic is None or not job.producer:
         return
+    if job.is_new:
+        _check_namespace(job.access, job.topic)
+        return
+    for each in _parts_of(job):
+        _check_topic(job.access, each)
+
+
+def _parts_of(job: ClusterJob) -> list[str]:
+    """What producers of the topic of a job are made for."""
+    assert job.topic is not None
     name = TopicName.of(job.topic)
     count = job.partition_counts[job.topic]
-    for each in [str(name.partition(at)) for at in range(count)] or [job.topic]:
-        _check_topic(job.access, each)
+    return [str(name.partition(at)) for at in range(count)] or [job.topic]
+
+
+def _check_namespace(access: ClusterAccess, topic: str) -> None:
+    """As _check_topic, of one that is not there yet."""
+    admin = access.admin()
+    namespace = TopicName.of(topic).namespace_name
+    enabled = admin.json(f"/namespaces/{namespace}/deduplication")
+    if enabled is None:
+        with contextlib.suppress(errors.PulsarException):  # who asks may not be allowed to
+            found = admin.json("/brokers/configuration/runtime")
+            enabled = found.get("brokerDeduplicationEnabled") == "true"
+    if not enabled:
+        raise errors.OperationNotSupported(
+            f"{topic} is not there yet, and {namespace} does not enable deduplication, so nothing "
+            "could be written exactly once there. Enable it with admin.namespaces."
+            "set_deduplication; or create the topic, and enable it there"
+        )
 
 
 def _check_topic(access: ClusterAccess, topic: str) -> None:
@@ -192,14 +252,15 @@ def _check_topic(access: ClusterAccess, topic: str) -> None:
 def _check_version(job: ClusterJob) -> None:
     """NotAllowedError: the topic of a job has a later version. Before anything of this one is sent.
 
-    Producers are asked for what they have written. How many Spark partitions there were then nobody
-    has noted, so the first ones are asked; each task asks for its own.
+    How many Spark partitions there were then nobody has noted. Brokers tell all producers that
+    their last snapshot of a topic has, which may be two minutes old; for what came since the first
+    ones are asked; each task asks for its own.
     """
-    if job.topic is None:
+    if job.topic is None or job.is_new:
         return
-    name = TopicName.of(job.topic)
-    count = job.partition_counts[job.topic]
-    topics = [str(name.partition(at)) for at in range(count)] or [job.topic]
+    topics = _parts_of(job)
+    for each in topics:
+        _check_snapshot(job, each)
     client = job.access.client()
     try:
         for partition_id in range(_ASKED_MAX):
@@ -207,6 +268,29 @@ def _check_version(job: ClusterJob) -> None:
                 _create_named(client, job, each, partition_id).close()
     finally:
         client.close()
+
+
+def _check_snapshot(job: ClusterJob, topic: str) -> None:
+    """NotAllowedError: some producer of the application is known to have written a later version,
+    of whichever Spark partition."""
+    try:
+        stats = job.access.admin().json(f"{topic_path(topic)}/internalStats")
+    except errors.TopicNotFound:
+        return  # a partition that nobody has used
+    cursor = stats.get("cursors", {}).get("pulsar.dedup") or {}
+    for name, sequence_id in (cursor.get("properties") or {}).items():
+        application, _, number = name.rpartition("-")
+        if application == job.producer and number.isdigit():
+            _check_order(job, topic, name, int(sequence_id))
+
+
+def _check_order(job: ClusterJob, topic: str, producer: str, sequence_id: int) -> None:
+    version = sequence_id >> EPOCH_SHIFT
+    if version > job.epoch:
+        raise errors.NotAllowedError(
+            f"{topic}: producer {producer} has written version {version} of the application, and "
+            f"this one is {job.epoch}. Versions ascend; nothing of this one was written there"
+        )
 
 
 def _create_named(client: Client, job: ClusterJob, topic: str, partition_id: int) -> Any:
@@ -227,13 +311,9 @@ def _create_named(client: Client, job: ClusterJob, topic: str, partition_id: int
             pause.wait(0.2)
     try:
         _check_topic(job.access, topic)
-        version = producer.last_sequence_id() >> _ROW_BITS
-        if version > job.epoch:
-            raise errors.NotAllowedError(
-                f"{topic}: producer {name} has written version {version} of the application, and "
-                f"this one is {job.epoch}. Versions ascend; nothing of Spark partition "
-                f"{partition_id} was written"
-            )
+        _check_order(job, topic, name, producer.last_sequence_id())
+        if job.topic is None:
+            _check_snapshot(job, topic)  # with a topic the driver has asked
     except errors.PulsarException:
         producer.discard()
         raise
@@ -263,7 +343,7 @@ class ClusterBatchWriter(DataSourceArrowWriter):
     """Made in the driver; travels to the tasks. Pickles."""
 
     def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
-        self.job = plan_cluster_job(options, schema, overwrite)
+        self.job = plan_cluster_job(options, schema, overwrite, is_stream=False)
         if options.txnAppId is not None:
             self.job.producer = f"spark-{options.txnAppId}"
             self.job.epoch = options.txnVersion
@@ -278,7 +358,8 @@ class ClusterBatchWriter(DataSourceArrowWriter):
         return _send(self.job, context.partitionId() if context else 0, iterator)
 
     def commit(self, messages: list[Any]) -> None:
-        """Everything is published."""
+        """Everything is published. Where there was no row the topic is made here."""
+        self.job.create_topic()
 
     def abort(self, messages: list[Any]) -> None:
         """What was sent is published, and stays."""
@@ -288,7 +369,7 @@ class ClusterStreamWriter(DataSourceStreamArrowWriter):
     """Spark makes one for the tasks and one more for each commit. Pickles."""
 
     def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
-        self._job = plan_cluster_job(options, schema, overwrite)
+        self._job = plan_cluster_job(options, schema, overwrite, is_stream=True)
         self._deduplicate = options.deduplicate
         if self._deduplicate:
             self._job.producer = "spark"
@@ -326,13 +407,31 @@ class ClusterTaskWriter(TaskWriter):
         self._client = job.access.client()
         # By the full name of the topic; the one used longest ago comes first.
         self._producers: dict[str, Any] = {}
-        self._numbers: dict[str, int] = {}  # of the next row of topics whose producer was closed
+        self._sent: dict[str, SentRows] = {}
 
     def _append(self, topic: str, rows: pa.RecordBatch, at: NDArray[Any]) -> None:
+        # All rows are looked at before something is made for them.
+        found = self._messages(rows, at)
         producer = self._producers.pop(topic, None) or self._create_producer(topic)
         self._producers[topic] = producer
         if len(self._producers) > _OPEN_MAX:
             self._finish(next(iter(self._producers)))
+        is_confirmed = bool(self._cluster.producer)
+        for row, (payload, details) in enumerate(found):
+            try:
+                if is_confirmed:
+                    producer.add(self.message_count + int(at[row]), payload, details)
+                else:
+                    producer.send_async(payload, None, **details)
+            except (ValueError, TypeError, errors.MessageTooBig) as error:
+                if is_confirmed:
+                    raise  # names the row
+                raise self._of_row(error, int(at[row])) from None
+
+    def _messages(
+        self, rows: pa.RecordBatch, at: NDArray[Any]
+    ) -> list[tuple[bytes | None, dict[str, Any]]]:
+        """Payloads and arguments of send_async. Errors name the row."""
         names = rows.schema.names
         if KEY_BYTES in names:
             for row, key in enumerate(rows.column(KEY_BYTES).to_pylist()):
@@ -346,10 +445,9 @@ class ClusterTaskWriter(TaskWriter):
         properties = rows.column(PROPERTIES).to_pylist() if PROPERTIES in names else nothing
         ordering = rows.column(ORDERING_KEY).to_pylist() if ORDERING_KEY in names else nothing
         delays = _milliseconds(rows.column(DELIVER_AT)) if DELIVER_AT in names else nothing
-        is_confirmed = bool(self._cluster.producer)
+        found: list[tuple[bytes | None, dict[str, Any]]] = []
         for row, value in enumerate(values):
             try:
-                payload = self._payload(value)
                 details: dict[str, Any] = {
                     "properties": None if properties[row] is None else dict(properties[row]),
                     "partition_key": _text(keys[row]),
@@ -357,12 +455,10 @@ class ClusterTaskWriter(TaskWriter):
                     "ordering_key": _text(ordering[row], ORDERING_KEY),
                     "deliver_at": delays[row],
                 }
-                if not is_confirmed:
-                    producer.send_async(payload, None, **details)
+                found.append((self._payload(value), details))
             except (ValueError, TypeError, errors.MessageTooBig) as error:
                 raise self._of_row(error, int(at[row])) from None
-            if is_confirmed:
-                producer.add(self.message_count + int(at[row]), payload, details)
+        return found
 
     def _payload(self, value: Any) -> bytes | None:
         if value is None:
@@ -377,27 +473,38 @@ class ClusterTaskWriter(TaskWriter):
     def _create_producer(self, topic: str) -> Any:
         job = self._cluster
         if not job.producer:
+            job.create_topic()
             return self._client.create_producer(topic, block_if_queue_full=True, **_options_of(job))
-        found = _create_named(self._client, job, topic, self.partition_id)
-        first = self._numbers.get(topic, job.epoch << _ROW_BITS | 1)
+
+        def create() -> Any:
+            job.create_topic()
+            return _create_named(self._client, job, topic, self.partition_id)
+
+        sent = self._sent.setdefault(topic, SentRows(job.epoch))
         return ConfirmedProducer(
-            found, self.partition_id, first, job.max_message_size, job.is_key_based
+            create, self.partition_id, sent, job.max_message_size, job.is_key_based
         )
 
     def _finish(self, topic: str) -> None:
         producer = self._producers[topic]
         if isinstance(producer, ConfirmedProducer):
             producer.finish()
-            self._numbers[topic] = producer.next_number
         else:
             producer.flush()
             producer.close()
         del self._producers[topic]
 
     def send_rest(self) -> int:
-        """Wait until everything is stored. How many rows there were."""
+        """Wait until everything is stored. How many rows there were. NotAllowedError: an attempt
+        before, or a write of this version, had more."""
         for topic in list(self._producers):
             self._finish(topic)
+        for topic, sent in self._sent.items():
+            if sent.row < sent.stored:
+                raise written_with_others(
+                    f"Spark partition {self.partition_id} has {sent.row} rows for {topic}, and "
+                    f"{sent.stored} are stored"
+                )
         self._client.close()
         return self.message_count
 

@@ -6,24 +6,35 @@ deduplication takes the row that is missing for a stored one, since the broker k
 sequence id alone. So rows are sent in batches: each is one entry, stored as a whole or not at all,
 and the next one is sent when the one before is confirmed.
 
+A sequence id is  epoch (31 bits), row (27 bits), digest of all rows up to that one (5 bits).
+It is all that a cluster keeps of a write. By the digest a repeated write is told that has other
+rows; without it those would be taken for stored, and be nowhere.
+
 All messages of a batch have the number of its last row as their sequence id: of a batch the client
 tells the broker the id of the first message, or in older versions of the last.
 """
 
 from __future__ import annotations
 
+import zlib
+
 from pulsarx import errors
 from pulsarx.cluster import official
-from pulsarx.enumerations import Result
+from pulsarx.results import Result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from pulsarx.message_id import MessageId
 
 ROWS_MAX = 1000
 BYTES_MAX = 128 << 10  # what a batch of the client holds
+EPOCH_SHIFT = 32
+_DIGEST_BITS = 5
+_DIGEST_MASK = (1 << _DIGEST_BITS) - 1
+_ROW_MAX = (1 << (EPOCH_SHIFT - _DIGEST_BITS)) - 1
 _METADATA_MAX = 64  # bytes of a message besides its value, keys and properties, about
 _NEVER_MS = (1 << 31) - 1
 # How the producer is made: it sends a batch when it is flushed, and at no other time.
@@ -37,6 +48,43 @@ OPTIONS = {
 }
 
 
+class SentRows:
+    """How far the rows of one Spark partition in one topic have come, now and in an attempt before.
+    Outlives the producers that send them. One thread."""
+
+    __slots__ = ("_digest", "_epoch", "row", "stored", "stored_id")
+
+    def __init__(self, epoch: int) -> None:
+        self._epoch = epoch
+        self._digest = 0
+        self.row = 0  # the last that was added; the first is 1
+        self.stored = 0  # the last that the brokers are known to have
+        self.stored_id = -1
+
+    def next_id(self, payload: bytes | None, details: dict[str, Any]) -> int:
+        """The sequence id of one row more. ValueError: there are too many."""
+        if self.row == _ROW_MAX:
+            raise ValueError(
+                f"a Spark partition has at most {_ROW_MAX} rows for a topic partition where they "
+                "are published once: repartition into more"
+            )
+        self.row += 1
+        others = [each for name, each in sorted(details.items()) if name != "properties"]
+        pairs = sorted((details["properties"] or {}).items())
+        self._digest = zlib.crc32(repr((payload is None, others, pairs)).encode(), self._digest)
+        self._digest = zlib.crc32(payload or b"", self._digest)
+        return (self._epoch << EPOCH_SHIFT) | (self.row << _DIGEST_BITS) | self._own_digest()
+
+    def _own_digest(self) -> int:
+        return self._digest & _DIGEST_MASK
+
+    def note_stored(self, sequence_id: int) -> None:
+        """sequence_id: the highest that the brokers have of the producer, -1: none."""
+        self.stored_id = sequence_id
+        if sequence_id >> EPOCH_SHIFT == self._epoch:
+            self.stored = (sequence_id & ((1 << EPOCH_SHIFT) - 1)) >> _DIGEST_BITS
+
+
 class ConfirmedProducer:
     """Sends the rows of one Spark partition to one topic. One thread.
 
@@ -46,43 +94,38 @@ class ConfirmedProducer:
 
     def __init__(
         self,
-        producer: Any,
+        create: Callable[[], Any],
         partition_id: int,
-        first: int,
+        sent: SentRows,
         max_message_size: int,
         is_key_based: bool,
     ) -> None:
-        """producer: of OPTIONS and a name that nobody else uses. first: the number of the first
-        row that is added; numbers ascend by one. max_message_size: for batches, too. is_key_based:
-        messages of a batch have one key."""
-        self._producer = producer
+        """create: a producer of OPTIONS and a name that nobody else uses; called with the first
+        batch, so that a row which is refused before leaves nothing. max_message_size: for batches,
+        too. is_key_based: messages of a batch have one key."""
+        self._create = create
+        self._producer: Any = None
         self._bytes_max = min(BYTES_MAX, max_message_size)
         self._is_key_based = is_key_based
         self._partition_id = partition_id
-        self._next = first
-        self._stored: int = producer.last_sequence_id()
+        self._sent = sent
         self._rows: list[_Row] = []  # of the next batch
         self._size = 0
-
-    @property
-    def next_number(self) -> int:
-        """Of the row that is added next."""
-        return self._next
 
     def add(self, row: int, payload: bytes | None, details: dict[str, Any]) -> None:
         """Send a row with the next batch, unless an attempt before has stored it.
 
         row: what errors call it. details: arguments of send_async. ValueError, TypeError,
         MessageTooBig and what sending fails with name the row; nothing behind it is stored then,
-        and the producer must be discarded.
+        and the producer must be discarded. NotAllowedError: other rows were stored before.
         """
         size = _size_of(payload, details)
         is_alone = details["deliver_at"] is not None  # the client puts it into no batch
         is_full = len(self._rows) == ROWS_MAX or self._size + size > self._bytes_max
         if is_alone or is_full or (self._is_key_based and self._is_of_another_key(details)):
             self._send_batch()
-        self._rows.append(_Row(row, self._next, payload, details))
-        self._next += 1
+        number = self._sent.next_id(payload, details)
+        self._rows.append(_Row(row, self._sent.row, number, payload, details))
         self._size += size
         if is_alone:
             self._send_batch()
@@ -94,16 +137,29 @@ class ConfirmedProducer:
     def finish(self) -> None:
         """Return when all rows are stored. Closes the producer."""
         self._send_batch()
-        self._producer.close()
+        if self._producer is not None:
+            self._producer.close()
 
     def discard(self) -> None:
         """Close the producer. What is not stored yet is not sent any more."""
         self._rows = []
-        self._producer.discard()
+        if self._producer is not None:
+            self._producer.discard()
 
     def _send_batch(self) -> None:
         rows, self._rows, self._size = self._rows, [], 0
-        new = [each for each in rows if each.number > self._stored]
+        if not rows:
+            return
+        if self._producer is None:
+            self._producer = self._create()
+            self._sent.note_stored(self._producer.last_sequence_id())
+        sent = self._sent
+        for each in rows:
+            if each.number == sent.stored and each.sequence_id != sent.stored_id:
+                raise written_with_others(
+                    f"{self._named([each])}: other rows are stored up to this one"
+                )
+        new = [each for each in rows if each.number > sent.stored]
         if not new:
             return
         if len(new) == len(rows):
@@ -124,10 +180,12 @@ class ConfirmedProducer:
         def told(result: Result, _: MessageId | None) -> None:
             results.append(result)
 
-        number = rows[-1].number
+        last = rows[-1]
         for each in rows:
             try:
-                self._producer.send_async(each.payload, told, sequence_id=number, **each.details)
+                self._producer.send_async(
+                    each.payload, told, sequence_id=last.sequence_id, **each.details
+                )
             except (ValueError, TypeError) as error:
                 error.args = (f"{self._named([each])}: {errors.detail_of(error)}",)
                 raise
@@ -140,7 +198,7 @@ class ConfirmedProducer:
                 failure = error
         failed = next((each for each in results if each != Result.Ok), None)
         if failed is None and failure is None and len(results) == len(rows):
-            self._stored = number
+            self._sent.stored, self._sent.stored_id = last.number, last.sequence_id
             return
         named = self._named(rows)
         if failed == Result.MessageTooBig:
@@ -160,6 +218,17 @@ class ConfirmedProducer:
         return f"row{plural} {rows[0].row}{last} of Spark partition {self._partition_id}"
 
 
+def written_with_others(text: str) -> errors.NotAllowedError:
+    return errors.NotAllowedError(
+        f"{text}: an attempt before, or an earlier write of this version (of a stream: of this "
+        "batch), was of other rows, or of the same in another order. Nothing of these was sent "
+        "there. Give each write its own version; where a repeated one computes something else, as "
+        "from the time or a random number, write at least once (without txnAppId or deduplicate). "
+        "A stream that meets this goes on with a new checkpoint, and startingOffsets behind what "
+        "the topic has"
+    )
+
+
 def _sticky_key(details: dict[str, Any]) -> str | None:
     found: str | None = details["ordering_key"] or details["partition_key"]
     return found
@@ -174,12 +243,18 @@ def _size_of(payload: bytes | None, details: dict[str, Any]) -> int:
 
 
 class _Row:
-    __slots__ = ("details", "number", "payload", "row")
+    __slots__ = ("details", "number", "payload", "row", "sequence_id")
 
     def __init__(
-        self, row: int, number: int, payload: bytes | None, details: dict[str, Any]
+        self,
+        row: int,
+        number: int,
+        sequence_id: int,
+        payload: bytes | None,
+        details: dict[str, Any],
     ) -> None:
-        self.row = row
-        self.number = number
+        self.row = row  # of the Spark partition, as errors name it
+        self.number = number  # in the topic
+        self.sequence_id = sequence_id
         self.payload = payload
         self.details = details

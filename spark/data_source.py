@@ -10,7 +10,12 @@ from __future__ import annotations
 from pyspark.sql.datasource import DataSource
 
 from pulsarx import errors
-from pulsarx.spark.batch_reader import BatchReader, FilteringReader, Snapshot
+from pulsarx.spark.batch_reader import (
+    PUSHED_STAY_APART,
+    BatchReader,
+    FilteringReader,
+    Snapshot,
+)
 from pulsarx.spark.batch_writer import BatchWriter
 from pulsarx.spark.cluster_reader import (
     ClusterBatchReader,
@@ -88,7 +93,7 @@ class PulsarxDataSource(DataSource):
             self._snapshot = _snapshot_of(options)
         if isinstance(self._snapshot, ClusterSnapshot):
             return ClusterBatchReader(options, columns, values, self._snapshot)
-        kind = FilteringReader if options.filterPushdown else BatchReader
+        kind = FilteringReader if options.filterPushdown and PUSHED_STAY_APART else BatchReader
         return kind(options, columns, values, self._snapshot)
 
     def streamReader(self, schema: StructType) -> StreamReader | ClusterStreamReader:

@@ -47,7 +47,7 @@ class EntryRange:
 
     @property
     def message_count(self) -> int:
-        """Of entries: how many messages are in them the cluster does not tell."""
+        """The number of entries: how many messages are in them the cluster does not tell."""
         return self.end_entry - self.first[0]
 
     def __reduce__(self) -> tuple[Any, ...]:

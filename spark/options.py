@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from pulsarx.spark.cluster_url import flaw_of_store, is_cluster
+from pulsarx.spark.given_filter import filters_of
 from pulsarx.spark.value_choice import FORMATS, MODES, check_format
 
 TYPE_CHECKING = False
@@ -201,6 +202,8 @@ OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
     ("filterPushdown", _flag, False, (BATCH,),
      "comparisons of columns of messages are applied where they are read; the session must allow "
      "it, too"),
+    ("where", filters_of, (), (BATCH,),
+     "messages that are read: comparisons of their columns, with AND between them"),
     ("sealedOnly", _flag, False, _READS,
      "leave out what is still being written: for other hosts than the owner's"),
     ("valueFormat", _one_of(*FORMATS), FORMATS[0], _ALL,
@@ -380,8 +383,9 @@ _WITHOUT_FILES = {  # of a cluster; why, or what to use
     "leaseSeconds": "nothing leases messages there; keep them by retention of the namespace",
     "subscription": "keep messages by retention of the namespace; the checkpoint is what counts",
     "filterPushdown": "leave filters to Spark",
+    "where": "leave filters to Spark",
     "sealedOnly": "all that is confirmed is read from brokers",
-    "txnConflict": "rows of a version are not compared there",
+    "txnConflict": "other rows of a version are refused there, as far as they are told",
     "maxLedgerBytes": _BROKERS,
     "onSmallFiles": _BROKERS,
     "mergeSmallLedgers": _BROKERS,

@@ -10,7 +10,9 @@ import os
 from pulsarx import errors
 from pulsarx.broker.scan.ledger_range import LedgerRange
 from pulsarx.spark.cluster_url import folder_path
+from pulsarx.spark.given_filter import filters_of
 from pulsarx.spark.keywords import check_keywords
+from pulsarx.spark.row_filter import filtered
 from pulsarx.spark.topic_columns import column_names, columns_ddl
 from pulsarx.spark.topic_plan import plan_topic
 from pulsarx.spark.worker_heap import freeze_heap
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.types import StructType
 
+    from pulsarx.spark.row_filter import RowFilter
     from pulsarx.spark.value_format import ValueFormat
 
     Batches = Iterator[pa.RecordBatch]
@@ -40,6 +43,7 @@ def read_partitions(
     max_rows: int | None = None,
     fail_on_data_loss: bool = True,
     values: ValueFormat | None = None,
+    where: str | Sequence[RowFilter] | None = None,
 ) -> Batches:
     """The messages of some ledger ranges as Arrow record batches. Runs in a worker: in
     `rdd.mapPartitions`, or first thing in the function of `plan_frame(...).mapInArrow`.
@@ -47,7 +51,8 @@ def read_partitions(
     parts: ledger ranges, lists of them, or record batches of `plan_frame`. columns: those of the
         plan unless given. max_rows: of a batch; 65536, or 8 MiB, whichever comes first.
     fail_on_data_loss: False: ledgers that retention removed since the plan are skipped.
-    values: how the values become columns; None: they are bytes.
+    values: how the values become columns; None: they are bytes. where: which messages, as option
+        where; their columns need not be among those that are read.
     FolderError: this host does not have the folder, or not that ledger any more; names host and
         path.
     """
@@ -56,8 +61,10 @@ def read_partitions(
 
     freeze_heap()
     names = None if columns is None else column_names(columns)
+    if isinstance(where, str):
+        where = filters_of(where)
     rows_max = max_rows or MAX_ROWS
-    found = _each_batch(parts, names, rows_max, fail_on_data_loss, values)
+    found = _each_batch(parts, names, rows_max, fail_on_data_loss, values, where or ())
     return join_small(found, rows_max, MAX_BYTES)
 
 
@@ -67,29 +74,38 @@ def _each_batch(
     rows_max: int,
     fail_on_data_loss: bool,
     values: ValueFormat | None,
+    where: Sequence[RowFilter],
 ) -> Batches:
     import pyarrow as pa
 
     from pulsarx.broker.scan.read_range import read_range
 
+    of_range = [each for each in where if each.is_of_range()]
+    of_rows = [each for each in where if not each.is_of_range()]
     for part in parts:
         for planned in _ranges_of(part):
+            if not all(each.holds(planned) for each in of_range):
+                continue
+            wanted = tuple(planned.columns if names is None else names)
+            compared = tuple({each.column: None for each in of_rows if each.column not in wanted})
             try:
-                found = read_range(planned, names, rows_max)
+                read = read_range(planned, wanted + compared, rows_max)
             except errors.FolderError as error:
                 if fail_on_data_loss or not _was_removed(planned):
                     raise
                 _warn(str(error))
                 continue
+            found: Batches = map(pa.record_batch, read)
+            if of_rows:
+                found = (filtered(batch, of_rows).select(wanted) for batch in found)
             if values is None:
-                for batch in found:
-                    yield pa.record_batch(batch)
+                yield from found
                 continue
             from pulsarx.spark.value_decoder import ValueDecoder
 
-            decoder = ValueDecoder(values, planned)
+            decoder = ValueDecoder(values, planned, of_rows)
             for batch in found:
-                yield decoder.columns(pa.record_batch(batch))
+                yield decoder.columns(batch)
 
 
 def _was_removed(planned: LedgerRange) -> bool:
@@ -130,7 +146,7 @@ def map_topic(
         and gives record batches with the columns of schema in their order. columns: only these
         are decoded.
     value_format, value_schema, mode: as `read_topic`, which calls the schema of the value schema.
-    options: start, end, max_bytes_per_partition ... of `plan_topic`, which runs now: the
+    options: start, end, where, max_bytes_per_partition ... of `plan_topic`, which runs now: the
         DataFrame is of what is published now, however often it is used. Without min_partitions
         there are as many tasks as Spark runs at once, of 1 MiB at least. The driver keeps its lease
         until nothing is left that was made of the DataFrame.
@@ -198,6 +214,7 @@ def _planned_values(
     from pyspark.sql.types import StructType
 
     from pulsarx.broker.read_only_broker import ReadOnlyBroker
+    from pulsarx.spark.topic_plan import topic_names
     from pulsarx.spark.topic_source import check_topics
     from pulsarx.spark.value_choice import check_format
     from pulsarx.spark.value_format import FormatPlan
@@ -212,7 +229,7 @@ def _planned_values(
         return None
     if isinstance(columns, str):
         columns = [each.strip() for each in columns.split(",")]
-    named = [topics] if isinstance(topics, str) else list(topics)
+    named = topic_names(topics)
     broker = ReadOnlyBroker(folder_path(root))
     try:
         check_topics(broker, named)
@@ -244,10 +261,11 @@ def _mapped_frame(
     # As text, so that a task makes objects of its own part only.
     texts = [_text_of(group) for group in groups]
     fail = options.get("fail_on_data_loss", True)
+    where = options.get("where") or ()
 
     def read_and_map(ids: Batches) -> Batches:
         parts = _parts_of(ids, texts)
-        return function(read_partitions(parts, fail_on_data_loss=fail, values=values))
+        return function(read_partitions(parts, fail_on_data_loss=fail, values=values, where=where))
 
     frame = _frame_of_ids(spark, len(texts)).mapInArrow(read_and_map, schema)
     keeper.keep(groups, frame_is_left(frame))
@@ -296,11 +314,13 @@ def topic_rdd(
     options = {"parallelism": context.defaultParallelism, **options}
     groups = _plan_groups(root, topics, columns, options)
     fail = options.get("fail_on_data_loss", True)
+    where = options.get("where") or ()
     if not groups:
         return context.emptyRDD()
 
     def read(parts: Iterable[str]) -> Iterator[Any]:
-        found = read_partitions(map(_ranges_of_text, parts), fail_on_data_loss=fail)
+        ranges = map(_ranges_of_text, parts)
+        found = read_partitions(ranges, fail_on_data_loss=fail, where=where)
         return found if batches else _rows_of(found)
 
     named = context.parallelize([_text_of(group) for group in groups], len(groups))

@@ -96,6 +96,12 @@ def write_topic(
         nothing, other messages under them are refused.
     """
     check_keywords("write_topic", options, plan_write, "root")
+    if not hasattr(type(frame), "writeStream"):
+        kind = type(frame)
+        raise TypeError(
+            f"write_topic takes a DataFrame of Spark, not {kind.__module__}.{kind.__qualname__}; "
+            "save_rdd writes an RDD"
+        )
     job = plan_write(root, topic, **options)
     try:
         check_write_schema(frame.schema, topic is not None, job.values)
@@ -134,6 +140,8 @@ def save_rdd(
     """Append the elements of an RDD to a topic, all or none, and wait for it. Elements as of
     `write_partitions`; options of `plan_write`."""
     check_keywords("save_rdd", options, plan_write, "root")
+    if hasattr(type(rdd), "writeStream"):
+        raise TypeError("save_rdd takes an RDD; write_topic writes a DataFrame")
     check_raw("save_rdd", options)
     job = plan_write(root, topic, **options)
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pulsarx.spark.topic_columns import EVERY_TYPE, PARTITION, TOPIC
+from pulsarx import errors
+from pulsarx.spark.topic_columns import EVERY_TYPE, MESSAGE_ID, PARTITION, PUBLISH_TIME, TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     import pyarrow as pa
@@ -69,6 +70,55 @@ class RowFilter:
         return getattr(pc, self.operation)(column, pa.scalar(self.values[0], column.type))
 
 
+class RangeChoice:
+    """Ranges that may have a row which some filters hold for. A value that pickles."""
+
+    def __init__(self) -> None:
+        self._of_range: list[RowFilter] = []
+        self._ledgers: set[int] | None = None
+        self._from_ms = 0
+
+    def add(self, found: RowFilter) -> None:
+        if found.is_of_range():
+            self._of_range.append(found)
+        elif found.column == MESSAGE_ID and found.operation == "in":
+            named = set(map(_ledger_of, found.values))
+            self._ledgers = named if self._ledgers is None else self._ledgers & named
+        elif found.column == PUBLISH_TIME and found.operation in ("in", "greater", "greater_equal"):
+            # The ends of a ledger are known by its latest message alone: entries of a producer
+            # that batches are published later than their time says.
+            since = min((time.timestamp() * 1000 for time in found.values), default=0)
+            self._from_ms = max(self._from_ms, int(since))
+
+    def of(self, ranges: Iterable[LedgerRange], topics: Any) -> list[LedgerRange]:
+        """topics: of the catalogue."""
+        found = list(ranges)
+        named = {each.topic for each in found} if self._from_ms else ()
+        over = {
+            ledger.ledger_id
+            for name in named
+            for ledger in topics[name].ledgers
+            if ledger.state == "sealed" and ledger.last_publish_ms < self._from_ms
+        }
+        return [
+            each
+            for each in found
+            if (self._ledgers is None or each.ledger_id in self._ledgers)
+            and each.ledger_id not in over
+            and all(one.holds(each) for one in self._of_range)
+        ]
+
+
+def _ledger_of(value: Any) -> int:
+    """The ledger that a message id names; 0, which is none, for what is no message id."""
+    from pulsarx.message_id import MessageId
+
+    try:
+        return int(MessageId.deserialize(bytes(value)).ledger_id())
+    except (ValueError, TypeError, errors.PulsarException):
+        return 0
+
+
 def filter_of(column: Any, operation: str, values: list[Any]) -> RowFilter | None:
     """None: it is not exactly one of these; Spark applies it."""
     kind = EVERY_TYPE.get(column, "")
@@ -99,7 +149,7 @@ _IS_OF: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def filtered(batch: pa.RecordBatch, filters: list[RowFilter]) -> pa.RecordBatch:
+def filtered(batch: pa.RecordBatch, filters: Iterable[RowFilter]) -> pa.RecordBatch:
     for each in filters:
         mask = each.mask(batch)
         # Columns that are never null are asked for nulls with every comparison: no copy for that.

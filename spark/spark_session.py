@@ -12,6 +12,7 @@ from pulsarx.spark.small_java import home_for_spark
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
@@ -37,8 +38,9 @@ def session(
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """The running session, else a new one. What spark-submit, spark-defaults.conf or conf says
-    wins over all here; of a running session only what conf names is changed, if Spark can.
+    """The running session, else a new one; the active one of this thread then. What spark-submit,
+    spark-defaults.conf or conf says wins over all here; of a running session only what conf names
+    is changed, if Spark can.
 
     master: None: that of spark-submit or spark-defaults.conf, else local[*]. Workers run the
         driver's Python, unless PYSPARK_PYTHON is set.
@@ -69,7 +71,12 @@ def session(
     builder = SparkSession.builder.appName(application)
     for name, value in (settings | wanted).items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    found = builder.getOrCreate()
+    # Java finds format("pulsarx") for a write by what its own thread has: that of a thread of the
+    # caller has nothing, nor has the one that an interrupt makes Py4J begin with anew.
+    jvm: Any = found._jvm
+    jvm.org.apache.spark.sql.SparkSession.setActiveSession(found._jsparkSession)
+    return found
 
 
 def _require(*packages: str) -> None:

@@ -58,11 +58,7 @@ class StagedMessage(WriterCommitMessage):
 
 def plan_job(options: Options, schema: StructType, overwrite: bool, staging: bool) -> WriteJob:
     """Refuse everything that can be wrong with a write, before it begins."""
-    if overwrite:
-        raise errors.OperationNotSupported(
-            f"overwrite in {options.root}: a topic is a log, and what was published stays. Use "
-            '.mode("append"); to begin anew write to another topic'
-        )
+    check_append(options, overwrite, is_stream=not staging)
     others = set(schema.names).difference(getattr(options, "columns", None) or schema.names)
     if others:
         raise ValueError(
@@ -94,6 +90,27 @@ def plan_job(options: Options, schema: StructType, overwrite: bool, staging: boo
             abort_write(job)
         raise
     return job
+
+
+def check_append(options: Options, overwrite: bool, *, is_stream: bool) -> None:
+    """OperationNotSupported: what is there is to be replaced; a stream means output mode complete,
+    whose batches each are the whole table."""
+    if not overwrite:
+        return
+    if is_stream:
+        hint = (
+            'Use output mode append; for a table, .outputMode("complete") with a function of '
+            "foreachBatch that calls pulsarx.spark.upsert_topic(..., complete=True), which writes "
+            "to folders"
+        )
+        raise errors.OperationNotSupported(
+            f"output mode complete into {options.root}: a topic is a log, and what was published "
+            f"stays. {hint}"
+        )
+    raise errors.OperationNotSupported(
+        f"overwrite in {options.root}: a topic is a log, and what was published stays. Use "
+        '.mode("append"); to begin anew write to another topic'
+    )
 
 
 def check_no_table() -> None:

@@ -30,7 +30,8 @@ class StreamProgress:
 
     __slots__ = (
         "query", "query_id", "batch_id", "timestamp", "root", "topics", "backlog_messages",
-        "backlog_bytes", "backlog_seconds", "ledgers_left", "input_rows", "input_rows_per_second",
+        "backlog_entries", "backlog_bytes", "backlog_seconds", "ledgers_left", "input_rows",
+        "input_rows_per_second",
         "processed_rows_per_second", "lease", "lease_expires_ms", "subscription",
     )  # fmt: skip
 
@@ -41,10 +42,12 @@ class StreamProgress:
         self.timestamp = str(progress["timestamp"])  # when the batch began, ISO
         self.root = str(status["root"])
         self.topics = int(status["topics"])  # partitions count by themselves
-        # Behind the batch: messages, bytes of files, age of the first, ledgers that have some.
-        self.backlog_messages = int(status["messages"])
+        # Behind the batch: messages, bytes of files, age of the first, ledgers that have some. A
+        # cluster tells no messages but entries, and the age of a few topics alone: None else.
+        self.backlog_messages: int | None = status["messages"]
+        self.backlog_entries: int | None = status.get("entries")
         self.backlog_bytes = int(status["bytes"])
-        self.backlog_seconds = float(status["seconds"])
+        self.backlog_seconds: float | None = status["seconds"]
         self.ledgers_left = int(status["ledgers"])
         self.input_rows = int(source["numInputRows"])  # of the batch
         # NaN where Spark has nothing to divide by.
@@ -59,10 +62,19 @@ class StreamProgress:
     def line(self) -> str:
         """For a log."""
         held = f"subscription {self.subscription}" if self.subscription else "no subscription"
+        left = [
+            f"{count:,}{unit}"
+            for count, unit in (
+                (self.backlog_messages, " messages"),
+                (self.backlog_entries, " entries"),
+                (self.backlog_bytes, " bytes"),
+                (None if self.backlog_seconds is None else round(self.backlog_seconds), " s"),
+            )
+            if count is not None
+        ]
         return (
             f"query {self.query or self.query_id} batch {self.batch_id}: {self.input_rows} rows, "
-            f"{self.processed_rows_per_second:,.0f} a second; left {self.backlog_messages:,} "
-            f"messages, {self.backlog_bytes:,} bytes, {self.backlog_seconds:,.0f} s, "
+            f"{self.processed_rows_per_second:,.0f} a second; left {', '.join(left)}, "
             f"{self.ledgers_left} ledgers of {self.topics} topics in {self.root}; {held}, "
             f"{'lease ' + self.lease if self.lease else 'no lease'}"
         )

@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pulsarx import errors
 from pulsarx.broker.staging.content_digest import ContentDigest
@@ -75,6 +76,8 @@ class TaskWriter:
         batch = plain_columns(batch)
         if batch.num_rows == 0:
             return
+        if self.job.needs_key:
+            self._check_keys(batch)
         if KEY_BYTES in batch.schema.names:
             batch = self._with_keys_of_bytes(batch)
         for topic, part, at in self._by_topic(batch):
@@ -115,6 +118,17 @@ class TaskWriter:
             with contextlib.suppress(OSError):
                 os.unlink(file.path)
         self._files = []
+
+    def _check_keys(self, batch: pa.RecordBatch) -> None:
+        """A message without a key, as one with an empty key is, is no part of a table: nobody who
+        reads that would see the row."""
+        keys = batch.column(KEY).cast(pa.large_binary())
+        sizes = pc.fill_null(pc.binary_length(keys), 0).to_numpy(zero_copy_only=False)
+        flaws = np.flatnonzero(sizes == 0)
+        if flaws.size:
+            found = "null" if not keys[int(flaws[0])].is_valid else "empty"
+            reason = f"{KEY} is {found}; each row is the newest state of its key, so it needs one"
+            raise self._of_row(ValueError(reason), int(flaws[0]))
 
     def _with_keys_of_bytes(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with the base64 of each key that is bytes as its key, and those alone in

@@ -12,7 +12,9 @@ from pulsarx.broker.scan.lease import lease_ranges
 from pulsarx.broker.scan.ledger_range import group_ranges
 from pulsarx.broker.scan.plan import TARGET_BYTES, Planner, without_collector
 from pulsarx.spark.cluster_url import folder_path
+from pulsarx.spark.given_filter import filters_of
 from pulsarx.spark.given_offsets import boundary_of
+from pulsarx.spark.row_filter import RangeChoice
 from pulsarx.spark.topic_columns import column_names
 from pulsarx.spark.topic_source import check_topics
 
@@ -43,6 +45,7 @@ def plan_topic(
     fail_on_data_loss: bool = True,
     sealed_only: bool = False,
     lease_ms: int = LEASE_MS,
+    where: str | None = None,
 ) -> list[list[LedgerRange]]:
     """What each task reads: ledger ranges in order, small ones together, also of several topics.
 
@@ -55,22 +58,28 @@ def plan_topic(
         as it is.
     lease_ms: how long retention spares what was planned, and longer while any of it is being read;
         0: not at all, and nothing is written.
+    where: as the option; leaves out ledgers that have no such message. `read_partitions`, which is
+        to be given it, too, leaves out the other messages.
     TopicNotFound, ValueError, DataLossError, FolderError: say what to change.
     """
     names = column_names(columns)
     path = folder_path(root)
+    named = topic_names(topics)
     least = min_partitions or 0
     for name, value in (("min_partitions", least), ("lease_ms", lease_ms)):
         if value < 0:
             raise ValueError(f"{name} is {value}; it must be 0 or more")
 
+    choice = RangeChoice()
+    for each in [] if where is None else filters_of(where):
+        choice.add(each)
+
     def look() -> list[LedgerRange]:
         broker = ReadOnlyBroker(path)
         try:
-            named = [topics] if isinstance(topics, str) else list(topics)
             check_topics(broker, named)
             planner = Planner(broker, named, sealed_only=sealed_only)
-            return planner.plan(
+            found = planner.plan(
                 boundary_of(start, planner.topics),
                 boundary_of(end, planner.topics),
                 names,
@@ -79,6 +88,7 @@ def plan_topic(
                 max_records_per_partition=max_records_per_partition,
                 fail_on_data_loss=fail_on_data_loss,
             )
+            return choice.of(found, broker.catalogue.state.topics)
         finally:
             broker.close()
 
@@ -88,6 +98,22 @@ def plan_topic(
         share = sum(each.size for each in ranges) // parallelism
         bytes_max = min(bytes_max, max(share, _SHARE_BYTES_MIN))
     return group_for_tasks(ranges, bytes_max, least, max_records_per_partition)
+
+
+def topic_names(topics: str | Sequence[str]) -> list[str]:
+    """TypeError, ValueError: no name, or something else than names."""
+    from collections.abc import Iterable
+
+    named: object = [topics] if isinstance(topics, str) else topics
+    if not isinstance(named, Iterable) or isinstance(named, bytes):
+        raise TypeError(f"topics is {topics!r:.80}; give the name of a topic, or a list of names")
+    found = list(named)
+    wrong = [each for each in found if not isinstance(each, str)]
+    if wrong:
+        raise TypeError(f"topics has {wrong[0]!r:.80}, which is no name of a topic")
+    if not found:
+        raise ValueError("topics is empty; name at least one topic")
+    return found
 
 
 def plan_leased(

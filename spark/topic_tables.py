@@ -11,6 +11,7 @@ from pulsarx.broker.scan.offsets import EARLIEST, format_offsets
 from pulsarx.broker.scan.plan import Planner
 from pulsarx.spark.cluster_url import folder_path
 from pulsarx.spark.given_offsets import boundary_of
+from pulsarx.spark.options import BATCH, read_options
 from pulsarx.spark.value_choice import SCHEMA
 from pulsarx.topic_name import TopicName, is_system_topic
 
@@ -51,6 +52,8 @@ def tables(
     if own:
         raise ValueError(f"tables: {', '.join(own)} is no option here; each view has its own")
     path = folder_path(root)
+    texts = {name: str(value) for name, value in options.items()}
+    read_options({"root": path, "topic": "any", **texts}, BATCH)
     found = _topics(path, namespace)
     ends: dict[str, dict[str, str]] = {name: {} for name in found}
     if as_of is not None:
@@ -69,7 +72,12 @@ def tables(
     for name in views:
         chosen = _as_payloads(options) if name in bare else options
         given = {**chosen, **ends[name], "root": path, "topic": name}
-        frames.append(spark.read.format("pulsarx").options(**given).load())
+        try:
+            frames.append(spark.read.format("pulsarx").options(**given).load())
+        except Exception as error:
+            _tell(name, given)
+            error.add_note(f"tables: this is of {name}; no view was made or replaced")
+            raise
     # Behind all that can be refused: a session is left with the views of one call.
     for view, frame in zip(views.values(), frames):
         frame.createOrReplaceTempView("`" + view.replace("`", "``") + "`")
@@ -86,6 +94,20 @@ def tables_version(root: str | os.PathLike[str], *, namespace: str = NAMESPACE) 
         return format_offsets(Planner(broker, names).latest()) if names else "{}"
     finally:
         broker.close()
+
+
+def _tell(name: str, options: Mapping[str, Any]) -> None:
+    """Raise what is wrong with a view, by the topic: Spark's error has it in a worker's traceback,
+    and does not say which of the topics it is of."""
+    from pulsarx.spark.data_source import PulsarxDataSource
+
+    try:
+        PulsarxDataSource({key: str(value) for key, value in options.items()}).schema()
+    except (errors.PulsarException, ValueError) as error:
+        text = f"tables: {name}: {errors.detail_of(error)}. No view was made or replaced"
+        if isinstance(error, errors.PulsarException):
+            raise errors.remade(type(error), text, errors.attributes_of(error)) from None
+        raise ValueError(text) from None
 
 
 def _is_by_schema(options: Mapping[str, Any]) -> bool:
@@ -131,11 +153,20 @@ def _topics(root: str, namespace: str) -> list[str]:
         broker.close()
 
 
+def _is_version(text: str) -> bool:
+    import json
+
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
+
+
 def _ends(root: str, names: list[str], as_of: Any) -> dict[str, dict[str, str]]:
     """The options that end each topic's view there."""
     import json
 
-    if isinstance(as_of, str) and not as_of.strip().startswith("{"):
+    if isinstance(as_of, str) and not _is_version(as_of):
         raise ValueError(
             f"as_of is {as_of!r:.200}; give a datetime, milliseconds since 1970, or what "
             "tables_version said"

@@ -8,7 +8,7 @@ import os
 from pulsarx.spark.keywords import check_keywords, check_raw
 from pulsarx.spark.partition_writer import compute_frame, stage_frame, write_once
 from pulsarx.spark.write_commit import commit_write
-from pulsarx.spark.write_job import plan_write
+from pulsarx.spark.write_job import check_flag, plan_write
 from pulsarx.spark.written_schema import check_write_schema
 
 TYPE_CHECKING = False
@@ -37,8 +37,8 @@ def upsert_topic(
 ) -> AttachResult:
     """Write each row as the newest message of its key, all or none, and wait for it.
 
-    frame: columns as of `write_topic`, with __key, which is never null, and a row a key; without a
-        value the key is deleted.
+    frame: columns as of `write_topic`, with __key, which is never null nor empty, and a row a key;
+        without a value the key is deleted.
     application, version: the name of the query and its batch: the same rows again write nothing.
         NotAllowedError: the batch was written with other rows, or a later one was, as with a new
         checkpoint or one that was put back; on_conflict="ignore" takes both as written.
@@ -51,6 +51,7 @@ def upsert_topic(
             f"upsert_topic: the DataFrame has no column {_KEY!r}, which says whose newest state a "
             f"row is. It has {', '.join(frame.columns)}"
         )
+    check_flag("complete", complete)  # a text would delete all other keys
     check_keywords("upsert_topic", options, plan_write, "root", "complete")
     check_raw("upsert_topic", options)
     check_write_schema(frame.schema, True)
@@ -61,30 +62,23 @@ def upsert_topic(
         version=version,
         **{"null_values": True, **options},
     )
+    job.needs_key = True
     return write_once(job, lambda: _write(frame, job, complete), lambda: compute_frame(frame))
 
 
 def _write(frame: DataFrame, job: WriteJob, complete: bool) -> AttachResult:
     if not complete:
-        return commit_write(job, stage_frame(_with_checked_key(frame), job))
+        return commit_write(job, stage_frame(frame, job))
     cached = frame.is_cached
     if not cached:
         frame.persist()
     try:
-        messages = stage_frame(_with_checked_key(frame), job)
+        messages = stage_frame(frame, job)
         deletes = _stage_deletes(frame, job, messages)
     finally:
         if not cached:
             frame.unpersist()
     return commit_write(job, messages, derived=deletes)
-
-
-def _with_checked_key(frame: DataFrame) -> DataFrame:
-    from pyspark.sql import functions
-
-    flaw = functions.raise_error(functions.lit(f"upsert_topic: a row has no {_KEY} (null)"))
-    key = functions.col(_KEY)
-    return frame.withColumn(_KEY, functions.when(key.isNull(), flaw).otherwise(key))
 
 
 def _stage_deletes(

@@ -16,7 +16,7 @@ def check_format(
     """ValueError: the three do not go together."""
     if value_format not in FORMATS:
         raise ValueError(f"valueFormat {value_format!r} must be one of {', '.join(FORMATS)}")
-    if mode is not None and mode not in MODES:
+    if mode is not None and str(mode).upper() not in MODES:
         raise ValueError(f"mode {mode!r} must be one of {', '.join(MODES)}")
     if mode is not None and value_format == RAW:
         raise ValueError("mode is about values that cannot be decoded; raw decodes none")

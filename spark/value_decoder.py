@@ -11,7 +11,8 @@ import pyarrow as pa
 from pulsarx import errors
 from pulsarx.message_id import MessageId
 from pulsarx.schema.auto_consume import reader_of
-from pulsarx.spark.topic_columns import VALUE
+from pulsarx.spark.row_filter import filtered
+from pulsarx.spark.topic_columns import MESSAGE_ID, VALUE
 from pulsarx.spark.value_choice import DROP_MALFORMED, FAIL_FAST
 from pulsarx.spark.value_format import (
     CORRUPT_RECORD,
@@ -24,18 +25,23 @@ from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from pulsarx.broker.scan.ledger_range import LedgerRange
     from pulsarx.schema.schema import SchemaInfo
+    from pulsarx.spark.row_filter import RowFilter
     from pulsarx.tables.json_columns import Flaws
 
 
 class ValueDecoder:
     """Decodes the batches of one ledger range, in order. One thread at a time."""
 
-    def __init__(self, values: ValueFormat, planned: LedgerRange) -> None:
+    def __init__(
+        self, values: ValueFormat, planned: LedgerRange, where: Sequence[RowFilter] = ()
+    ) -> None:
+        """where: what chose the rows of the batches among those of the range."""
+        self._where = where
         self._format = values
         self._planned = planned
         self._row_count = 0
@@ -88,13 +94,15 @@ class ValueDecoder:
         )
 
     def _id_of(self, number: int) -> MessageId:
-        """Of a row of the range: read again, for usually nobody asks."""
+        """The id of a row of the range, which is read again for that, as usually nobody asks."""
         from pulsarx.broker.scan.read_range import read_range
 
-        for batch in read_range(self._planned, ["__messageId"]):
-            if number < len(batch):
-                return MessageId.deserialize(pa.record_batch(batch).column(0)[number].as_py())
-            number -= len(batch)
+        columns = dict.fromkeys([MESSAGE_ID, *(each.column for each in self._where)])
+        for each in read_range(self._planned, [*columns]):
+            batch = filtered(pa.record_batch(each), self._where)
+            if number < batch.num_rows:
+                return MessageId.deserialize(batch.column(0)[number].as_py())
+            number -= batch.num_rows
         raise AssertionError(number)
 
     def _texts(self, payloads: pa.Array, batch: pa.RecordBatch) -> tuple[pa.Table, Flaws]:

@@ -66,7 +66,7 @@ class ValueFormat:
 
     @property
     def frame_schema(self) -> StructType:
-        """Of a DataFrame with these columns."""
+        """The schema of a DataFrame with these columns."""
         from pyspark.sql.pandas.types import from_arrow_type
         from pyspark.sql.types import BinaryType, StructField, StructType
 
@@ -103,7 +103,7 @@ class FormatPlan:
         topics: Sequence[str],
     ) -> None:
         """ValueError, OperationNotSupported: what cannot be; say what to change."""
-        self._mode = mode or FAIL_FAST
+        self._mode = (mode or FAIL_FAST).upper()  # as Spark has it, in any case
         self._given = value_schema
         self._broker = broker
         self._topics = list(topics)

@@ -94,7 +94,7 @@ def _merge_small(job: WriteJob, files: list[StagedFile]) -> None:
     for topic in sorted({file.topic for file in files}):
         try:
             merge_small_ledgers(job.root, topic)
-        except errors.PulsarException as error:
+        except Exception as error:  # of a write that is done, and must not fail by it
             warnings.warn(
                 f"small ledgers of {topic} were not merged behind version {job.version} of "
                 f"{job.application!r}, which is written: {errors.detail_of(error)}",

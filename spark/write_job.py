@@ -37,7 +37,7 @@ class WriteJob:
         "root", "folder_id", "name", "topic", "partition_counts", "application", "version",
         "hashing_scheme", "compression", "flush", "null_values", "max_ledger_bytes",
         "max_message_size", "on_conflict", "new_partitions", "values", "closed_topics",
-        "merge_small_ledgers",
+        "merge_small_ledgers", "needs_key",
     )  # fmt: skip
 
     def __init__(
@@ -60,6 +60,7 @@ class WriteJob:
         values: WrittenValues | None,
         closed_topics: frozenset[str],
         merge_small_ledgers: bool,
+        needs_key: bool = False,
     ) -> None:
         self.root = root  # of the data directory, on every host
         self.folder_id = folder_id
@@ -82,6 +83,7 @@ class WriteJob:
         # Topics that refuse payloads of no schema, where the column __topic chooses.
         self.closed_topics = closed_topics
         self.merge_small_ledgers = merge_small_ledgers  # now and then, where there are versions
+        self.needs_key = needs_key  # rows without one are refused: the topic is a table
 
     @property
     def transaction(self) -> Transaction:
@@ -186,9 +188,9 @@ def plan_write(
     """
     if (application is None) != (version is None):
         raise ValueError("application and version belong together: give both or neither")
-    _check_flag("flush", flush)
-    _check_flag("null_values", null_values)
-    _check_flag("merge_small_ledgers", merge_small_ledgers)
+    check_flag("flush", flush)
+    check_flag("null_values", null_values)
+    check_flag("merge_small_ledgers", merge_small_ledgers)
     _check_limit("max_ledger_bytes", max_ledger_bytes, 1 << 62)
     _check_limit("max_message_size", max_message_size, 1 << 29)
     _check_kinds(hashing_scheme, compression)
@@ -229,7 +231,7 @@ def plan_write(
     )
 
 
-def _check_flag(name: str, value: bool) -> None:
+def check_flag(name: str, value: bool) -> None:
     if not isinstance(value, bool):
         raise TypeError(f"{name} is {value!r:.100}; it must be True or False")
 
@@ -261,7 +263,13 @@ def application_for(application: str, topic: str | None) -> str:
 
 
 def _transaction(application: str, version: int, topic: str | None) -> Transaction:
-    Transaction(application, version)  # checks them
+    is_number = isinstance(version, int) and not isinstance(version, bool)
+    if not is_number or not 0 <= version < 1 << 63:
+        raise ValueError(
+            f"version {errors.shown(version)} must be an int from 0 to 2**63 - 1; versions of an "
+            "application ascend"
+        )
+    Transaction(application, version)  # checks the name
     return Transaction(application_for(application, topic), version)
 
 

@@ -76,6 +76,8 @@ class WrittenValues:
                     f"column value is {found[0].dataType.simpleString()}; valueFormat string "
                     "needs a string"
                 )
+            if self.info is not None:
+                self._check_single(found[0])
             return found
         found = [field for field in schema.fields if _is_field(field.name)]
         for field in found:
@@ -83,7 +85,7 @@ class WrittenValues:
             if self.info is None:
                 check_json(field.dataType, field.name)
         if self.info is not None:
-            self._check_fields({field.name for field in found})
+            self._check_fields(found)
         if not found:
             raise ValueError(
                 f"the DataFrame has columns of messages alone: {', '.join(schema.names)}. "
@@ -91,11 +93,22 @@ class WrittenValues:
             )
         return found
 
-    def _check_fields(self, given: set[str]) -> None:
+    def _check_single(self, field: StructField) -> None:
+        from pulsarx.spark.written_types import check_fits
+        from pulsarx.tables.value_types import PRIMITIVES
+
+        assert self.info is not None
+        # Of types that are not encoded at all check_encodes has told.
+        wanted = PRIMITIVES.get(self.info.schema_type(), PRIMITIVES[SchemaType.BYTES])
+        check_fits(field.dataType, wanted, field.name, False)
+
+    def _check_fields(self, fields: list[StructField]) -> None:
+        from pulsarx.spark.written_types import check_field
         from pulsarx.tables.value_types import record_schema
 
         assert self.info is not None
         known = record_schema(self.info)
+        given = {field.name for field in fields}
         for name in sorted(given.difference(known.names)):
             raise ValueError(
                 f"the schema of the value has no field {name!r}{nearest(name, known.names)} "
@@ -107,6 +120,9 @@ class WrittenValues:
                 f"the DataFrame has no column {', '.join(missing)}, which the schema of the value "
                 "does not let be null"
             )
+        is_json = self.info.schema_type() == SchemaType.JSON
+        for field in fields:
+            check_field(field.dataType, known.field(field.name), field.name, is_json)
 
 
 def plan_values(
@@ -124,13 +140,17 @@ def plan_values(
     ValueError, IncompatibleSchema, OperationNotSupported: say what to change.
     """
     check_choice(value_format, value_schema)
-    if value_format in (AVRO, SCHEMA) and (topic is None or is_new):
+    if value_format in (AVRO, SCHEMA) and topic is None:
         raise ValueError(
-            f"valueFormat {value_format} needs a topic that is there and is named as option topic: "
-            "the schema is registered on it. Create it with "
-            "client.admin.topics.create_non_partitioned_topic, or use valueFormat json"
+            f"valueFormat {value_format} needs option topic: the schema is that of one topic. Use "
+            "valueFormat json, where the column __topic chooses"
         )
-    if topic is None or is_new:
+    if value_format == SCHEMA and is_new:
+        raise ValueError(
+            f"valueFormat schema: {topic} is not there yet, so it has no schema. Give valueFormat "
+            "avro with valueSchema, which the write registers, or json"
+        )
+    if topic is None or (is_new and value_format != AVRO):
         return None if value_format == RAW else WrittenValues(value_format)
     info = None
     if value_format == AVRO:
@@ -326,7 +346,13 @@ def _text(value: Any) -> bytes | None:
 
 
 def _as_json(row: Any) -> bytes:
-    return _dumps(row).encode()
+    try:
+        return _dumps(row).encode()
+    except (ValueError, TypeError):
+        from pulsarx.tables.row_encoding import check_in_json
+
+        check_in_json(row, "", _dumps)
+        raise
 
 
 def _plain(value: Any) -> Any:

@@ -8,8 +8,8 @@ long      make test-long     what needs hours; tests/long adds campaigns of the 
 A test is of the size of its folder, FOLDERS, unless a marker says another: `@pytest.mark.standard`.
 `pytest` leaves out what is long unless it is asked for, `-m long`.
 
-`pytest -n auto`, as make runs it, gives files of tests to one process per processor. A file stays
-in one process, and so does each folder of TOGETHER.
+`pytest -n auto`, as make runs it, gives files of tests to one process more than there are
+processors. A file stays in one process, and so does each folder of TOGETHER.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ SIZES = ("quick", "standard", "long")
 FOLDERS = {"spark": "standard", "benchmarks": "standard", "sharing": "standard"}
 ELSEWHERE = "quick"
 TOGETHER = ("spark",)  # one session of Spark for all of its files: starting one takes seconds
+# Half of the time of a run tests wait: for processes that start or are killed, for the disk.
+MORE_WORKERS = 1
 MOST_WORKERS = 4  # tests that kill processes and wait for them win nothing by more
 
 # What failed or was dropped waits for the garbage collector with its files open, and that comes
@@ -103,7 +105,7 @@ def longest_first(items: list[pytest.Item]) -> list[pytest.Item]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    return min(len(os.sched_getaffinity(0)), MOST_WORKERS)
+    return min(len(os.sched_getaffinity(0)) + MORE_WORKERS, MOST_WORKERS)
 
 
 @pytest.hookimpl(optionalhook=True)

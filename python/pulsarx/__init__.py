@@ -15,11 +15,10 @@ Names, arguments, defaults and exceptions are those of the official `pulsar-clie
 
 from __future__ import annotations
 
-from pulsarx import (
-    errors,
-    linked_modules,  # noqa: F401 - finds the others
-)
-from pulsarx.errors import *  # noqa: F403
+from pulsarx import linked_modules  # noqa: F401 - finds the others
+
+# isort: split
+from pulsarx import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,9 +43,9 @@ if TYPE_CHECKING:
         PartitionsRoutingMode,
         ProducerAccessMode,
         RegexSubscriptionMode,
-        Result,
         SubscriptionMode,
     )
+    from pulsarx.errors import *  # noqa: F403
     from pulsarx.interceptors import ConsumerInterceptor, OutgoingMessage, ProducerInterceptor
     from pulsarx.message import ArrowMessages, Message
     from pulsarx.message_id import MessageId
@@ -69,6 +68,7 @@ if TYPE_CHECKING:
     from pulsarx.options.service_info import AutoClusterFailover, ServiceInfo, ServiceInfoProvider
     from pulsarx.producer import Producer
     from pulsarx.reader import Reader
+    from pulsarx.results import Result
     from pulsarx.table_view import TableView
 
 __version__ = "0.1.0"
@@ -148,9 +148,9 @@ _HOMES = {  # module: the public names that are loaded from it when they are ask
         "PartitionsRoutingMode",
         "ProducerAccessMode",
         "RegexSubscriptionMode",
-        "Result",
         "SubscriptionMode",
     ),
+    "pulsarx.errors": errors.__all__,
     "pulsarx.interceptors": ("ConsumerInterceptor", "OutgoingMessage", "ProducerInterceptor"),
     "pulsarx.message": (
         "ArrowMessages",
@@ -183,6 +183,7 @@ _HOMES = {  # module: the public names that are loaded from it when they are ask
     ),
     "pulsarx.producer": ("Producer",),
     "pulsarx.reader": ("Reader",),
+    "pulsarx.results": ("Result",),
     "pulsarx.table_view": ("TableView",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -192,13 +193,27 @@ def _load(name: str) -> Any:
     home = _HOME_OF.get(name)
     if home is None and name != "schema":
         raise AttributeError(f"module 'pulsarx' has no attribute {name!r}")
-    # Without importlib, which a start should not pay for.
-    from pulsarx._pycore.ground.collector_paused import import_paused
+    module = None if home is None else _loaded(home)
+    if module is None:
+        # Without importlib, which a start should not pay for.
+        from pulsarx._pycore.ground.collector_paused import import_paused
 
-    module = import_paused(home or f"pulsarx.{name}")
+        module = import_paused(home or f"pulsarx.{name}")
     found = module if home is None else getattr(module, name)
     globals()[name] = found
     return found
+
+
+def _loaded(home: str) -> Any:
+    """A module of the package that is there already; None: it is not. Nothing can be imported any
+    more when the interpreter ends, but finalizers still ask for what to catch."""
+    found = globals()
+    for part in home.split(".")[1:]:
+        module = found.get(part)
+        if module is None:
+            return None
+        found = vars(module)
+    return module
 
 
 if not TYPE_CHECKING:  # type checkers know what is there, and what is not

@@ -280,7 +280,15 @@ _ROWS = (
 )
 # fmt: on
 
-BROKER_OPTIONS: Final = {row[0]: BrokerOption(*row) for row in _ROWS}
+_DEFAULTS: Final[dict[str, Value]] = {row[0]: row[1] for row in _ROWS}
+_table: dict[str, BrokerOption] = {}
+
+
+def option_table() -> dict[str, BrokerOption]:
+    """The options by name. Made when the first one is given: most clients give none."""
+    if not _table:
+        _table.update({row[0]: BrokerOption(*row) for row in _ROWS})
+    return _table
 
 
 class BrokerOptions:
@@ -355,9 +363,9 @@ class BrokerOptions:
 
     def __init__(self, **options: Any) -> None:
         """ValueError for a name that is no option, a wrong type or a value out of bounds."""
-        values = {name: row.default for name, row in BROKER_OPTIONS.items()}
+        values = _DEFAULTS.copy()
         for name, value in options.items():
-            row = BROKER_OPTIONS.get(name)
+            row = option_table().get(name)
             if row is None:
                 raise ValueError(_unknown(name))
             values[name] = row.check(value)
@@ -407,9 +415,7 @@ class BrokerOptions:
     def __repr__(self) -> str:
         """Only what differs from the defaults."""
         changed = (
-            f"{name}={value!r}"
-            for name, value in self._values.items()
-            if value != BROKER_OPTIONS[name].default
+            f"{name}={value!r}" for name, value in self._values.items() if value != _DEFAULTS[name]
         )
         return f"BrokerOptions({', '.join(changed)})"
 
@@ -417,7 +423,7 @@ class BrokerOptions:
 def option_of_text(name: str, text: str) -> Value:
     """The value that a text on a command line means: true and false, numbers, words with commas
     between them. ValueError: there is no such option, or no such value of it."""
-    row = BROKER_OPTIONS.get(name)
+    row = option_table().get(name)
     if row is None:
         raise ValueError(_unknown(name))
     value: object = text
@@ -438,6 +444,6 @@ def _restore(values: dict[str, Value]) -> BrokerOptions:
 def _unknown(name: str) -> str:
     from difflib import get_close_matches
 
-    near = get_close_matches(name, BROKER_OPTIONS, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(BROKER_OPTIONS)}"
+    near = get_close_matches(name, option_table(), n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(option_table())}"
     return f"BrokerOptions has no option {name!r}; {hint}"

@@ -29,7 +29,6 @@ from pulsarx.enumerations import (
 from pulsarx.options.base import ClientOptions
 from pulsarx.options.service_url import leads_to_cluster
 from pulsarx.schema.schema import BytesSchema
-from pulsarx.topic_name import TopicName, check_subscription_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,6 +63,7 @@ if TYPE_CHECKING:
     from pulsarx.reader import Reader
     from pulsarx.schema.schema import Schema
     from pulsarx.table_view import TableView
+    from pulsarx.topic_name import TopicName
 
     Member = Producer | ProducerCreation | Consumer | Reader | TableView
     K = TypeVar("K", bound="Consumer | Reader")
@@ -274,9 +274,14 @@ class Client:
                 raise errors.InvalidConfiguration(
                     f"{self._url.text}: no client of this process has it open"
                 )
+        if folder is None and self._url.is_lasting:
+            registry.keep(self._owned())
         self._state = self._broker.state
         leave = Leave(self._key, self._broker, self._pool, self._is_exclusive)
-        self._owner.opened(self._broker, WhenForgotten(self._broker.post, leave))
+        # Of a folder that another process owns; a broker of this process waits for nobody.
+        is_guest = hasattr(self._broker, "timeout_seconds")
+        seconds = _timeout_seconds(options) if is_guest else None
+        self._owner.opened(self._broker, WhenForgotten(self._broker.post, leave), seconds)
         if isinstance(clock, ManualClock):
             clock.settles(self._pool)
 
@@ -291,9 +296,8 @@ class Client:
                 raise
             # By its name: it stands on the broker and the protocol, which need no client.
             control_plane.load("pulsarx.remote.guests")
-            seconds = options.operation_timeout_seconds
             found = sys.modules["pulsarx.remote.guests"].join(
-                self._key, folder, settings, seconds if seconds > 0 else 30, self._may_own
+                self._key, folder, settings, _timeout_seconds(options), self._may_own
             )
         if options.exclusive and folder is not None:
             try:
@@ -461,10 +465,27 @@ class Client:
         """Attach to a subscription of a topic, a partitioned topic or a list of topics, made when
         it does not exist.
 
-        Arguments and defaults are the official client's, which does not have those after `*`, see
-        ConsumerOptions. initial_position: where a new subscription begins; an existing one goes on.
+        topic: a name, a list of names, or a pattern, `re.compile("orders-.*")`.
+        initial_position: where a new subscription begins; an existing one goes on.
         message_listener: called with the consumer and each message in one of the client's
             message_listener_threads; when it raises, the message is negatively acknowledged.
+        negative_ack_redelivery_delay_ms: when a message comes again that was negatively
+            acknowledged.
+        unacked_messages_timeout_ms: when one comes again that was not acknowledged; None: never.
+        dead_letter_policy: a ConsumerDeadLetterPolicy, how often a message comes again at most.
+        The others up to `*`, and all defaults, are the official client's. It has none of these:
+        retry_enable: receive also what `reconsume_later` sent to the retry letter topic.
+        nack_backoff, ack_timeout_backoff: objects with next(redelivery_count) -> milliseconds, such
+            as MultiplierRedeliveryBackoff: in place of negative_ack_redelivery_delay_ms, and on top
+            of unacked_messages_timeout_ms.
+        ack_timeout_tick_ms: how exactly unacked_messages_timeout_ms is kept, from 100.
+        priority_level: consumers with a lower one come first.
+        subscription_mode: a NonDurable subscription is gone with its last consumer.
+        consumer_event_listener: an object with became_active(consumer, partition) and
+            became_inactive(consumer, partition); partition -1: of a topic without partitions.
+        expire_time_of_incomplete_chunked_message_ms: when chunks that stay incomplete are
+            acknowledged.
+        interceptors: see pulsarx.ConsumerInterceptor.
         ConsumerBusy: the subscription has its only consumer already; with several topics none is
         attached then.
         """
@@ -505,9 +526,11 @@ class Client:
             expire_time_of_incomplete_chunked_message_ms=expire_time_of_incomplete_chunked_message_ms,
             interceptors=interceptors,
         )
-        check_subscription_name(options.subscription_name)
+        _member_options().check_subscription_name(options.subscription_name)
         self._require_writable("subscribe")
-        return self._keep(control_plane.perform(self._subscribe, (options,), take_back))
+        return self._keep(
+            control_plane.perform(self._owner.within, (self._subscribe, options), take_back)
+        )
 
     def _subscribe(self, options: ConsumerOptions) -> Consumer:
         from pulsarx.consuming.subscribing import subscribe
@@ -560,7 +583,9 @@ class Client:
         self._require_authentication()
         if options.reader_listener is not None and self.read_only:
             raise errors.OperationNotSupported("a reader_listener in a client opened read_only")
-        return self._keep(control_plane.perform(self._create_reader, (options,), give_back))
+        return self._keep(
+            control_plane.perform(self._owner.within, (self._create_reader, options), give_back)
+        )
 
     def _create_reader(self, options: ReaderOptions) -> Reader:
         from pulsarx.consuming.reading import make_reader
@@ -582,7 +607,8 @@ class Client:
             topic=topic, subscription_name=subscription_name, schema=schema
         )
         self._require_writable("create a table view")
-        view = control_plane.perform(self._create_table_view, (options,), give_back)
+        arguments = (self._create_table_view, options)
+        view: TableView = control_plane.perform(self._owner.within, arguments, give_back)
         try:
             view.fill()
         except BaseException:
@@ -689,6 +715,9 @@ class Client:
     def get_topic_partitions(self, topic: str) -> list[str]:
         """The names of a topic's partitions; the topic itself when it has none."""
         self._require_authentication()
+        control_plane.load("pulsarx.topic_name")
+        from pulsarx.topic_name import TopicName
+
         return control_plane.perform(self._topic_partitions, (TopicName.of(topic),))
 
     def _topic_partitions(self, name: TopicName) -> list[str]:
@@ -713,7 +742,8 @@ class Client:
         from pulsarx.admin.channel import ClientChannel
 
         assert self._broker is not None
-        return Admin(ClientChannel(self._require_open, self._broker, self.read_only))
+        require_open, perform = self._require_open, self._owner.perform
+        return Admin(ClientChannel(require_open, self._broker, self.read_only, perform))
 
     def _take_over(self, member: K, undo: Callable[[K], None]) -> K:
         """The last steps of making a consumer or reader but for `_keep`. undo: as of an interrupt,
@@ -849,6 +879,12 @@ class Client:
 
     def __repr__(self) -> str:
         return f"Client({self._url.text!r}, closed={self._closing.begun})"
+
+
+def _timeout_seconds(options: ClientOptions) -> int:
+    """How long calls of a client wait for the owner of its folder."""
+    seconds = options.operation_timeout_seconds
+    return seconds if seconds > 0 else 30
 
 
 def _reset_in_child() -> None:

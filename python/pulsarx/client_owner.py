@@ -7,11 +7,13 @@ import threading
 from _weakref import ref
 
 from pulsarx import errors
+from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.closing import attempt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, Protocol
 
     from pulsarx._pycore.ground.when_forgotten import WhenForgotten
@@ -49,8 +51,6 @@ class Leave:
         self._pool = pool
 
     def __call__(self) -> None:
-        from pulsarx.broker import registry
-
         if self._broker.state.is_forked:
             return  # the parent's
         try:
@@ -58,7 +58,9 @@ class Leave:
                 self._broker.close()
             elif hasattr(self._broker, "timeout_seconds"):  # of another process's folder
                 sys.modules["pulsarx.remote.guests"].release(self._broker)
-            else:
+            elif self._broker.state.is_open:  # the end of the process may have closed it
+                from pulsarx.broker import registry
+
                 if self._is_exclusive:
                     self._broker.share_again()  # type: ignore[union-attr]
                 registry.release(self._key, self._broker)  # type: ignore[arg-type]
@@ -70,7 +72,9 @@ class ClientOwner:
     """A MemberOwner: the part of a client that what it made refers to. It keeps the broker open,
     and refers to the client weakly, which keeps some of them: so there is no circle."""
 
-    __slots__ = ("_broker", "_client", "_closing", "_members", "forgotten", "lock")
+    __slots__ = (
+        "_broker", "_client", "_closing", "_members", "_timeout_seconds", "forgotten", "lock",
+    )  # fmt: skip
 
     forgotten: WhenForgotten
 
@@ -78,6 +82,7 @@ class ClientOwner:
         self._client = ref(client)
         self._closing = closing
         self._broker: Broker | ReadOnlyBroker | None = None
+        self._timeout_seconds: int | None = None
         self._members = WeakList()  # what the client made
         self.lock = threading.Lock()  # of the members
 
@@ -94,6 +99,10 @@ class ClientOwner:
             if isinstance(member, InheritedProducer):
                 self._members.add(member)
 
+    def client(self) -> Any:
+        """The client; None: it is gone."""
+        return self._client()
+
     def come_back(self) -> Broker:
         """See MemberOwner."""
         client = self._client()
@@ -102,10 +111,29 @@ class ClientOwner:
         client._require_open()
         return self._owned()
 
-    def opened(self, broker: Broker | ReadOnlyBroker, forgotten: WhenForgotten) -> None:
-        """forgotten: gives back what the client has when nobody uses it any more."""
+    def opened(
+        self,
+        broker: Broker | ReadOnlyBroker,
+        forgotten: WhenForgotten,
+        timeout_seconds: int | None = None,
+    ) -> None:
+        """forgotten: gives back what the client has when nobody uses it any more. timeout_seconds:
+        how long its calls wait for the process that owns the folder; None: it is this one."""
         self._broker = broker
         self.forgotten = forgotten
+        self._timeout_seconds = timeout_seconds
+
+    def within(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What the function returns, called within the operation timeout of the client."""
+        if self._timeout_seconds is None:
+            return function(*arguments)
+        from pulsarx.call_timeout import within
+
+        return within(self._timeout_seconds, function, *arguments)
+
+    def perform(self, function: Callable[..., Any], arguments: tuple[Any, ...] = ()) -> Any:
+        """See MemberOwner."""
+        return control_plane.perform(self.within, (function, *arguments))
 
     @property
     def is_closing(self) -> bool:
@@ -122,7 +150,7 @@ class ClientOwner:
 
     def advance(self, creation: ProducerCreation) -> Any:
         """As make, when there is a next step to take."""
-        producer = creation.advance()
+        producer = self.within(creation.advance)
         if producer is None:
             if creation.owner is None:
                 self.adopt(creation)
@@ -132,6 +160,9 @@ class ClientOwner:
 
     def adopt(self, member: Member) -> None:
         """Close it with the client."""
+        from pulsarx.replaced_calls import use_replaced
+
+        use_replaced(member)
         member.owner = self
         with self.lock:
             closing = self._closing.begun
@@ -168,9 +199,9 @@ class ClientOwner:
         broker.state.require_open()
         if self._closing.begun:
             raise errors.AlreadyClosed("client")
-        make_letter_topic(broker, topic)
+        self.within(make_letter_topic, broker, topic)
         if initial_subscription_name:
-            subscribe_initially(broker, topic, initial_subscription_name)
+            self.within(subscribe_initially, broker, topic, initial_subscription_name)
         options = ProducerOptions(
             topic=topic,
             producer_name=producer_name,

@@ -24,6 +24,7 @@ from pulsarx._pycore.ground.clock_core import (
 )
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.deadline import Deadline
+from pulsarx._pycore.ground.threads import await_beginnings, forget_beginnings
 from pulsarx._pycore.ground.weak_list import WeakList
 
 __all__ = [
@@ -168,9 +169,11 @@ def _stop_at_exit() -> None:
     for clock in _clocks.members():
         if isinstance(clock, SystemClock):
             clock.stop()
+    await_beginnings()
 
 
 def _reset_in_child() -> None:
+    forget_beginnings()
     for clock in _clocks.members():
         clock.forget_timers()
         clock._reset()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx.owner import perform_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Closing:
 
         owner: the client, whose callbacks the steps wait for.
         """
-        control_plane.perform(self._take, (steps, owner))
+        perform_for(owner, self._take, (steps, owner))
         self.told = True
         if self._failure is not None:
             raise self._failure

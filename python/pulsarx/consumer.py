@@ -14,7 +14,8 @@ from pulsarx.closing import Closing
 from pulsarx.listening.listener_loop import ListenerLoop
 from pulsarx.listening.listener_pool import SerialWork, log_exception
 from pulsarx.options.consumer_policies import BatchReceivePolicy
-from pulsarx.owner import client_is_closing
+from pulsarx.owner import client_is_closing, perform_for
+from pulsarx.replaced_calls import in_subclass, replaceable
 from pulsarx.schema.schema import T, Typed
 
 TYPE_CHECKING = False
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 DEFAULT_BATCH_RECEIVE = BatchReceivePolicy(-1, 10 << 20, 100)
 
 
+@replaceable
 class Consumer(Typed[T]):
     """Receives the messages of one subscription. Any thread may call.
 
@@ -121,6 +123,7 @@ class Consumer(Typed[T]):
 
     # Receiving ------------------------------------------------------------------------------------
 
+    @in_subclass
     def receive(self, timeout_millis: int | None = None) -> Message[T]:
         """The next message; waits for one.
 
@@ -132,6 +135,7 @@ class Consumer(Typed[T]):
         """
         raise NotImplementedError
 
+    @in_subclass
     def receive_many(
         self, max_messages: int, timeout_millis: int | None = None
     ) -> list[Message[T]]:
@@ -142,6 +146,7 @@ class Consumer(Typed[T]):
         """
         raise NotImplementedError
 
+    @in_subclass
     def receive_arrow(self, max_messages: int, timeout_millis: int | None = None) -> ArrowMessages:
         """Up to max_messages messages as columns; all of one topic. See ArrowMessages."""
         raise NotImplementedError
@@ -219,12 +224,14 @@ class Consumer(Typed[T]):
     def unwatch(self, notify: Callable[[], object]) -> None:
         raise NotImplementedError
 
+    @in_subclass
     def has_message(self) -> bool:
         """Tell whether receive would return at once."""
         raise NotImplementedError
 
     # Acknowledging --------------------------------------------------------------------------------
 
+    @in_subclass
     def acknowledge(self, message: Message | MessageId) -> None:
         """Mark one message as processed: it is never delivered on this subscription again.
 
@@ -238,16 +245,19 @@ class Consumer(Typed[T]):
         """
         raise NotImplementedError
 
+    @in_subclass
     def acknowledge_cumulative(self, message: Message | MessageId) -> None:
         """Mark this message and every one before it on its topic as processed. See acknowledge."""
         raise NotImplementedError
 
+    @in_subclass
     def acknowledge_many(
         self, messages: Iterable[Message | MessageId] | ArrowMessages | Any
     ) -> None:
         """Acknowledge a list of messages or ids, or what receive_arrow returned."""
         raise NotImplementedError
 
+    @in_subclass
     def negative_acknowledge(self, message: Message | MessageId) -> None:
         """Have a message delivered again after negative_ack_redelivery_delay_ms, or nack_backoff.
 
@@ -279,20 +289,22 @@ class Consumer(Typed[T]):
             raise errors.NotAllowedError(
                 f"reconsume_later: {message!r} belongs to a topic that this consumer does not have"
             )
-        control_plane.perform(
-            self.letters.reconsume_later, (receiver, message, delay_ms, properties)
+        perform_for(
+            self.owner, self.letters.reconsume_later, (receiver, message, delay_ms, properties)
         )
 
     def _receiver_of(self, message: Message) -> Any:
         """The consumer of the topic that the message is of; None: it is of another."""
         raise NotImplementedError
 
+    @in_subclass
     def redeliver_unacknowledged_messages(self) -> None:
         """Deliver everything again that this consumer was given and did not acknowledge."""
         raise NotImplementedError
 
     # The subscription -----------------------------------------------------------------------------
 
+    @in_subclass
     def topic(self) -> str:
         """Return the full name of the topic; for several topics all names, separated by commas."""
         raise NotImplementedError
@@ -312,6 +324,7 @@ class Consumer(Typed[T]):
         """Tell whether it can still be used."""
         return bool(self.is_open)
 
+    @in_subclass
     def get_last_message_id(self) -> MessageId:
         """Id of the last message of the topic; (-1,-1,-1,-1) when it has none.
 
@@ -319,6 +332,7 @@ class Consumer(Typed[T]):
         """
         raise NotImplementedError
 
+    @in_subclass
     def seek(self, messageid: MessageId | int) -> None:
         """Move the subscription: to behind a message id, or to the first message published at a
         time.
@@ -368,7 +382,7 @@ class Consumer(Typed[T]):
         """
         if not self._unsubscribing or self._unsubscribe_told:
             self.require_open()
-        control_plane.perform(self._unsubscribe)
+        perform_for(self.owner, self._unsubscribe)
         self._unsubscribe_told = True
 
     def _unsubscribe(self) -> None:

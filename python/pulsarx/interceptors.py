@@ -95,7 +95,8 @@ class ConsumerInterceptor:
     def on_acknowledge(
         self, consumer: Any, message_id: MessageId, exception: Exception | None
     ) -> None:
-        """Called for each message when it was acknowledged; exception: why it was not."""
+        """Called for each message when it was acknowledged, by `reconsume_later` too; exception:
+        why it was not."""
 
     def on_acknowledge_cumulative(
         self, consumer: Any, message_id: MessageId, exception: Exception | None

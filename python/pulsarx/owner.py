@@ -5,8 +5,11 @@ They keep the broker open by it, and letters publish through it; nothing else of
 
 from __future__ import annotations
 
+from pulsarx._pycore.ground.control_plane import control_plane
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, Protocol
 
     class MemberOwner(Protocol):
@@ -15,6 +18,9 @@ if TYPE_CHECKING:
         @property
         def is_closing(self) -> bool:
             """Whether it was closed, or is being: what it made may be closed once more."""
+
+        def perform(self, function: Callable[..., Any], arguments: tuple[Any, ...] = ()) -> Any:
+            """A call of the control plane, within the operation timeout of the client."""
 
         def runs_callbacks_here(self) -> bool:
             """Whether the calling thread is the one that callbacks of its producers run in."""
@@ -33,6 +39,15 @@ if TYPE_CHECKING:
 
             initial_subscription_name: made with it at its first message; empty: none.
             """
+
+
+def perform_for(
+    owner: MemberOwner | None, function: Callable[..., Any], arguments: tuple[Any, ...] = ()
+) -> Any:
+    """A call of the control plane by what a client made. None: it has no client."""
+    if owner is None:
+        return control_plane.perform(function, arguments)
+    return owner.perform(function, arguments)
 
 
 def client_is_closing(owner: MemberOwner | None) -> bool:

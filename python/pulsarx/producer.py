@@ -7,6 +7,7 @@ they share, with the type of what they send.
 from __future__ import annotations
 
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx.replaced_calls import in_subclass, replaceable
 from pulsarx.schema.schema import T, Typed
 
 TYPE_CHECKING = False
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pulsarx.schema.schema import Schema
 
 
+@replaceable
 class Producer(Typed[T]):
     """Publishes messages to one topic, or to the partitions of one. Any thread may call.
 
@@ -31,6 +33,7 @@ class Producer(Typed[T]):
     owner: MemberOwner | None = None
     is_let_go = False  # its client keeps it no more
 
+    @in_subclass
     def send(
         self,
         content: T | None,
@@ -53,6 +56,7 @@ class Producer(Typed[T]):
         """
         raise NotImplementedError
 
+    @in_subclass
     def send_async(
         self,
         content: T | None,
@@ -72,6 +76,7 @@ class Producer(Typed[T]):
         and not raised; without one, an error found at once is raised."""
         raise NotImplementedError
 
+    @in_subclass
     def send_many(
         self,
         payloads: Iterable[T | None],
@@ -88,6 +93,7 @@ class Producer(Typed[T]):
         """
         raise NotImplementedError
 
+    @in_subclass
     def send_arrow(
         self,
         data: Any,
@@ -109,6 +115,7 @@ class Producer(Typed[T]):
         """
         raise NotImplementedError
 
+    @in_subclass
     def send_columns(
         self, value: Any, *, key: Any = None, properties: Any = None, event_timestamp: Any = None
     ) -> MessageId | None:
@@ -122,6 +129,7 @@ class Producer(Typed[T]):
         """
         raise NotImplementedError
 
+    @in_subclass
     def use_schema(self, schema: Schema[Any]) -> None:
         """Encode what is sent from now on by another schema, which the topic must accept after the
         one before. Open batches go out first, so that each has one schema. Messages of several
@@ -137,28 +145,34 @@ class Producer(Typed[T]):
 
         return TypedMessageBuilder(self)
 
+    @in_subclass
     def flush(self) -> None:
         """Send the open batches and wait until all messages sent are durable; raises when one
         failed."""
         raise NotImplementedError
 
+    @in_subclass
     def topic(self) -> str:
         """Full name of the topic."""
         raise NotImplementedError
 
+    @in_subclass
     def producer_name(self) -> str:
         """The given name, or the generated one: the same on every partition."""
         raise NotImplementedError
 
+    @in_subclass
     def last_sequence_id(self) -> int:
         """Return the sequence id of the last confirmed message; on a partitioned topic the highest;
         -1 when none was."""
         raise NotImplementedError
 
+    @in_subclass
     def is_connected(self) -> bool:
         """Tell whether the producer can still be used."""
         raise NotImplementedError
 
+    @in_subclass
     def close(self) -> None:
         """Send the open batches, wait until they are durable and unregister. A second call raises
         AlreadyClosed, unless the first was interrupted or the client closed it."""

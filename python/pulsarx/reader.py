@@ -10,7 +10,8 @@ from pulsarx.consuming.seek_position import check_seek_target, reader_position
 from pulsarx.listening.listener_loop import ListenerLoop
 from pulsarx.listening.listener_pool import SerialWork
 from pulsarx.message_id import MessageId
-from pulsarx.owner import client_is_closing
+from pulsarx.owner import client_is_closing, perform_for
+from pulsarx.replaced_calls import replaceable
 from pulsarx.schema.schema import T, Typed
 
 TYPE_CHECKING = False
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pulsarx.owner import MemberOwner
 
 
+@replaceable
 class Reader(Typed[T]):
     """Reads the messages of one topic in order, or of all partitions of one. Any thread may call.
     It keeps no ledger from being trimmed, and goes on behind what was trimmed. It lives as long as
@@ -35,6 +37,7 @@ class Reader(Typed[T]):
 
     owner: MemberOwner | None = None
     is_let_go = False  # its client keeps it no more
+    calls_of_core: tuple[str, ...] = ("read_next", "read_many")  # over the methods of the class
 
     def __init__(
         self,
@@ -56,6 +59,7 @@ class Reader(Typed[T]):
         if options.reader_listener is not None:
             for name in ("read_next", "read_many", "read_arrow"):
                 setattr(self, name, _refuse_beside_listener)
+            self.calls_of_core = ()
             pool.grow()
             self._loop = ListenerLoop(pool, core, options.reader_listener, None)
             self._work = SerialWork(pool, self._step, f"the listener of a reader on {name}")
@@ -120,7 +124,7 @@ class Reader(Typed[T]):
     def get_last_message_id(self) -> MessageId:
         """Id of the last message of the topic; (-1,-1,-1,-1) when it has none."""
         self._core.require_open()
-        found: MessageId = control_plane.perform(self._cursor.positions.last_message_id)
+        found: MessageId = perform_for(self.owner, self._cursor.positions.last_message_id)
         return found
 
     def seek(self, messageid: MessageId | int) -> None:
@@ -129,7 +133,7 @@ class Reader(Typed[T]):
         the last message."""
         self._core.require_open()
         check_seek_target(messageid)
-        control_plane.perform(self._seek, (messageid,))
+        perform_for(self.owner, self._seek, (messageid,))
 
     def _seek(self, messageid: MessageId | int) -> None:
         positions: Any = self._cursor.positions

@@ -13,12 +13,8 @@ from __future__ import annotations
 
 import sys
 
-from pulsarx.errors import (
-    InvalidConfiguration,
-    InvalidTopicName,
-    NotAllowedError,
-    OperationNotSupported,
-)
+from pulsarx import errors
+from pulsarx.errors import NotAllowedError
 
 PARTITION_SUFFIX = "-partition-"
 _PARTITION_INDEX_MAX = 2**31 - 1
@@ -36,6 +32,9 @@ _SYSTEM_TOPICS = frozenset(
         "__transaction_buffer_snapshot_indexes",
     )
 )
+SYSTEM_TENANT = "pulsar"
+SYSTEM_NAMESPACE = "pulsar/system"
+HEARTBEAT_NAMESPACE = "pulsar/standalone"
 _PENDING_ACK_SUFFIX = "__transaction_pending_ack"
 _TOPICS_OF_THE_SYSTEM = frozenset(("transaction_coordinator_assign", "resource-usage"))
 _CACHED_MAX = 32_768  # of 10,000 topics both ways to write them, with room to spare
@@ -45,11 +44,12 @@ class TopicName:
     """A checked name, in parts. Immutable, so any thread may hold one; made by `TopicName.of`."""
 
     __slots__ = (
-        "domain", "tenant", "namespace", "namespace_name", "local_name", "partition_index",
-        "_full_name",
+        "domain", "persistent", "tenant", "namespace", "namespace_name", "local_name",
+        "partition_index", "_full_name",
     )  # fmt: skip
 
     domain: str
+    persistent: bool
     tenant: str
     namespace: str
     namespace_name: str  # tenant and namespace, as `public/default`
@@ -62,6 +62,7 @@ class TopicName:
         put = object.__setattr__
         # Shared by all topics of a namespace.
         put(self, "domain", sys.intern(domain))
+        put(self, "persistent", domain == "persistent")
         put(self, "tenant", sys.intern(tenant))
         put(self, "namespace", sys.intern(namespace))
         put(self, "namespace_name", sys.intern(f"{tenant}/{namespace}"))
@@ -86,10 +87,6 @@ class TopicName:
         return made
 
     @property
-    def persistent(self) -> bool:
-        return self.domain == "persistent"
-
-    @property
     def partitioned_name(self) -> str:
         """Full name of the topic this one is a partition of, or of itself."""
         if self.partition_index < 0:
@@ -99,7 +96,7 @@ class TopicName:
     def partition(self, index: int) -> TopicName:
         """Name of one partition of this topic; of a partition: that of its sibling."""
         if index < 0 or index > _PARTITION_INDEX_MAX:
-            raise InvalidTopicName(f"partition {index} of {self._full_name}: from 0 up")
+            raise errors.InvalidTopicName(f"partition {index} of {self._full_name}: from 0 up")
         return TopicName.of(f"{self.partitioned_name}{PARTITION_SUFFIX}{index}")
 
     def __str__(self) -> str:
@@ -132,9 +129,11 @@ _cached: dict[str, TopicName] = {}
 def check_entity_name(what: str, name: str) -> str:
     """The name of a tenant or namespace, if Pulsar allows it; else InvalidTopicName."""
     if not name:
-        raise InvalidTopicName(f"the {what} is empty")
+        raise errors.InvalidTopicName(f"the {what} is empty")
     if not _ENTITY_CHARACTERS.issuperset(name) or name in (".", ".."):
-        raise InvalidTopicName(f"{what} {name!r}: only letters, digits and - = : . _ are allowed")
+        raise errors.InvalidTopicName(
+            f"{what} {name!r}: only letters, digits and - = : . _ are allowed"
+        )
     return name
 
 
@@ -142,7 +141,7 @@ def check_namespace_name(name: str) -> str:
     """`tenant/namespace`, if it is one; else InvalidTopicName."""
     tenant, slash, local = name.partition("/")
     if not slash:
-        raise InvalidTopicName(f"namespace {_shown(name)}: write tenant/namespace")
+        raise errors.InvalidTopicName(f"namespace {_shown(name)}: write tenant/namespace")
     check_entity_name("tenant", tenant)
     check_entity_name("namespace", local)
     return name
@@ -151,14 +150,14 @@ def check_namespace_name(name: str) -> str:
 def is_system_topic(name: TopicName) -> bool:
     """Whether a topic, or the one it is a partition of, is Pulsar's own. Source: SystemTopicNames,
     HeartbeatNamespaces."""
-    if "__" not in name.local_name and name.tenant != "pulsar":
+    if "__" not in name.local_name and name.tenant != SYSTEM_TENANT:
         return False  # as nearly all
     local = name.partitioned_name.rpartition("/")[2]
     if local in _SYSTEM_TOPICS or local.endswith(_PENDING_ACK_SUFFIX):
         return True
-    if name.namespace_name == "pulsar/system":
+    if name.namespace_name == SYSTEM_NAMESPACE:
         return local in _TOPICS_OF_THE_SYSTEM or local.startswith("__transaction_log_")
-    return local == "healthcheck" and name.tenant == "pulsar"
+    return local == "healthcheck" and name.tenant == SYSTEM_TENANT
 
 
 def check_is_for_users(name: TopicName) -> TopicName:
@@ -167,6 +166,17 @@ def check_is_for_users(name: TopicName) -> TopicName:
     if is_system_topic(name):
         raise NotAllowedError(f"{name} is a system topic, whose name is reserved; choose another")
     return name
+
+
+def check_may_be_made(name: TopicName) -> None:
+    """NotAllowedError: the topic is the system's, or would be in a namespace that only the health
+    check uses. Those that users made there with an earlier version stay in use."""
+    if name.namespace_name == HEARTBEAT_NAMESPACE:
+        raise NotAllowedError(
+            f"create {name}: namespace {HEARTBEAT_NAMESPACE} is reserved for the health check; "
+            "choose another"
+        )
+    check_is_for_users(name)
 
 
 def check_is_not_of_the_system(name: TopicName, action: str) -> TopicName:
@@ -182,7 +192,7 @@ def check_is_not_of_the_system(name: TopicName, action: str) -> TopicName:
 def check_keeps_messages(name: TopicName) -> TopicName:
     """OperationNotSupported: it is non-persistent, so there is nothing to be read or attached."""
     if not name.persistent:
-        raise OperationNotSupported(
+        raise errors.OperationNotSupported(
             f"{name}: a non-persistent topic keeps no messages, and this needs some; use a "
             "persistent one"
         )
@@ -202,12 +212,12 @@ def check_subscription_name(name: str) -> str:
     if not isinstance(name, str):
         raise ValueError(f"a subscription name is text (str) and not {type(name).__name__}")
     if not name.strip():
-        raise InvalidConfiguration("the subscription name is empty")
+        raise errors.InvalidConfiguration("the subscription name is empty")
     if is_system_subscription(name):
-        raise InvalidConfiguration(f"subscription name {name!r} is reserved; choose another")
+        raise errors.InvalidConfiguration(f"subscription name {name!r} is reserved; choose another")
     flaw = _flaw_of_text(name)
     if flaw:
-        raise InvalidConfiguration(f"subscription name {_shown(name)}: {flaw}")
+        raise errors.InvalidConfiguration(f"subscription name {_shown(name)}: {flaw}")
     return name
 
 
@@ -218,7 +228,7 @@ def _parse(name: str) -> TopicName:
     if not mark:
         domain, path = "persistent", name
     elif domain not in ("persistent", "non-persistent"):
-        raise InvalidTopicName(
+        raise errors.InvalidTopicName(
             f"{_shown(name)}: domain {_shown(domain)} is neither persistent nor non-persistent"
         )
     parts = path.split("/")
@@ -226,17 +236,17 @@ def _parse(name: str) -> TopicName:
         parts = ["public", "default", path]
     if len(parts) != 3:
         wanted = "domain://tenant/namespace/topic" if mark else "topic or tenant/namespace/topic"
-        raise InvalidTopicName(f"{_shown(name)} has {len(parts)} parts; write {wanted}")
+        raise errors.InvalidTopicName(f"{_shown(name)} has {len(parts)} parts; write {wanted}")
     tenant, namespace, local_name = parts
     check_entity_name("tenant", tenant)
     check_entity_name("namespace", namespace)
     if not local_name.strip():
-        raise InvalidTopicName(f"{_shown(name)}: the topic's own name is empty")
+        raise errors.InvalidTopicName(f"{_shown(name)}: the topic's own name is empty")
     if local_name != local_name.strip():
-        raise InvalidTopicName(f"{_shown(name)} starts or ends with a blank")
+        raise errors.InvalidTopicName(f"{_shown(name)} starts or ends with a blank")
     flaw = _flaw_of_text(name)
     if flaw:
-        raise InvalidTopicName(f"{_shown(name)}: {flaw}")
+        raise errors.InvalidTopicName(f"{_shown(name)}: {flaw}")
     return TopicName(domain, tenant, namespace, local_name)
 
 

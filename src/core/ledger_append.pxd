@@ -52,6 +52,14 @@ DUPLICATE, FENCED, OVER_QUOTA, TERMINATED: the gate's answer; nothing was stored
 Source: BookKeeper LedgerStorage.addEntry.
 """
 
+cdef int ledger_append_quietly(LedgerAppend* self, EntryFrame* frame, uint8_t* entry,
+                               PublishGate* gate, GateAnswer* answer,
+                               uint64_t* offset) noexcept nogil
+"""As ledger_append_entry, for a caller that wakes those who wait: those of other processes by
+ledger_append_tell_others, and those of the topic."""
+
+cdef void ledger_append_tell_others(LedgerAppend* self) noexcept nogil
+
 cdef void ledger_append_follow(LedgerAppend* self, LedgerAppend* full) noexcept nogil
 """The empty ledger self takes what comes behind the last entry of full, which must be fenced. What
 is in self becomes durable, and with publish_on_flush visible, only after all of full; when that

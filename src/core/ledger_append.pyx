@@ -210,6 +210,15 @@ cdef int append_locked(LedgerAppend* self, EntryFrame* frame, uint8_t* room, uin
 cdef int ledger_append_entry(LedgerAppend* self, EntryFrame* frame, uint8_t* entry,
                              PublishGate* gate, GateAnswer* answer,
                              uint64_t* offset) noexcept nogil:
+    cdef int status = ledger_append_quietly(self, frame, entry, gate, answer, offset)
+    if status == STATUS_OK and not self.publish_on_flush:
+        ledger_publish_wake(self)
+    return status
+
+
+cdef int ledger_append_quietly(LedgerAppend* self, EntryFrame* frame, uint8_t* entry,
+                               PublishGate* gate, GateAnswer* answer,
+                               uint64_t* offset) noexcept nogil:
     cdef uint64_t span = entry_frame_span(frame.entry_size)
     cdef int status
     cdef bint due = False
@@ -230,9 +239,12 @@ cdef int ledger_append_entry(LedgerAppend* self, EntryFrame* frame, uint8_t* ent
     if due:
         ledger_prepare_ask(self)
     pthread_mutex_unlock(&self.append_mutex)
-    if status == STATUS_OK and not self.publish_on_flush:
-        ledger_publish_wake(self)
     return status
+
+
+cdef void ledger_append_tell_others(LedgerAppend* self) noexcept nogil:
+    if not self.publish_on_flush:
+        wait_event_wake(&self.published.event)
 
 
 cdef int ledger_append_prepare(LedgerAppend* self, uint64_t size) noexcept nogil:

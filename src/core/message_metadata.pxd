@@ -6,6 +6,7 @@ endian; the checksum covers everything after itself and may be absent (then no 0
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
+from pulsarx._core.byte_reader cimport ByteReader
 from pulsarx._core.byte_writer cimport ByteWriter
 from pulsarx._core.limits cimport ENTRY_MESSAGE_SIZE_MIN
 from pulsarx._core.single_metadata cimport METADATA_BATCH, PropertyView
@@ -35,6 +36,8 @@ cdef struct MessageMetadata:
     uint32_t schema_version_size
     const uint8_t* encryption        # encode only, of METADATA_ENCRYPTED: fields 13 to 15
     uint32_t encryption_size
+    uint32_t replicate_to_size
+    const uint8_t* replicate_to      # encode only, of METADATA_REPLICATE_TO: all fields 7
     const PropertyView* properties   # encode only; decode with property_next(reader, 4, ...)
     uint32_t property_count
 
@@ -52,6 +55,13 @@ cdef void message_metadata_encode(const MessageMetadata* metadata,
                                   ByteWriter* writer) noexcept nogil
 cdef int message_metadata_decode(const uint8_t* data, uint32_t size,
                                  MessageMetadata* metadata) noexcept nogil
+cdef int replicate_to_next(ByteReader* reader, const uint8_t** field,
+                           uint32_t* field_size) noexcept nogil
+"""Go to the next field 7, as encode takes it. reader: started over the encoded metadata.
+
+STATUS_END after the last one.
+"""
+
 cdef int entry_decode(const uint8_t* entry, uint32_t size, bint verify,
                       EntryParts* parts) noexcept nogil
 """Take an entry apart. verify: check its checksum too (STATUS_CORRUPT when it does not hold)."""

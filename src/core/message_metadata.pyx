@@ -6,11 +6,12 @@
       3  varint   publish_time, required                20  varint   marker_type (seen, not read)
       4  block    properties {1 key, 2 value}           24  varint   highest_sequence_id
       6  block    partition_key                         25  varint   null_value
-      8  varint   compression, an enumeration           26  block    uuid
-      9  varint   uncompressed_size                     27  varint   num_chunks_from_msg
-     11  varint   num_messages_in_batch                 28  varint   total_chunk_msg_size
-     12  varint   event_time                            29  varint   chunk_id
-     13  block    encryption_keys (seen, not read)      30  varint   null_partition_key
+      7  block    replicate_to, repeated                26  block    uuid
+      8  varint   compression, an enumeration           27  varint   num_chunks_from_msg
+      9  varint   uncompressed_size                     28  varint   total_chunk_msg_size
+     11  varint   num_messages_in_batch                 29  varint   chunk_id
+     12  varint   event_time                            30  varint   null_partition_key
+     13  block    encryption_keys (seen, not read)
      16  block    schema_version
      17  varint   partition_key_b64_encoded
 
@@ -31,7 +32,7 @@ from pulsarx._core.crc32c cimport crc32c
 from pulsarx._core.limits cimport METADATA_SIZE_MAX
 from pulsarx._core.proto_field cimport WIRE_BLOCK, WIRE_VARINT, proto_field_skip, proto_field_tag
 from pulsarx._core.single_metadata cimport *
-from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_OK
+from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_END, STATUS_OK
 
 cdef enum:
     FIELD_PRODUCER_NAME = 1
@@ -39,6 +40,7 @@ cdef enum:
     FIELD_PUBLISH_TIME = 3
     FIELD_PROPERTIES = 4
     FIELD_PARTITION_KEY = 6
+    FIELD_REPLICATE_TO = 7
     FIELD_COMPRESSION = 8
     FIELD_UNCOMPRESSED_SIZE = 9
     FIELD_MESSAGE_COUNT = 11
@@ -90,6 +92,8 @@ cdef uint32_t message_metadata_size(const MessageMetadata* metadata) noexcept no
     size += properties_size(metadata.properties, metadata.property_count)
     if flags & METADATA_PARTITION_KEY:
         size += block_size(FIELD_PARTITION_KEY, metadata.partition_key_size)
+    if flags & METADATA_REPLICATE_TO:
+        size += metadata.replicate_to_size
     if metadata.compression:
         size += number_size(FIELD_COMPRESSION, metadata.compression)
     if metadata.uncompressed_size:
@@ -132,6 +136,8 @@ cdef void message_metadata_encode(const MessageMetadata* metadata,
     if flags & METADATA_PARTITION_KEY:
         write_block(writer, FIELD_PARTITION_KEY, metadata.partition_key,
                     metadata.partition_key_size)
+    if flags & METADATA_REPLICATE_TO:
+        byte_writer_bytes(writer, metadata.replicate_to, metadata.replicate_to_size)
     if metadata.compression:
         write_number(writer, FIELD_COMPRESSION, metadata.compression)
     if metadata.uncompressed_size:
@@ -282,6 +288,25 @@ cdef int message_metadata_decode(const uint8_t* data, uint32_t size,
 
 cdef inline bint is_required(uint32_t tag) noexcept nogil:
     return tag == 0x0A or tag == 0x10 or tag == 0x18
+
+
+cdef int replicate_to_next(ByteReader* reader, const uint8_t** field,
+                           uint32_t* field_size) noexcept nogil:
+    cdef const uint8_t* start
+    cdef uint32_t tag = 0
+    cdef int status
+    while reader.at < reader.end:
+        start = reader.at
+        status = proto_field_tag(reader, &tag)
+        if status == STATUS_OK:
+            status = proto_field_skip(reader, tag)
+        if status != STATUS_OK:
+            return status
+        if tag == (FIELD_REPLICATE_TO << 3 | WIRE_BLOCK):
+            field[0] = start
+            field_size[0] = <uint32_t>(reader.at - start)
+            return STATUS_OK
+    return STATUS_END
 
 
 cdef inline uint32_t peek_magic(const ByteReader* reader) noexcept nogil:

@@ -26,6 +26,7 @@ cdef enum MetadataFlags:
     METADATA_UUID = 8192             # chunk fields are present
     METADATA_MARKER = 16384
     METADATA_ENCRYPTED = 32768       # encryption_keys are present: so is the payload
+    METADATA_REPLICATE_TO = 65536    # the message says where it is to be replicated to
 
 cdef struct PropertyView:
     const uint8_t* key

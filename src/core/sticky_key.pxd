@@ -24,8 +24,8 @@ cdef uint32_t sticky_key_of_entry(const MessageMetadata* metadata) noexcept nogi
 """The hash of a message that is an entry, or of the first one of a batch."""
 
 cdef uint32_t sticky_key_spread(const MessageMetadata* metadata) noexcept nogil
-"""Of the messages without a key in an entry, where they are to be spread over the consumers: of
-"<producer name>-<sequence id of the entry>", as Pulsar 4 hashes them."""
+"""The hash of the messages without a key in an entry, where they are to be spread over the
+consumers: that of "<producer name>-<sequence id of the entry>", as in Pulsar 4."""
 
 cdef int sticky_key_of_encoded(const uint8_t* encoded_metadata, uint32_t size,
                                uint32_t* hash) noexcept nogil

@@ -10,7 +10,7 @@ from child_process import ChildProcess
 from pulsarx import errors
 from pulsarx._pycore.ground.file_system import FileSystem
 from pulsarx.broker.catalogue.catalogue import Catalogue
-from pulsarx.broker.catalogue.state import LEDGER_PREPARED
+from pulsarx.broker.catalogue.records import LEDGER_PREPARED
 from pulsarx.broker.folder.data_directory import DataDirectory
 
 HEADER_SIZE = 4096

@@ -933,6 +933,26 @@ def back_up(w: World) -> Steps:
     shutil.rmtree(restored)
 
 
+def back_up_over_http(w: World) -> Steps:
+    from pulsarx.backups import backup, check
+    from pulsarx.rest import serve_http
+
+    w.sent()
+    copy = w.path / "copy"
+    with serve_http(w.client, port=0) as service:
+        yield lambda: backup(service.url, copy)
+        if not copy.exists():
+            backup(service.url, copy)
+        yield lambda: check(service.url)
+        assert check(service.url).damage == []
+    with pulsarx.Client(copy, read_only=True) as client:
+        found = {each.data() for each in client.create_reader("t", MessageId.earliest)}
+    assert found >= w.confirmed
+    for each in w.path.iterdir():
+        assert not each.name.endswith(".unfinished"), each
+    shutil.rmtree(copy)
+
+
 def serve_a_folder(w: World) -> Steps:
     from pulsarx.server import serve
 
@@ -1103,6 +1123,7 @@ CALLS: dict[str, Callable[[World], Steps]] = {
     "administer": administer,
     "administer_without_a_client": administer_without_a_client,
     "back_up": back_up,
+    "back_up_over_http": back_up_over_http,
     "serve_a_folder": serve_a_folder,
     "serve_a_folder_over_http": serve_a_folder_over_http,
     "run_a_function": run_a_function,

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 
 QUIET_LOOKS = 50
 BUSY_LOOKS = 1000  # after so many it sleeps, whatever other threads do
+# One that looks again every 50 ms by itself is never quiet for so many looks on a busy machine.
+LONG_SECONDS = 2.0
 
 
 def until_asleep(thread: threading.Thread) -> None:
@@ -20,8 +23,11 @@ def until_asleep(thread: threading.Thread) -> None:
     own, asked = threading.get_native_id(), thread.native_id
     quiet, before = 0, ""
     all_quiet, others_before = 0, None
+    began = time.monotonic()
     while thread.is_alive() and quiet < BUSY_LOOKS:
         now = _state(asked)
+        if now and time.monotonic() - began > LONG_SECONDS:
+            return
         quiet = quiet + 1 if now and now == before else 0
         before = now
         if quiet >= QUIET_LOOKS:

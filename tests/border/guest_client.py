@@ -4,6 +4,7 @@ subscriptions are reached over a pipe, and they read the ledgers beside the owne
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,16 @@ def settle() -> None:
     for each in list(_sides.values()):
         if not each.connection.is_lost:
             each.connection.settle()
+
+
+def settled(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that is called when what the owner had to send has come."""
+
+    def when_settled(*arguments: Any, **named: Any) -> Any:
+        settle()
+        return call(*arguments, **named)
+
+    return when_settled
 
 
 def advance(clock: ManualClock, *arguments: Any, **named: Any) -> None:

@@ -22,6 +22,7 @@ MODULES = [
     "consuming.test_zero_queue",
     "letters.test_dead_letter",
     "letters.test_retry_letter",
+    "policies.test_message_ttl",
     "producing.test_chunking",
     "subscriptions.test_ack_timeout",
     "subscriptions.test_delayed_delivery",

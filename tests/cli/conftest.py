@@ -9,6 +9,7 @@ import pytest
 from command_line import Owner
 
 import pulsarx
+from pulsarx import MessageId
 
 
 @pytest.fixture
@@ -28,3 +29,27 @@ def owner(folder: Path) -> Iterator[Owner]:
     found = Owner(folder)
     yield found
     found.end()
+
+
+@pytest.fixture
+def letters(folder: Path) -> Path:
+    """order 0 to order 4 are dead letters of a second subscription."""
+    with pulsarx.Client(folder) as client:
+        dead = pulsarx.ConsumerDeadLetterPolicy(max_redeliver_count=1)
+        client.subscribe("orders", "audit")
+        consumer = client.subscribe(
+            "orders",
+            "shipping",
+            pulsarx.ConsumerType.Shared,
+            initial_position=pulsarx.InitialPosition.Earliest,
+            dead_letter_policy=dead,
+            negative_ack_redelivery_delay_ms=1,
+        )
+        left = 5 * 2
+        while left:
+            consumer.negative_acknowledge(consumer.receive())
+            left -= 1
+        reader = client.create_reader("orders-shipping-DLQ", MessageId.earliest)
+        for _ in range(5):
+            reader.read_next()
+    return folder

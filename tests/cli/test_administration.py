@@ -292,7 +292,7 @@ def test_namespaces_and_tenants(folder: Path):
     assert invoke(folder, "namespaces", "delete", "acme/one").exit_code == 1
     rows(invoke(folder, "namespaces", "delete", "acme/one", "--force"))
     rows(invoke(folder, "tenants", "delete", "acme"))
-    assert rows(invoke(folder, "tenants", "list")) == [{"tenant": "public"}]
+    assert rows(invoke(folder, "tenants", "list")) == [{"tenant": "public"}, {"tenant": "pulsar"}]
 
 
 def test_schemas_are_uploaded_shown_and_deleted(folder: Path, tmp_path: Path):
@@ -313,6 +313,24 @@ def test_schemas_are_uploaded_shown_and_deleted(folder: Path, tmp_path: Path):
     assert invoke(folder, "schemas", "upload", "orders", "-f", "-", stdin="[]").exit_code == 2
     rows(invoke(folder, "schemas", "delete", "orders"))
     assert invoke(folder, "schemas", "get", "orders").exit_code == 1
+
+
+def test_permissions_of_subscriptions_are_granted_shown_and_taken_back(folder: Path):
+    def of_namespace(verb: str, *arguments: str) -> list[dict]:
+        return rows(invoke(folder, "namespaces", verb, "public/default", *arguments))
+
+    of_namespace("grant-subscription-permission", "-s", "billing", "-rs", "alice, bob")
+    assert of_namespace("subscription-permission") == [
+        {"subscription": "billing", "roles": ["alice", "bob"]}
+    ]
+    of_namespace("revoke-subscription-permission", "--subscription=billing", "--role=bob")
+    assert of_namespace("subscription-permission") == [
+        {"subscription": "billing", "roles": ["alice"]}
+    ]
+    of_namespace("set-subscription-auth-mode", "-m", "Prefix")
+    assert of_namespace("get-subscription-auth-mode") == [{"subscription_auth_mode": "Prefix"}]
+    wrong = ("revoke-subscription-permission", "public/default", "-s", "billing", "-r", "bob")
+    assert invoke(folder, "namespaces", *wrong).exit_code == 1
 
 
 def test_permissions_are_granted_shown_and_taken_back(folder: Path):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from certificates import Authority
-from command_line import invoke, process, rows
+from command_line import invoke, on_terminal, process, rows
 from signing import SECRET_TEXT, token
 from test_folders import LINES as ALL_LINES
 
@@ -21,9 +23,6 @@ from pulsarx.server import serve
 
 ORDERS = "persistent://public/default/orders"
 DEAD = "persistent://public/default/orders-billing-DLQ"
-ON_FOLDERS = ("replay-dlq", "check", "backup", "restore")
-
-
 # Messages go through the official client, below.
 THROUGH_CLIENT = ("produce", "consume", "read", "tail", "perf")
 LINES = [line for line in ALL_LINES if line.split()[0] not in THROUGH_CLIENT]
@@ -37,12 +36,68 @@ def url(folder: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("line", LINES)
 def test_commands_work_on_a_url_as_on_a_folder(url: str, line: str):
-    result = invoke(url, *line.split())
-    if line.split()[0] in ON_FOLDERS:
-        assert result.exit_code == 2
-        assert "works on a folder" in result.stderr
-    else:
-        rows(result)
+    rows(invoke(url, *line.split()))
+
+
+def test_a_folder_is_checked_at_its_url(url: str, folder: Path):
+    for found in (invoke(url, "check"), invoke("elsewhere", "check", url), invoke(folder, "check")):
+        [counts] = rows(found)
+        assert (counts["messages"], counts["damage"]) == (6, 0)
+    path = min(folder.rglob("*.ledger"), key=lambda path: int(path.stem))
+    data = bytearray(path.read_bytes())
+    data[4096 + 80] ^= 0xFF
+    path.write_bytes(data)
+    here, there = (process(place, "check") for place in (folder, url))
+    assert (here.returncode, there.returncode) == (3, 3)
+    place, counts = (json.loads(line) for line in there.stdout.splitlines())
+    assert place == json.loads(here.stdout.splitlines()[0])
+    assert (place["what"], counts["damage"], counts["missing_messages"]) == ("entries", 1, 1)
+    shown = on_terminal(url, "check")
+    assert shown[0] == 3 and "MESSAGES" in shown[1] and "Checking" in shown[1]
+
+
+def test_a_folder_is_copied_from_its_url_and_restored(url: str, folder: Path, tmp_path: Path):
+    [copied] = rows(process(url, "backup", str(tmp_path / "copy")))
+    [restored] = rows(invoke(tmp_path / "copy", "restore", str(tmp_path / "restored")))
+    for found in (copied, restored):
+        assert (found["topics"], found["subscriptions"], found["messages"]) == (2, 1, 6)
+        assert found["damage"] == []
+    (peeked, *_) = rows(invoke(tmp_path / "restored", "peek", "orders", "-s", "billing"))
+    assert peeked["data"] == "order 0"
+    refused = invoke(url, "backup", str(tmp_path / "copy"))
+    assert (refused.exit_code, "Nothing was changed" in refused.stderr) == (1, True)
+
+
+def test_a_server_is_no_backup_and_no_target(url: str, folder: Path, tmp_path: Path):
+    for place, target, told in (
+        (url, str(tmp_path / "restored"), "copy its folder with `backup`"),
+        (folder, url, "have `pulsarx serve` serve the new one"),
+        ("pulsar://127.0.0.1:1", str(tmp_path / "restored"), "copy its folder with `backup`"),
+    ):
+        refused = invoke(place, "restore", target)
+        assert (refused.exit_code, told in refused.stderr) == (2, True), refused.stderr
+    assert invoke(folder, "backup", url).exit_code == 2
+    assert [each.name for each in tmp_path.iterdir()] == [folder.name]
+
+
+def test_who_is_no_superuser_neither_checks_nor_copies(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    access = AccessSettings(token_secret_key=SECRET_TEXT, superuser_roles=["admin"])
+    target = str(tmp_path / "copy")
+    with (
+        pulsarx.Client(folder) as client,
+        serve_http(client, port=0, access=access) as service,
+    ):
+        for line in (("check",), ("backup", target)):
+            monkeypatch.delenv("PULSARX_TOKEN", raising=False)
+            assert "AuthenticationError" in invoke(service.url, *line).stderr
+            monkeypatch.setenv("PULSARX_TOKEN", token("nobody"))
+            refused = invoke(service.url, *line)
+            assert (refused.exit_code, "AuthorizationError" in refused.stderr) == (1, True)
+            assert not Path(target).exists()
+            monkeypatch.setenv("PULSARX_TOKEN", token("admin"))
+            rows(invoke(service.url, *line))
 
 
 def test_topics_are_listed_with_their_figures(url: str):
@@ -161,6 +216,103 @@ def test_what_is_refused_is_told_as_by_a_folder(url: str, folder: Path, line: st
         result = invoke(place, *line.split())
         assert result.exit_code == 1
         assert f"pulsarx: {kind}: " in result.stderr
+
+
+def test_dead_letters_are_replayed_by_the_server(letters: Path):
+    with pulsarx.Client(letters) as client, serve_http(client, port=0) as service:
+        arguments = ("replay-dlq", "orders", "-s", "shipping")
+        assert rows(invoke(service.url, *arguments, "-n", "2")) == [
+            {"topic": ORDERS, "messages": 2}
+        ]
+        assert rows(invoke(service.url, *arguments)) == [{"topic": ORDERS, "messages": 3}]
+        assert not rows(invoke(letters, *arguments))
+        found = rows(invoke(letters, "tail", "orders", "-n", "5"))
+        assert [each["data"] for each in found] == [f"order {number}" for number in range(5)]
+        assert [each["key"] for each in found] == [f"key-{number}" for number in range(5)]
+        assert [each["properties"] for each in found] == [{"number": f"{n}"} for n in range(5)]
+        own = invoke(service.url, *arguments, "--dlq", "orders")
+        assert (own.exit_code, "to itself" in own.stderr) == (1, True)
+        for wrong in ("nowhere", "a/b"):
+            result = invoke(service.url, "replay-dlq", wrong, "-s", "shipping")
+            assert (result.exit_code, bool(result.stderr)) == (1, True)
+
+
+def test_many_dead_letters_are_replayed_in_several_requests(folder: Path):
+    with pulsarx.Client(folder) as client, serve_http(client, port=0) as service:
+        producer = client.create_producer("orders-audit-DLQ", batching_enabled=True)
+        for number in range(450):
+            producer.send_async(b"%d" % number, None)
+        producer.flush()
+        [told] = rows(invoke(service.url, "replay-dlq", "orders", "-s", "audit", "-n", "449"))
+        assert told["messages"] == 449
+        [told] = rows(invoke(service.url, "replay-dlq", "orders", "-s", "audit"))
+        assert told["messages"] == 1
+        found = rows(invoke(folder, "tail", "orders", "-n", "450"))
+        assert [each["data"] for each in found] == [str(number) for number in range(450)]
+
+
+def test_damaged_dead_letters_are_told_and_the_others_replayed(folder: Path):
+    with pulsarx.Client(folder) as client:
+        producer = client.create_producer("orders-audit-DLQ")
+        for number in range(3):
+            producer.send(b"letter %d" % number)
+    for path in folder.rglob("*"):
+        if path.is_file() and b"letter 1" in (data := path.read_bytes()):
+            path.write_bytes(data.replace(b"letter 1", b"lettuce!"))
+    with pulsarx.Client(folder) as client, serve_http(client, port=0) as service:
+        result = invoke(service.url, "replay-dlq", "orders", "-s", "audit")
+        assert result.exit_code == 1
+        assert json.loads(result.stdout) == {"topic": ORDERS, "messages": 2}
+        assert "orders-audit-DLQ" in result.stderr
+
+
+@pytest.mark.parametrize("line", ["replay-dlq orders -s billing", "check", "backup copy"])
+@pytest.mark.parametrize("status", [200, 404, 405, 500])
+def test_another_server_than_ours_is_named_as_that(
+    status: int, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It has another page there, or none."""
+    monkeypatch.chdir(tmp_path)
+    asked = []
+
+    class Foreign(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(status)
+            self.send_header("Content-Length", "4")
+            self.end_headers()
+            self.wfile.write(b"<!--")
+
+        do_POST = do_GET
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Foreign) as server:
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        result = invoke(url, *line.split())
+        server.shutdown()
+        serving.join()
+    assert result.exit_code == 1
+    assert "`pulsarx serve` does it, and another server is there" in result.stderr
+    assert asked == ["/console/overview"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_who_may_not_use_the_letters_replays_none(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    access = AccessSettings(token_secret_key=SECRET_TEXT, superuser_roles=["admin"])
+    with (
+        pulsarx.Client(folder) as client,
+        serve_http(client, port=0, access=access) as service,
+    ):
+        arguments = (service.url, "replay-dlq", "orders", "-s", "billing")
+        assert "AuthenticationError" in invoke(*arguments).stderr
+        monkeypatch.setenv("PULSARX_TOKEN", token("nobody"))
+        assert "AuthorizationError" in invoke(*arguments).stderr
+        monkeypatch.setenv("PULSARX_TOKEN", token("admin"))
+        assert rows(invoke(*arguments)) == [{"topic": ORDERS, "messages": 1}]
 
 
 @pytest.mark.standard

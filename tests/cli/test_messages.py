@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -226,30 +227,6 @@ def test_a_new_subscription_begins_where_it_is_told(folder: Path, kind: str):
 # Dead letters -------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def letters(folder: Path) -> Path:
-    """order 0 to order 4 are dead letters of a second subscription."""
-    with pulsarx.Client(folder) as client:
-        dead = pulsarx.ConsumerDeadLetterPolicy(max_redeliver_count=1)
-        client.subscribe("orders", "audit")
-        consumer = client.subscribe(
-            "orders",
-            "shipping",
-            pulsarx.ConsumerType.Shared,
-            initial_position=pulsarx.InitialPosition.Earliest,
-            dead_letter_policy=dead,
-            negative_ack_redelivery_delay_ms=1,
-        )
-        left = 5 * 2
-        while left:
-            consumer.negative_acknowledge(consumer.receive())
-            left -= 1
-        reader = client.create_reader("orders-shipping-DLQ", MessageId.earliest)
-        for _ in range(5):
-            reader.read_next()
-    return folder
-
-
 def test_dead_letters_are_published_to_their_topic_once(letters: Path):
     told = rows(invoke(letters, "replay-dlq", "orders", "-s", "shipping", "-n", "2"))
     assert told == [{"topic": "persistent://public/default/orders", "messages": 2}]
@@ -286,6 +263,18 @@ def test_a_letter_keeps_its_schema(folder: Path):
         reader = client.create_reader("names", MessageId.earliest)
         found = [(message.data(), message.int_schema_version()) for message in reader]
     assert found == [(b"anna", 0)]  # what was acknowledged is gone
+
+
+def test_what_was_replayed_before_a_letter_that_cannot_be_is_told(letters: Path):
+    """It was only said what failed."""
+    with pulsarx.Client(letters) as client:
+        gone = "persistent://public/default/gone"
+        client.create_producer("orders-shipping-DLQ").send(b"x", properties={"REAL_TOPIC": gone})
+    result = invoke(letters, "replay-dlq", "orders", "-s", "shipping")
+    assert result.exit_code == 1
+    assert gone in result.stderr
+    [told] = [json.loads(line) for line in result.stdout.splitlines()]
+    assert told == {"topic": "persistent://public/default/orders", "messages": 5}
 
 
 def test_letters_are_not_replayed_to_their_own_topic(folder: Path):

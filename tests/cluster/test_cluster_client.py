@@ -425,5 +425,6 @@ def test_no_call_of_a_base_is_left_that_reaches_for_a_broker() -> None:
         (ClusterTableView, pulsarx.TableView),
     ):
         calls = {name for name in vars(base) if not name.startswith("_")}
+        calls -= {"declared_calls", "declaring_class", "calls_of_core"}  # which are none
         inherited = {name for name in calls if getattr(kind, name) is getattr(base, name)}
         assert inherited <= WORKING, kind

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+import pulsarx
 
 pytestmark = pytest.mark.standard
 
@@ -127,6 +130,7 @@ def test_what_a_program_raises_is_told_as_python_does(python: Python, tmp_path: 
         (["run", "--route", "pulsar://a=b", "--route", "pulsar://a=c", "x.py"], "is given twice"),
         (["run", "--root", "a", "--namespace", "one", "x.py"], "write tenant/namespace"),
         (["walk"], "No such command 'walk'"),
+        (["consum"], "No such command 'consum'. Did you mean 'consume'"),
         ([], "Usage: pulsarx"),
     ],
 )
@@ -140,3 +144,113 @@ def test_a_wrong_command_line_is_said(python: Python, arguments: list[str], said
 def test_help_is_given(python: Python, arguments: list[str]):
     ran = python("-m", "pulsarx", *arguments)
     assert (ran.returncode, ran.stdout[:6].lower()) == (0, "usage:")
+
+
+def test_a_cluster_in_memory_outlives_its_clients(python: Python, tmp_path: Path):
+    """It was gone with its last client, and the next one found nothing of what was sent."""
+    (tmp_path / "script.py").write_text(
+        """
+import pulsar
+
+def sent(url):
+    client = pulsar.Client(url)
+    client.create_producer("t").send(b"x")
+    client.close()
+
+def received(url):
+    client = pulsar.Client(url)
+    consumer = client.subscribe("t", "s", initial_position=pulsar.InitialPosition.Earliest)
+    print(consumer.receive(5000).data())
+    client.close()
+
+for url in ("pulsar://one", "pulsar://two"):
+    sent(url)
+    received(url)
+"""
+    )
+    route = ("--route", "pulsar://two=memory:two")
+    ran = python("-m", "pulsarx", "run", "--root", "memory:", *route, "script.py")
+    assert ran.stdout == "b'x'\nb'x'\n", ran.stderr
+
+
+STARTING = """
+import os
+import subprocess
+import sys
+import pulsar
+
+os.mkdir("elsewhere")
+client = pulsar.Client("pulsar://localhost:6650")
+consumer = client.subscribe("shop/eu/t", "s")
+subprocess.run([sys.executable, "../child.py"], cwd="elsewhere", check=True)
+print(consumer.receive(5000).data())
+client.close()
+"""
+CHILD = """
+import sys
+print([name for name in sys.modules if "pulsar" in name])
+import pulsar
+client = pulsar.Client("pulsar://localhost:6650")
+client.create_producer("shop/eu/t").send(b"from the child")
+client.close()
+"""
+
+
+def test_processes_that_the_program_starts_have_the_alias_and_the_folders(
+    python: Python, tmp_path: Path
+):
+    """They found the official client, or none, and no folder."""
+    (tmp_path / "script.py").write_text(STARTING)
+    (tmp_path / "child.py").write_text(CHILD)
+    ours = ("--root", "data", "--namespace", "shop/eu")
+    ran = python("-m", "pulsarx", "run", *ours, "script.py")
+    assert ran.stdout == "[]\nb'from the child'\n", ran.stderr
+
+
+def test_processes_of_multiprocessing_have_them_however_they_are_started(
+    python: Python, tmp_path: Path
+):
+    (tmp_path / "script.py").write_text(
+        """
+import multiprocessing
+import pulsar
+
+def send(kind):
+    client = pulsar.Client("pulsar://localhost:6650")
+    client.create_producer("t").send(kind.encode())
+    client.close()
+
+if __name__ == "__main__":
+    for kind in ("spawn", "forkserver", "fork"):
+        process = multiprocessing.get_context(kind).Process(target=send, args=(kind,))
+        process.start()
+        process.join()
+    client = pulsar.Client("pulsar://localhost:6650")
+    reader = client.create_reader("t", pulsar.MessageId.earliest)
+    while reader.has_message_available():
+        print(reader.read_next().data())
+    client.close()
+"""
+    )
+    ran = python("-m", "pulsarx", "run", "--route", "pulsar://127.0.0.1=data", "script.py")
+    assert ran.stdout == "b'spawn'\nb'forkserver'\nb'fork'\n", ran.stderr
+
+
+def test_a_sitecustomize_of_the_user_is_imported_all_the_same(python: Python, tmp_path: Path):
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text("import sys; sys.of_the_user = True")
+    (tmp_path / "child.py").write_text("import sys; print(sys.of_the_user)")
+    (tmp_path / "script.py").write_text(
+        "import subprocess, sys; subprocess.run([sys.executable, 'child.py'])"
+    )
+    path = os.pathsep.join((str(folder), str(Path(pulsarx.__file__).parent.parent)))
+    ran = python("-m", "pulsarx", "run", "--root", "data", "script.py", PYTHONPATH=path)
+    assert ran.stdout == "True\n", ran.stderr
+
+
+def test_clusters_in_memory_are_told_to_no_other_process(python: Python, tmp_path: Path):
+    (tmp_path / "script.py").write_text("import os; print('PULSARX_RUN' in os.environ)")
+    for places in (("--root", "memory:"), ("--route", "pulsar://one=memory:one")):
+        ran = python("-m", "pulsarx", "run", *places, "script.py")
+        assert ran.stdout == "False\n", ran.stderr

@@ -8,10 +8,11 @@ from guarded_bytes cimport free_guarded_bytes, guarded_bytes
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memset
 
+from pulsarx._core.byte_reader cimport ByteReader, byte_reader_start
 from pulsarx._core.byte_writer cimport ByteWriter, byte_writer_start
 from pulsarx._core.message_metadata cimport *
 from pulsarx._core.single_metadata cimport *
-from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_OK, STATUS_TRUNCATED
+from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_END, STATUS_OK, STATUS_TRUNCATED
 
 SMALLEST = bytes.fromhex("0a0170" "1000" "1880d095ffbc31")
 FULL = bytes.fromhex(
@@ -101,6 +102,47 @@ def test_what_says_how_a_payload_is_encrypted_stands_in_its_place():
     assert decoded(written[:len(written) - 5])[0] == STATUS_TRUNCATED
     # A number is none of these fields.
     assert decoded(plain + bytes.fromhex("6801"))[1]["flags"] == 0
+
+
+def test_where_a_message_is_to_be_replicated_to_stands_in_its_place():
+    cdef MessageMetadata metadata
+    cdef bytes fields = bytes.fromhex("3a0161" "3a026262")
+    memset(&metadata, 0, sizeof(metadata))
+    metadata.producer_name = b"p"
+    metadata.producer_name_size = 1
+    metadata.message_count = 1
+    metadata.replicate_to = fields
+    metadata.replicate_to_size = len(fields)
+    plain = encoded(&metadata)
+    assert fields not in plain
+    metadata.flags = METADATA_REPLICATE_TO | METADATA_PARTITION_KEY | METADATA_EVENT_TIME
+    metadata.partition_key = b"k"
+    metadata.partition_key_size = 1
+    metadata.event_time_ms = 5
+    written = encoded(&metadata)
+    assert written == plain + bytes.fromhex("32016b") + fields + bytes.fromhex("6005")
+    assert replicate_to_fields(written) == (STATUS_END, [fields[:3], fields[3:]])
+    assert replicate_to_fields(plain) == (STATUS_END, [])
+    assert replicate_to_fields(written[:len(written) - 4]) == (STATUS_TRUNCATED, [fields[:3]])
+    # A number is none of these fields.
+    assert replicate_to_fields(plain + bytes.fromhex("3801")) == (STATUS_END, [])
+
+
+def replicate_to_fields(bytes data):
+    cdef ByteReader reader
+    cdef const uint8_t* field = NULL
+    cdef uint32_t size = 0
+    cdef uint8_t* copy = guarded_bytes(data)
+    cdef int status = STATUS_OK
+    found = []
+    byte_reader_start(&reader, copy, len(data))
+    while True:
+        status = replicate_to_next(&reader, &field, &size)
+        if status != STATUS_OK:
+            break
+        found.append(field[:size])
+    free_guarded_bytes(copy, data)
+    return status, found
 
 
 def test_all_fields_stand_in_ascending_order():

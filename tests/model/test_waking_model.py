@@ -14,6 +14,7 @@ from waking_model import (
     explore,
     flag_publisher,
     flusher,
+    forwarder,
     lane,
     new_topic,
     new_topics,
@@ -98,13 +99,19 @@ def switching_futures() -> list[Process]:
     return [switcher(), lane(), asker("asker", ["f", "g"]), pool_thread()]
 
 
+def forwarding() -> list[Process]:
+    """Two wait for what another process publishes."""
+    return [forwarder(2), sleeper("a"), sleeper("b")]
+
+
 NEW = [
     sleepers, roll_over, futures, futures_of_two, futures_over_ledgers, beside_a_sleeper,
     closing_futures,
 ]  # fmt: skip
-READ = [seeking, seeking_futures, closing]
+READ = [seeking, seeking_futures, closing, forwarding]
 PREPARED = [switching, switching_alone, switching_in_vain, switching_futures]
 DEFECTS = {
+    "the thread of a connection sleeps before it wakes": [forwarding],
     "a reader does not ask whether a full ledger is durable": [switching],
     "a full ledger that becomes durable tells nobody": [switching_in_vain],
     "the catalogue tells before the writer is registered": [sleepers, roll_over, futures],

@@ -14,6 +14,7 @@ can go on, whether somebody waits who should not. The processes are the parties 
   seeker        moves the reader back
   closer        closes the consumer, then the pool
   taker         MultiConsumerCore.receive, on the flags of its topics
+  forwarder     the thread of a connection that publishes for another process: OwnerLink.wake_soon
 
 A defect is a name that a step looks for: with it in `defects` the step does what is wrong.
 """
@@ -135,6 +136,8 @@ def new_topic(*defects: str) -> State:
         "taken": False,
         "jobs": [],
         "pool closed": False,
+        # OwnerLink
+        "kept wake": False,
         # what came of it
         "results": {},  # future or sleeper: what it got
     }
@@ -702,3 +705,38 @@ def no_topic_waits_in_vain(s: State, at: dict[str, str]) -> str | None:
         return f"{left} messages can be had, and {sorted(s['asleep'])} sleep"
     stuck = [name for name, label in at.items() if label not in (END, "asleep")]
     return f"{stuck} cannot go on" if stuck else None
+
+
+# A connection, whose reading thread publishes ----------------------------------------------------
+
+
+def forwarder(count: int) -> Process:
+    """So many messages of another process: LedgerPublisher.wake, and OwnerLink.wait behind them."""
+    steps: dict[str, Step] = {}
+    for number in range(count):
+        after = f"{number + 1} append" if number + 1 < count else "wake kept"
+
+        def append(s: State, me: str, number: int = number) -> str:
+            s["published"][1] = s["published"].get(1, 0) + 1
+            return f"{number} keep"
+
+        def keep(s: State, me: str, after: str = after) -> str:
+            if s["waiters"]:
+                s["kept wake"] = True
+            return after
+
+        steps |= {f"{number} append": append, f"{number} keep": keep}
+
+    def wake_kept(s: State, me: str) -> str:
+        if "the thread of a connection sleeps before it wakes" in s["defects"]:
+            return "sleep"
+        if s["kept wake"]:
+            ring(s)
+        s["kept wake"] = False
+        return "sleep"
+
+    def sleep(s: State, me: str) -> str:
+        """Nothing more comes."""
+        return END
+
+    return Process("forwarder", steps | {"wake kept": wake_kept, "sleep": sleep})

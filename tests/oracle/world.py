@@ -465,7 +465,10 @@ class OwnAdmin:
         self._admin.topics.truncate(topic)
 
     def roll_over(self, topic: str) -> None:
+        from pulsarx.testing import inspect
+
         self._admin.topics.unload(topic)
+        inspect(self._client).settle()  # it is trimmed in the background
 
     def compact(self, topic: str) -> None:
         self._admin.topics.trigger_compaction(topic)

@@ -18,6 +18,7 @@ import pulsarx
 from pulsarx import ConsumerType
 from pulsarx.access import AccessSettings
 from pulsarx.clock import Deadline, ManualClock
+from pulsarx.rest import console
 
 ORDERS = "persistent://public/default/orders"
 PLACE = "public/default"
@@ -218,6 +219,20 @@ def test_a_topic_shows_subscriptions_consumers_and_permits(administered: Adminis
     assert ask(administered, "topic").status == 412
 
 
+def test_more_producers_and_consumers_than_are_named_are_counted(
+    administered: Administered, monkeypatch: pytest.MonkeyPatch
+):
+    """The page counted those that it was told the names of."""
+    monkeypatch.setattr(console, "_CONSUMERS_MAX", 2)
+    kept: list[object] = [administered.client.create_producer("orders") for _ in range(3)]
+    shared = ConsumerType.Shared
+    kept += [administered.client.subscribe("orders", "billing", shared) for _ in range(4)]
+    found = get(administered, "topic", topic=ORDERS)
+    assert (len(found["producers"]), found["producer_count"]) == (2, 3)
+    billing = found["subscriptions"]["billing"]
+    assert (len(billing["consumers"]), billing["consumer_count"]) == (2, 4)
+
+
 def test_keys_that_a_consumer_holds_back_are_shown(administered: Administered):
     one = administered.client.subscribe(
         "orders", "billing", ConsumerType.KeyShared, consumer_name="old"
@@ -403,11 +418,31 @@ def test_dead_letters_are_replayed_once(administered: Administered):
     publish(administered, "orders-billing-DLQ", 3, properties={"REAL_TOPIC": ORDERS, "a": "b"})
     reply = replay(administered, count=2)
     assert (reply.status, reply.body["replayed"], reply.body["more"]) == (200, {ORDERS: 2}, True)
-    assert replay(administered).body == {"replayed": {ORDERS: 1}, "damage": [], "more": False}
+    assert replay(administered).body == {
+        "replayed": {ORDERS: 1}, "damage": [], "more": False, "stopped": None,
+    }  # fmt: skip
     assert replay(administered).body["replayed"] == {}
     received = [consumer.receive(0) for _ in range(3)]
     assert [each.data() for each in received] == [b"message 0", b"message 1", b"message 2"]
     assert received[0].properties() == {"a": "b"}
+
+
+def test_what_was_replayed_before_a_letter_that_cannot_be_is_told(administered: Administered):
+    """It was refused as a whole, though some were published again."""
+    consumer = administered.client.subscribe("orders", "audit")
+    gone = {"REAL_TOPIC": "persistent://public/default/gone"}
+    publish(administered, "orders-billing-DLQ", 2, properties={"REAL_TOPIC": ORDERS})
+    publish(administered, "orders-billing-DLQ", 1, properties=gone)
+    publish(administered, "orders-billing-DLQ", 1, properties={"REAL_TOPIC": ORDERS})
+    reply = replay(administered)
+    assert (reply.status, reply.body["replayed"], reply.body["more"]) == (200, {ORDERS: 2}, True)
+    assert gone["REAL_TOPIC"] in reply.body["stopped"]
+    assert replay(administered).status == 404
+    administered.client.admin.topics.create_non_partitioned_topic("gone")
+    assert replay(administered).body["replayed"] == {gone["REAL_TOPIC"]: 1, ORDERS: 1}
+    assert len([consumer.receive(0) for _ in range(3)]) == 3
+    with pytest.raises(pulsarx.Timeout):
+        consumer.receive(0)
 
 
 @pytest.mark.parametrize(
@@ -468,7 +503,8 @@ def test_a_role_sees_what_it_may(guarded: Administered, path: str, allowed: str)
 
 
 def test_a_role_is_told_the_namespaces_it_may_look_into(guarded: Administered):
-    for role, found in (("admin", [PLACE]), ("bob", [PLACE]), ("carol", []), ("eve", [])):
+    everything = [PLACE, "pulsar/system"]
+    for role, found in (("admin", everything), ("bob", [PLACE]), ("carol", []), ("eve", [])):
         reply = guarded.ask("GET", "//console/overview", headers=bearer(role))
         assert (reply.body["role"], reply.body["namespaces"]) == (role, found)
         assert guarded.ask("GET", "//console/topics", headers=bearer(role)).body["topics"] == (

@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 from administered import Administered
+from signing import SECRET_TEXT
 
 import pulsarx
+from pulsarx.access import AccessSettings
 from pulsarx.rest import http_service, loop_server, serve_http
 
 
@@ -154,7 +156,7 @@ def test_there_are_no_more_connections_than_that(monkeypatch: pytest.MonkeyPatch
         assert is_dropped(each)
     assert len(connections(administered)) == 3
     # Who says nothing, or half of something, used to keep out all others: they were told 503.
-    assert administered.get("/tenants") == ["public"]
+    assert administered.get("/tenants") == ["public", "pulsar"]
     for each in held:
         each.close()
     administered.close()
@@ -191,7 +193,7 @@ def test_a_client_that_sends_no_body_is_dropped(administered: Administered):
         for _ in range(2):
             look(administered)
         assert is_dropped(connection)
-    assert administered.get("/tenants") == ["public"]
+    assert administered.get("/tenants") == ["public", "pulsar"]
 
 
 def test_a_client_that_is_served_is_not_dropped(administered: Administered):
@@ -235,17 +237,29 @@ def test_a_forked_child_leaves_the_service_to_its_parent(open_administered: Any)
         assert connection.recv(4096) == b""
 
 
-def test_no_strange_name_leads_to_a_server_that_asks_nobody():
+WITH_ANONYMOUS = {"token_secret_key": SECRET_TEXT, "anonymous_user_role": "anybody"}
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [{"allow_anonymous": True}, {"access": AccessSettings(**WITH_ANONYMOUS)}],
+    ids=["nobody is asked", "anonymous clients have a role"],
+)
+def test_no_strange_name_leads_to_a_server_that_lets_in_who_proves_nothing(asks: dict[str, Any]):
     """A web page of somebody who owns such a name used to administer the folder, through the
     browser of anybody in the network."""
     with (
         pulsarx.Client("memory:") as client,
-        serve_http(client, host="0.0.0.0", port=0, allow_anonymous=True) as service,
+        serve_http(client, host="0.0.0.0", port=0, **asks) as service,
     ):
+        client.admin.tenants.update_tenant("public", ["anybody"])
         own = {"Host": "evil.example", "Origin": "http://evil.example"}
-        url = f"http://127.0.0.1:{service.port}/admin/v2/tenants/mine"
+        url = f"http://127.0.0.1:{service.port}/admin/v2/namespaces/public/mine"
         asked = urllib.request.Request(url, b"{}", own, method="PUT")
         with pytest.raises(urllib.error.HTTPError) as caught:
             urllib.request.urlopen(asked, timeout=60)
         assert caught.value.status == 403
-        assert client.admin.tenants.get_tenants() == ["public"]
+        assert client.admin.namespaces.get_namespaces("public") == ["public/default"]
+        asked.remove_header("Host")
+        asked.remove_header("Origin")
+        urllib.request.urlopen(asked, timeout=60).close()

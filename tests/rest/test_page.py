@@ -229,6 +229,20 @@ def test_a_topic_is_created_and_deleted_when_its_name_was_typed(
 
 
 @needs_chromium
+def test_a_page_that_stands_still_does_not_claim_to_be_of_now(
+    administered: Administered, chromium: Chromium
+):
+    """While text was marked the time went on, and the figures did not."""
+    _publish(administered, b"1")
+    chromium.open(_at(administered))
+    chromium.until("document.querySelector('main h2')")
+    chromium.run("getSelection().selectAllChildren(document.querySelector('main h2'))")
+    chromium.until(_said("Stands still while text is marked"))
+    chromium.run("getSelection().removeAllRanges()")
+    chromium.until("/^[0-9]/.test(document.getElementById('state').innerText)")
+
+
+@needs_chromium
 def test_a_topic_shows_plots_and_who_consumes(administered: Administered, chromium: Chromium):
     _publish(administered, b"1")
     administered.client.subscribe(
@@ -289,6 +303,86 @@ def test_a_subscription_is_moved(
     _confirm(chromium)
     chromium.until("!document.getElementById('dialog').open")
     assert _backlog(administered) == backlog
+
+
+@needs_chromium
+def test_a_field_without_a_number_moves_nothing(administered: Administered, chromium: Chromium):
+    """It was taken as 0, by which all messages expired."""
+    _publish(administered, b"1", b"2")
+    chromium.open(_at(administered))
+    for action in ("Expire", "Skip"):
+        _press(chromium, action)
+        _fill(chromium, 0, "")
+        _confirm(chromium)
+        flaw = "document.getElementById('dialog-flaw').textContent"
+        chromium.until(f"{flaw}.includes('nothing is no whole number')")
+        chromium.run("document.getElementById('dialog-no').click()")
+    assert _backlog(administered) == 2
+
+
+@needs_chromium
+def test_who_holds_a_key_down_has_confirmed_nothing(administered: Administered, chromium: Chromium):
+    """Enter on a button opened its dialog, and, held down, did what was asked."""
+    _publish(administered, b"1", b"2")
+    chromium.open(_at(administered))
+    for action in ("Skip", "Delete\u2026"):
+        _press(chromium, action)
+        chromium.run(
+            "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', "
+            "{ key: 'Enter', repeat: true, bubbles: true }))"
+        )
+        assert chromium.run("return document.getElementById('dialog').open")
+        chromium.run("document.getElementById('dialog-no').click()")
+    # Nor is a box to be ticked a field that Enter ends.
+    _press(chromium, "Delete\u2026")
+    chromium.key("\ue007")
+    assert chromium.run("return document.getElementById('dialog').open")
+    chromium.run("document.getElementById('dialog-no').click()")
+    assert _backlog(administered) == 2
+    _press(chromium, "Skip")
+    chromium.key("\ue007")
+    chromium.until(_said("Skipped up to 1 messages."))
+    assert _backlog(administered) == 1
+
+
+@needs_chromium
+@pytest.mark.parametrize("status", [200, 412])
+def test_an_action_that_ends_late_leaves_the_next_question_alone(
+    administered: Administered, chromium: Chromium, status: int
+):
+    """It closed the dialog of another one, and let a topic be deleted whose name was not typed."""
+    _publish(administered, b"1")
+    chromium.open(_at(administered))
+    _press(chromium, "Clear backlog")
+    chromium.run(
+        "const ask = window.fetch; window.fetch = (...given) => given[0].includes('skip_all') "
+        "? new Promise(done => { window.answer = () => done(new Response("
+        f'\'{{"reason": "late"}}\', {{ status: {status} }})); }}) : ask(...given);'
+    )
+    _confirm(chromium)
+    chromium.until("window.answer")
+    chromium.run("document.getElementById('dialog-no').click()")
+    _press(chromium, "Delete topic")
+    chromium.run("window.answer()")
+    chromium.until(_said("The backlog is cleared." if status == 200 else "Refused: late"))
+    assert chromium.run("return document.getElementById('dialog').open")
+    assert chromium.run("return document.getElementById('dialog-yes').disabled")
+    assert chromium.run("return document.getElementById('dialog-flaw').textContent") == ""
+
+
+@needs_chromium
+def test_a_topic_whose_name_no_keyboard_has_is_deleted(
+    administered: Administered, chromium: Chromium
+):
+    """Its name stood in the question as it is, and could not be typed."""
+    administered.client.create_producer("persistent://public/default/a\u202eb").close()
+    chromium.open(_at(administered, "persistent://public/default/a\u202eb"))
+    _press(chromium, "Delete topic")
+    said = chromium.run("return document.getElementById('dialog').innerText")
+    assert "To confirm, type a\\u202eb" in said and "\u202e" not in said
+    _fill(chromium, 1, "a\\u202eb")
+    _confirm(chromium)
+    chromium.until(_said("The topic is deleted."))
 
 
 @needs_chromium
@@ -392,6 +486,39 @@ def test_damaged_encrypted_and_binary_messages_are_shown_as_such(
     assert values[3].startswith("encrypted") and "alice" in values[3]
 
 
+@needs_chromium
+def test_how_much_of_a_large_value_is_shown_is_said(administered: Administered, chromium: Chromium):
+    """What was cut, of bytes or of a very large text, was shown as if it were all."""
+    producer = administered.client.create_producer(
+        "orders", chunking_enabled=True, batching_enabled=False
+    )
+    producer.send(bytes(1000))
+    producer.send(b"x" * (4 << 20) + b"end")
+    producer.close()
+    chromium.open(_at(administered, query="?view=messages"))
+    chromium.until("document.querySelectorAll('summary').length === 2")
+    chromium.run("document.querySelectorAll('summary').forEach(each => each.click())")
+    chromium.until(_has("These are the first 512 of 1,000 bytes."))
+    chromium.until(_has("These are the first 4,096 of 4,194,307 bytes."))
+    _press(chromium, "Show more")
+    chromium.until(_has("These are the first 4,194,304 of 4,194,307 bytes."))
+
+
+@needs_chromium
+def test_a_value_that_is_gone_when_it_is_opened_is_told(
+    administered: Administered, chromium: Chromium
+):
+    """Nothing happened."""
+    _publish(administered, b"x" * 5000)
+    chromium.open(_at(administered, query="?view=messages"))
+    chromium.until("document.querySelector('summary')")
+    chromium.run("document.querySelector('summary').click()")
+    chromium.until(_button("Show more"))
+    administered.client.admin.topics.truncate("orders")
+    _press(chromium, "Show more")
+    chromium.until(_has("Not shown: the message is gone"))
+
+
 # What comes from others
 
 
@@ -426,6 +553,17 @@ def test_what_turns_the_direction_of_text_is_written_out(
     administered.client.create_producer("persistent://public/default/gpj\u202e").send(b"x")
     chromium.open(administered.url)
     chromium.until(_has("gpj\\u202e"))
+
+
+@needs_chromium
+def test_what_nobody_sees_is_written_out(administered: Administered, chromium: Chromium):
+    """Fillers, tags and a mark of Arabic letters were not: two names looked alike."""
+    for sign in ("\u061c", "\u3164", "\u00ad", "\U000e0041"):
+        administered.client.create_producer(f"persistent://public/default/pay{sign}").close()
+    administered.client.create_producer("persistent://public/default/\u2764\ufe0f").close()
+    chromium.open(administered.url)
+    for shown in ("pay\\u061c", "pay\\u3164", "pay\\u00ad", "pay\\u{e0041}", "\u2764\ufe0f"):
+        chromium.until(_has(shown))
 
 
 @needs_chromium

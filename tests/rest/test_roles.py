@@ -184,6 +184,78 @@ def test_permissions_are_granted_over_http(guarded: Administered) -> None:
     assert ask("POST", "/namespaces/public/none/permissions/x", ["produce"])[0] == 404
 
 
+def test_subscriptions_are_granted_over_http(guarded: Administered) -> None:
+    def ask(method: str, path: str, body: object = None, role: str = "carol") -> Any:
+        reply = guarded.ask(method, path, body, headers=bearer(role))
+        return reply.status, reply.body
+
+    namespace = "/namespaces/public/default"
+    granted = f"{namespace}/permissions/subscription"
+    ask("POST", f"{namespace}/permissions/dave", ["consume"])
+    for name in ("s", "u"):
+        assert ask("PUT", f"{TOPICS}/t/subscription/{name}")[0] == 204
+    assert ask("GET", granted) == (200, {})
+    assert ask("POST", f"{granted}/s", ["bob", "erin"])[0] == 204
+    assert ask("POST", f"{granted}/a%2Fb%20c", ["bob"])[0] == 204
+    assert ask("GET", granted) == (200, {"a/b c": ["bob"], "s": ["bob", "erin"]})
+    found = ask("GET", namespace)[1]["auth_policies"]
+    assert found["subscription_auth_roles"] == {"a/b c": ["bob"], "s": ["bob", "erin"]}
+    assert found["namespace_auth"]["bob"] == ["consume"]
+    for method, of_subscription in (
+        ("POST", "skip_all"),
+        ("POST", "skip/1"),
+        ("POST", "resetcursor/1"),
+        ("POST", "expireMessages/1"),
+        ("GET", "position/1"),
+        ("DELETE", ""),
+    ):
+        path = f"{TOPICS}/t/subscription/s/{of_subscription}".rstrip("/")
+        assert ask(method, path, role="dave")[0] == 403, path
+        allowed = ask(method, path.replace("/s/", "/u/"), role="dave")[0]
+        assert of_subscription == "" or allowed != 403, path
+    assert ask("PUT", f"{TOPICS}/t/subscription/a%252Fb%2520c", role="dave")[0] == 403
+    assert ask("POST", f"{TOPICS}/t/subscription/s/skip_all", role="bob")[0] == 204
+    assert ask("DELETE", f"{namespace}/permissions/s/erin")[0] == 204
+    assert ask("DELETE", f"{namespace}/permissions/s/erin")[0] == 404
+    assert ask("DELETE", f"{namespace}/permissions/a%2Fb%20c/bob")[0] == 204
+    assert ask("GET", granted) == (200, {"s": ["bob"]})
+    assert ask("POST", f"{granted}/s", {"bob": 1})[0] == 400
+    assert ask("POST", f"{granted}/s", [])[0] == 412
+    assert ask("POST", f"{granted}/s", [1])[0] == 412
+    assert ask("POST", "/namespaces/public/none/permissions/subscription/s", ["x"], "admin")[0] == (
+        404
+    )
+    mode = f"{namespace}/subscriptionAuthMode"
+    assert ask("GET", mode) == (200, "None")
+    assert ask("POST", mode, "Prefix")[0] == 204
+    assert ask("GET", mode) == (200, "Prefix")
+    assert ask("GET", namespace)[1]["subscription_auth_mode"] == "Prefix"
+    assert ask("POST", f"{TOPICS}/t/subscription/u/skip_all", role="bob")[0] == 403
+    assert ask("POST", mode, "Suffix")[0] == 412
+    assert ask("POST", mode, ["Prefix"])[0] == 400
+    assert ask("POST", mode, "None")[0] == 204
+    assert ask("GET", granted, role="bob")[0] == 403
+    assert ask("POST", mode, "None", role="bob")[0] == 403
+    assert ask("POST", f"{granted}/s", ["bob"], role="bob")[0] == 403
+
+
+def test_who_proves_nothing_is_the_anonymous_role(open_administered: Open) -> None:
+    access = AccessSettings(
+        token_secret_key=SECRET_TEXT, superuser_roles=["admin"], anonymous_user_role="guest"
+    )
+    found = open_administered(access=access)
+    admin = found.client.admin
+    admin.topics.create_non_partitioned_topic("t")
+    admin.topics.create_non_partitioned_topic("u")
+    admin.topics.grant_permission("t", "guest", ["consume"])
+    assert found.ask("GET", f"{TOPICS}/t/stats").status == 200
+    assert found.ask("GET", f"{TOPICS}/u/stats").status == 403
+    assert found.ask("DELETE", f"{TOPICS}/t").status == 403
+    for wrong in (bearer("admin", exp=1), {"Authorization": "Bearer x"}):
+        assert found.ask("GET", f"{TOPICS}/t/stats", headers=wrong).status == 401
+    assert found.ask("GET", f"{TOPICS}/u/stats", headers=bearer("admin")).status == 200
+
+
 def test_names_and_passwords_serve(open_administered: Open, tmp_path: Path) -> None:
     hashed = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()
     (tmp_path / "users").write_text(f"admin:{hashed}\n")
@@ -300,6 +372,15 @@ def test_our_own_client_proves_who_it_is(open_administered: Open, tmp_path: Path
         expected = {"a/b c": ["consume", "produce"], "bob": ["consume"]}
         assert admin.topics.get_permissions("t") == expected
         admin.topics.revoke_permissions("t", "a/b c")
+        subscription = ("public/default", "a/b +%c")
+        admin.namespaces.grant_permission_on_subscription(*subscription, ["bob/+ %", "dave"])
+        admin.namespaces.revoke_permission_on_subscription(*subscription, "dave")
+        granted = admin.namespaces.get_permission_on_subscription("public/default")
+        assert granted == {"a/b +%c": ["bob/+ %"]}
+        admin.namespaces.revoke_permission_on_subscription(*subscription, "bob/+ %")
+        for mode in ("Prefix", "None"):
+            admin.namespaces.set_subscription_auth_mode("public/default", mode)
+            assert admin.namespaces.get_subscription_auth_mode("public/default") == mode
         admin.namespaces.revoke_permissions_on_namespace("public/default", "bob")
         assert admin.namespaces.get_permissions("public/default") == {}
     wrong = Admin.at(url, authentication=pulsarx.AuthenticationBasic("admin", "x"), **known)

@@ -61,7 +61,9 @@ def test_a_namespace_is_made_with_its_policies(administered: Administered):
         "auth_policies": {
             "namespace_auth": {"anonymous": ["consume", "produce"]},
             "destination_auth": {},
+            "subscription_auth_roles": {"s": ["anonymous"], "open to all": []},
         },
+        "subscription_auth_mode": "Prefix",
         "replication_clusters": ["standalone"],
         "retention_policies": {"retentionTimeInMinutes": 10, "retentionSizeInMB": 5},
         "message_ttl_in_seconds": 60,
@@ -77,6 +79,7 @@ def test_a_namespace_is_made_with_its_policies(administered: Administered):
         if name != "auth_policies":
             assert found[name] == value, name
     assert found["auth_policies"]["namespace_auth"] == {"anonymous": ["consume", "produce"]}
+    assert found["auth_policies"]["subscription_auth_roles"] == {"s": ["anonymous"]}
     assert administered.get("/namespaces/public/n/messageTTL") == 60
 
 
@@ -163,6 +166,21 @@ def test_statistics_count_what_was_published_and_given_to_consumers(administered
     assert subscription["msgOutCounter"] >= 1
     assert [each["consumerName"] for each in subscription["consumers"]] == ["c"]
     assert found["bytesOutCounter"] == subscription["consumers"][0]["bytesOutCounter"] > 0
+
+
+def test_the_cursor_of_deduplication_has_the_sequence_ids_of_producers(
+    administered: Administered,
+):
+    client = administered.client
+    client.create_producer("t", producer_name="before").send(b"x")
+    assert "pulsar.dedup" not in administered.get(f"{TOPICS}/t/internalStats")["cursors"]
+    client.admin.topics.set_deduplication("t", True)
+    client.create_producer("t", producer_name="p").send(b"y", sequence_id=70)
+    client.create_producer("t", producer_name="silent")
+    found = administered.get(f"{TOPICS}/t/internalStats")
+    cursor = found["cursors"]["pulsar.dedup"]
+    assert cursor["properties"] == {"before": 0, "p": 70}
+    assert cursor["markDeletePosition"] == found["lastConfirmedEntry"]
 
 
 def test_a_topic_and_its_namespace_are_offloaded(

@@ -392,6 +392,126 @@ def test_a_first_subscription_needs_the_right_to_consume(guarded: Served) -> Non
     assert speaker.hear()[0] == "PRODUCER_SUCCESS"
 
 
+def test_roles_of_a_subscription_alone_use_it(guarded: Served, enter: Callable[..., Any]) -> None:
+    namespaces = guarded.client.admin.namespaces
+    namespaces.grant_permission_on_namespace("public/default", "dave", ["consume"])
+    guarded.client.admin.tenants.update_tenant("public", ["carol"])
+    namespaces.grant_permission_on_subscription("public/default", "billing", ["bob", "alice"])
+    assert namespaces.get_permission_on_subscription("public/default") == {
+        "billing": ["alice", "bob"]
+    }
+    dave = enter("dave")
+    with pytest.raises(pulsar.AuthorizationError):
+        dave.subscribe("t", "billing", pulsar.ConsumerType.Shared)
+    dave.subscribe("t", "billing too")
+    # It gives nobody the right to consume.
+    with pytest.raises(pulsar.AuthorizationError):
+        enter("alice").subscribe("t", "billing", pulsar.ConsumerType.Shared)
+    for role in ("bob", "carol", "admin"):
+        enter(role).subscribe("t", "billing", pulsar.ConsumerType.Shared).close()
+    namespaces.revoke_permission_on_subscription("public/default", "billing", "bob")
+    with pytest.raises(pulsar.AuthorizationError):
+        enter("bob").subscribe("t", "billing", pulsar.ConsumerType.Shared)
+    namespaces.revoke_permission_on_subscription("public/default", "billing", "alice")
+    dave.subscribe("t", "billing", pulsar.ConsumerType.Shared)
+    with pytest.raises(errors.SubscriptionNotFound):
+        namespaces.revoke_permission_on_subscription("public/default", "billing", "alice")
+
+
+def test_a_mode_has_roles_use_subscriptions_of_their_prefix(
+    guarded: Served, enter: Callable[..., Any]
+) -> None:
+    namespaces = guarded.client.admin.namespaces
+    assert namespaces.get_subscription_auth_mode("public/default") == "None"
+    namespaces.set_subscription_auth_mode("public/default", "Prefix")
+    assert namespaces.get_subscription_auth_mode("public/default") == "Prefix"
+    bob = enter("bob")
+    bob.subscribe("t", "bob-s")
+    with pytest.raises(pulsar.AuthorizationError):
+        bob.subscribe("t", "s")
+    with pytest.raises(pulsar.AuthorizationError):
+        bob.create_reader("t", pulsar.MessageId.earliest)
+    prefixed = {"subscription_role_prefix": "bob"}
+    bob.create_reader("t", pulsar.MessageId.earliest, **prefixed).close()
+    enter("admin").subscribe("t", "s").close()
+    namespaces.set_subscription_auth_mode("public/default", "None")
+    bob.subscribe("t", "s")
+
+
+def test_a_consumer_is_closed_when_its_subscription_becomes_that_of_others(
+    guarded: Served,
+) -> None:
+    namespaces = guarded.client.admin.namespaces
+    bob = connected(guarded, token("bob"))
+    bob.subscribe()
+    namespaces.grant_permission_on_subscription("public/default", "other", ["dave"])
+    bob.say("PING")
+    assert bob.hear()[0] == "PONG"
+    namespaces.grant_permission_on_subscription("public/default", "s", ["dave"])
+    assert bob.hear()[0] == "CLOSE_CONSUMER"
+    bob.say("SUBSCRIBE", topic="t", subscription="s", type=1, consumer_id=0, request_id=6)
+    assert isinstance(error_of(bob.hear()[1]["error"], ""), errors.AuthorizationError)
+
+
+def test_a_first_subscription_may_be_that_of_others(guarded: Served) -> None:
+    namespaces = guarded.client.admin.namespaces
+    namespaces.grant_permission_on_namespace("public/default", "dave", ["produce", "consume"])
+    namespaces.grant_permission_on_subscription("public/default", "s", ["bob"])
+    speaker = connected(guarded, token("dave"))
+    topic = {"topic": "t", "producer_id": 0, "request_id": 1}
+    speaker.say("PRODUCER", **topic, initial_subscription="s")
+    assert isinstance(error_of(speaker.hear()[1]["error"], ""), errors.AuthorizationError)
+    speaker.say("PRODUCER", **topic, initial_subscription="u")
+    assert speaker.hear()[0] == "PRODUCER_SUCCESS"
+
+
+def test_permissions_that_make_no_sense_are_refused(guarded: Served) -> None:
+    namespaces = guarded.client.admin.namespaces
+    for roles in ([], [""], [" "], ["x" * 2000]):
+        with pytest.raises(ValueError):
+            namespaces.grant_permission_on_subscription("public/default", "s", roles)
+    with pytest.raises(ValueError):
+        namespaces.grant_permission_on_subscription("public/default", "", ["bob"])
+    with pytest.raises(ValueError):
+        namespaces.set_subscription_auth_mode("public/default", "Suffix")
+    with pytest.raises(errors.TopicNotFound):
+        namespaces.get_permission_on_subscription("public/none")
+    assert namespaces.get_permission_on_subscription("public/default") == {}
+
+
+# Who proves nothing
+
+
+def test_who_proves_nothing_has_the_role_of_anonymous_clients(open_served: Open) -> None:
+    served = open_guarded(open_served, anonymous_user_role="guest")
+    served.client.admin.topics.grant_permission("open", "guest", ["produce", "consume"])
+    anybody = opened(served, None)
+    consumer = anybody.subscribe("open", "s")
+    anybody.create_producer("open").send(b"x")
+    assert consumer.receive(PATIENCE_MS).data() == b"x"
+    with pytest.raises(pulsar.AuthorizationError):
+        anybody.create_producer("closed")
+    anybody.close()
+    # Who tries a way that is asked for has to succeed in it; as in Pulsar others prove nothing.
+    assert is_refused(served, pulsar.AuthenticationToken(token("guest", b"x" * 64)))
+    assert is_refused(served, pulsar.AuthenticationToken(token("guest", exp=1)))
+    speaker = Speaker(served)
+    said = {"auth_method_name": "basic", "auth_data": b"admin:admin"}
+    speaker.say("CONNECT", client_version="test", protocol_version=20, **said)
+    assert speaker.hear()[0] == "CONNECTED"
+    speaker.say("PRODUCER", topic="closed", producer_id=0, request_id=1)
+    assert isinstance(error_of(speaker.hear()[1]["error"], ""), errors.AuthorizationError)
+    let_in(served, pulsar.AuthenticationToken(token("admin")))
+
+
+@pytest.mark.parametrize("role", ["admin", "", " ", "x" * 2000])
+def test_a_role_that_anonymous_clients_cannot_have_is_refused(role: str) -> None:
+    with pytest.raises(errors.InvalidConfiguration, match="anonymous_user_role"):
+        AccessSettings(
+            token_secret_key=SECRET_TEXT, superuser_roles=["admin"], anonymous_user_role=role
+        )
+
+
 def test_who_may_not_any_more_is_closed_and_does_not_come_again(
     guarded: Served, enter: Callable[..., Any]
 ) -> None:

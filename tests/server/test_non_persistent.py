@@ -151,13 +151,17 @@ def test_partitions_have_their_number(peer: Peer) -> None:
     assert {each[1]["message_id"]["partition"] for each in told} == {1}
 
 
-def test_asking_for_partitions_makes_a_topic_where_that_is_wanted(peer: Peer) -> None:
+def test_asking_for_partitions_makes_no_topic_without_them(peer: Peer) -> None:
+    """It did, also where the client was refused then. As in Pulsar it is made when it is used."""
+
     def ask(create: bool) -> Any:
         values = {"topic": TOPIC, "request_id": 2, "auto_creation_enabled": create}
         return peer.say("PARTITIONED_METADATA", **values)[0][1]
 
     assert ask(False)["error"] == 11
-    assert ask(True)["partitions"] == 0
+    assert (ask(True)["error"], ask(True)["partitions"]) == (None, 0)
+    assert ask(False)["error"] == 11
+    produce(peer)
     assert ask(False)["error"] is None
     (told,) = peer.say("GET_TOPICS_OF_NAMESPACE", namespace="public/default", request_id=4, mode=1)
     assert told[1]["topics"] == [TOPIC]

@@ -508,6 +508,27 @@ def test_a_large_message_travels_in_chunks(client: Any) -> None:
     assert reader.read_next(PATIENCE_MS).data() == data
 
 
+def test_statistics_say_what_its_producers_published(served: Served, client: Any) -> None:
+    """It was -1 without deduplication, and no messages in chunks."""
+
+    def publisher(topic: str) -> dict[str, Any]:
+        (found,) = served.client.admin.topics.stats(topic)["publishers"]
+        return dict(found)
+
+    producer = client.create_producer("t", chunking_enabled=True)
+    assert publisher("t")["last_sequence_id"] == -1
+    producer.send(b"x")
+    producer.send(bytes(12 << 20))
+    assert publisher("t")["last_sequence_id"] == producer.last_sequence_id() == 1
+    assert publisher("t")["chunked_message_rate"] == pytest.approx(1 / 60)
+    batching = client.create_producer("b", batching_enabled=True)
+    for _ in range(10):
+        batching.send_async(b"x", lambda *_: None)
+    batching.flush()
+    assert publisher("b")["last_sequence_id"] == batching.last_sequence_id() == 9
+    assert publisher("b")["chunked_message_rate"] == 0
+
+
 def test_a_message_that_is_too_large_is_refused_by_the_client(client: Any) -> None:
     producer = client.create_producer("t")
     with pytest.raises(pulsar.MessageTooBig):

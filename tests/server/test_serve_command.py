@@ -19,6 +19,7 @@ from certificates import Authority
 from signing import SECRET_TEXT, token
 
 import pulsarx
+from pulsarx import errors
 from pulsarx.admin import Admin
 
 pytestmark = pytest.mark.standard
@@ -201,6 +202,28 @@ def test_clients_are_asked_who_they_are(tmp_path: Path, run: Any) -> None:
     assert status == 0, said
 
 
+def test_who_does_not_say_who_he_is_has_the_role_of_anonymous_clients(
+    tmp_path: Path, run: Any
+) -> None:
+    command = run(
+        str(tmp_path / "folder"),
+        "--port=0",
+        f"--token-secret-key={SECRET_TEXT}",
+        "--superuser=admin",
+        "--anonymous-user-role=guest",
+    )
+    command.url()
+    url = command.http_url()
+    admin = Admin.at(url, authentication=pulsarx.AuthenticationToken(token("admin")))
+    anybody = Admin.at(url)
+    with pytest.raises(errors.AuthorizationError):
+        anybody.namespaces.get_topics("public/default")
+    admin.namespaces.grant_permission_on_namespace("public/default", "guest", ["consume"])
+    assert anybody.namespaces.get_topics("public/default") == []
+    command.process.send_signal(signal.SIGTERM)
+    assert command.ended()[0] == 0
+
+
 @pytest.mark.parametrize("alone", [True, False])
 def test_nothing_is_administered_without_tls_where_nobody_could_say_who_he_is(
     tmp_path: Path, run: Any, alone: bool
@@ -262,6 +285,8 @@ def test_options_of_the_broker_are_given(run: Any, tmp_path: Path) -> None:
         (("a", "--http-port=1", "--tls-only"), "either --http-port or --tls-only"),
         (("a", "--https-port=1"), "--https-port needs --tls-certificate"),
         (("a", "--tls"), "no option --tls"),
+        (("http://localhost:8080",), "is served already; give a folder"),
+        (("pulsar+ssl://localhost",), "is served already; give a folder"),
         (("a", "--tls-port=1"), "needs --tls-certificate"),
         (("a", "--tls-authentication"), "needs --tls-certificate"),
         (("a", "--tls-only"), "needs --tls-certificate"),
@@ -269,6 +294,11 @@ def test_options_of_the_broker_are_given(run: Any, tmp_path: Path) -> None:
         (("a", "--tls-certificate=c", "--tls-key=k", "--tls-only", "--port=1"), "either --port"),
         (("memory:", "--port=0", "--tls-certificate=c", "--tls-key=k"), "the certificate c"),
         (("memory:", "--port=0", "--superuser=admin"), "no client could authenticate"),
+        (("memory:", "--port=0", "--anonymous-user-role=x"), "no client could authenticate"),
+        (
+            ("memory:", "--superuser=x", "--anonymous-user-role=x", "--basic-auth-conf=c"),
+            "anonymous_user_role x is a superuser",
+        ),
         (("memory:", "--port=0", "--token-secret-key=AAAA"), "at least 32"),
         (("a", "--token-audience-claim=x"), "needs --token-audience"),
         (("memory:", "--port=0", "--advertised-address=a:1"), "without a port"),

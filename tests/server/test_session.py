@@ -14,7 +14,7 @@ from peer import Peer, batch, entry, names, serving
 
 import pulsarx
 from pulsarx import errors
-from pulsarx._pycore.ranges.entry_codec import encode_batch, encode_entry
+from pulsarx._pycore.ranges.entry_codec import crc32c, encode_batch, encode_entry
 from pulsarx.broker.topics.producer_registry import ProducerRegistry
 from pulsarx.schema import (
     AutoConsumeSchema,
@@ -29,7 +29,6 @@ from pulsarx.schema import (
     String,
     StringSchema,
 )
-from pulsarx.server import session_producers
 from pulsarx.testing.faults import fault_plan
 from pulsarx.topic_name import TopicName
 from pulsarx.wire.commands import (
@@ -74,6 +73,35 @@ def test_a_receipt_copies_the_sequence_id_and_names_the_entry(peer: Peer) -> Non
     assert told[1]["sequence_id"] == 1
     assert told[1]["message_id"]["entry_id"] == 0
     assert peer.send(entry(b"b"), 7)[0][1]["sequence_id"] == 7
+
+
+def test_a_batch_without_its_duplicates_keeps_where_it_is_to_be_replicated_to(
+    tmp_path: Path,
+) -> None:
+    """It was lost where the broker wrote the batch anew."""
+    field = bytes.fromhex("3a01613a026262")
+    sent = batch(b"payload-a", b"payload-b", b"payload-c")
+    size = int.from_bytes(sent[6:10], "big")
+    checked = (size + len(field)).to_bytes(4, "big") + sent[10 : 10 + size] + field
+    checked += sent[10 + size :]
+    named = sent[:2] + crc32c(checked).to_bytes(4, "big") + checked
+    options = pulsarx.BrokerOptions(broker_deduplication_enabled=True)
+    with pulsarx.Client(tmp_path / "data", durability="os", broker_options=options) as client:
+        made = Peer(serving(client))
+        made.connect()
+        assert names(made.produce(batch(b"first"))) == ["SEND_RECEIPT"]  # its sequence id is 0
+        assert names(made.send(named, 1)) == ["SEND_RECEIPT"]
+        reader = client.create_reader("t", pulsarx.MessageId.earliest)
+        found = [each.data() for each in reader.read_many(10, 1000)]
+        assert found == [b"first", b"payload-b", b"payload-c"]
+        ledgers = (tmp_path / "data" / "ledgers").rglob("*")
+        (stored,) = (
+            content
+            for each in ledgers
+            if each.is_file() and b"payload-b" in (content := each.read_bytes())
+        )
+        assert stored.count(field) == 1
+        made.server.close()
 
 
 def test_an_entry_comes_out_as_it_went_in(peer: Peer) -> None:
@@ -548,8 +576,8 @@ def test_delivering_waits_for_room(peer: Peer) -> None:
     assert [told[0] for told in other.told] == ["MESSAGE"] * 2
 
 
-def test_so_much_may_be_on_its_way_to_the_disk(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_producers, "IN_FLIGHT_MAX", 250)
+def test_so_much_may_be_on_its_way_to_the_disk(peer: Peer) -> None:
+    peer.session.producers._in_flight.size_max = 250
     peer.say("PRODUCER", topic="t", producer_id=0, request_id=0)
     with peer.holding_callbacks():
         for number in range(3):

@@ -118,6 +118,24 @@ def test_what_nobody_has_room_for_is_dropped_and_counted(
     assert received(consumer, 1) == [b"more"]
 
 
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("queue", [1, 2, 10])
+def test_what_was_received_has_made_room_when_receive_returns(
+    guest: pulsarx.Client, kind: ConsumerType, queue: int
+) -> None:
+    """With a queue of one each second message was dropped: permits came with the next receive."""
+    consumer = guest.subscribe(TOPIC, "s", kind, receiver_queue_size=queue)
+    producer = guest.create_producer(TOPIC)
+    values = [b"%d" % number for number in range(20)]
+    for value in values:
+        producer.send(value)
+        assert received(consumer, 1) == [value]
+    half = max(1, queue // 2)  # permits come in halves
+    for value in values[:half]:
+        producer.send(value)
+    assert received(consumer, half) == values[:half]
+
+
 def test_a_consumer_without_a_queue_gets_what_it_waits_for(
     owner: SharingProcess, guest: pulsarx.Client
 ) -> None:

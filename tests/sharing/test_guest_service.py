@@ -1,46 +1,288 @@
-"""Facts about the bytes that an owner sends to another process."""
+"""Facts about the connections of other processes, and the threads that serve them."""
 
 from __future__ import annotations
 
+import json
 import socket
+import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import pytest
+from sharing_process import SharingProcess
 
 import pulsarx
-from pulsarx.server.guest_service import GuestService
+from pulsarx._pycore.ground import owner_link
+from pulsarx.server import guest_service
+from pulsarx.server.guest_service import UNSENT_MAX, GuestService
+from pulsarx.server.session import Session
 from pulsarx.testing import inspect
+from pulsarx.wire.frames import FrameReader, frame_encode
 
 SIZE = 2_000_000
+PING = frame_encode("PING", {})
+PONG = frame_encode("PONG", {})
 
 
-def test_nothing_overtakes_what_the_socket_had_no_room_for(
-    folder: Path,
+class Guest:
+    """Another process's end of a connection, which says what a test has it say."""
+
+    def __init__(self, folder: Path) -> None:
+        self.client = pulsarx.Client(folder, durability="os")
+        self._reader = FrameReader(5 << 20)
+        self.service = GuestService(inspect(self.client).broker)
+        self.socket, theirs = socket.socketpair()
+        self.socket.settimeout(30)
+        self.service.take(theirs.detach(), 1)
+        (self.served,) = self.service.connections
+        self.say(frame_encode("CONNECT", {"client_version": "test", "protocol_version": 21}))
+        assert self._heard() == ["CONNECTED"]
+
+    def say(self, data: bytes) -> None:
+        self.socket.sendall(data)
+
+    def _heard(self) -> list[str]:
+        """The names of what came together."""
+        self.came = list(self._reader.feed(self.socket.recv(1 << 16)))
+        return [name for name, _, _ in self.came]
+
+    def link(self) -> tuple[int, tuple[int, ...]]:
+        """Kind and numbers of a link frame that comes next, and alone."""
+        assert self._heard() == ["LINK"]
+        values = self.came[0][1]
+        return values["kind"], values["numbers"]
+
+    def subscribe(self, number: int) -> None:
+        """As the consumer of a number, on a topic that is there, with room for two messages."""
+        settings = {
+            "receiver_queue_size": 1000, "priority_level": 0, "properties": {},
+            "chunked_pending_max": 0, "acks_oldest_chunked": False, "chunked_expiry_ms": 0,
+        }  # fmt: skip
+        arguments = {
+            "consumer_id": number, "topic": "persistent://public/default/t", "type": "Exclusive",
+            "subscription": "s", "durable": True, "consumer_name": "c", "start": [0, 0],
+            "key_shared": None, "reads_any": False, "read_compacted": False,
+            "wants_events": False, "goes_on": False, "settings": settings,
+        }  # fmt: skip
+        ask = {"request_id": 1, "verb": "guest.subscribe", "arguments": json.dumps(arguments)}
+        self.say(frame_encode("VERB", ask))
+        assert self._heard() == ["VERB_RESPONSE"]
+        assert self.came[0][1]["error"] is None
+        self.say(owner_link.frame(owner_link.FLOW, number, 2) + PING)
+        found = []
+        while self._heard()[-1] != "PONG":
+            found += self.came
+        self.came = found + self.came
+
+    def rest(self) -> bytes:
+        """All that comes until the owner hangs up."""
+        found = b""
+        try:
+            while data := self.socket.recv(1 << 16):
+                found += data
+        except ConnectionResetError:
+            pass  # it had not read all
+        return found
+
+    def close(self) -> None:
+        self.socket.close()
+        self.client.close()
+
+
+@pytest.fixture
+def guest(folder: Path) -> Iterator[Guest]:
+    made = Guest(folder)
+    yield made
+    made.close()
+
+
+def test_nothing_overtakes_what_the_socket_had_no_room_for(guest: Guest) -> None:
+    large = bytes(SIZE)
+    guest.served.link.write(large)
+    assert guest.served.link.unsent
+    found = guest.socket.recv(SIZE)
+    guest.served.link.write(b"behind it")  # the socket may have room by now
+    while len(found) < SIZE + len(b"behind it"):
+        found += guest.socket.recv(SIZE)
+    assert found == large + b"behind it"
+
+
+def test_a_process_that_takes_no_answers_is_not_read(guest: Guest) -> None:
+    """What waits for it is bounded, and nothing of it is lost when it takes it."""
+    asked, some = 0, PING * 10_000
+    guest.socket.settimeout(0.5)
+    with pytest.raises(TimeoutError):
+        while asked < 64 * UNSENT_MAX:
+            asked += guest.socket.send(some[asked % len(PING) :])
+    # What was read in one go is answered.
+    assert guest.served.link.unsent <= UNSENT_MAX + guest_service._READ_SIZE
+    guest.socket.settimeout(60)
+    whole, found = asked // len(PING), 0
+    while found < whole * len(PONG):
+        found += len(guest.socket.recv(SIZE))
+    assert found == whole * len(PONG)
+
+
+def test_what_came_before_the_owner_closes_is_answered(guest: Guest) -> None:
+    guest.say(PING * 3)
+    guest.service.close()
+    assert guest.rest() == PONG * 3
+
+
+def test_an_owner_closes_beside_a_process_that_takes_nothing(
+    guest: Guest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(guest_service, "_PARTING_MS", 50)
+    guest.served.link.write(bytes(SIZE))
+    guest.service.close()
+    assert not guest.service.connections
+    assert 0 < len(guest.rest()) < SIZE
+
+
+def test_a_process_that_breaks_the_protocol_is_hung_up_on(
+    guest: Guest, caplog: pytest.LogCaptureFixture
+) -> None:
+    guest.say(PING + bytes(4))
+    assert guest.rest() == PONG
+    guest.served.thread.join()
+    assert "a frame of 0 bytes" in caplog.text
+
+
+def test_a_process_that_no_thread_could_be_started_for_comes_again(
+    folder: Path, processes: list[SharingProcess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, refused = threading.Thread.start, []
+
+    def refuse_one(thread: threading.Thread) -> None:
+        if thread.name == "pulsarx-guests" and not refused:
+            refused.append(thread)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse_one)
     with pulsarx.Client(folder, durability="os") as client:
-        service = GuestService(inspect(client).broker)
-        ours, theirs = socket.socketpair()
-        service.take(theirs.detach(), 1)
-        pause = threading.Event()
-        while not service.connections:
-            pause.wait(0.01)
-        (connection,) = service.connections
+        consumer = client.subscribe("t", "s")
+        other = SharingProcess(folder, durability="os")
+        processes.append(other)
+        other.run("client.create_producer('t').send(b'x')")
+        assert consumer.receive(60_000).data() == b"x"
+        assert refused
 
-        large = bytes(SIZE)
-        connection._write(large)
-        while not connection._transport.get_write_buffer_size():
-            pause.wait(0.01)
-        held, goes_on = threading.Event(), threading.Event()
 
-        def hold() -> None:
-            held.set()
-            goes_on.wait(60)
+@pytest.mark.parametrize(
+    "what",
+    [
+        "client.subscribe('t', 's', message_listener=note)",
+        "client.create_reader('t', MessageId.earliest, reader_listener=note)",
+    ],
+)
+def test_a_send_runs_no_python_for_consumers_of_other_processes(
+    folder: Path, processes: list[SharingProcess], what: str
+) -> None:
+    """A signal handler that raised in there lost the wake-up of the thread that serves them."""
+    with pulsarx.Client(folder, durability="os") as client:
+        producer = client.create_producer("t")
+        other = SharingProcess(folder, durability="os")
+        processes.append(other)
+        other.run("import queue; came = queue.Queue()")
+        other.run("note = lambda _, message: came.put(message.data())")
+        other.run(f"them = {what}")
+        called: list[str] = []
 
-        service.loop.call_soon_threadsafe(hold)
-        assert held.wait(60)
-        found = ours.recv(SIZE)
-        connection._write(b"behind it")  # the socket has room, and the loop has the rest
-        goes_on.set()
-        while len(found) < SIZE + len(b"behind it"):
-            found += ours.recv(SIZE)
-        assert found == large + b"behind it"
-        ours.close()
+        def note(frame: Any, event: str, _: object) -> None:
+            if event == "call":
+                called.append(frame.f_code.co_name)
+
+        sys.setprofile(note)
+        try:
+            producer.send(b"x")
+        finally:
+            sys.setprofile(None)
+        assert called == []
+        assert other.run("came.get(timeout=60)") == b"x"
+
+
+def test_a_message_goes_to_another_process_without_its_session(
+    guest: Guest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session looked at all its producers and consumers for each."""
+    producer = guest.client.create_producer("t")
+    guest.subscribe(7)
+    monkeypatch.setattr(Session, "deliver", lambda _: None)
+    for number in range(2):
+        producer.send(b"x")
+        kind, (_, message, count, _) = guest.link()
+        assert (kind, message, count) == (owner_link.RUN, number, 1)
+
+
+def test_what_could_not_be_sent_to_another_process_comes_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had been taken from the subscription by then."""
+    failing: list[int] = []
+
+    class FailingLink(owner_link.OwnerLink):
+        def write(self, data: bytes) -> None:
+            if failing and data[:8] == owner_link.frame(owner_link.RUN, 0)[:8]:
+                failing.pop()
+                raise MemoryError("out of memory")
+            super().write(data)
+
+    monkeypatch.setattr(guest_service, "OwnerLink", FailingLink)
+    guest = Guest(folder)
+    producer = guest.client.create_producer("t")
+    guest.subscribe(7)
+    producer.send(b"x")
+    assert guest.link()[0] == owner_link.RUN
+    failing.append(1)
+    producer.send(b"y")
+    assert guest.link()[0] == owner_link.CLOSED
+    guest.subscribe(8)
+    counts = [values["numbers"][2] for name, values, _ in guest.came if name == "LINK"]
+    assert sum(counts) == 2
+    guest.close()
+
+
+def test_an_acknowledgement_of_another_process_is_recorded_without_its_session(
+    guest: Guest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It took the interpreter from who waited for the next message."""
+    producer = guest.client.create_producer("t")
+    guest.subscribe(7)
+    monkeypatch.setattr(Session, "deliver", lambda _: None)
+    monkeypatch.setattr(Session, "_do", lambda *_: None)
+    for number in range(2):
+        producer.send(b"x")
+        _, (ledger, message, *_) = guest.link()
+        guest.say(owner_link.frame(owner_link.ACKNOWLEDGE, 7, ledger, message, 1))
+        kind, (recorded, *_) = guest.link()
+        assert (kind, recorded) == (owner_link.RECORDED, number + 1)
+
+
+def test_a_session_that_is_woken_while_acknowledgements_come_delivers(
+    guest: Guest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those are nothing for it, it was not called: a closed producer was not told of that."""
+    producer = guest.client.create_producer("t")
+    guest.subscribe(7)
+    producer.send(b"x")
+    _, (ledger, message, *_) = guest.link()
+    held, goes_on, delivered = threading.Event(), threading.Event(), threading.Event()
+    deliver = Session.deliver
+
+    def hold(session: Session) -> None:
+        if held.is_set():
+            delivered.set()
+        held.set()
+        goes_on.wait(60)
+        deliver(session)
+
+    monkeypatch.setattr(Session, "deliver", hold)
+    guest.served.link.wake()
+    assert held.wait(60)
+    guest.say(owner_link.frame(owner_link.ACKNOWLEDGE, 7, ledger, message, 1))
+    guest.served.link.wake()
+    goes_on.set()
+    assert delivered.wait(60)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,8 @@ import pytest
 import pulsarx
 from pulsarx import errors
 from pulsarx._pycore.ground import owner_link
+from pulsarx._pycore.ranges.entry_codec import encode_entry
+from pulsarx._pycore.wire.hot_commands import send_encode
 from pulsarx.server.guest_consumer import GuestConsumer
 from pulsarx.server.server import Server
 from pulsarx.testing import inspect
@@ -55,12 +59,29 @@ class Guest:
         self._say(frame_encode("VERB", ask))
         assert [values["error"] for values in self.heard("VERB_RESPONSE")] == [None]
 
+    def publish(self, entries: list[bytes]) -> None:
+        """Entries of a producer that come together, numbered from 0."""
+        topic = "persistent://public/default/t"
+        self._say(frame_encode("PRODUCER", {"topic": topic, "producer_id": 2, "request_id": 2}))
+        sends = enumerate(entries)
+        self._say(b"".join(send_encode(2, number, 1, entry) for number, entry in sends))
+
+    def wait(self) -> None:
+        """Until the thread of callbacks has nothing to do."""
+        self._server.completions.wait()
+
+    def hold_callbacks(self, until: threading.Event) -> None:
+        self._server.completions.jobs.post(lambda: until.wait(60))
+
     def tell(self, frames: list[tuple[int, ...]]) -> None:
         """Frames that come together: kind and numbers of each."""
         self._say(b"".join(owner_link.frame(kind, CONSUMER, *rest) for kind, *rest in frames))
 
     def heard(self, name: str) -> list[dict[str, Any]]:
         return [values for each, values in self._heard if each == name]
+
+    def answers(self) -> list[tuple[str, dict[str, Any]]]:
+        return [each for each in self._heard if each[0] in ("SEND_RECEIPT", "SEND_ERROR")]
 
     def link(self) -> list[tuple[int, tuple[int, ...]]]:
         """The link frames that came since the last time."""
@@ -142,4 +163,35 @@ def test_an_acknowledgement_that_the_disk_had_no_room_for_is_recorded_when_it_ha
         guest.deliver()
         assert recorded(guest.link()) == 3
         assert client.admin.topics.stats("t")["subscriptions"]["s"]["msg_backlog"] == 0
+        guest.close()
+
+
+def entry_of(payload: bytes) -> bytes:
+    return encode_entry(payload, producer_name="p", sequence_id=1, publish_time_ms=1000)
+
+
+def test_a_receipt_waits_for_no_other_thread(tmp_path: Path) -> None:
+    """The thread of callbacks was woken for each, and took the interpreter from the consumer that
+    waited for the message."""
+    with pulsarx.Client(tmp_path, durability="os") as client:
+        guest, goes_on = Guest(client), threading.Event()
+        guest.hold_callbacks(goes_on)
+        guest.publish([entry_of(b"x")])
+        assert [each["sequence_id"] for each in guest.heard("SEND_RECEIPT")] == [0]
+        goes_on.set()
+        guest.close()
+
+
+@pytest.mark.parametrize("durability", ["os", "sync"])
+def test_answers_come_in_the_order_of_the_sends(tmp_path: Path, durability: str) -> None:
+    with pulsarx.Client(tmp_path, durability=durability) as client:
+        guest = Guest(client)
+        good, bad = entry_of(b"good"), entry_of(b"bad")[:-1] + b"?"
+        guest.publish([good, good, bad, good, bad, good])
+        guest.wait()
+        told = [(name, each["sequence_id"]) for name, each in guest.answers()]
+        receipt, error = "SEND_RECEIPT", "SEND_ERROR"
+        assert told == [
+            (receipt, 0), (receipt, 1), (error, 2), (receipt, 3), (error, 4), (receipt, 5)
+        ]  # fmt: skip
         guest.close()

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from sharing_process import SharingProcess
 
+import pulsarx
 from pulsarx import errors
 from pulsarx._pycore.ground.job_queue import JobQueue
 from pulsarx._pycore.publish.completion_queue import CompletionQueue
-from pulsarx.enumerations import Result, result_of
 from pulsarx.remote import connection as connection_module
 from pulsarx.remote.guest_connection import GuestConnection
+from pulsarx.results import Result, result_of
+from pulsarx.wire.commands import FAILOVER
 from pulsarx.wire.frames import FrameReader, frame_encode
 
 
@@ -55,6 +60,205 @@ def test_a_refusal_of_an_owner_that_closes_is_for_the_next_one(
         connection.let_go()
         completions.close()
         background.close()
+
+
+_CALLS: dict[str, tuple[str, Callable[[pulsarx.Client, pulsarx.Consumer[bytes]], object]]] = {
+    "producer": ("PRODUCER", lambda client, _: client.create_producer("t").send(b"2")),
+    "topic": ("PARTITIONED_METADATA", lambda client, _: client.create_producer("u").send(b"2")),
+    "consumer": ("VERB", lambda client, _: client.subscribe("t", "other")),
+    "seek": ("VERB", lambda _, consumer: consumer.seek(pulsarx.MessageId.earliest)),
+    "unsubscribe": ("VERB", lambda _, consumer: consumer.unsubscribe()),
+}
+
+
+@pytest.mark.standard
+@pytest.mark.parametrize("call", list(_CALLS))
+def test_what_comes_while_an_owner_closes_is_for_the_next_one_however_long_that_takes(
+    folder: Path, processes: list[SharingProcess], call: str
+) -> None:
+    """Where the owner took more than a second to hang up, as with many topics on a slow disk, it
+    raised AlreadyClosed."""
+    command, act = _CALLS[call]
+    owner = SharingProcess(folder)
+    processes.append(owner)
+    owner.run("from pulsarx.server.session import Session")
+    owner.run("gate, came, init = threading.Event(), [], Session.__init__")
+    owner.run(
+        "def note(session, *arguments, **options):\n"
+        "    init(session, *arguments, **options)\n"
+        "    for name, handle in list(session._handlers.items()):\n"
+        "        def handled(values, name=name, handle=handle):\n"
+        "            handle(values)\n"
+        "            came.append(name)\n"
+        "        session._handlers[name] = handled\n"
+        "Session.__init__ = note"
+    )
+    owner.run("client.create_producer('t').send(b'1') and None")
+    failures: list[BaseException] = []
+    with pulsarx.Client(folder) as client:
+        consumer = client.subscribe("t", "s", initial_position=pulsarx.InitialPosition.Earliest)
+        owner.run("client._broker.on_close.insert(0, gate.wait)")
+        owner.run("threading.Thread(target=client.close).start()")
+        owner.run("while client._state.is_open: pass")
+        owner.run("came.clear()")
+
+        def try_it() -> None:
+            try:
+                act(client, consumer)
+            except BaseException as error:
+                failures.append(error)
+
+        calling = threading.Thread(target=try_it)
+        calling.start()
+        while calling.is_alive() and command not in owner.run("came"):
+            pass
+        calling.join(1.5)  # longer than an owner was waited for that refuses
+        assert not failures
+        owner.run("gate.set()")
+        calling.join(60)
+        assert not failures and not calling.is_alive()
+
+
+_RECEIVE = """
+def received(consumer):
+    found = []
+    try:
+        while True:
+            message = consumer.receive(timeout_millis=500)
+            found.append(message.data())
+            consumer.acknowledge(message)
+    except errors.Timeout:
+        return found
+"""
+
+
+def with_full_queues(
+    folder: Path, processes: list[SharingProcess], kind: str
+) -> tuple[SharingProcess, list[SharingProcess]]:
+    """An owner, and two others whose consumers have 40 messages in their queues."""
+    owner, *guests = (SharingProcess(folder) for _ in range(3))
+    processes.extend([owner, *guests])
+    for number, guest in enumerate(guests):
+        guest.run(_RECEIVE)
+        guest.run(
+            f"consumer = client.subscribe('t', 's', consumer_name='c{number}',"
+            f" consumer_type=pulsarx.ConsumerType.{kind})"
+        )
+    owner.run(
+        "with client.create_producer('t') as producer:\n"
+        "    for number in range(40):\n"
+        "        producer.send(b'%d' % number, partition_key=f'{number}') and None"
+    )
+    sent = "sum(each['unacked_messages'] for each in found['consumers'])"
+    owner.run(
+        "found = {'consumers': []}\n"
+        f"while {sent} < 40:\n"
+        "    found = client.admin.topics.stats('t')['subscriptions']['s']"
+    )
+    return owner, guests
+
+
+@pytest.mark.standard
+@pytest.mark.parametrize("kind", ["Failover", "Shared", "KeyShared"])
+@pytest.mark.parametrize("first", [0, 1])
+def test_what_lies_in_queues_goes_to_nobody_else_while_an_owner_closes(
+    folder: Path, processes: list[SharingProcess], kind: str, first: int
+) -> None:
+    """What a consumer had in hand went to another one for a moment, when the owner had hung up on
+    its process and not yet on the other: both handed it out, though both had acknowledged it."""
+    owner, guests = with_full_queues(folder, processes, kind)
+    owner.run("from pulsarx.server.guest_service import ServedGuest")
+    owner.run("end, service = ServedGuest.end, client._broker.guest_service")
+    pid = guests[first].pid
+    owner.run(f"soon = next(each for each, pid in service._pids.items() if pid == {pid})")
+    owner.run(
+        "def end_later(guest):\n"
+        "    if guest is not soon:\n"
+        "        end(soon)\n"
+        "        soon.thread.join(1)\n"
+        "    end(guest)\n"
+        "ServedGuest.end = end_later"
+    )
+    owner.run("client.close()")
+    for guest in guests:
+        guest.ask("received(consumer)")
+    found = [payload for guest in guests for payload in guest.answer()]
+    assert sorted(found) == sorted(b"%d" % number for number in range(40))
+
+
+@pytest.mark.standard
+@pytest.mark.parametrize("kind", ["Failover", "Shared"])
+def test_what_lies_in_queues_goes_to_nobody_who_was_busy_when_an_owner_closed(
+    folder: Path, processes: list[SharingProcess], kind: str
+) -> None:
+    """An owner waits for so long that they are done with what they asked for, and hangs up on the
+    others then."""
+    owner, guests = with_full_queues(folder, processes, kind)
+    owner.run("from pulsarx.server import guest_service")
+    owner.run("from pulsarx.server.session import Session")
+    owner.run("guest_service._PARTING_MS, service = 100, client._broker.guest_service")
+    pid = guests[1].pid
+    owner.run(
+        f"busy = next(each for each, pid in service._pids.items() if pid == {pid})\n"
+        "other = next(each for each in service._pids if each is not busy)\n"
+        "came, received = threading.Event(), Session.received"
+    )
+    owner.run(
+        "def received_slowly(session, data):\n"
+        "    if session is busy._session:\n"
+        "        came.set()\n"
+        "        other.thread.join()\n"
+        "    return received(session, data)\n"
+        "Session.received = received_slowly"
+    )
+    guests[1].run(
+        "threading.Thread(target=client.create_producer, args=('u',), daemon=True).start()"
+    )
+    owner.run("came.wait()")
+    owner.run("client.close()")
+    for guest in guests:
+        guest.ask("received(consumer)")
+    found = [payload for guest in guests for payload in guest.answer()]
+    assert sorted(found) == sorted(b"%d" % number for number in range(40))
+
+
+@pytest.mark.standard
+def test_what_lies_in_queues_does_not_go_to_clients_of_the_network_while_an_owner_closes(
+    folder: Path, processes: list[SharingProcess]
+) -> None:
+    """Where the folder was shared before it was served, other processes were hung up on first."""
+    owner, guest = (SharingProcess(folder) for _ in range(2))
+    processes.extend([owner, guest])
+    guest.run(_RECEIVE)
+    guest.run(
+        "consumer = client.subscribe('t', 's', consumer_name='c0',"
+        " consumer_type=pulsarx.ConsumerType.Failover)"
+    )
+    owner.run("from pulsarx.server import serve")
+    owner.run("service = serve(client, port=0)")
+    with socket.create_connection((owner.run("service.host"), owner.run("service.port"))) as peer:
+        peer.sendall(frame_encode("CONNECT", {"client_version": "test", "protocol_version": 20}))
+        subscribed = {"topic": "t", "subscription": "s", "type": FAILOVER, "consumer_name": "c1"}
+        peer.sendall(frame_encode("SUBSCRIBE", {**subscribed, "consumer_id": 0, "request_id": 1}))
+        peer.sendall(frame_encode("FLOW", {"consumer_id": 0, "permits": 100}))
+        owner.run(
+            "with client.create_producer('t') as producer:\n"
+            "    for number in range(40):\n"
+            "        producer.send(b'%d' % number) and None"
+        )
+        owner.run(
+            "found = []\n"
+            "while [each['available_permits'] for each in found if each['consumer_name'] == 'c1']"
+            " != [100] or not any(each['unacked_messages'] == 40 for each in found):\n"
+            "    found = client.admin.topics.stats('t')['subscriptions']['s']['consumers']"
+        )
+        owner.run("client.close()")
+        reader = FrameReader(5 << 20)
+        told: list[str] = []
+        while data := peer.recv(1 << 16):
+            told += [name for name, _, _ in reader.feed(data)]
+        assert "SUCCESS" in told and "MESSAGE" not in told
+    assert guest.run("received(consumer)") == [b"%d" % number for number in range(40)]
 
 
 _GONE = errors.ConnectError("it has left")

@@ -13,8 +13,12 @@ from child_process import ChildProcess
 from sharing_process import Refused, SharingProcess
 
 import pulsarx
-from pulsarx import ConsumerType, InitialPosition, errors
+from pulsarx import ConsumerType, InitialPosition, ProducerAccessMode, errors
 from pulsarx.broker import arrivals
+from pulsarx.broker.arrivals import Arrivals
+from pulsarx.broker.topics import producer_registry
+from pulsarx.broker.topics.waiting_producer import WaitingProducer
+from pulsarx.testing import inspect
 
 PATIENCE_MS = 60_000
 SHORT_SECONDS = 0.3  # for what does not happen, however long one waits
@@ -245,18 +249,15 @@ def test_a_consumer_that_came_too_late_for_its_caller_does_not_stay(
     guest = SharingProcess(folder)
     processes.append(guest)
     guest.run("p = client.create_producer('t')")
-    guest.run("from pulsarx.testing.inspection import inspect")
-    guest.run("connection = inspect(client).connection")
+    guest.run("hasty = pulsarx.Client(sys.argv[1], operation_timeout_seconds=1)")
     os.kill(owner.pid, signal.SIGSTOP)
     os.waitid(os.P_PID, owner.pid, os.WSTOPPED)
-    guest.run("connection.timeout_seconds = 1")
     with pytest.raises(Refused) as refused:
-        guest.run("c = client.subscribe('t', 's')")
+        guest.run("c = hasty.subscribe('t', 's')")
     assert refused.value.kind == "Timeout"
     assert f"process {owner.pid}" in refused.value.detail
     assert "may have done it" in refused.value.detail
     os.kill(owner.pid, signal.SIGCONT)
-    guest.run("connection.timeout_seconds = 60")
     found = guest.run("client.admin.topics.stats('t')['subscriptions']['s']['consumers']")
     assert found == []
 
@@ -305,6 +306,52 @@ def test_a_producer_whose_topic_has_no_room_at_the_next_owner_goes_on_when_it_ha
         assert told == [pulsarx.Result.Ok]
 
 
+def test_statistics_of_the_next_owner_say_what_a_producer_published_before(
+    folder: Path, processes: list[Any]
+) -> None:
+    owner = SharingProcess(folder, durability="os")
+    processes.append(owner)
+    with pulsarx.Client(folder) as client:
+        producer = client.create_producer("t")
+        for _ in range(4):
+            producer.send(b"x")
+        owner.kill()
+        client.create_producer("other").send(b"x")  # there is a next owner
+
+        def found() -> list[int]:
+            publishers = client.admin.topics.stats("t")["publishers"]
+            return [each["last_sequence_id"] for each in publishers]
+
+        pause = threading.Event()
+        while not found():  # it comes there in a thread of its own
+            pause.wait(0.01)
+        assert found() == [3]
+        producer.send(b"x")
+        assert found() == [4]
+
+
+def test_a_producer_that_was_fenced_out_does_not_come_to_the_next_owner(
+    folder: Path, processes: list[Any]
+) -> None:
+    """It came, and nobody else had the topic to himself as long as it was not closed."""
+    owner = SharingProcess(folder, durability="os")
+    processes.append(owner)
+    with pulsarx.Client(folder) as client:
+        old = client.create_producer("t")
+        old.send(b"x")
+        fencing = {"access_mode": pulsarx.ProducerAccessMode.ExclusiveWithFencing}
+        client.create_producer("t", **fencing).close()
+        with pytest.raises(errors.ProducerFenced):
+            old.send(b"late")
+        owner.kill()
+        client.create_producer("other").send(b"x")  # there is a next owner
+        exclusive = {"access_mode": pulsarx.ProducerAccessMode.Exclusive}
+        client.create_producer("t", **exclusive).send(b"y")
+        with pytest.raises(errors.ProducerFenced):
+            old.send(b"late")
+        old.close()
+
+
 @pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
 def test_a_producer_without_a_send_timeout_closes_beside_a_stopped_owner(
     folder: Path, processes: list[Any], domain: str
@@ -327,3 +374,77 @@ def test_a_producer_without_a_send_timeout_closes_beside_a_stopped_owner(
     assert refused.value.kind == "Timeout"
     assert guest.run("told") == ["Timeout"]
     os.kill(owner.pid, signal.SIGCONT)
+
+
+# Producers ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "mode", ["Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing"]
+)
+@pytest.mark.parametrize("how", ["closes", "is killed"])
+@pytest.mark.parametrize("waits_first", [True, False])
+def test_who_waits_for_a_topic_does_not_take_it_from_who_publishes_when_owners_change(
+    folder: Path, processes: list[SharingProcess], mode: str, how: str, waits_first: bool
+) -> None:
+    """It came to the next owner first, or while the last one hung up on the others: the producer
+    that had the topic was fenced, or shut, though it lived."""
+    owner, first, second = (SharingProcess(folder) for _ in range(3))
+    processes.extend([owner, first, second])
+    for each in (first, second):
+        each.run("from pulsarx.broker import arrivals")
+        each.run(f"arrivals.COMING_MS = arrivals.BUSY_MS = {PATIENCE_MS}")
+    publishes, waits = (second, first) if waits_first else (first, second)
+    publishes.run(f"producer = client.create_producer('t', access_mode=ProducerAccessMode.{mode})")
+    publishes.run("producer.send(b'0') and None")
+    waits.run(
+        "came = threading.Event()\n"
+        "def wait():\n"
+        "    global mine\n"
+        "    mine = client.create_producer('t', access_mode=ProducerAccessMode.WaitForExclusive)\n"
+        "    came.set()\n"
+        "threading.Thread(target=wait, daemon=True).start()"
+    )
+    owner.run("from pulsarx.topic_name import TopicName")
+    owner.run("topic = client._broker.topic(TopicName.of('t'))")
+    owner.run("while not topic.producers._waiting: pass")
+    owner.run("del topic")
+    if how == "closes":
+        owner.run("client.close()")
+    else:
+        owner.kill()
+    publishes.run("producer.send(b'1') and None")
+    assert waits.run("contents('t')") == [b"0", b"1"]
+    publishes.run("producer.send(b'2') and None")
+    assert not waits.run("came.is_set()")
+    publishes.run("producer.close()")
+    assert waits.run("came.wait(60)")
+    waits.run("mine.send(b'3') and None")
+    assert waits.run("contents('t')") == [b"0", b"1", b"2", b"3"]
+
+
+def test_who_waits_has_its_turn_where_the_last_process_comes_just_then(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It came between two looks whether somebody is awaited: nobody told who waits, and Shared
+    producers were refused because of it, until the folder was opened again."""
+    with pulsarx.Client(folder) as client:
+        client.create_producer("t").close()
+        runtime = inspect(client).broker.runtime
+        awaited = Arrivals([os.getpid()])
+        monkeypatch.setattr(runtime, "_arrivals", awaited)
+
+        def wait_and_come(*arguments: Any) -> WaitingProducer:
+            made = WaitingProducer(*arguments)
+            awaited.has_arrived(os.getpid())
+            return made
+
+        monkeypatch.setattr(producer_registry, "WaitingProducer", wait_and_come)
+        came = threading.Event()
+
+        def wait() -> None:
+            client.create_producer("t", access_mode=ProducerAccessMode.WaitForExclusive).close()
+            came.set()
+
+        threading.Thread(target=wait, daemon=True).start()
+        assert came.wait(PATIENCE_MS / 1000)

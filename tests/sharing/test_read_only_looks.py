@@ -13,6 +13,7 @@ from pulsarx import errors
 from pulsarx.broker.ledgers.ledger_list import LedgerTrimmed
 from pulsarx.broker.ledgers.read_only_ledger import ReadOnlyLedger
 from pulsarx.broker.subscriptions import backlog
+from pulsarx.testing import inspect
 
 
 @pytest.mark.parametrize("asked", ["stats", "last message id", "examine", "peek"])
@@ -99,3 +100,62 @@ def test_a_look_that_fails_because_its_owner_went_on_is_taken_again(
 
 def _refuse(*_: Any) -> tuple[int, int]:
     raise errors.NotAllowedError("for good")
+
+
+class Leaving:
+    """A span of a ledger that is sealed between two looks: its slot is another one's from then
+    on, and says so by an end of 0."""
+
+    is_growing = True
+
+    def __init__(self, span: Any, looks: int) -> None:
+        self.file = span.file
+        self._ends = [span.end] * looks
+
+    @property
+    def end(self) -> int:
+        return self._ends.pop() if self._ends else 0
+
+
+@pytest.mark.parametrize("looks", [0, 1])
+@pytest.mark.parametrize("asked", ["last message id", "at a time", "at an id", "stats"])
+def test_a_look_while_its_ledger_gives_its_slot_away_finds_it(
+    folder: Path,
+    processes: list[SharingProcess],
+    monkeypatch: pytest.MonkeyPatch,
+    asked: str,
+    looks: int,
+) -> None:
+    """It ended with a NotAllowedError about an offset, or found another message."""
+    owner = SharingProcess(folder)
+    processes.append(owner)
+    owner.run("client.subscribe('t', 's').close()")
+    owner.run("producer = client.create_producer('t', batching_enabled=True)")
+    for number in range(4):
+        owner.run(f"producer.send_async(b'{number}', None)")
+    owner.run("producer.flush()")
+    make = ReadOnlyLedger.make_span
+    made: list[Any] = []
+
+    def make_leaving(self: Any, ledger: Any) -> Any:
+        if not made:
+            made.append(Leaving(make(self, ledger), looks))
+            return made[0]
+        return make(self, ledger)
+
+    with pulsarx.Client(folder, read_only=True) as client:
+        topics = client.admin.topics
+        last = topics.get_last_message_id("t")
+        second = pulsarx.MessageId(-1, last.ledger_id(), last.entry_id(), 1)
+        look = {
+            "last message id": lambda: topics.get_last_message_id("t").batch_index(),
+            "at a time": lambda: inspect(client).ledger("t").position_at_time(1),
+            "stats": lambda: topics.stats("t")["subscriptions"]["s"]["backlog_size"],
+            "at an id": lambda: inspect(client).ledger("t").position_of(second, True),
+        }[asked]
+        right = look()
+        inspected = inspect(client).ledger("t")
+        inspected._spans = None
+        monkeypatch.setattr(ReadOnlyLedger, "make_span", make_leaving)
+        assert look() == right
+        assert made

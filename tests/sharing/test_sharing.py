@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ import pytest
 from sharing_process import Refused, SharingProcess
 
 import pulsarx
-from pulsarx import errors
+from pulsarx import MessageId, errors
 from pulsarx.clock import ManualClock
-from pulsarx.schema import JsonSchema, Record, String
+from pulsarx.schema import JsonSchema, Record, String, StringSchema
 
 PATIENCE = 60.0
 
@@ -457,6 +458,7 @@ def test_a_stopped_owner_keeps_the_folder(folder: Path, owner: SharingProcess) -
         hasty = client.create_producer("t", send_timeout_millis=500)
         producer.send(b"1")
         os.kill(owner.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, owner.pid, os.WSTOPPED)
         with pytest.raises(errors.Timeout) as caught:
             hasty.send(b"2")
         assert "may be stored all the same" in caught.value.detail
@@ -475,6 +477,54 @@ def test_a_stopped_owner_keeps_the_folder(folder: Path, owner: SharingProcess) -
         assert contents(client, "t") == [b"1", b"2", b"3", b"4"]
         # The late one is given back when the owner's answer arrives.
         wait_until(lambda: len(client.admin.topics.stats("t")["publishers"]) == 2)
+
+
+@pytest.mark.parametrize("hasty_first", [True, False])
+def test_each_client_waits_for_a_stopped_owner_as_long_as_it_asked_for(
+    folder: Path, owner: SharingProcess, hasty_first: bool
+) -> None:
+    """Clients of a process share their connection to the owner, and waited as long as the first of
+    them asked for, be that too short or too long for the others."""
+    seconds = (1, 600) if hasty_first else (600, 1)
+    with (
+        pulsarx.Client(folder, operation_timeout_seconds=seconds[0]) as first,
+        pulsarx.Client(folder, operation_timeout_seconds=seconds[1]) as second,
+    ):
+        hasty, patient = (first, second) if hasty_first else (second, first)
+        both = (hasty, patient)
+
+        def attached(name: str) -> dict[pulsarx.Client, pulsarx.Consumer]:
+            return {each: each.subscribe("t", f"{name}{both.index(each)}") for each in both}
+
+        sought, left, closed = attached("sought"), attached("left"), attached("closed")
+        producers = {each: each.create_producer(f"u{both.index(each)}") for each in both}
+        makers: dict[str, Callable[[pulsarx.Client], object]] = {
+            "producer": lambda client: client.create_producer("t"),
+            "consumer": lambda client: client.subscribe("t", f"new{both.index(client)}"),
+            "reader": lambda client: client.create_reader(
+                "non-persistent://public/default/n", MessageId.latest
+            ),
+            "table view": lambda client: client.create_table_view("fresh"),
+            "verb": lambda client: client.admin.topics.get_list("public/default"),
+            "seek": lambda client: sought[client].seek(MessageId.earliest),
+            "unsubscribe": lambda client: left[client].unsubscribe(),
+            "schema": lambda client: producers[client].use_schema(StringSchema()),
+            "close": lambda client: closed[client].close(),
+        }
+        os.kill(owner.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, owner.pid, os.WSTOPPED)
+        with ThreadPoolExecutor(2 * len(makers)) as pool:
+            kept = {what: pool.submit(make, patient) for what, make in makers.items()}
+            tried = {what: pool.submit(make, hasty) for what, make in makers.items()}
+            try:
+                told = {what: type(each.exception(60)) for what, each in tried.items()}
+                early = [what for what, each in kept.items() if each.done()]
+            finally:
+                os.kill(owner.pid, signal.SIGCONT)
+            assert told == dict.fromkeys(makers, errors.Timeout)
+            assert not early
+            for each in kept.values():
+                each.result(60)
 
 
 def test_the_name_of_a_producer_that_was_dropped_is_free(
@@ -535,6 +585,7 @@ def test_a_new_process_beside_a_stopped_owner_is_told_so(
     folder: Path, owner: SharingProcess
 ) -> None:
     os.kill(owner.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, owner.pid, os.WSTOPPED)
     with pytest.raises(errors.Timeout, match="stopped or busy") as caught:
         pulsarx.Client(folder, operation_timeout_seconds=1)
     assert str(owner.pid) in caught.value.detail

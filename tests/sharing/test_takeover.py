@@ -4,12 +4,14 @@ stored twice, and each producer's messages are in order."""
 from __future__ import annotations
 
 import random
+import threading
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from child_process import ChildProcess
 from seeds import new_seed, scaled
+from sharing_process import SharingProcess
 
 import pulsarx
 
@@ -42,6 +44,144 @@ batches.flush()
 print("end", number, len(confirmed), flush=True)
 client.close()
 """
+
+
+# An owner whose receipts get lost from when `mute` holds something.
+MUTES = """
+from pulsarx.server.server import Server
+mute, open_session = [], Server.open_session
+def opened(server, write, *rest, **given):
+    def tell(data):
+        if not (mute and data[8:10] == bytes((8, 7))):  # the type of SEND_RECEIPT
+            write(data)
+    return open_session(server, tell, *rest, **given)
+Server.open_session = opened
+"""
+
+
+def test_duplicates_whose_answer_died_with_the_owner_are_told_as_such(folder: Path) -> None:
+    """They were told as failed, with ConnectError: nothing of them was found in front of what was
+    stored. So was a batch of which the owner had left out the duplicates."""
+    results: list[tuple[int, pulsarx.Result]] = []
+
+    def payloads(client: pulsarx.Client) -> list[int]:
+        with client.create_reader("t", pulsarx.MessageId.earliest) as reader:
+            return [int(each.data()) for each in reader]
+
+    with SharingProcess(folder) as owner:
+        owner.run(MUTES)
+        owner.run("client.admin.topics.create_non_partitioned_topic('t')")
+        owner.run("client.admin.topics.set_deduplication('t', True)")
+        owner.run("p = client.create_producer('t', producer_name='n')")
+        owner.run("[p.send(b'%d' % n, sequence_id=n) and None for n in range(10)] and None")
+        owner.run("p.close()")
+        with pulsarx.Client(folder) as client:
+            producer = client.create_producer(
+                "t",
+                "n",
+                batching_enabled=True,
+                batching_max_messages=4,
+                batching_max_publish_delay_ms=60_000,
+            )
+            owner.run("mute.append(True)")
+            # Duplicates; two of them and two new ones; new ones; one batch of those again; new ones
+            sent = [2, 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15, 12, 13, 14, 15, 16, 17, 18, 19]
+            for number in sent:
+                producer.send_async(
+                    b"%d" % number,
+                    lambda result, _, number=number: results.append((number, result)),
+                    sequence_id=number,
+                )
+            pause = threading.Event()
+            while len(payloads(client)) < 20:
+                pause.wait(0.01)
+            assert not results
+            owner.kill()
+            producer.flush()
+            assert results == [(number, pulsarx.Result.Ok) for number in sent]
+            assert payloads(client) == list(range(20))
+            assert producer.last_sequence_id() == 19
+
+
+# An owner that closes just when a guest comes, and hangs up some time later.
+CLOSES = """
+import threading
+from pulsarx.server.guest_service import ServedGuest
+from pulsarx.server.session_producers import SessionProducers
+refused, part, begin = threading.Event(), ServedGuest._part, SessionProducers.begin
+def part_late(guest):
+    refused.wait(3)
+    part(guest)
+def close_first(producers, values):
+    threading.Thread(target=client.close).start()
+    while producers._broker.state.is_open:
+        pass
+    begin(producers, values)
+ServedGuest._part, SessionProducers.begin = part_late, close_first
+"""
+
+
+def test_a_producer_that_comes_to_an_owner_that_closes_goes_on_with_the_next_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That had refused it, and hung up a second later: it was closed for good."""
+    monkeypatch.setattr(pulsarx.Client, "_may_own", False)  # before the other has had time to
+    with SharingProcess(folder) as owner, SharingProcess(folder) as closing:
+        closing.run(CLOSES)
+        with pulsarx.Client(folder) as client:
+            producer = client.create_producer("t")
+            producer.send(b"0")
+            owner.kill()
+            producer.send(b"1")
+            assert closing.run("refused.set()") is None
+            with client.create_reader("t", pulsarx.MessageId.earliest) as reader:
+                assert [each.data() for each in reader] == [b"0", b"1"]
+
+
+# An owner that takes long over an entry, while its connection ends and the guest comes again.
+LINGERS = """
+import threading
+from pulsarx.server import guest_service
+from pulsarx.server.session_producer import SessionProducer
+came, goes_on, publish = threading.Event(), threading.Event(), SessionProducer._publish
+who = []
+def linger(producer, entry, answer):
+    if not who:
+        who.append(threading.current_thread())
+        came.set()
+        goes_on.wait()
+    publish(producer, entry, answer)
+SessionProducer._publish = linger
+def cut():
+    for service in list(guest_service._services):
+        for guest in list(service.connections):
+            guest._socket.shutdown(2)
+"""
+
+
+@pytest.mark.parametrize("durability", ["os", "sync"])
+def test_an_entry_that_an_ended_connection_left_behind_is_stored_once(
+    folder: Path, durability: str
+) -> None:
+    """Its thread stored it when the guest had come again, and had sent it once more."""
+    with (
+        SharingProcess(folder, durability=durability) as owner,
+        pulsarx.Client(folder, durability=durability) as client,
+    ):
+        producer = client.create_producer("t")
+        producer.send(b"0")
+        owner.run(LINGERS)
+        told: list[pulsarx.Result] = []
+        producer.send_async(b"1", lambda result, _: told.append(result))
+        assert owner.run("came.wait(60)")
+        owner.run("cut()")
+        producer.flush()
+        owner.run("goes_on.set()")
+        owner.run("who[0].join(60)")
+        producer.send(b"2")
+        assert told == [pulsarx.Result.Ok]
+        with client.create_reader("t", pulsarx.MessageId.earliest) as reader:
+            assert [each.data() for each in reader] == [b"0", b"1", b"2"]
 
 
 class Publisher(ChildProcess):

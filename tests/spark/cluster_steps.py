@@ -62,6 +62,9 @@ class ServedCluster:
         """Enable deduplication of a topic."""
         self.admin.topics.set_deduplication(topic, True)
 
+    def snapshot(self, topic: str) -> None:
+        """The brokers have noted how far the producers of a topic are."""
+
     def remove_messages(self, topic: str) -> None:
         """Nobody can read any more what is in the topic."""
         self.admin.topics.truncate(topic)
@@ -94,6 +97,8 @@ class RealCluster(ServedCluster):
             topics.delete_partitioned_topic(name, force=True)
         for name in topics.get_list("public/default"):
             topics.delete(name, force=True)
+        self.admin.namespaces.remove_deduplication("public/default")
+        self.admin.namespaces.remove_auto_topic_creation("public/default")
         self.client = pulsarx.Client(service_url)
 
     def deduplicate(self, topic: str) -> None:
@@ -107,6 +112,14 @@ class RealCluster(ServedCluster):
             if name == topic or name.startswith(f"{topic}-partition-")
         ]:
             self._wait(lambda url=url: _json(url)["deduplicationStatus"] == "Enabled", url)
+
+    def snapshot(self, topic: str) -> None:
+        # Pulsar does every two minutes, or after a thousand entries.
+        base = f"{self.options['adminUrl']}/admin/v2/persistent/public/default"
+        for part in self.client.get_topic_partitions(topic):
+            self.publish(part, 2200, batch=2)
+            url = f"{base}/{part.rpartition('/')[2]}/internalStats"
+            self._wait(lambda url=url: _json(url)["cursors"]["pulsar.dedup"]["properties"], url)
 
     def remove_messages(self, topic: str) -> None:
         # Pulsar keeps the ledger that is written to, and trims behind its answer.

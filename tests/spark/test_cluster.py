@@ -22,7 +22,7 @@ from pulsarx import MessageId, errors
 from pulsarx.admin.http_channel import HttpChannel, Reply
 from pulsarx.cluster.cluster_producer import ClusterProducer
 from pulsarx.cluster.cluster_reader import ClusterReader
-from pulsarx.enumerations import Result
+from pulsarx.results import Result
 from pulsarx.schema import AvroSchema, Long, Record, String
 from pulsarx.spark import confirmed_producer
 from pulsarx.spark.cluster_writer import ClusterTaskWriter
@@ -337,6 +337,33 @@ def test_columns_become_values_that_the_brokers_know_the_schema_of(cluster: Serv
         _planned(cluster, "writer", topic="avro", valueFormat="avro", valueSchema=other)
 
 
+def test_a_definition_that_no_producer_may_bring_is_refused_before_its_topic_is_created(
+    cluster: ServedCluster,
+) -> None:
+    """Tasks told it, and a topic without a row stayed."""
+
+    class Order(Record):
+        price = Long()
+
+    info = AvroSchema(Order).schema_info()
+    namespaces = cluster.admin.namespaces
+    namespaces.set_is_allow_auto_update_schema("public/default", False)
+    schema = StructType([StructField("price", LongType())])
+    given = {"valueFormat": "avro", "valueSchema": info.schema(), "createTopic": "true"}
+    rows = pa.RecordBatch.from_pydict({"price": [1]})
+    try:
+        with pytest.raises(errors.IncompatibleSchema, match="is_allow_auto_update_schema of publ"):
+            writer = _source(cluster, "new", **given).writer(schema, False)
+            writer.write(iter([rows]))
+        assert _topics(cluster) == []
+        cluster.admin.topics.create_non_partitioned_topic("new")
+        cluster.admin.schemas.create_schema("new", info)
+        _source(cluster, "new", **given).writer(schema, False).write(iter([rows]))
+    finally:
+        namespaces.set_is_allow_auto_update_schema("public/default", True)
+    assert len(cluster.contents("new")) == 1
+
+
 def test_the_column_names_topics_and_missing_ones_are_refused(cluster: ServedCluster) -> None:
     for name in ("a", "b"):
         cluster.admin.topics.create_non_partitioned_topic(name)
@@ -353,6 +380,79 @@ def test_the_column_names_topics_and_missing_ones_are_refused(cluster: ServedClu
         _write(cluster, "nowhere", values, createTopic="false")
     _write(cluster, "made", values, createTopic="true")
     assert cluster.contents("made") == [b"1", b"2"]
+
+
+def _topics(cluster: ServedCluster) -> list[str]:
+    found = cluster.admin.topics.get_list("public/default")
+    return [name.removeprefix(PREFIX) for name in found]
+
+
+def _new(cluster: ServedCluster, **options: str) -> Any:
+    """The writer of a topic that is not there, planned."""
+    schema = _strings("value", "__key")
+    return _source(cluster, "new", createTopic="true", **options).writer(schema, False)
+
+
+@pytest.mark.parametrize("once", [{}, {"txnAppId": "a", "txnVersion": "1"}])
+def test_a_topic_is_created_with_its_first_row(
+    cluster: ServedCluster, once: dict[str, str]
+) -> None:
+    """An empty one stayed where rows were refused."""
+    if once:
+        with pytest.raises(errors.OperationNotSupported, match=r"new is not there yet, and public"):
+            _new(cluster, **once)
+        cluster.admin.namespaces.set_deduplication("public/default", True)
+    writer = _new(cluster, **once)
+    flaw = pa.RecordBatch.from_pydict({"value": ["1", None], "__key": ["a", "b"]})
+    with pytest.raises(ValueError, match="row 1 of Spark partition 0: the value is null"):
+        writer.write(iter([flaw]))
+    with pytest.raises(errors.MessageTooBig, match="row 0 of Spark partition 0"):
+        _new(cluster, maxMessageSize="1", **once).write(
+            iter([pa.RecordBatch.from_pydict({"value": ["12"]})])
+        )
+    assert _topics(cluster) == []
+    rows = pa.RecordBatch.from_pydict({"value": ["1", "2"], "__key": ["a", "b"]})
+    sent = [writer.write(iter([rows]))]
+    writer.commit(sent)
+    assert cluster.contents("new") == [b"1", b"2"]
+
+
+def test_a_job_without_rows_creates_its_topic_as_its_namespace_has_it(
+    cluster: ServedCluster,
+) -> None:
+    namespaces = cluster.admin.namespaces
+    namespaces.set_auto_topic_creation("public/default", True, "partitioned", 3)
+    writer = _new(cluster)
+    assert _topics(cluster) == []
+    writer.commit([writer.write(iter(()))])
+    assert cluster.client.get_topic_partitions("new") == [
+        f"{PREFIX}new-partition-{number}" for number in range(3)
+    ]
+
+
+def test_a_topic_that_another_created_meanwhile_takes_the_rows_or_refuses_them(
+    cluster: ServedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = pa.RecordBatch.from_pydict({"value": ["1", "2"], "__key": ["a", "b"]})
+    first, second = _new(cluster), _new(cluster)
+    first.write(iter([rows]))
+    second.write(iter([rows]))
+    assert cluster.contents("new") == [b"1", b"2"] * 2
+    cluster.admin.topics.delete("new", force=True)
+    late = _new(cluster)
+    cluster.admin.topics.create_partitioned_topic("new", 2)
+    ask, slow = HttpChannel.ask, [2]
+
+    def answer(channel: HttpChannel, method: str, path: str, *more: Any, **query: Any) -> Reply:
+        """Where it is only begun to be made it is refused, and not found."""
+        if method == "GET" and path.endswith("/new/partitions") and slow[0]:
+            slow[0] -= 1
+            raise errors.TopicNotFound(path)
+        return ask(channel, method, path, *more, **query)
+
+    monkeypatch.setattr(HttpChannel, "ask", answer)
+    with pytest.raises(errors.NotAllowedError, match="2 partitions where 0 were planned"):
+        late.write(iter([rows]))
 
 
 def test_a_version_is_sent_once(cluster: ServedCluster) -> None:
@@ -390,7 +490,7 @@ def test_attempts_that_die_at_any_row_leave_each_row_once(
         attempt.add(rows.slice(0, sent))
         attempt.abort()  # what is on its way may be stored, or not
     slow = ClusterTaskWriter(job, 3)
-    slow.add(rows.slice(0, 5))
+    slow.add(rows.slice(0, 20))
     end = threading.Timer(0.5, slow.abort)  # the next attempt waits until this one is gone
     end.start()
     last = ClusterTaskWriter(job, 3)
@@ -410,6 +510,60 @@ def _one_task(cluster: ServedCluster, values: list[bytes], **columns: Any) -> No
     with ClusterTaskWriter(job, 0) as attempt:
         attempt.add(pa.RecordBatch.from_pydict({"value": values, **columns}))
         assert attempt.send_rest() == len(values)
+
+
+def test_other_rows_under_a_version_are_refused(cluster: ServedCluster) -> None:
+    """They were taken for stored, and were nowhere."""
+    cluster.admin.topics.create_non_partitioned_topic("t")
+    cluster.deduplicate("t")
+    _one_task(cluster, [b"a", b"b", b"c"])
+    for values, row in (([b"a", b"x", b"c"], 2), ([b"b", b"a", b"c"], 2), ([b"x"] * 4, 2)):
+        with pytest.raises(errors.NotAllowedError) as raised:
+            _one_task(cluster, values)
+        assert raised.value.detail.startswith(f"row {row} of Spark partition 0: other rows are")
+    keyed = {"__key": ["k", None, None]}
+    with pytest.raises(errors.NotAllowedError, match="other rows are stored"):
+        _one_task(cluster, [b"a", b"b", b"c"], **keyed)
+    with pytest.raises(errors.NotAllowedError, match=r"has 2 rows for \S*t, and 3 are stored"):
+        _one_task(cluster, [b"a", b"b"])
+    _one_task(cluster, [b"a", b"b", b"c"])
+    assert cluster.contents("t") == [b"a", b"b", b"c"]
+
+
+def test_rows_go_on_behind_those_of_an_attempt_that_died_whatever_they_are(
+    cluster: ServedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(confirmed_producer, "ROWS_MAX", 2)
+    cluster.admin.topics.create_non_partitioned_topic("t")
+    cluster.deduplicate("t")
+    columns = {
+        "value": pa.array([b"a", None, b"", b"d", b"e"], pa.binary()),
+        "__key": pa.array(["k", None, "l", "k", "k"]),
+        "__orderingKey": pa.array([None, "o", None, None, None]),
+        "__eventTime": pa.array([1, None, 2, 3, 4], pa.int64()),
+        "__messageProperties": pa.array(
+            [[("p", "1"), ("q", "2")], None, [], [("p", "")], None], pa.map_("string", "string")
+        ),
+    }
+    rows = pa.RecordBatch.from_pydict(columns)
+    for sent in (3, 5, 5):
+        options = {"txnAppId": "a", "txnVersion": "1", "nullValues": "allow"}
+        attempt = ClusterTaskWriter(_planned(cluster, "writer", **options).job, 0)
+        attempt.add(rows.slice(0, sent))
+        if sent == 5:
+            attempt.send_rest()
+        else:
+            attempt.abort()
+    assert [row["value"] for row in _Frame(cluster, "t").rows()] == [b"a", None, b"", b"d", b"e"]
+
+
+def test_more_rows_than_a_sequence_id_counts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confirmed_producer, "_ROW_MAX", 2)
+    sent, details = confirmed_producer.SentRows(7), {"properties": None, "partition_key": None}
+    ids = [sent.next_id(b"", details) for _ in range(2)]
+    assert [each >> 32 for each in ids] == [7, 7] and ids[0] < ids[1]
+    with pytest.raises(ValueError, match="has at most 2 rows for a topic partition"):
+        sent.next_id(b"", details)
 
 
 def test_a_row_that_brokers_do_not_take_fails_every_attempt(cluster: ServedCluster) -> None:
@@ -540,11 +694,12 @@ def test_entries_of_key_based_batches_have_one_key(cluster: ServedCluster) -> No
 
 
 @pytest.mark.parametrize("partitions", [0, 3])
-@pytest.mark.parametrize("number", [0, 7])
+@pytest.mark.parametrize("number", [0, 7, 8, 1000])
 def test_a_version_before_the_last_is_refused_before_anything_is_sent(
     cluster: ServedCluster, partitions: int, number: int
 ) -> None:
-    """Spark partitions that the version before had not, or without rows, wrote theirs."""
+    """Spark partitions that the version before had not, or without rows, wrote theirs; later, only
+    those behind the eighth."""
     if partitions:
         cluster.admin.topics.create_partitioned_topic("t", partitions)
     else:
@@ -555,6 +710,8 @@ def test_a_version_before_the_last_is_refused_before_anything_is_sent(
     with ClusterTaskWriter(later, number) as task:
         task.add(rows)
         task.send_rest()
+    if number > 7:
+        cluster.snapshot("t")
     with pytest.raises(errors.NotAllowedError, match="has written version 5 of the application"):
         _planned(cluster, "writer", txnAppId="job", txnVersion="4")
     for version in ("5", "6"):
@@ -577,6 +734,15 @@ def test_where_rows_name_topics_tasks_refuse_a_version_before_the_last(
     with pytest.raises(errors.NotAllowedError, match="has written version 5 of the application"):
         write("4")
     assert [cluster.contents(name) for name in ("a", "b")] == [[b"1"], [b"2"]]
+    # A Spark partition that version 5 had not.
+    job = _planned(cluster, "writer", topic="a", txnAppId="j", txnVersion="5").job
+    job.topic, job.epoch = None, 4
+    cluster.snapshot("a")
+    before = cluster.contents("a")
+    with ClusterTaskWriter(job, 77) as other, pytest.raises(errors.NotAllowedError, match="j-0 "):
+        other.add(rows)
+        other.send_rest()
+    assert cluster.contents("a") == before
 
 
 def test_a_row_that_no_message_can_be_is_named(cluster: ServedCluster) -> None:
@@ -623,6 +789,7 @@ def _planned(cluster: ServedCluster, kind: str, **options: str) -> Any:
         ("reader", {"leaseSeconds": "5"}, "leaseSeconds does not work on a cluster"),
         ("reader", {"maxRecordsPerPartition": "5"}, "use maxBytesPerPartition"),
         ("reader", {"filterPushdown": "true"}, "leave filters to Spark"),
+        ("reader", {"where": "__partition = 0"}, "leave filters to Spark"),
         ("reader", {"sealedOnly": "true"}, "sealedOnly does not work"),
         ("reader", {"columns": "value, __sequenceId"}, "the official client does not tell it"),
         ("reader", {"topic": "nowhere"}, "nowhere is not in pulsar://"),

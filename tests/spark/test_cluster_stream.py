@@ -18,7 +18,8 @@ from pulsarx import errors
 from pulsarx.spark.cluster_reader import ClusterStreamReader
 from pulsarx.spark.cluster_topics import ClusterTopics
 from pulsarx.spark.data_source import PulsarxDataSource
-from pulsarx.spark.stream_offsets import FOLDER
+from pulsarx.spark.stream_offsets import FOLDER, STATUS
+from pulsarx.spark.stream_progress import StreamProgress, progress
 
 pytestmark = pytest.mark.standard
 cluster = pytest.fixture(served_cluster)
@@ -66,6 +67,53 @@ def test_a_stream_goes_on_from_its_checkpoint_and_repeats_nothing(
     text = max(last, key=lambda path: int(path.name)).read_text(encoding="utf-8")
     offset = json.loads(text.splitlines()[-1])
     assert set(offset) == {PREFIX + "in", "stream/folder"}
+
+
+def test_a_query_tells_how_far_it_is(spark: Any, cluster: ServedCluster, tmp_path: Path) -> None:
+    """progress was empty on clusters."""
+    cluster.admin.topics.create_non_partitioned_topic("out")
+    cluster.publish("in", 40, batch=4)
+    cluster.new_ledger("in")
+    cluster.publish("in", 20, first=40, batch=4)
+    options = {"startingOffsets": "earliest", "maxEntriesPerTrigger": "6"}
+    query = _run(spark, cluster, tmp_path / "checkpoint", {}, **options)
+    batches = [
+        found for each in query.recentProgress for found in progress(each) if found.input_rows
+    ]
+    assert [each.backlog_entries for each in batches] == [9, 3, 0]
+    assert [each.backlog_messages for each in batches] == [None, None, 0]
+    assert [each.ledgers_left for each in batches] == [2, 1, 0]
+    first, _, last = batches
+    assert first.root == cluster.options["root"] and first.topics == 1
+    assert first.backlog_bytes > last.backlog_bytes == 0
+    assert first.backlog_seconds is not None and 0 < first.backlog_seconds < 3600
+    assert last.backlog_seconds == 0 and first.processed_rows_per_second > 0
+    assert first.lease is None and first.subscription is None
+    assert "left 9 entries, " in first.line() and ", 2 ledgers of 1 topics" in first.line()
+    assert "left 0 messages, 0 entries, 0 bytes, 0 s, 0 ledgers" in last.line()
+
+
+def test_what_a_cluster_does_not_tell_cheaply_is_none(
+    cluster: ServedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.admin.topics.create_partitioned_topic("in", 3)
+    cluster.publish("in", 60)
+    reader = _reader(cluster, monkeypatch, startingOffsets="earliest", maxEntriesPerTrigger="1")
+    assert reader.reportLatestOffset() is None
+    start = reader.initialOffset()
+    reader.latestOffset(start, reader.getDefaultReadLimit())
+    found = reader.reportLatestOffset()[STATUS]
+    assert found["seconds"] > 0 and found["topics"] == 3
+    monkeypatch.setattr("pulsarx.spark.cluster_topics._DATED_MAX", 1)
+    assert reader.reportLatestOffset()[STATUS] == {**found, "seconds": None}
+    assert (
+        "left 9 entries, 5 bytes, 1 ledgers"
+        in StreamProgress(
+            {"name": "q", "id": "1", "batchId": 0, "timestamp": ""},
+            {"numInputRows": 1, "inputRowsPerSecond": 1, "processedRowsPerSecond": 1},
+            {**found, "seconds": None, "entries": 9, "bytes": 5, "ledgers": 1},
+        ).line()
+    )
 
 
 def test_a_stream_whose_next_messages_are_gone_fails_or_goes_on(

@@ -28,6 +28,8 @@ from pulsarx.spark.data_source import PulsarxDataSource
 from pulsarx.spark.options import OPTIONS, read_options
 from pulsarx.spark.stream_offsets import of_spark
 from pulsarx.spark.topic_plan import plan_topic
+from pulsarx.spark.topic_tables import tables_version
+from pulsarx.spark.write_job import plan_write
 from pulsarx.testing import inspect
 
 
@@ -167,10 +169,43 @@ def test_a_write_that_cannot_be_is_refused(
     assert not list((topic / "staging").glob("*"))
 
 
+@pytest.mark.parametrize(
+    ("root", "says"), [(None, "root is None; give the path"), ("", "root is empty; give the path")]
+)
+def test_a_function_without_a_root_is_refused(root: Any, says: str) -> None:
+    """It was Python's own TypeError, which names no argument."""
+    for call in (plan_topic, plan_write, tables_version):
+        with pytest.raises((TypeError, ValueError), match=says):
+            call(root) if call is tables_version else call(root, "t")
+
+
+@pytest.mark.parametrize("version", [-1, "4", True, 1 << 63, None, 1.0])
+def test_a_version_that_is_none_is_refused_by_its_name(topic: Path, version: Any) -> None:
+    """It was called batch_id."""
+    says = "belong together" if version is None else rf"^version {version!r} must be an int from 0"
+    with pytest.raises(ValueError, match=says):
+        plan_write(topic, "t", application="a", version=version)
+    assert not list((topic / "staging").glob("*"))
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        (7, "topics is 7; give"),
+        (b"t", "topics is b't'; give"),
+        (["t", None], "topics has None, which is no name"),
+        ([], "topics is empty"),
+    ],
+)
+def test_topics_that_are_no_names_are_refused(topic: Path, names: Any, says: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=says):
+        plan_topic(topic, names)
+
+
 def test_overwriting_is_refused(topic: Path) -> None:
     with pytest.raises(errors.OperationNotSupported, match="append"):
         source(topic, topic="t").writer(columns(value=BinaryType()), True)
-    with pytest.raises(errors.OperationNotSupported, match="append"):
+    with pytest.raises(errors.OperationNotSupported, match=r"output mode complete .*upsert_topic"):
         source(topic, topic="t").streamWriter(columns(value=BinaryType()), True)
 
 

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -156,6 +157,28 @@ def test_the_format_may_be_registered(spark, tmp_path: Path):
     pulsarx.spark.register(other)
     frame = other.read.format("pulsarx").options(root=str(tmp_path / "data"), topic="t").load()
     assert sorted(bytes(row["value"]) for row in frame.collect()) == [b"one", b"two"]
+
+
+def test_a_thread_that_asks_for_the_session_can_write(spark, tmp_path: Path):
+    """It could not: Java's side of it had no active session, and did not find the format."""
+    folder = tmp_path / "data"
+    with pulsarx.Client(folder) as client:
+        client.admin.topics.create_non_partitioned_topic("t")
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            frame = pulsarx.spark.session().range(3).selectExpr("string(id) AS value")
+            writer = frame.write.format("pulsarx").options(root=str(folder), topic="t")
+            writer.mode("append").save()
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert not failures, str(failures[0])
+    assert pulsarx.spark.read_topic(spark, "t", root=folder).count() == 3
 
 
 @pytest.mark.parametrize("package", ["pyspark", "pyarrow", "pandas"])

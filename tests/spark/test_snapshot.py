@@ -25,6 +25,9 @@ from pulsarx.spark import plan_topic, read_partitions
 from pulsarx.spark.batch_reader import LedgerPartition
 from pulsarx.testing import inspect
 
+# What Spark tells a reader of filters, where it keeps the plans of queries apart.
+APART = "pulsarx.spark.data_source.PUSHED_STAY_APART"
+
 VALUE = StructType([StructField("value", BinaryType(), True)])
 TWO_A_LEDGER = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=2)
 
@@ -296,9 +299,10 @@ def test_times_by_partition(folder: Path) -> None:
     assert found == [0, 1, 102, 103, 104]
 
 
-def test_a_pushed_filter_never_loses_a_row(folder: Path) -> None:
+def test_a_pushed_filter_never_loses_a_row(folder: Path, monkeypatch: Any) -> None:
     """A producer that batches publishes under the time its batch began: behind messages of others
     that are later. Filters used to cut ledgers by time as if they were in order."""
+    monkeypatch.setattr(APART, True)
     from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, In, LessThan
 
     clock = pulsarx.ManualClock()
@@ -340,7 +344,10 @@ def test_a_pushed_filter_never_loses_a_row(folder: Path) -> None:
     assert pushed(EqualTo(("__key",), b"x"), EqualTo(("__topic", "deeper"), "x")) == [0, 1, 2]
 
 
-def test_a_filter_that_is_applied_exactly_is_not_applied_again(folder: Path, publish: Any) -> None:
+def test_a_filter_that_is_applied_exactly_is_not_applied_again(
+    folder: Path, publish: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(APART, True)
     from pyspark.sql.datasource import (
         EqualTo,
         GreaterThan,

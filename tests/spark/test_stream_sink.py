@@ -164,11 +164,14 @@ def test_a_batch_of_many_files_is_merged_at_once(
     assert messages(folder, "out") == rows(4)
 
 
+@pytest.mark.parametrize("error", [errors.StorageFullError("no room"), OSError("no room")])
 def test_a_batch_is_written_though_its_ledgers_cannot_be_merged(
-    folder: Path, run: Callable[[str], Run], monkeypatch: pytest.MonkeyPatch
+    folder: Path, run: Callable[[str], Run], monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
+    """What was no error of PulsarX failed the query behind a batch that was attached."""
+
     def refuse(*_: object) -> None:
-        raise errors.StorageFullError("no room")
+        raise error
 
     monkeypatch.setattr(write_commit, "merge_small_ledgers", refuse)
     first = run("first")

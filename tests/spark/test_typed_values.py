@@ -161,7 +161,7 @@ def test_a_struct_with_times_may_be_null_beside_what_is_read_value_by_value(spar
         frame = read_topic(spark, "t", root=folder, schema=schema)
     else:
         publish_json(folder, [*values, b'{"n": "four"}'])
-        frame = read_topic(spark, "t", root=folder, schema=schema, mode="DROPMALFORMED")
+        frame = read_topic(spark, "t", root=folder, schema=schema, mode="DropMalformed")
     rows = frame.collect()
     assert [row.n for row in rows] == [1, 2, 3, None]
     assert rows[0].c.day == day and [each and each["at"] for each in rows[0].c.list] == [None, None]

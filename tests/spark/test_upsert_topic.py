@@ -170,13 +170,30 @@ def test_a_key_of_a_complete_table_is_deleted_in_the_partition_that_has_it(
     assert len(messages(folder, "totals", 3)) == before + 1
 
 
-def test_rows_without_a_key_are_refused(spark: Any, folder: Path) -> None:
+@pytest.mark.parametrize(("key", "told"), [(None, "null"), ("", "empty"), (b"", "empty")])
+@pytest.mark.parametrize("complete", [False, True])
+def test_rows_without_a_key_are_refused_by_their_number(
+    spark: Any, folder: Path, key: str | bytes | None, told: str, complete: bool
+) -> None:
+    """With an empty key a row was written as a message without one, which no table has."""
     named: dict[str, Any] = {"root": folder, "application": "job", "version": 0}
-    with pulsarx.Client(folder, durability="os") as client:
-        client.admin.topics.create_non_partitioned_topic("totals")
-    frame = spark.createDataFrame([("a", "1"), (None, "2")], "__key string, value string")
+    make_topics(folder, "totals")
+    kind, other = ("binary", b"a") if isinstance(key, bytes) else ("string", "a")
+    rows = [(other, "1"), (other, "2"), (key, "3")]
+    frame = spark.createDataFrame(rows, f"__key {kind}, value string").coalesce(1)
     with pytest.raises(ValueError, match="no column '__key'"):
         upsert_topic(frame.select("value"), "totals", **named)
-    with pytest.raises(Exception, match="no __key"):
-        upsert_topic(frame, "totals", **named)
+    with pytest.raises(Exception, match=rf"row 2 of Spark partition 0: __key is {told}"):
+        upsert_topic(frame, "totals", complete=complete, **named)
     assert messages_of(folder, "totals") == [] and not list(folder.glob("staging/*"))
+    upsert_topic(frame.where("value < 3"), "totals", complete=complete, **named)
+    assert table(folder) == {"a": b"2"}
+
+
+def test_a_table_is_not_called_complete_by_a_text(spark: Any, folder: Path) -> None:
+    """Each but the empty one was taken for True, and all other keys were deleted."""
+    make_topics(folder, "totals")
+    frame = spark.createDataFrame([("a", "1")], "__key string, value string")
+    with pytest.raises(TypeError, match="complete is 'false'; it must be True or False"):
+        complete: Any = "false"
+        upsert_topic(frame, "totals", root=folder, application="job", version=0, complete=complete)

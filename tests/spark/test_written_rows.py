@@ -463,7 +463,7 @@ def test_a_task_that_cannot_seal_holds_nothing_open(root: Path) -> None:
         ({"application": "", "version": 1}, "1 to 1000 characters"),
         ({"application": "a" * 1001, "version": 1}, "1 to 1000 characters"),
         ({"application": "a", "version": -1}, "from 0"),
-        ({"application": "a", "version": True}, "must be int"),
+        ({"application": "a", "version": True}, "version True must be an int"),
         ({"application": "a"}, "belong together"),
         ({"version": 1}, "belong together"),
     ],

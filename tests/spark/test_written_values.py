@@ -8,6 +8,7 @@ import json
 import math
 import struct
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -32,7 +33,14 @@ from pulsarx.schema import (
     StringSchema,
 )
 from pulsarx.schema.schema import SchemaInfo
-from pulsarx.spark import plan_write, read_topic, upsert_topic, write_partitions, write_topic
+from pulsarx.spark import (
+    plan_write,
+    read_topic,
+    save_rdd,
+    upsert_topic,
+    write_partitions,
+    write_topic,
+)
 from pulsarx.spark.write_commit import commit_write
 
 pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'")
@@ -390,7 +398,7 @@ def test_what_cannot_be_written_is_refused_before_anything_runs(spark: Any, fold
     make_topics(folder, "t", "json")
     register(folder, JsonSchema(Order), "json")
 
-    def write(ddl: str, topic: str = "t", **options: Any) -> None:
+    def write(ddl: str, topic: str | None = "t", **options: Any) -> None:
         write_topic(spark.createDataFrame([], ddl), topic, root=folder, **options)
 
     for expected, ddl, topic, options in (
@@ -408,8 +416,9 @@ def test_what_cannot_be_written_is_refused_before_anything_runs(spark: Any, fold
         ("writes the columns as they are", "x int", "t",
          {"value_format": "json", "value_schema": "{}"}),
         ("must be one of raw", "x int", "t", {"value_format": "xml"}),
-        ("needs a topic that is there", "x int", "new",
-         {"value_format": "avro", "value_schema": "{}", "create_topic": True}),
+        ("new is not there yet", "x int", "new", {"value_format": "schema", "create_topic": True}),
+        ("needs option topic", "x int, __topic string", None,
+         {"value_format": "avro", "value_schema": "{}"}),
     ):  # fmt: skip
         with pytest.raises((ValueError, errors.OperationNotSupported), match=expected):
             write(ddl, topic, **options)
@@ -419,6 +428,188 @@ def test_what_cannot_be_written_is_refused_before_anything_runs(spark: Any, fold
     with pytest.raises(ValueError, match="valueFormat json"):
         write("x int", "t")
     assert not list((folder / "staging").glob("spark-*"))
+
+
+EVERY_KIND = json.dumps(
+    {
+        "type": "record",
+        "name": "Every",
+        "fields": [
+            {"name": name, "type": ["null", kind], "default": None}
+            for name, kind in {
+                "flag": "boolean",
+                "size": "int",
+                "weight": "float",
+                "name": "string",
+                "data": "bytes",
+                "day": {"type": "int", "logicalType": "date"},
+                "at": {"type": "long", "logicalType": "timestamp-micros"},
+                "local": {"type": "long", "logicalType": "local-timestamp-millis"},
+                "cost": {
+                    "type": "bytes",
+                    "logicalType": "decimal",
+                    "precision": 9,
+                    "scale": 2,
+                },
+                "tags": {"type": "array", "items": "string"},
+                "counts": {"type": "map", "values": "long"},
+                "place": {
+                    "type": "record",
+                    "name": "Place",
+                    "fields": [
+                        {"name": "floor", "type": "int"},
+                        {"name": "door", "type": ["null", "string"]},
+                    ],
+                },
+            }.items()
+        ],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("ddl", "says"),
+    [
+        ("flag int", "column flag is int, and the schema of the value takes boolean there"),
+        ("size string", "column size is string, .* tinyint or smallint or int or bigint there"),
+        ("size double", "column size is double"),
+        ("weight decimal(9,2)", r"column weight is decimal\(9,2\)"),
+        ("name binary", "column name is binary, .* takes string"),
+        ("data string", "column data is string, .* takes binary there"),
+        ("day timestamp", "column day is timestamp, .* takes date"),
+        ("at timestamp_ntz", "column at is timestamp_ntz, .* takes timestamp there"),
+        ("local timestamp", "column local is timestamp, .* takes timestamp_ntz"),
+        ("cost double", "column cost is double, .* takes decimal"),
+        ("tags string", "column tags is string, .* takes an array"),
+        ("tags array<int>", r"column tags\[\] is int, .* takes string"),
+        ("counts map<int,bigint>", "column counts is map<int,bigint>, .* a map of string"),
+        ("counts map<string,string>", r"column counts\{\} is string"),
+        ("place int", "column place is int, .* takes a struct"),
+        ("place struct<floor:string>", r"column place\.floor is string"),
+        ("place struct<flor:int>", r"no field place\.flor; did you mean 'floor'"),
+        ("place struct<door:string>", "column place has no field floor"),
+        ("place struct<floor:void>", r"column place\.floor is null in each row"),
+        ("name interval day", "column name is interval day, .* takes string"),
+    ],
+)
+def test_a_column_of_a_type_that_no_value_fits_is_refused_on_the_driver(
+    spark: Any, folder: Path, ddl: str, says: str
+) -> None:
+    """Each task told it by its first row, and a stream in its first batch."""
+    make_topics(folder, "t")
+    frame = spark.createDataFrame([], ddl)
+    named: dict[str, Any] = {"value_format": "avro", "value_schema": EVERY_KIND}
+    with pytest.raises(ValueError, match=says):
+        write_topic(frame, "t", root=folder, **named)
+    assert not list((folder / "staging").glob("spark-*"))
+
+
+def test_columns_of_types_whose_values_may_fit_are_written(spark: Any, folder: Path) -> None:
+    make_topics(folder, "t")
+    ddl = (
+        "flag boolean, size bigint, weight int, name string, data binary, day date, "
+        "at timestamp, local timestamp_ntz, cost decimal(9,2), tags array<string>, "
+        "counts map<string,tinyint>, place struct<floor:smallint>, __key string"
+    )
+    local, day = NOON.replace(tzinfo=None), dt.date(2026, 1, 2)
+    row = (True, 1, 2, "n", b"d", day, NOON, local, decimal.Decimal("1.50"), ["x"], {"y": 1}, (3,))
+    frame = spark.createDataFrame([(*row, "k"), (*[None] * 12, "l")], ddl)
+    named: dict[str, Any] = {"value_format": "avro", "value_schema": EVERY_KIND}
+    write_topic(frame, "t", root=folder, **named)
+    write_topic(frame.selectExpr("NULL AS size"), "t", root=folder, **named)
+    read = read_topic(spark, "t", root=folder, value_format="schema")
+    assert read.where("size = 1").select("name", "cost", "place.floor").collect() == [
+        ("n", decimal.Decimal("1.50"), 3)
+    ]
+    assert read.count() == 4
+
+
+@pytest.mark.parametrize(
+    ("schema", "kind", "says"),
+    [
+        (StringSchema(), "bigint", "column value is bigint, .* takes string there"),
+        (Int8Schema(), "string", "column value is string, .* takes tinyint or"),
+        (DoubleSchema(), "binary", "column value is binary"),
+    ],
+    ids=str,
+)
+def test_a_value_of_a_type_that_no_simple_schema_takes_is_refused_on_the_driver(
+    spark: Any, folder: Path, schema: Any, kind: str, says: str
+) -> None:
+    make_topics(folder, "t")
+    register(folder, schema)
+    with pytest.raises(ValueError, match=says):
+        frame = spark.createDataFrame([], f"value {kind}")
+        write_topic(frame, "t", root=folder, value_format="schema")
+
+
+def test_a_topic_is_created_with_the_schema_of_its_first_rows(spark: Any, folder: Path) -> None:
+    """It was refused, so somebody had to create the topic by hand."""
+    make_topics(folder, "other")
+    definition = AvroSchema(Order).schema_info().schema()
+    named: dict[str, Any] = {
+        "root": folder, "value_format": "avro", "value_schema": definition, "create_topic": True,
+    }  # fmt: skip
+    wrong = spark.createDataFrame([(None, "a")], "price bigint, customer string")
+    with pytest.raises(Exception, match="price is missing or null"):
+        write_topic(wrong, "t", **named)
+    with pulsarx.Client(folder, read_only=True) as client:
+        names = client.admin.topics.get_list("public/default")
+        assert names == ["persistent://public/default/other"]
+    for price in (7, 8):
+        frame = spark.createDataFrame([(price, "a")], "price bigint, customer string")
+        write_topic(frame, "t", **named)
+    found = received(folder, schema=AvroSchema(Order))
+    assert [each.value().price for each in found] == [7, 8]
+    with pulsarx.Client(folder, read_only=True) as client:
+        assert len(client.admin.schemas.get_all_schemas("t")) == 1
+
+
+@pytest.mark.parametrize(
+    ("column", "says"),
+    [
+        (pa.array([1.0, math.nan]), "column x is nan, which is no number of JSON"),
+        (pa.array([b"a", b"\xff" * 500]), r"column x is b'\\xff.*, which is no text in UTF-8"),
+        (
+            pa.array([None, {"a": [{"b": 1.0}, {"b": math.inf}]}]),
+            r"column x\.a\[1\]\.b is inf, which is no number",
+        ),
+        (
+            pa.array([[], [("k", b"\xff")]], pa.map_(pa.string(), pa.binary())),
+            r"column x\.k is b'\\xff', which is no text",
+        ),
+    ],
+)
+def test_what_json_does_not_have_is_told_by_row_and_column(
+    folder: Path, column: pa.Array, says: str
+) -> None:
+    """It was told by the row alone, as the codec has it."""
+    make_topics(folder, "t")
+    with pytest.raises(ValueError, match=f"row 1 of Spark partition 0: {says}"):
+        stage(folder, pa.table({"x": column}), value_format="json")
+    assert received(folder) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "says"),
+    [
+        ("double", [1.0, math.nan], "column x is nan, which is no number of JSON"),
+        ("bytes", [b"a", b"\xff"], r"column x is b'\\xff', which is no text in UTF-8"),
+    ],
+)
+def test_what_json_does_not_have_is_told_by_row_and_column_of_a_schema_too(
+    folder: Path, kind: str, values: list[Any], says: str
+) -> None:
+    make_topics(folder, "t")
+    definition = {"type": "record", "name": "R", "fields": [{"name": "x", "type": kind}]}
+    register(folder, SimpleNamespace(schema_info=lambda: _json_schema(definition)))
+    with pytest.raises(ValueError, match=f"row 1 of Spark partition 0: {says}"):
+        stage(folder, pa.table({"x": values}), value_format="schema")
+    assert received(folder) == []
+
+
+def _json_schema(definition: dict[str, Any]) -> SchemaInfo:
+    return SchemaInfo(SchemaType.JSON, "R", json.dumps(definition))
 
 
 def test_enforced_schemas_keep_payloads_of_no_schema_out(folder: Path) -> None:
@@ -675,3 +866,15 @@ def test_another_place_or_time_is_another_write(folder: Path) -> None:
             write(partition, deliver_at)
     assert ContentDigest().value == 0
     assert len(received(folder, "p-partition-0")) == 1
+
+
+def test_an_rdd_and_a_dataframe_are_told_apart(spark: Any, folder: Path) -> None:
+    """It failed inside of Spark, by an attribute."""
+    make_topics(folder, "t")
+    frame = spark.createDataFrame([("1",)], "value string")
+    rdd: Any = frame.rdd
+    with pytest.raises(TypeError, match="save_rdd takes an RDD; write_topic writes a DataFrame"):
+        save_rdd(frame, "t", root=folder)
+    with pytest.raises(TypeError, match=r"takes a DataFrame of Spark, not pyspark\S+\.RDD; save"):
+        write_topic(rdd, "t", root=folder)
+    assert not list((folder / "staging").glob("*"))

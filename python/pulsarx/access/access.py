@@ -5,7 +5,12 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx.access.identity import Identity
-from pulsarx.broker.policies.permissions import CONSUME, PRODUCE, actions_of
+from pulsarx.broker.policies.permissions import (
+    CONSUME,
+    PRODUCE,
+    actions_of,
+    may_use_subscription,
+)
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -31,10 +36,16 @@ class Access:
         self._catalogue = catalogue
         self._clock = clock
         self._superusers = settings.superuser_roles
+        self._anonymous_role = settings.anonymous_user_role
         self._by_certificate = settings.tls_authentication
         users = settings.basic_auth_conf
         self._tokens = TokenVerifier(settings) if settings.has_tokens else None
         self._passwords = PasswordQueue(BasicUsers(users)) if users is not None else None
+
+    @property
+    def knows_all(self) -> bool:
+        """Whether everybody who is let in has proved who he is."""
+        return self._anonymous_role is None
 
     def close(self) -> None:
         """Nobody is let in any more. Idempotent."""
@@ -61,6 +72,8 @@ class Access:
             if not certificate_name:
                 raise errors.AuthenticationError("the client has no certificate with a name")
             return Identity(certificate_name)
+        if self._anonymous_role is not None and method not in self.methods:
+            return Identity(self._anonymous_role)  # as in Pulsar, who tries nothing that is asked
         raise errors.AuthenticationError(f"authentication by {method or 'nothing'!r:.50}")
 
     # What -----------------------------------------------------------------------------------------
@@ -90,6 +103,19 @@ class Access:
 
     def require_consume(self, role: str, topic: str) -> None:
         self._require(role, topic, (CONSUME,))
+
+    def require_subscribe(self, role: str, topic: str, subscription: str) -> None:
+        """To consume by a subscription."""
+        self.require_consume(role, topic)
+        name = TopicName.of(topic)
+        namespace = name.namespace_name
+        if self.may_administer(role, namespace.partition("/")[0]):
+            return
+        policies = self._catalogue.namespace_policies(namespace) or {}
+        if not may_use_subscription(policies, role, subscription):
+            raise errors.AuthorizationError(
+                f"role {role} may not use subscription {subscription:.200} on {name}"
+            )
 
     def require_lookup(self, role: str, topic: str) -> None:
         """To find the topic and to see what it is like."""

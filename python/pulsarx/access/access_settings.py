@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx.broker.policies.permissions import checked_role
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,8 +15,9 @@ class AccessSettings:
     token_secret_key, token_public_key, basic_auth_conf and tls_authentication is given."""
 
     __slots__ = (
-        "basic_auth_conf", "superuser_roles", "tls_authentication", "token_audience",
-        "token_audience_claim", "token_auth_claim", "token_public_key", "token_secret_key",
+        "anonymous_user_role", "basic_auth_conf", "superuser_roles", "tls_authentication",
+        "token_audience", "token_audience_claim", "token_auth_claim", "token_public_key",
+        "token_secret_key",
     )  # fmt: skip
 
     def __init__(
@@ -29,6 +31,7 @@ class AccessSettings:
         basic_auth_conf: str | None = None,
         tls_authentication: bool = False,
         superuser_roles: Iterable[str] = (),
+        anonymous_user_role: str | None = None,
     ) -> None:
         """token_secret_key: of tokens signed with HS256, HS384 or HS512; `file:///path`, a path,
         `data:;base64,...`, or base64. token_public_key: of tokens signed with RS, PS or ES; as
@@ -36,6 +39,8 @@ class AccessSettings:
         claim token_audience_claim must have. basic_auth_conf: a file of htpasswd, with bcrypt alone
         (`htpasswd -B`). tls_authentication: a client is who the common name of its certificate
         says. superuser_roles: may do everything; others what they were granted.
+        anonymous_user_role: the role of clients that do not prove who they are, by none of these
+        ways; None: they are not let in.
         """
         if isinstance(superuser_roles, str):
             raise errors.InvalidConfiguration("superuser_roles is a str; give a list of names")
@@ -47,6 +52,17 @@ class AccessSettings:
         self.basic_auth_conf = basic_auth_conf
         self.tls_authentication = tls_authentication
         self.superuser_roles = frozenset(superuser_roles)
+        self.anonymous_user_role = anonymous_user_role
+        if anonymous_user_role is not None:
+            try:
+                checked_role(anonymous_user_role)
+            except ValueError as error:
+                raise errors.InvalidConfiguration(f"anonymous_user_role: {error}") from None
+        if anonymous_user_role in self.superuser_roles:
+            raise errors.InvalidConfiguration(
+                f"anonymous_user_role {anonymous_user_role} is a superuser: whoever reaches the "
+                "address could do everything. Grant it what it needs, or allow anonymous clients"
+            )
         if token_secret_key is not None and token_public_key is not None:
             raise errors.InvalidConfiguration("give either token_secret_key or token_public_key")
         if not self.has_tokens and basic_auth_conf is None and not tls_authentication:

@@ -42,7 +42,7 @@ class TlsContexts:
         return self._context
 
     def _stamp(self) -> Stamp:
-        """Of each file, what changes with it."""
+        """What changes when one of the files does."""
         given = self._settings
         files = (given.certificate_file, given.key_file, given.trust_certs_file)
         return tuple(_stamp_of(each) for each in files if each is not None)

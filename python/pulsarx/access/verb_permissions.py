@@ -38,13 +38,16 @@ def require_verb(access: Access, role: str, verb: str, arguments: dict[str, Any]
     if access.is_superuser(role):
         return
     topic, namespace = arguments.get("topic"), arguments.get("namespace")
-    tenant = arguments.get("tenant")
+    tenant, subscription = arguments.get("tenant"), arguments.get("name")
     if verb in _OF_SUPERUSERS:
         access.require_superuser(role, verb)
     elif isinstance(topic, str) and verb in _OF_TOPIC_USERS:
         access.require_lookup(role, topic)
     elif isinstance(topic, str) and verb in _OF_CONSUMERS:
-        access.require_consume(role, topic)
+        if isinstance(subscription, str):
+            access.require_subscribe(role, topic, subscription)
+        else:
+            access.require_consume(role, topic)
     elif isinstance(topic, str) and verb in _OF_PRODUCERS:
         access.require_produce(role, topic)
     elif isinstance(namespace, str) and verb in _OF_NAMESPACE_USERS:
@@ -77,5 +80,6 @@ def authenticate_header(
             raise errors.AuthenticationError("the Authorization is not base64") from None
         return access.authenticate("basic", proof, None, host)
     if header is None:
-        return access.authenticate("tls", b"", certificate_name, host)
+        method = "tls" if certificate_name else ""
+        return access.authenticate(method, b"", certificate_name, host)
     raise errors.AuthenticationError("an Authorization is Bearer or Basic")

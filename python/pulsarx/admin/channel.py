@@ -22,17 +22,23 @@ class ClientChannel:
     """The folder that a client has open. Any thread may call."""
 
     def __init__(
-        self, require_open: Callable[[], None], folder: OpenFolder, read_only: bool
+        self,
+        require_open: Callable[[], None],
+        folder: OpenFolder,
+        read_only: bool,
+        perform: Callable[[Callable[..., Any], tuple[Any, ...]], Any],
     ) -> None:
         """require_open: of the client, which is kept by it. read_only: the client may change
-        nothing, also where another client of this process owns the folder."""
+        nothing, also where another client of this process owns the folder. perform: makes a call of
+        the control plane for the client."""
         self._require_open = require_open
         self._folder = folder
         self._read_only = read_only
+        self._call = perform
 
     def perform(self, verb: str, arguments: dict[str, Any]) -> Any:
         self._require_open()
-        return control_plane.perform(self._perform, (verb, arguments))
+        return self._call(self._perform, (verb, arguments))
 
     def _perform(self, verb: str, arguments: dict[str, Any]) -> Any:
         from pulsarx.broker.verbs.table import perform

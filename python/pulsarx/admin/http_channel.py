@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from urllib.parse import quote, quote_plus, urlencode, urljoin, urlsplit
 
 from pulsarx import errors
@@ -15,7 +16,7 @@ from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from pulsarx.options.authentication import Authentication
@@ -49,6 +50,51 @@ class Reply:
             return json.loads(self.body)
         except ValueError:
             raise errors.UnknownError(f"the answer is no JSON: {self.body[:100]!r}") from None
+
+
+class Answer:
+    """What is answered on a connection of its own, to be closed. One thread. ConnectError, Timeout,
+    of all methods: nobody answers, or not any more."""
+
+    def __init__(self, what: str, connection: Any, ask: Callable[[], object]) -> None:
+        """what: for errors. ask: sends the request."""
+        self._what = what
+        self._connection = connection
+        try:
+            with self._told():
+                ask()
+                self._answer = connection.getresponse()
+        except BaseException:
+            connection.close()
+            raise
+        self.status: int = self._answer.status
+        self.headers = self._answer.headers
+
+    def read(self, size: int) -> bytes:
+        """So many bytes, fewer at the end."""
+        with self._told():
+            found: bytes = self._answer.read(size)
+            return found
+
+    def readline(self, limit: int) -> bytes:
+        with self._told():
+            found: bytes = self._answer.readline(limit)
+            return found
+
+    def close(self) -> None:
+        self._connection.close()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        import http.client
+
+        try:
+            yield
+        except TimeoutError:
+            raise errors.Timeout(f"{self._what}: no answer in {TIMEOUT_SECONDS:.0f} s") from None
+        except (OSError, http.client.HTTPException) as error:
+            told = str(error) or type(error).__name__
+            raise errors.ConnectError(f"{self._what}: {told}") from None
 
 
 class HttpChannel:
@@ -96,7 +142,44 @@ class HttpChannel:
     def ask(self, method: str, path: str, body: object = None, **query: object) -> Reply:
         """path: behind /admin/v2. query: flags and texts; None, False: left out."""
         given = {name: "true" if value is True else value for name, value in query.items() if value}
-        url = f"{self.url}/admin/v2{path}" + (f"?{urlencode(given)}" if given else "")
+        return self._ask(
+            method, f"/admin/v2{path}" + (f"?{urlencode(given)}" if given else ""), body, path
+        )
+
+    def replay_letters(self, topic: str, subscription: str, **more: object) -> Json:
+        """Have `pulsarx serve` publish dead letters of a subscription to the topic they came from
+        again: {"replayed": {topic: number}, "damage": texts, "more": whether others wait}. more:
+        `count`, of this request, and `dlq`.
+
+        OperationNotSupported: another server is there, and the protocol of Pulsar knows no way to
+        publish a message with the schema version that it was written with.
+        """
+        self.require_pulsarx(
+            "replay dead letters",
+            "; no client could publish them with the schema versions they have",
+        )
+        body = {"topic": topic, "subscription": subscription, **more}
+        answer: Json = self._ask("POST", "/console/replay", body, "replay dead letters").json()
+        return answer
+
+    def require_pulsarx(self, what: str, why: str = "") -> None:
+        """OperationNotSupported: another server than `pulsarx serve` is there, which cannot do
+        what is wanted."""
+        try:
+            found = self._ask("GET", "/console/overview", None, "ask which server it is").json()
+            is_ours = isinstance(found, dict) and "namespaces" in found
+        except (errors.AuthenticationError, errors.ConnectError, errors.Timeout):
+            raise
+        except errors.PulsarException:
+            is_ours = False
+        if not is_ours:
+            raise errors.OperationNotSupported(
+                f"{what} at {self.url}: `pulsarx serve` does it, and another server is there{why}"
+            )
+
+    def _ask(self, method: str, path: str, body: object, what: str) -> Reply:
+        """what: for an error without a text."""
+        url = f"{self.url}{path}"
         data = None if body is None else json.dumps(body).encode()
         for _ in range(_REDIRECTS_MAX + 1):
             status, headers, found = self._exchange(method, url, data)
@@ -104,10 +187,21 @@ class HttpChannel:
                 break
             url = urljoin(url, headers["Location"])
         if status >= 300:
-            raise _error_of(status, found, f"{method} {path}")
+            raise _error_of(status, found, f"{method} {what}")
         return Reply(found, headers)
 
     def _exchange(self, method: str, url: str, data: bytes | None) -> tuple[int, Any, bytes]:
+        answer = self._send(method, url, data)
+        try:
+            found = answer.read(ANSWER_MAX + 1)
+            if len(found) > ANSWER_MAX:
+                raise errors.UnknownError(f"{method} {url}: more than {ANSWER_MAX} bytes came")
+            return answer.status, answer.headers, found
+        finally:
+            answer.close()
+
+    def _send(self, method: str, url: str, data: bytes | None) -> Answer:
+        """data: a JSON text."""
         import http.client
 
         parts = urlsplit(url)
@@ -117,29 +211,35 @@ class HttpChannel:
         options: Json = {"timeout": TIMEOUT_SECONDS}
         if parts.scheme == "https":
             options["context"] = self._proof.context()
-        connection = kind(parts.netloc, **options)
         place = f"{parts.path}?{parts.query}" if parts.query else parts.path
         headers = {} if data is None else {"Content-Type": "application/json"}
         # Another server, to which this one leads, is not told the secret.
         if f"{parts.scheme}://{parts.netloc}" == self.url:
             headers |= self._proof.headers()
+        connection = kind(parts.netloc, **options)
+        return Answer(
+            f"{method} {self.url}",
+            connection,
+            lambda: connection.request(method, place, data, headers),
+        )
+
+    def stream(self, path: str, what: str) -> Answer:
+        """What `pulsarx serve` answers to a POST, to be read as it comes, and closed. what: is
+        asked for. OperationNotSupported: another server is there."""
+        self.require_pulsarx(what)
+        answer = self._send("POST", f"{self.url}{path}", None)
         try:
-            connection.request(method, place, data, headers)
-            answer = connection.getresponse()
-            found = answer.read(ANSWER_MAX + 1)
-            if len(found) > ANSWER_MAX:
-                raise errors.UnknownError(f"{method} {place}: more than {ANSWER_MAX} bytes came")
-            return answer.status, answer.headers, found
-        except TimeoutError:
-            raise errors.Timeout(
-                f"{method} {self.url}: no answer in {TIMEOUT_SECONDS:.0f} s"
-            ) from None
-        except (OSError, http.client.HTTPException) as error:
-            raise errors.ConnectError(
-                f"{method} {self.url}: {error or type(error).__name__}"
-            ) from None
-        finally:
-            connection.close()
+            if answer.status == 404:
+                raise errors.OperationNotSupported(
+                    f"{what} at {self.url}: `pulsarx serve` of this version does it, and an "
+                    "earlier one, or `pulsarx console`, is there"
+                )
+            if answer.status != 200:
+                raise _error_of(answer.status, answer.read(ANSWER_MAX), what)
+            return answer
+        except BaseException:
+            answer.close()
+            raise
 
     def json(self, path: str, **query: object) -> Any:
         """What a GET is answered."""
@@ -513,7 +613,7 @@ def _peek(channel: HttpChannel, topic: str, name: str, count: int) -> list[Json]
 
 
 def _examine(channel: HttpChannel, topic: str, number: int, from_end: bool) -> Json:
-    """Of a batch the first message that is told."""
+    """The number-th message from one end of a topic; of a batch the first message."""
     channel.json(f"{_topic_path(topic)}/subscriptions")  # the topic is there
     try:
         reply = channel.ask(
@@ -538,7 +638,7 @@ def _messages(topic: str, reply: Reply) -> list[Json]:
     ledger_id, entry_id, *batch = headers.get("X-Pulsar-Message-ID", "-1:-1").split(":")
     place = f"{ledger_id}:{entry_id}:{partition}"
     common = {
-        "publish_timestamp": _milliseconds(headers.get("X-Pulsar-publish-time")),
+        "publish_timestamp": milliseconds_of(headers.get("X-Pulsar-publish-time")),
         "producer_name": headers.get("X-Pulsar-producer-name") or "",
     }
     if headers.get("X-Pulsar-num-batch-message") is not None:
@@ -555,7 +655,7 @@ def _messages(topic: str, reply: Reply) -> list[Json]:
             "properties": _properties(headers),
             "partition_key": headers.get("X-Pulsar-partition-key") or "",
             "ordering_key": "",
-            "event_timestamp": _milliseconds(headers.get("X-Pulsar-event-time")),
+            "event_timestamp": milliseconds_of(headers.get("X-Pulsar-event-time")),
         }
     ]
 
@@ -574,8 +674,8 @@ def _properties(headers: Any) -> dict[str, str]:
     return {str(name): str(value) for name, value in found.items()}
 
 
-def _milliseconds(text: str | None) -> int:
-    """Of a time as Pulsar writes it; 0: there is none."""
+def milliseconds_of(text: str | None) -> int:
+    """A time as Pulsar writes it, in milliseconds since 1970; 0: there is none."""
     from datetime import UTC, datetime, timedelta
 
     if not text:
@@ -677,6 +777,37 @@ def _permissions(level: str) -> Json:
     }
 
 
+def _subscription_permissions() -> Json:
+    def path(namespace: str, *more: str) -> str:
+        found = f"/namespaces/{_namespace(namespace)}/permissions"
+        return "/".join((found, *more))
+
+    def grant(channel: HttpChannel, namespace: str, subscription: str, roles: list[str]) -> None:
+        channel.ask("POST", path(namespace, "subscription", quote(subscription, safe="")), roles)
+
+    def revoke(channel: HttpChannel, namespace: str, subscription: str, role: str) -> None:
+        channel.ask("DELETE", path(namespace, quote(subscription, safe=""), quote(role, safe="")))
+
+    def get(channel: HttpChannel, namespace: str) -> Json:
+        found = channel.json(path(namespace, "subscription"))
+        return {name: sorted(roles) for name, roles in sorted(found.items()) if roles}
+
+    def set_mode(channel: HttpChannel, namespace: str, mode: str) -> None:
+        channel.ask("POST", f"/namespaces/{_namespace(namespace)}/subscriptionAuthMode", mode)
+
+    def get_mode(channel: HttpChannel, namespace: str) -> str:
+        found = channel.json(f"/namespaces/{_namespace(namespace)}/subscriptionAuthMode")
+        return found or "None"
+
+    return {
+        "namespaces.grant_permission_on_subscription": grant,
+        "namespaces.revoke_permission_on_subscription": revoke,
+        "namespaces.get_permission_on_subscription": get,
+        "namespaces.set_subscription_auth_mode": set_mode,
+        "namespaces.get_subscription_auth_mode": get_mode,
+    }
+
+
 # By the names of the verbs, with their arguments.
 _VERBS: dict[str, Callable[..., Any]] = {
     "brokers.healthcheck": lambda channel: channel.ask("GET", "/brokers/health") and None,
@@ -698,6 +829,7 @@ _VERBS: dict[str, Callable[..., Any]] = {
     "namespaces.get_policy": _get_policy("namespace"),
     **_permissions("namespace"),
     **_permissions("topic"),
+    **_subscription_permissions(),
     "topics.set_policy": _set_policy("topic"),
     "topics.get_policy": _get_policy("topic"),
     **_deduplication("namespace"),

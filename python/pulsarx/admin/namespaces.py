@@ -106,6 +106,45 @@ class Namespaces(
         found: dict[str, list[str]] = self._channel.perform("namespaces.get_permissions", arguments)
         return found
 
+    def grant_permission_on_subscription(
+        self, namespace: str, subscription: str, roles: Iterable[str]
+    ) -> None:
+        """Let these roles alone use subscriptions of this name, on those topics of the namespace
+        that they may consume; they replace those granted before. The consumers of others are
+        closed. Durable on return."""
+        arguments = {"namespace": namespace, "subscription": subscription, "roles": list(roles)}
+        self._channel.perform("namespaces.grant_permission_on_subscription", arguments)
+
+    def revoke_permission_on_subscription(
+        self, namespace: str, subscription: str, role: str
+    ) -> None:
+        """Take back what a role was granted on subscriptions of this name. When none is left,
+        whoever may consume uses them again, as in Pulsar. Durable on return. SubscriptionNotFound:
+        it was not granted."""
+        arguments = {"namespace": namespace, "subscription": subscription, "role": role}
+        self._channel.perform("namespaces.revoke_permission_on_subscription", arguments)
+
+    def get_permission_on_subscription(self, namespace: str) -> dict[str, list[str]]:
+        """Names of subscriptions, and the roles that alone may use them."""
+        found: dict[str, list[str]] = self._channel.perform(
+            "namespaces.get_permission_on_subscription", {"namespace": namespace}
+        )
+        return found
+
+    def set_subscription_auth_mode(self, namespace: str, mode: str) -> None:
+        """`Prefix`: a role uses subscriptions whose names begin with its own, and readers by
+        subscription_role_prefix; `None`: any. The consumers of others are closed. Durable on
+        return."""
+        arguments = {"namespace": namespace, "mode": mode}
+        self._channel.perform("namespaces.set_subscription_auth_mode", arguments)
+
+    def get_subscription_auth_mode(self, namespace: str) -> str:
+        """`None` or `Prefix`."""
+        found: str = self._channel.perform(
+            "namespaces.get_subscription_auth_mode", {"namespace": namespace}
+        )
+        return found
+
     def set_max_topics_per_namespace(self, namespace: str, count: int) -> None:
         """Set how many topics the namespace may have; each partition counts, system topics do not.
         Creating more raises NotAllowedError; existing ones stay. 0: no limit, whatever the option

@@ -35,7 +35,8 @@ class TopicSubscriptions:
         self._perform("delete_subscription", topic, subscription_name, force=bool(force))
 
     def get_subscriptions(self, topic: str) -> list[str]:
-        """Names of the durable subscriptions."""
+        """Names of the durable subscriptions; of a non-persistent topic, of all that are there, be
+        they of readers."""
         found: list[str] = self._channel.perform("topics.get_subscriptions", {"topic": topic})
         return found
 

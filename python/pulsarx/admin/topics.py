@@ -284,10 +284,24 @@ class Topics(
         back. Under "compaction" how far the topic is compacted, how much that left and what the
         last run did. OperationNotSupported: it has partitions; see partitioned_stats."""
         found: dict[str, Any] = self._channel.perform("topics.stats", {"topic": topic})
-        return found
+        return _with_tuples(found)
 
     def partitioned_stats(self, topic: str) -> dict[str, Any]:
         """Return the sum of the statistics of all partitions, and under "partitions" those of each.
         TopicNotFound: there is no partitioned topic of this name."""
         found: dict[str, Any] = self._channel.perform("topics.partitioned_stats", {"topic": topic})
+        for each in found["partitions"].values():
+            _with_tuples(each)
         return found
+
+
+def _with_tuples(figures: dict[str, Any]) -> dict[str, Any]:
+    """Positions and ranges are tuples whoever answers: the JSON of another process has lists."""
+    if "horizon" in figures.get("compaction", ()):
+        figures["compaction"]["horizon"] = tuple(figures["compaction"]["horizon"])
+    for each in figures["subscriptions"].values():
+        if "mark_delete_position" in each:
+            each["mark_delete_position"] = tuple(each["mark_delete_position"])
+        if "hash_ranges" in each:
+            each["hash_ranges"] = [tuple(row) for row in each["hash_ranges"]]
+    return figures

@@ -32,7 +32,7 @@ class Receiving:
         self._newest: LoopReceives | None = None
 
     def _here(self) -> LoopReceives:
-        """Of the loop that runs here."""
+        """The receives of the loop that runs here."""
         found = self._newest
         if found is not None and found.is_here():
             return found

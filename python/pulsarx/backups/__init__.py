@@ -1,23 +1,33 @@
 """Backups of a folder: `backup` copies one while it is used, `restore` makes a folder of a copy and
-proves it; `check` proves a folder. Not in the official client; of folders of this machine alone.
+proves it; `check` proves a folder. Not in the official client; of folders of this machine, and of
+those that `pulsarx serve` serves, by its URL.
 """
 
 from __future__ import annotations
 
+from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx.options.service_url import CLUSTER_SCHEMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from typing import Any
 
+    from pulsarx.admin.http_channel import HttpChannel
     from pulsarx.backups.contents import Contents
+    from pulsarx.options.authentication import Authentication
 
 __all__ = ["backup", "check", "restore"]
 
 
 def backup(
-    folder: str | os.PathLike[str], target: str | os.PathLike[str], *, progress: Any = False
+    folder: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    progress: Any = False,
+    authentication: Authentication | None = None,
+    tls_trust_certs_file_path: str | None = None,
 ) -> Contents:
     """Copy a folder, beside its owner too, in this process or another; answers what the copy holds.
     The owner goes on publishing and acknowledging.
@@ -29,12 +39,25 @@ def backup(
     were acknowledged while it was copied may be unacknowledged in it. Non-persistent topics keep
     nothing, and staging areas of jobs are left out.
 
+    folder: an http:// or https:// URL is that of `pulsarx serve`, which sends the copy; superusers
+    alone get it, where clients are asked who they are. It is read once more when it has come, and
+    `damage` of what is answered says what was damaged there.
     target: does not exist yet, or is an empty folder; it appears, durable, when the copy is whole.
     An interrupted call removes what it wrote, a killed one leaves `<target>.<hex>.unfinished`.
     progress: True for a bar on the standard error output, or a callable (done, all), in bytes.
+    authentication, tls_trust_certs_file_path: of a URL, as Admin.at.
     FolderError: no data directory, or a target that is in use. FolderOwnedError: the owner cannot
-    be asked to keep what is copied. StorageError, StorageFullError.
+    be asked to keep what is copied. StorageError, StorageFullError. At a URL, besides:
+    OperationNotSupported: there is another server than `pulsarx serve`. AuthorizationError.
+    ServiceUnitNotReady: it sends too many by now. ConnectError, Timeout: the connection ended.
     """
+    _require_folder(target, f"copy to {target!s}", "give a folder of this machine as target")
+    channel = _channel(folder, authentication, tls_trust_certs_file_path)
+    if channel is not None:
+        control_plane.load("pulsarx.backups.served")
+        from pulsarx.backups import served
+
+        return served.backup(channel, target, progress)
     control_plane.load("pulsarx.backups.copying")
     from pulsarx.backups import copying
 
@@ -55,15 +78,33 @@ def restore(
     target, progress: as of `backup`. allow_damage: restore what is whole; `damage` of what is
     answered says what is not. CorruptDataError: it is not whole; there is no target then.
     FolderOwnedError: a client has opened the backup itself. FolderError, StorageError,
-    StorageFullError: as of `backup`.
+    StorageFullError: as of `backup`. InvalidUrl: backup or target is the URL of a server, whose
+    folder cannot be replaced under its clients.
     """
+    _require_folder(
+        backup,
+        f"restore {backup!s}",
+        "that is a server and no backup; copy its folder with `backup`, and restore the copy",
+    )
+    _require_folder(
+        target,
+        f"restore to {target!s}",
+        "the folder of a running server cannot be replaced under its clients; restore to a new "
+        "folder on its machine, end the server, and have `pulsarx serve` serve the new one",
+    )
     control_plane.load("pulsarx.backups.copying")
     from pulsarx.backups import copying
 
     return copying.restore(backup, target, progress, allow_damage)
 
 
-def check(folder: str | os.PathLike[str], *, progress: Any = False) -> Contents:
+def check(
+    folder: str | os.PathLike[str],
+    *,
+    progress: Any = False,
+    authentication: Authentication | None = None,
+    tls_trust_certs_file_path: str | None = None,
+) -> Contents:
     """Read every entry of every ledger, every cursor and all of the catalogue, compare them with
     their checksums and with each other, and answer what the folder holds: `damage` of it says what
     is not as it was written, where that is, and how many messages are missing by it. Nothing is
@@ -71,10 +112,46 @@ def check(folder: str | os.PathLike[str], *, progress: Any = False) -> Contents:
 
     Beside an owner, in this process or another, what is published is read as far as it is when it
     is come to, and what goes meanwhile is passed over. What a kill left behind the last confirmed
-    message is no damage. progress: as of `backup`. FolderError: no data directory.
-    NewerFormatError. StorageError: this user may not read it, or the system refuses for now.
+    message is no damage. folder, progress, authentication, tls_trust_certs_file_path: as of
+    `backup`; the server of a URL reads the folder itself. FolderError: no data directory.
+    NewerFormatError. StorageError: this user may not read it, or the system refuses for now. At a
+    URL, besides: as of `backup`.
     """
+    channel = _channel(folder, authentication, tls_trust_certs_file_path)
+    if channel is not None:
+        control_plane.load("pulsarx.backups.served")
+        from pulsarx.backups import served
+
+        return served.check(channel, progress)
     control_plane.load("pulsarx.backups.proof")
     from pulsarx.backups import proof
 
     return proof.check(folder, progress)
+
+
+def _is_url(place: str | os.PathLike[str], schemes: tuple[str, ...]) -> bool:
+    scheme, mark, _ = str(place).partition("://")
+    return bool(mark) and scheme.lower() in schemes
+
+
+def _require_folder(place: str | os.PathLike[str], what: str, advice: str) -> None:
+    """InvalidUrl: it is the URL of a server."""
+    if _is_url(place, CLUSTER_SCHEMES):
+        raise errors.InvalidUrl(f"{what}: {advice}")
+
+
+def _channel(
+    folder: str | os.PathLike[str],
+    authentication: Authentication | None,
+    tls_trust_certs_file_path: str | None,
+) -> HttpChannel | None:
+    """To the server that a URL names; None: it is a folder. InvalidUrl: it can be neither."""
+    if _is_url(folder, ("http", "https")):
+        control_plane.load("pulsarx.admin.http_channel")
+        from pulsarx.admin.http_channel import HttpChannel
+
+        return HttpChannel(str(folder), authentication, tls_trust_certs_file_path)
+    _require_folder(folder, f"{folder!s}", "give the http:// URL of `pulsarx serve`, or a folder")
+    if authentication is not None or tls_trust_certs_file_path is not None:
+        raise errors.InvalidConfiguration(f"{folder}: a folder has no authentication and no TLS")
+    return None

@@ -1,4 +1,4 @@
-"""Copies the files of a folder in an order that makes the copy consistent.
+"""Copies a folder in an order that makes the copy consistent.
 
 step                                        so that
 the catalogue's ledgers are leased          nothing is trimmed meanwhile
@@ -12,7 +12,7 @@ and the marker last                         behind a killed one
 
 A topic that is deleted meanwhile is left out, as if that had been just before. Where else something
 goes (a topic is compacted once more) all of it begins again, but for copies that cannot change any
-more.
+more. Where the copy is made is a `CopyTarget`'s business: a folder, or a stream to another process.
 """
 
 from __future__ import annotations
@@ -24,20 +24,47 @@ from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.file_system import FileSystem
 from pulsarx.backups.contents import Contents, Damage
+from pulsarx.backups.folder_target import FolderTarget
 from pulsarx.backups.folder_view import FolderView, LedgerCopy, Snapshot
 from pulsarx.backups.proof import check
-from pulsarx.backups.workplace import copy_file, refusals, workplace
-from pulsarx.broker.folder.data_directory import SUBDIRECTORIES
+from pulsarx.backups.workplace import workplace
 from pulsarx.clock import monotonic_ms
 from pulsarx.tables.progress import progress_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Generator
+    from typing import Any, Protocol
 
+    from pulsarx.broker.catalogue.records import OffloadRecord
+
+    Steps = Generator[Any, None, None]
+
+    class CopyTarget(Protocol):
+        """Where a copy is made. One copy; names are paths in the folder. Its generators yield when
+        a block is copied, whatever the one who drives them wants of it."""
+
+        copied: int  # bytes of files, but for the catalogue
+
+        def begin(self) -> Steps: ...
+        def expect(self, size: int) -> Steps:
+            """So many bytes will have been copied at the end, as far as is known."""
+
+        def copy(self, name: str, size: int | None) -> Generator[Any, None, bool]:
+            """The file of that name, in the place of what was copied of it before. size: how many
+            bytes at most; None: all. False: it is not there."""
+
+        def fetch(self, name: str, offload: OffloadRecord) -> Generator[Any, None, bool]:
+            """As copy, of the object that has the bytes of the file."""
+
+        def write(self, name: str, data: bytes) -> Steps: ...
+        def remove(self, names: list[str]) -> Steps:
+            """Take out of the copy what was copied before."""
+
+
+LEASE_MS = 600_000  # renewed when a third of it has passed
+RENEW_MS = LEASE_MS // 3
 _TRIES = 20  # to read the folder while its owner changes it
-_LEASE_MS = 600_000  # renewed when a third of it has passed
-_RENEW_MS = _LEASE_MS // 3
 
 
 def backup(folder: Any, target: Any, progress: Any) -> Contents:
@@ -48,7 +75,7 @@ def backup(folder: Any, target: Any, progress: Any) -> Contents:
     with workplace(os.path.realpath(os.fspath(target)), source, files) as work:
         view = control_plane.perform(FolderView, (source,), FolderView.close)
         try:
-            return _Copying(view, work, files, show).run()
+            return _copy(view, work, files, show)
         finally:
             control_plane.perform(view.close)
 
@@ -62,9 +89,8 @@ def restore(backup: Any, target: Any, progress: Any, allow_damage: bool) -> Cont
         view = control_plane.perform(FolderView, (source,), FolderView.close)
         try:
             control_plane.perform(view.require_unowned)
-            copying = _Copying(view, work, files, show)
-            copying.leases = False  # nobody trims it, and it stays as it is
-            copying.run()
+            # Nobody trims it, and it stays as it is.
+            _copy(view, work, files, show, leases=False)
             control_plane.perform(view.require_unowned)
         finally:
             control_plane.perform(view.close)
@@ -79,47 +105,91 @@ def restore(backup: Any, target: Any, progress: Any, allow_damage: bool) -> Cont
         return contents
 
 
-class _Copying:
-    """One copy. Calls of one thread, which a signal may end between any two lines: what it leaves
-    is a lease that ends by itself, and the folder that `workplace` removes."""
+def _copy(
+    view: FolderView, work: str, files: FileSystem, show: Any, leases: bool = True
+) -> Contents:
+    """Copy to a folder. In the caller's thread, which a signal may end between any two lines: what
+    it leaves is a lease that ends by itself, and the folder that `workplace` removes."""
 
-    leases = True
+    def go_on() -> None:
+        """A block was copied, or is on its way."""
+        show(target.copied, max(copying.total, target.copied + 1))
+        copying.keep_lease()
 
-    def __init__(self, view: FolderView, work: str, files: FileSystem, show: Any) -> None:
+    target = FolderTarget(view.path, work, files, go_on)
+    copying = Copying(view, target, leases)
+    steps = copying.steps()
+    try:
+        for _ in steps:
+            go_on()
+    finally:
+        steps.close()
+    show(target.copied, target.copied)
+    copying.contents.bytes = target.size()
+    return copying.contents
+
+
+class Copying:
+    """One copy. Calls of one thread at a time; any may call renew_lease."""
+
+    def __init__(self, view: FolderView, target: CopyTarget, leases: bool = True) -> None:
+        self.total = 0  # bytes, as far as is known
+        self.contents = Contents()  # without their bytes
         self._view = view
-        self._work = work
-        self._files = files
-        self._show = show
+        self._target = target
+        self._leases = leases
         self._job = f"backup-{uuid.uuid4().hex}"
         self._renewed = monotonic_ms()
         self._is_leased = False
-        self._done = 0
-        self._total = 0
         self._finished: set[str] = set()  # files that were copied and never change
-        # What was copied besides ledgers, by cursor and topic.
+        # What was copied: of ledgers, and besides by cursor and topic.
+        self._ledger_files: set[str] = set()
         self._cursor_files: dict[int, list[str]] = {}
         self._sequences: dict[int, str] = {}
 
-    def run(self) -> Contents:
-        with refusals(f"make the folders of {self._work}"):
-            for name in SUBDIRECTORIES:
-                os.mkdir(f"{self._work}/{name}")
+    def steps(self) -> Steps:
+        """The copy is whole when they end. Closing them, or an error, gives the lease back."""
+        yield from self._target.begin()
         try:
             for _ in range(_TRIES):
-                snapshot = self._snapshot()
-                if self._copy(snapshot):
-                    self._remove_others(snapshot)
-                    self._show(self._done, self._done)
-                    return self._contents(snapshot)
+                snapshot = yield from self._snapshot()
+                if (yield from self._copy(snapshot)):
+                    yield from self._remove_others(snapshot)
+                    self._count(snapshot)
+                    return
         finally:
             if self._is_leased:
+                self._is_leased = False
                 control_plane.perform(self._view.release, (self._job,))
         raise errors.StorageError(
             f"copy {self._view.path}: ledgers went {_TRIES} times while they were copied. Nothing "
             "was kept; try again when less is compacted or trimmed"
         )
 
-    def _snapshot(self) -> Snapshot:
+    # The lease ------------------------------------------------------------------------------------
+
+    def _lease(self, snapshot: Snapshot) -> None:
+        """What has gone since is noticed where it is copied."""
+        wanted = snapshot.leased() if self._leases else {}
+        if wanted or self._is_leased:
+            control_plane.perform(self._view.lease, (self._job, wanted, LEASE_MS))
+            self._is_leased = True
+            self._renewed = monotonic_ms()
+
+    def keep_lease(self) -> None:
+        """Renew it when that is due."""
+        if self._is_leased and monotonic_ms() - self._renewed > RENEW_MS:
+            control_plane.perform(self.renew_lease)
+
+    def renew_lease(self) -> None:
+        """A call of the control plane. NotAllowedError: it was over, or is given back."""
+        if self._is_leased:
+            self._view.renew(self._job, LEASE_MS)
+            self._renewed = monotonic_ms()
+
+    # Steps ----------------------------------------------------------------------------------------
+
+    def _snapshot(self) -> Generator[Any, None, Snapshot]:
         """What there is to copy, under a lease, and behind its cursors and sequences, which are
         copied."""
         copied: dict[int, bool] = {}  # by cursor: whether its topic had ledgers then
@@ -134,29 +204,25 @@ class _Copying:
             if not fresh and topics_now <= topics:
                 return snapshot
             if fresh:
-                self._copy_cursors(fresh)
+                yield from self._copy_cursors(fresh)
             for topic_id in topics_now - topics:
                 sequences = control_plane.perform(self._view.sequences, (topic_id,))
                 if sequences is not None:
-                    self._write(*sequences)
+                    yield from self._target.write(*sequences)
                     self._sequences[topic_id] = sequences[0]
             copied, topics = found, topics | topics_now
 
-    def _lease(self, snapshot: Snapshot) -> None:
-        """What has gone since is noticed where it is copied."""
-        wanted = snapshot.leased() if self.leases else {}
-        if wanted or self._is_leased:
-            control_plane.perform(self._view.lease, (self._job, wanted, _LEASE_MS))
-            self._is_leased = True
-            self._renewed = monotonic_ms()
-
-    def _copy_cursors(self, cursor_ids: list[int]) -> None:
+    def _copy_cursors(self, cursor_ids: list[int]) -> Steps:
         listed = control_plane.perform(self._view.cursor_files)
         for cursor_id in cursor_ids:
             for _ in range(_TRIES):
-                self._remove(self._cursor_files.get(cursor_id, []))  # of an earlier generation
+                # Of an earlier generation.
+                yield from self._target.remove(self._cursor_files.get(cursor_id, []))
                 names = self._cursor_files[cursor_id] = listed.get(cursor_id, [])
-                if all(self._copy_file(name) for name in names):
+                for name in names:
+                    if not (yield from self._target.copy(name, None)):
+                        break
+                else:
                     break
                 # The owner has replaced one generation by the next.
                 listed = control_plane.perform(self._view.cursor_files)
@@ -165,18 +231,14 @@ class _Copying:
                     f"copy cursor {cursor_id} of {self._view.path}: it was replaced {_TRIES} times"
                 )
 
-    def _copy(self, snapshot: Snapshot) -> bool:
+    def _copy(self, snapshot: Snapshot) -> Generator[Any, None, bool]:
         """Everything but cursors and sequences. False: some of it has gone."""
-        self._total = self._done + snapshot.size()
+        self.total = self._target.copied + snapshot.size()
+        yield from self._target.expect(self.total)
         for ledger in snapshot.ledgers:
             if ledger.path in self._finished or not snapshot.holds(ledger):
                 continue
-            size, is_final = control_plane.perform(self._view.published, (ledger,))
-            path = f"{self._work}/{ledger.path}"
-            is_there = self._copy_file(ledger.path, size) or self._fetch(ledger)
-            if is_there and not is_final:
-                is_final = not control_plane.perform(self._view.is_open, (ledger, path))
-                is_there = not is_final or self._copy_file(ledger.path)
+            is_there, is_final = yield from self._copy_ledger(ledger)
             if not is_there:
                 if control_plane.perform(self._view.is_lost, (ledger,)):
                     snapshot.lost.append(ledger)
@@ -191,60 +253,37 @@ class _Copying:
         snapshot.ledgers = [each for each in snapshot.ledgers if snapshot.holds(each)]
         snapshot.lost = [each for each in snapshot.lost if snapshot.holds(each)]
         for name, data in control_plane.perform(self._view.catalogue_files, (snapshot,)):
-            self._write(name, data)
+            yield from self._target.write(name, data)
         return True
 
-    def _remove_others(self, snapshot: Snapshot) -> None:
+    def _copy_ledger(self, ledger: LedgerCopy) -> Generator[Any, None, tuple[bool, bool]]:
+        """Whether it was there, and whether it never changes any more."""
+        self._ledger_files.add(ledger.path)
+        size, is_final = control_plane.perform(self._view.published, (ledger,))
+        is_there = yield from self._target.copy(ledger.path, size)
+        if not is_there:
+            # The file may be in the object store alone.
+            offload = control_plane.perform(self._view.offload, (ledger,))
+            if offload is not None:
+                is_there = yield from self._target.fetch(ledger.path, offload)
+        if is_there and not is_final:
+            is_final = not control_plane.perform(self._view.is_open, (ledger, size))
+            if is_final:  # its end is missing
+                is_there = yield from self._target.copy(ledger.path, None)
+        return is_there, is_final
+
+    def _remove_others(self, snapshot: Snapshot) -> Steps:
         """Take out of the copy what is no part of it: files of topics that are deleted by now."""
         topics, cursors = {each.topic_id for each in snapshot.topics()}, snapshot.cursors()
         ledgers = {each.path for each in snapshot.ledgers}
-        for folder, _, names in os.walk(f"{self._work}/ledgers"):
-            paths = [os.path.relpath(f"{folder}/{name}", self._work) for name in names]
-            self._remove([each for each in paths if each not in ledgers])
+        gone = sorted(self._ledger_files - ledgers)
         for cursor_id, names in self._cursor_files.items():
-            self._remove(names if cursor_id not in cursors else [])
+            gone += names if cursor_id not in cursors else []
         for topic_id, name in self._sequences.items():
-            self._remove([name] if topic_id not in topics else [])
+            gone += [name] if topic_id not in topics else []
+        yield from self._target.remove(gone)
 
-    def _remove(self, names: list[str]) -> None:
-        for name in names:
-            path = f"{self._work}/{name}"
-            with refusals(f"remove {path}"):
-                if os.path.exists(path):
-                    os.unlink(path)
-
-    def _copy_file(self, name: str, size: int | None = None) -> bool:
-        """False: it is not there."""
-        try:
-            copy_file(f"{self._view.path}/{name}", f"{self._work}/{name}", size, self._told)
-        except FileNotFoundError:
-            return False
-        return True
-
-    def _fetch(self, ledger: LedgerCopy) -> bool:
-        """Copy the file of a ledger from the object store. False: it is not there."""
-        offload = control_plane.perform(self._view.offload, (ledger,))
-        if offload is None:
-            return False
-        from pulsarx.broker.offload.offloaded_ledger import copy_object
-
-        return copy_object(offload, f"{self._work}/{ledger.path}", self._told)
-
-    def _write(self, name: str, data: bytes) -> None:
-        path = f"{self._work}/{name}"
-        with refusals(f"write {path}"):
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            self._files.create(path, data, exclusive=False)
-
-    def _told(self, size: int) -> None:
-        """A block was copied."""
-        self._done += size
-        self._show(self._done, max(self._total, self._done + 1))
-        if self._is_leased and monotonic_ms() - self._renewed > _RENEW_MS:
-            control_plane.perform(self._view.renew, (self._job, _LEASE_MS))
-            self._renewed = monotonic_ms()
-
-    def _contents(self, snapshot: Snapshot) -> Contents:
+    def _count(self, snapshot: Snapshot) -> None:
         found = Contents(len(snapshot.topics()), len(snapshot.cursors()), len(snapshot.ledgers))
         found.messages = sum(each.messages for each in snapshot.ledgers)
         for each in snapshot.lost:
@@ -259,7 +298,4 @@ class _Copying:
                     messages=each.messages,
                 )
             )
-        with refusals(f"measure {self._work}"):
-            for folder, _, names in os.walk(self._work):
-                found.bytes += sum(os.path.getsize(f"{folder}/{name}") for name in names)
-        return found
+        self.contents = found

@@ -4,29 +4,38 @@ plane.
 
 from __future__ import annotations
 
+import errno
 import os
+from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx.broker.catalogue import changes
+from pulsarx.broker.catalogue.draft import CatalogueDraft
 from pulsarx.broker.catalogue.file import (
     CHECKPOINT,
     catalogue_file_encode,
     catalogue_file_name,
 )
-from pulsarx.broker.catalogue.operations import CatalogueDraft
-from pulsarx.broker.catalogue.state import LEDGER_PREPARED, CatalogueState
+from pulsarx.broker.catalogue.operations import apply_operations
+from pulsarx.broker.catalogue.records import LEDGER_PREPARED
+from pulsarx.broker.catalogue.state import CatalogueState
 from pulsarx.broker.folder.folder_marker import MARKER_NAME
 from pulsarx.broker.folder.storage_errors import storage_error
 from pulsarx.broker.ledgers.read_only_ledger import ReadOnlyLedger
 from pulsarx.broker.read_only_broker import ReadOnlyBroker
-from pulsarx.broker.scan import lease as leases
+from pulsarx.broker.requests.owner_request import ask_owner
 from pulsarx.broker.topics.deduplication import snapshot_name
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pulsarx.broker.catalogue.state import LedgerRecord, OffloadRecord, TopicRecord
+    from collections.abc import Callable
+    from typing import Any
+
+    from pulsarx.broker.catalogue.records import LedgerRecord, OffloadRecord, TopicRecord
+
+    Ask = Callable[[str, dict[str, Any]], Any]
 
 HEADER_SIZE = 4096  # of a ledger file: what one without entries holds
 
@@ -79,7 +88,7 @@ class Snapshot:
     def leave_out(self, name: str) -> None:
         """As if a topic had been deleted just before."""
         draft = CatalogueDraft(self.state)
-        draft.apply([changes.delete_topic(name)])
+        apply_operations(draft, [changes.delete_topic(name)])
         draft.publish(self.state.number, self.state.checksum)
         self.state.deletions.clear()
 
@@ -91,9 +100,11 @@ class Snapshot:
 class FolderView:
     """A folder beside its owner, or without one."""
 
-    def __init__(self, folder: str) -> None:
-        """FolderError: no data directory."""
+    def __init__(self, folder: str, ask: Ask | None = None) -> None:
+        """ask: has the owner perform a verb, where that is this process and its caller must not
+        wait for whoever opens or closes folders. FolderError: no data directory."""
         self._broker = ReadOnlyBroker(folder)
+        self._ask: Ask = ask or partial(ask_owner, folder)
         self._directory = self._broker.directory
         self.path: str = self._directory.path
 
@@ -192,10 +203,17 @@ class FolderView:
                 return max(end, HEADER_SIZE), False
         return None, False  # a dead owner left it
 
-    def is_open(self, ledger: LedgerCopy, path: str) -> bool:
-        """Whether the copy of a ledger that was open is of one: False where its owner had sealed it
-        by then, and the end of the copy is missing. Counts what it holds."""
-        file = LedgerFile.open(path, ledger.ledger_id)
+    def is_open(self, ledger: LedgerCopy, size: int | None) -> bool:
+        """Whether a ledger that was open when it was copied is so still: False where its owner has
+        sealed it by now, and the end of the copy may be missing. Counts what the copy holds. size:
+        of that; None: all there was."""
+        try:
+            path = f"{self.path}/{ledger.path}"
+            file = LedgerFile.open(path, ledger.ledger_id, size=size or 0)
+        except errors.StorageError as error:
+            if error.errno != errno.ENOENT:
+                raise
+            return False  # it has gone, as who copies it once more finds
         if file.sealed:
             return False
         if not ledger.messages:
@@ -271,10 +289,10 @@ class FolderView:
 
     def lease(self, job: str, ledgers: dict[str, list[int]], ttl_ms: int) -> None:
         """Have ledgers be kept that are there."""
-        leases.lease(self.path, job, ledgers, ttl_ms, only_present=True)
+        self._ask("leases.set_present", {"job": job, "ledgers": ledgers, "ttl_ms": ttl_ms})
 
     def renew(self, job: str, ttl_ms: int) -> None:
-        leases.renew_lease(self.path, job, ttl_ms)
+        self._ask("leases.renew", {"job": job, "ttl_ms": ttl_ms})
 
     def release(self, job: str) -> None:
-        leases.release_lease(self.path, job)
+        self._ask("leases.release", {"job": job})

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx._pycore.ledger.ledger_file import LedgerFile
-    from pulsarx.broker.catalogue.state import (
+    from pulsarx.broker.catalogue.records import (
         CompactionRecord,
         LedgerRecord,
         SubscriptionRecord,
@@ -84,6 +84,7 @@ class Proof:
         """FolderError: no data directory."""
         directory = DataDirectory.open(self._path, files=FileSystem(), read_only=True)
         try:
+            directory.owner()  # where that cannot be told, it is no damage
             self._prove_catalogue(directory)
         finally:
             directory.close()

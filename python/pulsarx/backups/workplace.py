@@ -11,7 +11,7 @@ from pulsarx.broker.folder.storage_errors import folder_error, storage_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from pulsarx._pycore.ground.file_system import FileSystem
 
@@ -26,7 +26,7 @@ def workplace(target: str, source: str, files: FileSystem) -> Iterator[str]:
     that stays, whole, and only its name may not be durable yet. FolderError: the target is in use,
     or inside of the source.
 
-    target, source: as os.path.realpath gives them.
+    target, source: as os.path.realpath gives them; a source that is none of this machine is a URL.
     """
     _check_target(target, source)
     unfinished = f"{target}.{os.urandom(4).hex()}.{_SUFFIX}"
@@ -51,7 +51,7 @@ def workplace(target: str, source: str, files: FileSystem) -> Iterator[str]:
 
 
 def _check_target(target: str, source: str) -> None:
-    if os.path.commonpath([source, target]) == source:
+    if os.path.isabs(source) and os.path.commonpath([source, target]) == source:
         raise errors.FolderError(f"copy {source} to {target}: the target is inside of it")
     try:
         taken = os.listdir(target)
@@ -76,18 +76,9 @@ def refusals(what: str) -> Iterator[None]:
         raise storage_error(what, error) from error
 
 
-def copy_file(source: str, target: str, size: int | None, told: Callable[[int], object]) -> int:
-    """Copy a file, durably but for its name; how many bytes. size: how many at most; None: all.
-    told: called with the bytes of each block. FileNotFoundError: there is no source."""
-    copied = 0
-    for block in _copied(source, target, size):
-        copied += block
-        told(block)  # what it raises is not the disk's
-    return copied
-
-
-def _copied(source: str, target: str, size: int | None) -> Iterator[int]:
-    """Copies a file and yields the bytes of each block."""
+def copied_blocks(source: str, target: str, size: int | None) -> Iterator[int]:
+    """Copies a file, durably but for its name, and yields the bytes of each block. size: how many
+    at most; None: all. FileNotFoundError: there is no source."""
     what = f"copy {source} to {target}"
     copied = 0
     try:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.ground.open_state import OpenState
     from pulsarx.broker.catalogue.log import CatalogueLog
-    from pulsarx.broker.catalogue.state import DeletionRecord
+    from pulsarx.broker.catalogue.records import DeletionRecord
     from pulsarx.broker.folder.data_directory import DataDirectory
     from pulsarx.broker.folder.memory_directory import MemoryDirectory
     from pulsarx.broker.policies.policy_store import PolicyStore
@@ -82,6 +82,7 @@ class Broker:
         self.state: OpenState = self.runtime.state
         self.post = self.runtime.background.post  # native, as finalizers need it
         self.reference_count = 0  # the registry's
+        self.is_kept = False  # by the registry, until the process ends
         self._lock = threading.Lock()
         self._topics: TopicDirectory | None = None
         self.on_close: list[Callable[[], object]] = []  # steps before the topics close
@@ -214,7 +215,7 @@ class Broker:
         for step in list(self.on_close):
             # The control socket finishes what it is doing, with the topics still open.
             failure = attempt(step) or failure
-        if self.guest_service is not None:  # which the control socket may have made at the last
+        if self.guest_service is not None:  # last: nobody else is there to get what guests leave
             failure = attempt(self.guest_service.close) or failure
         for producer in [each for topic in topics for each in topic.producers.open_producers()]:
             error = attempt(producer.shut)

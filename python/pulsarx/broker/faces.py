@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.ledger.ledger_tail import LedgerTail
     from pulsarx._pycore.ledger.published_ends import PublishedEnds
     from pulsarx.broker.catalogue.catalogue import Catalogue
-    from pulsarx.broker.catalogue.state import LedgerRecord
+    from pulsarx.broker.catalogue.records import LedgerRecord
     from pulsarx.broker.folder.data_directory import DataDirectory
     from pulsarx.broker.folder.memory_directory import MemoryDirectory
     from pulsarx.broker.ledgers.ledger_list import LedgerList

@@ -30,7 +30,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from pulsarx.broker.catalogue.state import LedgerRecord, TopicRecord
+    from pulsarx.broker.catalogue.records import LedgerRecord, TopicRecord
     from pulsarx.broker.schemas.registry import SchemaRegistry
     from pulsarx.topic_name import TopicName
 
@@ -63,8 +63,14 @@ class ReadOnlyBroker:
         _opened.add(self)
 
     def _find_ends(self) -> None:
-        """The published ends, if an owner lives that publishes them."""
-        owner = self.directory.owner()
+        """The published ends, if an owner lives that publishes them. StorageError: that cannot be
+        told, and was not known."""
+        try:
+            owner = self.directory.owner()
+        except errors.StorageError:
+            if self.ends is None:
+                raise
+            return  # what was known holds until the next look
         if owner is None or self.directory.ends_path is None:
             self.ends = None
         elif self.ends is None:

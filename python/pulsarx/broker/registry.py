@@ -125,6 +125,14 @@ def lend(key: str, settings: BrokerSettings | None = None) -> Broker | None:
         return found
 
 
+def keep(broker: Broker) -> None:
+    """Keep one that a client has open until the process ends. A call of the control plane."""
+    with _lock:
+        if not broker.is_kept:
+            broker.is_kept = True
+            broker.reference_count += 1
+
+
 def own_briefly(
     key: str, location: str, settings: BrokerSettings, work: Callable[[Broker], None]
 ) -> bool:

@@ -10,21 +10,23 @@ from pulsarx._pycore.ground.interval_job import IntervalJob
 from pulsarx._pycore.ground.job_queue import JobQueue
 from pulsarx._pycore.ground.open_state import OpenState
 from pulsarx._pycore.ledger.published_ends import PublishedEnds
-from pulsarx.broker.arrivals import Arrivals
+from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.catalogue import Catalogue
 from pulsarx.broker_options import BrokerOptions
 from pulsarx.clock import ManualClock, system_clock
-from pulsarx.randomness import Randomness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from pulsarx._pycore.cursor.ack_tracker import AckTracker
     from pulsarx._pycore.publish.completion_queue import CompletionQueue
+    from pulsarx.broker.arrivals import Arrivals
+    from pulsarx.broker.catalogue.draft import Operation
     from pulsarx.broker.catalogue.log import CatalogueLog
-    from pulsarx.broker.catalogue.state import SchemaRecord, SubscriptionRecord
+    from pulsarx.broker.catalogue.records import SchemaRecord, SubscriptionRecord
+    from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.folder.cursor_listing import CursorListing
     from pulsarx.broker.folder.data_directory import DataDirectory
     from pulsarx.broker.folder.directory_flush import FlushedTogether
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.policies.policy_store import PolicyStore
     from pulsarx.broker.schemas.registry import SchemaRegistry
     from pulsarx.clock import Clock
+    from pulsarx.randomness import Randomness
 
 DURABILITIES = {"sync": 1, "interval": 2, "os": 3}  # Durability of entry_publisher
 # Nothing is trimmed so long after other processes have lost the owner of the folder. What they sent
@@ -44,7 +47,8 @@ DURABLE = ("durability", "flush_interval_ms")  # settings
 class BrokerSettings:
     """What the clients of one folder must agree on, if they ask for it. A value."""
 
-    __slots__ = ("clock", "durability", "flush_interval_ms", "options", "randomness", "_asked")
+    __slots__ = ("clock", "durability", "flush_interval_ms", "options", "_asked", "_randomness")
+    _NAMES = ("clock", "durability", "flush_interval_ms", "options", "randomness")
 
     def __init__(
         self,
@@ -59,9 +63,18 @@ class BrokerSettings:
         self.durability = durability or "sync"
         self.flush_interval_ms = flush_interval_ms or 100
         self.options = options or BrokerOptions()
-        self.randomness = randomness or Randomness()
+        self._randomness = randomness
         given = (clock, durability, flush_interval_ms, options, randomness)
-        self._asked = [name for name, value in zip(self.__slots__, given) if value is not None]
+        self._asked = [name for name, value in zip(self._NAMES, given) if value is not None]
+
+    @property
+    def randomness(self) -> Randomness:
+        """The given one, or the operating system's, which opening a folder does not load."""
+        if self._randomness is None:
+            from pulsarx.randomness import Randomness
+
+            self._randomness = Randomness()
+        return self._randomness
 
     def differences(self, stand: BrokerSettings, in_memory: bool) -> dict[str, tuple[Any, Any]]:
         """name: (asked for, what stands), of what is otherwise in these; broker options by their
@@ -95,14 +108,13 @@ class BrokerRuntime:
         """log: of the catalogue, when this process knows it already."""
         self.settings = settings
         self.clock = settings.clock
-        self.randomness = settings.randomness
         self.options = settings.options
         self.durability = settings.durability
         self.durability_code = DURABILITIES[settings.durability]
         self.decompressed_size_max = max(settings.options.max_message_size, 1 << 27)
         self.directory = directory
         self.files = directory.files
-        self.catalogue = Catalogue.open(directory, log=log)
+        self.catalogue = Catalogue.open(directory, log=log, also=self._made_at_opening)
         if any(topic.ledgers for topic in self.catalogue.state.topics.values()):
             directory.check_mounted()
         self.ends = self._open_ends()
@@ -130,8 +142,9 @@ class BrokerRuntime:
         # Other processes look, when they have a new owner, what the last one stored of theirs.
         is_shared = getattr(directory, "is_shared", False)
         self.trims_from_ms = self.clock.now_ms() + SPARED_MS if is_shared else 0
-        # Of consumers, what it may not have recorded.
-        self.arrivals = Arrivals(getattr(directory, "guests", ()))
+        # Of consumers, what it may not have recorded: they are awaited from now on.
+        guests = getattr(directory, "guests", ())
+        self._arrivals = self._await(guests) if guests else None
         self.attach_lock = threading.Lock()  # one attach at a time
         self.parts_lock = threading.Lock()  # a part of a topic is made that most do without
         # Behind the locks of topics: subscriptions are made on topics that have no ledger yet, or
@@ -139,6 +152,9 @@ class BrokerRuntime:
         self.first_ledgers = threading.RLock()
         # Whether the folder has one for the sequences of producers; None: nobody has looked yet.
         self.keeps_sequences: bool | None = None
+
+    def _made_at_opening(self, state: CatalogueState) -> list[Operation]:
+        return changes.system_namespace(state) if self.options.system_topic_enabled else []
 
     @property
     def job_queues(self) -> tuple[JobQueue, ...]:
@@ -170,12 +186,38 @@ class BrokerRuntime:
             self.clock.settles(jobs)
 
     @property
+    def randomness(self) -> Randomness:
+        return self.settings.randomness
+
+    @staticmethod
+    def _await(pids: Iterable[int]) -> Arrivals:
+        from pulsarx.broker.arrivals import Arrivals
+
+        return Arrivals(pids)
+
+    @property
+    def arrivals(self) -> Arrivals:
+        """The processes of the last owner. Where it had none, which is the rule, opening the folder
+        does not load what waits for them."""
+        found = self._arrivals
+        if found is None:
+            with self._lock:
+                found = self._arrivals = self._arrivals or self._await(())
+        return found
+
+    @property
+    def awaits_nobody(self) -> bool:
+        """As is_over of arrivals, without loading what waits: a finalizer that closes a producer
+        when the interpreter ends asks for it, too."""
+        return self._arrivals is None or self._arrivals.is_over
+
+    @property
     def completions(self) -> CompletionQueue:
         """Made with the first producer, as everything that not every client needs."""
         with self._lock:
             if self._completions is None:
                 from pulsarx._pycore.publish.completion_queue import CompletionQueue
-                from pulsarx.enumerations import Result, result_of
+                from pulsarx.results import Result, result_of
 
                 self._completions = CompletionQueue(Result.Ok, result_of)
                 self._let_clock_wait_for(self._completions.jobs)

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 def backup(folder: Folder, target: str) -> None:
     """Copy the folder to TARGET, which must not exist, or be empty.
 
-    Also while it is used, by whatever process. TARGET appears when the copy is whole.
+    Also while it is used, by whatever process, and from `pulsarx serve` at an http:// URL, whose
+    superusers may do that. TARGET appears when the copy is whole.
     """
     from pulsarx.backups import backup as copied
 
+    source, more = folder.to_read()
     with folder.output.bar("Copying") as told:
-        found = copied(folder.path, target, progress=told)
+        found = copied(source, target, progress=told, **more)
     _show(folder, found)
 
 
@@ -35,12 +37,14 @@ def restore(folder: Folder, target: str, allow_damage: bool) -> None:
     """Make TARGET of a backup, which --url names, and prove that it is whole.
 
     Every entry is compared with its checksum, and every subscription is opened. TARGET must not
-    exist, or be empty; it appears when it is proved. The backup stays as it is.
+    exist, or be empty; it appears when it is proved. The backup stays as it is. Both are folders:
+    that of a running server cannot be replaced under its clients.
     """
     from pulsarx.backups import restore as restored
 
+    source = folder.place if folder.is_cluster else folder.path
     with folder.output.bar("Restoring") as told:
-        found = restored(folder.path, target, progress=told, allow_damage=allow_damage)
+        found = restored(source, target, progress=told, allow_damage=allow_damage)
     _show(folder, found)
 
 

@@ -19,14 +19,16 @@ if TYPE_CHECKING:
 def check(folder: Folder) -> None:
     """Read every ledger, cursor and commit of the folder, and tell what is damaged.
 
-    Also while it is used, by whatever process; nothing is changed. Prints each damaged place, and
+    Also while it is used, by whatever process, and by `pulsarx serve` at an http:// URL, for its
+    superusers; nothing is changed. Prints each damaged place, and
     then what the folder holds. The exit status is 3 where there is damage, and 1 where the folder
     cannot be read.
     """
     from pulsarx.backups import check as checked
 
+    source, more = folder.to_read()
     with folder.output.bar("Checking") as told:
-        found = checked(folder.path, progress=told)
+        found = checked(source, progress=told, **more)
     damage = [asdict(each) for each in found.damage]
     if damage:
         folder.output.rows(("what", "messages", "text"), damage)

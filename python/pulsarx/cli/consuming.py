@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import click
 
 from pulsarx import errors
 from pulsarx.cli.command import command, subscription_option, topic_argument
+from pulsarx.cli.exit_status import FAILED
 from pulsarx.cli.listing import topic_stats
 from pulsarx.cli.reading import Damage
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from pulsarx.consumer import Consumer
 
 _AT_ONCE = 500  # messages that are printed before they are acknowledged
+_LETTERS_AT_ONCE = 200  # that a server replays in a request
 _LOOK_MS = 1000  # how often the backlog is looked at while nothing new comes
 _TYPES = ("Exclusive", "Shared", "Failover", "Key_Shared")
 _POSITIONS = ("Latest", "Earliest")
@@ -159,10 +163,14 @@ def replay_dlq(
     All subscriptions of that topic get them. Each letter is replayed once, whenever this is called:
     the subscription "replay-dlq" of the dead letter topic records it. A letter that was published
     when the process was killed may be published again by the next call. The letters stay in the
-    dead letter topic until its other subscriptions have acknowledged them.
+    dead letter topic until its other subscriptions have acknowledged them. At an http:// URL the
+    server does it, which has to be `pulsarx serve`.
     """
     from pulsarx.letters.replay import Replay, dead_letters_of, letter_consumer
 
+    if folder.is_http:
+        _replay_there(folder, topic, subscription, count, dlq)
+        return
     letter_topic = dlq or dead_letters_of(topic, subscription)
     done: dict[str, int] = {}
     damage = Damage(folder.output)
@@ -170,15 +178,48 @@ def replay_dlq(
         waiting = topic_stats(client.admin, letter_topic)["messages"]
         consumer = letter_consumer(client, letter_topic)
         replay = Replay(client)
-        with folder.output.progress("Replaying", waiting if count is None else count) as advance:
-            while count is None or sum(done.values()) < count:
-                found = damage.take(consumer.receive, 1, 0)
-                if not found:
-                    break
-                target = replay.publish(found[0], topic)
-                consumer.acknowledge(found[0])
-                done[target] = done.get(target, 0) + 1
-                advance(1)
+        total = waiting if count is None else count
+        try:
+            with folder.output.progress("Replaying", total) as advance:
+                while count is None or sum(done.values()) < count:
+                    found = damage.take(consumer.receive, 1, 0)
+                    if not found:
+                        break
+                    target = replay.publish(found[0], topic)
+                    consumer.acknowledge(found[0])
+                    done[target] = done.get(target, 0) + 1
+                    advance(1)
+        except errors.PulsarException:
+            if done:
+                _show_replayed(folder, done)  # before the letter that could not be
+            raise
+    _show_replayed(folder, done)
+    damage.check()
+
+
+def _replay_there(
+    folder: Folder, topic: str, subscription: str, count: int | None, dlq: str | None
+) -> None:
+    """Have the server at an http:// URL do it, a piece at a time."""
+    channel, done, is_damaged = folder.channel(), Counter[str](), False
+    named = {} if dlq is None else {"dlq": dlq}
+    with folder.output.progress("Replaying", count) as advance:
+        while count is None or done.total() < count:
+            left = _LETTERS_AT_ONCE if count is None else count - done.total()
+            wanted = min(left, _LETTERS_AT_ONCE)
+            found = channel.replay_letters(topic, subscription, count=wanted, **named)
+            done.update(found["replayed"])
+            advance(sum(found["replayed"].values()))
+            for each in found["damage"]:
+                is_damaged = True
+                folder.output.note(each)
+            if not found["more"]:
+                break
+    _show_replayed(folder, done)
+    if is_damaged:
+        raise click.exceptions.Exit(FAILED)
+
+
+def _show_replayed(folder: Folder, done: dict[str, int]) -> None:
     rows = [{"topic": each, "messages": number} for each, number in done.items()]
     folder.output.rows(("topic", "messages"), rows)
-    damage.check()

@@ -10,7 +10,10 @@ from pulsarx.options.service_url import CLUSTER_SCHEMES, parse_service_url
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pulsarx.admin import Admin
+    from pulsarx.admin.http_channel import HttpChannel
     from pulsarx.client import Client
     from pulsarx.options.authentication import Authentication
 
@@ -55,8 +58,8 @@ class Folder:
             raise errors.InvalidUrl(
                 f"{url!r}: this command works on a folder; give --url FOLDER. On pulsar:// and "
                 "http:// URLs work produce, consume, read and perf, and on http:// ones ls, stats, "
-                "top, tail, peek, seek, skip, clear, topics, subscriptions, namespaces, tenants "
-                "and schemas"
+                "top, tail, peek, seek, skip, clear, replay-dlq, check, backup, topics, "
+                "subscriptions, namespaces, tenants and schemas"
             )
         path = parse_service_url(url).folder
         if path is None:
@@ -65,6 +68,13 @@ class Folder:
                 "give --url FOLDER"
             )
         return path
+
+    def to_read(self) -> tuple[str, dict[str, Any]]:
+        """What pulsarx.backups takes, and with which arguments: the folder, or the URL of the
+        server that reads it. InvalidUrl: it can be neither."""
+        if not self.is_http:
+            return self.path, {}
+        return self.place, {"authentication": _authentication()}
 
     @property
     def is_cluster(self) -> bool:
@@ -94,6 +104,12 @@ class Folder:
         if not self.is_http:
             return Admin.at(self.path)
         return Admin.at(self.place, authentication=_authentication())
+
+    def channel(self) -> HttpChannel:
+        """To the server at an http:// URL, for what is not in the API of Pulsar."""
+        from pulsarx.admin.http_channel import HttpChannel
+
+        return HttpChannel(self.place, _authentication())
 
     def read_only(self) -> Client:
         """Beside the owner."""

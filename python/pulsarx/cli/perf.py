@@ -14,7 +14,8 @@ from pulsarx.cli.command import Group, command, topic_argument
 from pulsarx.cli.exit_status import FAILED
 from pulsarx.cli.latencies import Figures, Latencies
 from pulsarx.clock import monotonic_us, wall_ms
-from pulsarx.enumerations import CompressionType, ConsumerType, InitialPosition, Result
+from pulsarx.enumerations import CompressionType, ConsumerType, InitialPosition
+from pulsarx.results import Result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,5 +1,5 @@
 """What roles may do: `grant-permission`, `revoke-permission` and `permissions`, of `pulsarx
-namespaces` and `pulsarx topics`."""
+namespaces` and `pulsarx topics`; the same of subscriptions, of `pulsarx namespaces`."""
 
 from __future__ import annotations
 
@@ -45,6 +45,69 @@ def _add_to_namespaces(group: click.Group) -> None:
         _show(folder, folder.admin().namespaces.get_permissions(namespace))
 
     _add(group, grant, revoke, permissions)
+    _add_subscriptions(group)
+
+
+def _add_subscriptions(group: click.Group) -> None:
+    target = click.argument("namespace")
+    subscription = click.option("-s", "--subscription", required=True, help="The subscription.")
+
+    @command(
+        "pulsarx namespaces grant-subscription-permission public/default -s billing -rs alice,bob"
+    )
+    @target
+    @subscription
+    @click.option("-rs", "--roles", required=True, help="Roles, separated by commas.")
+    def grant(folder: Folder, namespace: str, subscription: str, roles: str) -> None:
+        """Let roles alone use subscriptions of a name; replaces those granted before."""
+        namespaces = folder.admin().namespaces
+        namespaces.grant_permission_on_subscription(namespace, subscription, _split(roles))
+
+    @command("pulsarx namespaces revoke-subscription-permission public/default -s billing -r bob")
+    @target
+    @subscription
+    @_role
+    def revoke(folder: Folder, namespace: str, subscription: str, role: str) -> None:
+        """Revoke what a role was granted on subscriptions of a name."""
+        namespaces = folder.admin().namespaces
+        namespaces.revoke_permission_on_subscription(namespace, subscription, role)
+
+    @command("pulsarx namespaces subscription-permission public/default")
+    @target
+    def permissions(folder: Folder, namespace: str) -> None:
+        """Show which roles alone may use subscriptions."""
+        found = folder.admin().namespaces.get_permission_on_subscription(namespace)
+        folder.output.rows(
+            ("subscription", "roles"),
+            [{"subscription": name, "roles": roles} for name, roles in found.items()],
+        )
+
+    @command("pulsarx namespaces set-subscription-auth-mode public/default -m Prefix")
+    @target
+    @click.option(
+        "-m",
+        "--subscription-auth-mode",
+        "mode",
+        required=True,
+        type=click.Choice(["None", "Prefix"]),
+        help="Prefix: a role uses subscriptions whose names begin with its own.",
+    )
+    def set_mode(folder: Folder, namespace: str, mode: str) -> None:
+        """Set which subscriptions roles use."""
+        folder.admin().namespaces.set_subscription_auth_mode(namespace, mode)
+
+    @command("pulsarx namespaces get-subscription-auth-mode public/default")
+    @target
+    def get_mode(folder: Folder, namespace: str) -> None:
+        """Show which subscriptions roles use."""
+        mode = folder.admin().namespaces.get_subscription_auth_mode(namespace)
+        folder.output.rows(("subscription_auth_mode",), [{"subscription_auth_mode": mode}])
+
+    group.add_command(grant, "grant-subscription-permission")
+    group.add_command(revoke, "revoke-subscription-permission")
+    group.add_command(permissions, "subscription-permission")
+    group.add_command(set_mode, "set-subscription-auth-mode")
+    group.add_command(get_mode, "get-subscription-auth-mode")
 
 
 def _add_to_topics(group: click.Group) -> None:

@@ -37,6 +37,18 @@ class Root(Group):
         command: click.Command = getattr(import_module(module), name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        import difflib
+
+        asked = args[0]
+        if asked not in COMMANDS and not asked.startswith("-") and not ctx.resilient_parsing:
+            near = difflib.get_close_matches(asked, COMMANDS)
+            meant = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+            ctx.fail(f"No such command {asked!r}.{meant}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """By the table, so that help loads no command."""
         with formatter.section("Commands"):

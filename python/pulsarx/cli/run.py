@@ -10,6 +10,7 @@ from types import ModuleType
 
 from pulsarx import install_as_pulsar
 from pulsarx.errors import PulsarException, detail_of
+from pulsarx.options import routes as table
 
 USAGE = """\
 usage: python -m pulsarx run [--root FOLDER] [--route URL=FOLDER]...
@@ -18,7 +19,7 @@ usage: python -m pulsarx run [--root FOLDER] [--route URL=FOLDER]...
 Runs PROGRAM, a file or `-m MODULE`, with `import pulsar` finding PulsarX.
 
   --root FOLDER         each cluster that the program opens is a folder below this one,
-                        named after its host; `memory:` keeps nothing
+                        named after its host; with `memory:` all is gone when the program ends
   --route URL=FOLDER    where one cluster's URL leads, as pulsar://localhost:6650=events
   --namespace TENANT/NAMESPACE
                         made in each cluster that has it not; public/default is there
@@ -98,6 +99,10 @@ def _install(options: list[tuple[str, str]]) -> None:
         raise _Usage("where do the program's URLs lead? Give --root or --route")
     namespaces = [value for name, value in options if name == "--namespace"]
     install_as_pulsar(routes, root=roots[0] if roots else None, namespaces=namespaces)
+    from pulsarx.compat.started_processes import tell_started
+
+    table.last()
+    tell_started()
 
 
 def _options(arguments: list[str]) -> tuple[list[str], list[tuple[str, str]]]:

@@ -6,6 +6,7 @@ import signal
 import sys
 
 from pulsarx.errors import InvalidConfiguration, PulsarException, detail_of
+from pulsarx.options.service_url import CLUSTER_SCHEMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ TLS, in the files PEM:
   --tls-trust-certs FILE   the authorities that may sign certificates of clients
   --tls-require-client-certificate
 
-Who clients are; those that cannot prove it are hung up on:
+Who clients are; those that do not prove it are hung up on:
   --token-secret-key KEY   of tokens with HS256, HS384, HS512: a file, data:;base64,..., base64
   --token-public-key KEY   the same of RS256, PS256, ES256 and so on, in PEM or DER
   --token-auth-claim NAME  the claim that is the role; sub unless told
@@ -51,6 +52,9 @@ Who clients are; those that cannot prove it are hung up on:
                            that claim, where it is another one
   --basic-auth-conf FILE   names and passwords, of htpasswd -B
   --tls-authentication     the common name of the client's certificate
+  --anonymous-user-role ROLE
+                           the role of those who do not prove who they are by any of these, in the
+                           place of being hung up on
   --superuser ROLE         may do everything; others what they were granted (pulsarx namespaces
                            grant-permission). May be given more than once"""
 
@@ -179,9 +183,16 @@ def _access(
     }
     asked = "--tls-authentication" in options
     by_certificate = asked and with_certificates
-    if not given and (asked != by_certificate or not (by_certificate or superusers)):
+    anonymous = options.get("--anonymous-user-role")
+    wanted = by_certificate or superusers or anonymous is not None
+    if not given and (asked != by_certificate or not wanted):
         return None
-    return AccessSettings(tls_authentication=by_certificate, superuser_roles=superusers, **given)
+    return AccessSettings(
+        tls_authentication=by_certificate,
+        superuser_roles=superusers,
+        anonymous_user_role=anonymous,
+        **given,
+    )
 
 
 def _tls(options: dict[str, str]) -> TlsSettings | None:
@@ -205,8 +216,8 @@ _PORTS = ("--port", "--http-port", "--tls-port", "--https-port")
 _VALUES = (
     "--host", *_PORTS, "--advertised-address", "--tls-certificate", "--tls-key",
     "--tls-trust-certs", "--token-secret-key", "--token-public-key", "--token-auth-claim",
-    "--token-audience", "--token-audience-claim", "--basic-auth-conf", "--superuser",
-    "--broker-option",
+    "--token-audience", "--token-audience-claim", "--basic-auth-conf",
+    "--anonymous-user-role", "--superuser", "--broker-option",
 )  # fmt: skip
 _TLS = (
     "--tls-key", "--tls-port", "--https-port", "--tls-only", "--tls-trust-certs",
@@ -241,6 +252,8 @@ def _parse(arguments: list[str]) -> tuple[str, dict[str, str], list[str], Broker
             folders.append(name + equals + value)
     if len(folders) != 1:
         raise _Usage("which folder? Give one")
+    if folders[0].partition("://")[0].lower() in CLUSTER_SCHEMES:
+        raise _Usage(f"{folders[0]} is served already; give a folder, or memory:")
     _check(found)
     return folders[0], found, superusers, _broker_options(of_broker)
 

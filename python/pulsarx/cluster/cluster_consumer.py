@@ -11,9 +11,9 @@ from pulsarx.cluster import official
 from pulsarx.cluster.cluster_message import ClusterMessage, ValueReader
 from pulsarx.cluster.handle import Handle, no_columns
 from pulsarx.consumer import Consumer
-from pulsarx.enumerations import Result
 from pulsarx.listening.listener_pool import log_exception
 from pulsarx.message_id import MessageId
+from pulsarx.results import Result
 from pulsarx.schema.schema import T
 
 TYPE_CHECKING = False
@@ -112,12 +112,13 @@ class ClusterConsumer(Handle, Consumer[T]):
         """As Consumer.receive_many."""
         if not isinstance(max_messages, int) or max_messages < 1:
             raise ValueError(f"max_messages must be 1 or more, not {errors.shown(max_messages)}")
+        found: list[Any] = []
         try:
-            found = [self.receive(timeout_millis)]
+            found.append(self.receive(timeout_millis))
             while len(found) < max_messages and self._options.receiver_queue_size:
                 found.append(self.receive(0))
         except errors.Timeout:
-            return found if "found" in locals() else []
+            pass
         return found
 
     def receive_async(self) -> Future[Any]:

@@ -12,12 +12,12 @@ from pulsarx.closing import Closing, attempt
 from pulsarx.cluster import official
 from pulsarx.cluster.cluster_message import ClusterMessage
 from pulsarx.cluster.handle import Handle, no_columns
-from pulsarx.enumerations import Result
 from pulsarx.interceptors import OutgoingMessage
 from pulsarx.listening.listener_pool import log_exception
 from pulsarx.options.argument_check import check_properties, check_type, check_type_or_none
 from pulsarx.owner import client_is_closing
 from pulsarx.producer import Producer
+from pulsarx.results import Result
 from pulsarx.schema.schema import T
 
 TYPE_CHECKING = False

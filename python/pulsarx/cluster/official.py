@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.enumerations import LoggerLevel, Result, SchemaType
+from pulsarx.enumerations import LoggerLevel, SchemaType
 from pulsarx.message_id import MessageId
 from pulsarx.options.authentication import (
     AuthenticationAthenz,
@@ -13,6 +13,7 @@ from pulsarx.options.authentication import (
     AuthenticationToken,
 )
 from pulsarx.options.loggers import ConsoleLogger, FileLogger
+from pulsarx.results import Result
 from pulsarx.schema.schema import SchemaInfo
 
 TYPE_CHECKING = False

@@ -36,7 +36,6 @@ from pulsarx.enumerations import (
     PartitionsRoutingMode,
     ProducerAccessMode,
     RegexSubscriptionMode,
-    Result,
     SchemaType,
 )
 from pulsarx.errors import (
@@ -92,4 +91,5 @@ from pulsarx.message_id import MessageId
 from pulsarx.options.authentication import AbstractCryptoKeyReader, CryptoKeyReader
 from pulsarx.options.consumer_policies import BatchReceivePolicy, DeadLetterPolicy
 from pulsarx.options.service_info import ServiceInfo
+from pulsarx.results import Result
 from pulsarx.schema.schema import SchemaInfo

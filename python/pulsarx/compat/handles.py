@@ -70,6 +70,13 @@ class Client:
     def __init__(self, service_url: Any, configuration: ClientConfiguration) -> None:
         self._client = ours.Client(service_url, **_arguments(configuration, ClientConfiguration))
 
+    @classmethod
+    def of(cls, client: ours.Client) -> Client:
+        """The one of a client that is open."""
+        found = cls.__new__(cls)
+        found._client = client
+        return found
+
     @staticmethod
     def create_auto_cluster_failover(
         primary: ServiceInfo,

@@ -15,9 +15,8 @@ from pulsarx.enumerations import (
     PartitionsRoutingMode,
     ProducerAccessMode,
     RegexSubscriptionMode,
-    Result,
-    result_of,
 )
+from pulsarx.results import Result, result_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -83,6 +83,12 @@ class _Intercepting(_Kind):  # type: ignore[misc]  # what is behind it is not kn
         for each in messages:
             self.acknowledge(each)
 
+    def reconsume_later(
+        self, message: Message, delay_ms: int, properties: dict[str, str] | None = None
+    ) -> None:
+        super().reconsume_later(message, delay_ms, properties)
+        self._tell_interceptors("on_acknowledge", message.message_id(), None)
+
     def negative_acknowledge(self, message: Message | MessageId) -> None:
         super().negative_acknowledge(message)
         self._tell_interceptors("on_negative_acks_send", {_id_of(message)})

@@ -7,11 +7,11 @@ import threading
 
 from pulsarx import errors
 from pulsarx._pycore.consume.multi_consumer import MultiConsumerCore
-from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.closing import attempt
 from pulsarx.consumer import Consumer
 from pulsarx.consuming.seek_position import check_seek_target
 from pulsarx.message_id import MessageId
+from pulsarx.owner import perform_for
 from pulsarx.schema.schema import T
 from pulsarx.topic_name import TopicName
 
@@ -108,7 +108,7 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer[T]):
     def seek(self, messageid: MessageId | int) -> None:
         self.require_open()
         check_seek_target(messageid)
-        control_plane.perform(self._seek, (messageid,))
+        perform_for(self.owner, self._seek, (messageid,))
 
     def _seek(self, messageid: MessageId | int) -> None:
         if isinstance(messageid, MessageId):

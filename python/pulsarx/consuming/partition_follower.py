@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from pulsarx.broker.topics.topic_gone import TopicGone
+from pulsarx.call_timeout import call_timeout, within
 from pulsarx.listening.listener_pool import log_exception
 
 TYPE_CHECKING = False
@@ -37,6 +38,7 @@ class PartitionFollower:
         self._attach = attach
         self._lock = threading.Lock()
         self._attached_count = 0
+        self._timeout_seconds = call_timeout()  # of the client it follows for
 
     def follows(self) -> TopicName:
         return self._topic.topic_name
@@ -79,6 +81,9 @@ class PartitionFollower:
         self.grown(self._topic.partition_count)
 
     def _attach_up_to(self, partition_count: int, is_new: bool) -> None:
+        within(self._timeout_seconds, self._attach_each_up_to, partition_count, is_new)
+
+    def _attach_each_up_to(self, partition_count: int, is_new: bool) -> None:
         with self._lock:
             while self._attached_count < partition_count:
                 try:

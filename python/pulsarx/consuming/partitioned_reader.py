@@ -7,12 +7,12 @@ import weakref
 
 from pulsarx import errors
 from pulsarx._pycore.consume.multi_consumer import MultiConsumerCore
-from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.closing import attempt
 from pulsarx.consuming.partition_follower import PartitionFollower
 from pulsarx.consuming.seek_position import check_seek_target, reader_position, start_position
 from pulsarx.message_id import MessageId
 from pulsarx.options.members import decryption_of
+from pulsarx.owner import perform_for
 from pulsarx.reader import Reader
 from pulsarx.schema.schema import T
 
@@ -101,7 +101,7 @@ class PartitionedReader(Reader[T]):
         """
         self._core.require_open()
         check_seek_target(messageid)
-        control_plane.perform(self._seek, (messageid,))
+        perform_for(self.owner, self._seek, (messageid,))
 
     def _seek(self, messageid: MessageId | int) -> None:
         with self._growing:

@@ -7,6 +7,7 @@ import threading
 from functools import partial
 
 from pulsarx import errors
+from pulsarx.call_timeout import call_timeout, within
 from pulsarx.listening.listener_pool import log_exception
 from pulsarx.topic_name import TopicName
 
@@ -48,6 +49,7 @@ class PatternFollower:
             threading.Lock()
         )  # taken before any lock of the broker; attaching makes no topic
         self._attached: set[TopicName] = set()
+        self._timeout_seconds = call_timeout()  # of the client it follows for
 
     is_over = False
 
@@ -74,7 +76,7 @@ class PatternFollower:
         try:
             with self._lock:
                 if name not in self._attached:
-                    self._attach([name], True)
+                    within(self._timeout_seconds, self._attach, [name], True)
         except Exception:
             log_exception(
                 "%s: a consumer of the pattern %r was not attached; tried again in %d s",

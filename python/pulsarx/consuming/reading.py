@@ -29,6 +29,16 @@ def make_reader(
 
     read_only: of the client, which may use the broker of one that owns the folder.
     """
+    if read_only:  # it makes no topics
+        return _make_reader(broker, options, pool, True)
+    writable: Any = broker
+    with writable.topics.taking_back():
+        return _make_reader(broker, options, pool, False)
+
+
+def _make_reader(
+    broker: Broker | ReadOnlyBroker, options: ReaderOptions, pool: WorkPool, read_only: bool
+) -> Reader:
     schema = _schema_of(broker, options)
     while True:
         name = TopicName.of(options.topic)
@@ -88,13 +98,18 @@ def _reader_of_partitions(
 
 def make_table_view(broker: Broker, options: TableViewOptions, pool: WorkPool) -> TableView:
     """The view that the options ask for, attached and not filled."""
+    with broker.topics.taking_back():
+        return _make_table_view(broker, options, pool)
+
+
+def _make_table_view(broker: Broker, options: TableViewOptions, pool: WorkPool) -> TableView:
     from pulsarx.table_view import TableView
 
     name = TopicName.of(options.topic)
     schema = _schema_of(broker, options)
     while True:
         found: Any = broker.lookup(name)
-        view: TableView = TableView(str(name), options, pool)
+        view = TableView(str(name), options, pool)
         try:
             view.attach(broker, found)
             if schema is not None:

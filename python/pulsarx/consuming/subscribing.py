@@ -164,7 +164,7 @@ def _subscribe_pattern(
 
     pattern = TopicsPattern(compiled, options.regex_subscription_mode)
     if pattern.namespace not in broker.catalogue.state.namespaces:
-        raise errors.TopicNotFound(f"{compiled!r}: there is no namespace {pattern.namespace}")
+        raise errors.missing_namespace(pattern.namespace, f"{compiled!r}: ")
     letters = None
     if options.dead_letter_policy is not None or options.retry_enable:
         mode = options.regex_subscription_mode

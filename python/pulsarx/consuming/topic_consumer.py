@@ -7,6 +7,7 @@ from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.consumer import Consumer
 from pulsarx.consuming.seek_position import check_seek_target, seek_position
 from pulsarx.message_id import MessageId
+from pulsarx.owner import perform_for
 from pulsarx.schema.schema import T
 
 TYPE_CHECKING = False
@@ -48,7 +49,7 @@ class TopicConsumer(ConsumerCore, Consumer[T]):
 
     def get_last_message_id(self) -> MessageId:
         self.require_open()
-        found: MessageId = control_plane.perform(self._last_message_id)
+        found: MessageId = perform_for(self.owner, self._last_message_id)
         return found
 
     def _last_message_id(self) -> MessageId:
@@ -57,7 +58,7 @@ class TopicConsumer(ConsumerCore, Consumer[T]):
     def seek(self, messageid: MessageId | int) -> None:
         self.require_open()
         check_seek_target(messageid)
-        control_plane.perform(self._seek, (messageid,))
+        perform_for(self.owner, self._seek, (messageid,))
 
     def _seek(self, messageid: MessageId | int) -> None:
         positions = self._subscription.positions

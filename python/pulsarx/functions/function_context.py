@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import threading
 
-from pulsarx.enumerations import CompressionType, Result
+from pulsarx.enumerations import CompressionType
 from pulsarx.functions.context import Context
 from pulsarx.functions.user_code import name_of, serializer
+from pulsarx.results import Result
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False

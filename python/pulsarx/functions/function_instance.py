@@ -8,12 +8,13 @@ from concurrent.futures import CancelledError
 
 from pulsarx import errors
 from pulsarx.clock import monotonic_ms, system_clock
-from pulsarx.enumerations import ConsumerType, Result
+from pulsarx.enumerations import ConsumerType
 from pulsarx.functions.function_context import FunctionContext
 from pulsarx.functions.function_state import StateNotStored
 from pulsarx.functions.pending_sends import sentence_of
 from pulsarx.functions.user_code import callable_of, serializer
 from pulsarx.options.consumer_policies import ConsumerDeadLetterPolicy
+from pulsarx.results import Result
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from pulsarx.enumerations import Result
 from pulsarx.errors import detail_of
+from pulsarx.results import Result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -36,6 +36,7 @@ from pulsarx.options.consumer_policies import (
     ConsumerKeySharedPolicy,
 )
 from pulsarx.schema.schema import BytesSchema, Schema, SchemaInfo, declared_info
+from pulsarx.topic_name import check_subscription_name as check_subscription_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -211,19 +212,7 @@ def queue_missing(what: str) -> str:
 
 
 class ConsumerOptions(Options):
-    """Arguments of `Client.subscribe`. The official client has none of these:
-
-    retry_enable: receive also what `reconsume_later` sent to the retry letter topic;
-    nack_backoff, ack_timeout_backoff: objects with next(redelivery_count) -> milliseconds, such as
-        MultiplierRedeliveryBackoff: in place of negative_ack_redelivery_delay_ms, and on top of
-        unacked_messages_timeout_ms;
-    ack_timeout_tick_ms: how exactly unacked_messages_timeout_ms is kept, from 100;
-    priority_level: consumers with a lower one come first;
-    subscription_mode: a NonDurable subscription is gone with its last consumer;
-    consumer_event_listener: an object with became_active(consumer, partition) and
-        became_inactive(consumer, partition); partition -1: of a topic without partitions;
-    interceptors: see pulsarx.ConsumerInterceptor.
-    """
+    """Arguments of `Client.subscribe`, which says what they mean."""
 
     __slots__ = (
         "topic", "subscription_name", "consumer_type", "schema", "message_listener",

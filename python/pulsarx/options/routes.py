@@ -21,6 +21,7 @@ STANDARD_PORTS = frozenset(("", "6650", "6651", "8080", "8443"))
 _places: dict[str, Place] = {}  # by cluster; replaced as a whole, never changed
 _root: Place | None = None  # of every cluster that has no place of its own
 _namespaces: tuple[str, ...] = ()  # which a client makes where it opens a cluster
+_are_lasting = False
 
 
 def cluster_of(service_url: str) -> str:
@@ -65,13 +66,30 @@ def add(places: Mapping[str, Place], root: Place | None, namespaces: tuple[str, 
 
 
 def clear() -> None:
-    global _namespaces, _places, _root
-    _places, _root, _namespaces = {}, None, ()
+    global _are_lasting, _namespaces, _places, _root
+    _places, _root, _namespaces, _are_lasting = {}, None, (), False
+
+
+def last() -> None:
+    """From now on clusters in memory last as long as the process, as a cluster outlives its
+    clients."""
+    global _are_lasting
+    _are_lasting = True
+
+
+def are_lasting() -> bool:
+    return _are_lasting
 
 
 def namespaces() -> tuple[str, ...]:
     """The namespaces that every cluster shall have."""
     return _namespaces
+
+
+def folders() -> tuple[dict[str, str], str | None, tuple[str, ...]]:
+    """The clusters that are folders, the root where that is one, and the namespaces."""
+    places = {cluster: folder for cluster, (folder, _) in _places.items() if folder is not None}
+    return places, None if _root is None else _root[0], _namespaces
 
 
 def place_of(service_url: str) -> Place | None:

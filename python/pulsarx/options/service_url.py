@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 
-from pulsarx.errors import InvalidUrl, OperationNotSupported
+from pulsarx import errors
+from pulsarx.errors import InvalidUrl
 
 CLUSTER_SCHEMES = ("pulsar", "pulsar+ssl", "http", "https")
 HEX_DIGITS = frozenset(b"0123456789abcdefABCDEF")
@@ -19,7 +20,7 @@ HEX_DIGITS = frozenset(b"0123456789abcdefABCDEF")
 class ServiceUrl:
     """A parsed URL: either a folder or the name of a broker in memory. Immutable."""
 
-    __slots__ = ("folder", "memory_name", "namespaces", "text")
+    __slots__ = ("folder", "is_lasting", "memory_name", "namespaces", "text")
 
     folder: str | None
     """Absolute path, or None."""
@@ -29,6 +30,8 @@ class ServiceUrl:
     """The given text, for errors."""
     namespaces: tuple[str, ...]
     """Those that a client makes where it opens this, if they are not there."""
+    is_lasting: bool
+    """Of a broker in memory: it lasts as long as the process."""
 
     def __init__(
         self,
@@ -36,7 +39,9 @@ class ServiceUrl:
         folder: str | None,
         memory_name: str | None,
         namespaces: tuple[str, ...] = (),
+        is_lasting: bool = False,
     ) -> None:
+        self.is_lasting = is_lasting
         self.namespaces = namespaces
         self.text = text
         self.folder = folder
@@ -93,7 +98,7 @@ def leads_to_cluster(service_url: str) -> bool:
         return False
     try:
         parse_service_url(service_url)
-    except OperationNotSupported:
+    except errors.OperationNotSupported:
         return True
     except InvalidUrl:
         pass  # said by whoever opens it
@@ -103,7 +108,7 @@ def leads_to_cluster(service_url: str) -> bool:
 def refuse_cluster(service_url: object, what: str) -> None:
     """OperationNotSupported when the URL is of a cluster, which `what` does not work with."""
     if isinstance(service_url, str) and leads_to_cluster(service_url):
-        raise OperationNotSupported(
+        raise errors.OperationNotSupported(
             f"{what} with {service_url!r}: no route leads from it to a folder, and on a cluster "
             "only pulsarx.Client works"
         )
@@ -114,12 +119,12 @@ def _routed(service_url: str) -> ServiceUrl:
 
     place = routes.place_of(service_url)
     if place is None:
-        raise OperationNotSupported(
+        raise errors.OperationNotSupported(
             f"{service_url!r}: no route leads from it to a folder; name one with "
             f"pulsarx.install_as_pulsar(routes={{{service_url!r}: 'folder'}}), or all with "
             "python -m pulsarx run --root folder; for a cluster use the package pulsar-client"
         )
-    return ServiceUrl(service_url, *place, routes.namespaces())
+    return ServiceUrl(service_url, *place, routes.namespaces(), routes.are_lasting())
 
 
 def _is_scheme(name: str) -> bool:

@@ -7,6 +7,7 @@ import threading
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx.owner import perform_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class InheritedProducer:
                 raise errors.forked_error(errors.parent_pid())
             broker = self.owner.come_back()
             try:
-                self.kind.begin_again(self, broker)
+                perform_for(self.owner, self.kind.begin_again, (self, broker))
             except BaseException:
                 become_inherited(self)
                 raise

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from pulsarx import errors
-from pulsarx.enumerations import Result
 from pulsarx.interceptors import OutgoingMessage
 from pulsarx.listening.listener_pool import log_exception
 from pulsarx.producing.partitioned_producer import PartitionedProducer
 from pulsarx.producing.topic_producer import TopicProducer
+from pulsarx.results import Result
 from pulsarx.schema.schema import T
 
 TYPE_CHECKING = False
@@ -156,6 +156,8 @@ class _Intercepting(_Kind):  # type: ignore[misc]  # what is behind it is not kn
         for each in self._interceptors:
             try:
                 changed = each.before_send(producer, message)
+                if changed is not None and not isinstance(changed, OutgoingMessage):
+                    raise TypeError(f"it returned {errors.shown(changed)}, which is no message")
             except errors.Interrupted:
                 raise
             except Exception:

@@ -17,7 +17,7 @@ from pulsarx._pycore.publish.producer_arrow import send_arrow_routed
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.closing import Closing, attempt
 from pulsarx.enumerations import PartitionsRoutingMode, ProducerAccessMode
-from pulsarx.owner import client_is_closing
+from pulsarx.owner import client_is_closing, perform_for
 from pulsarx.producer import Producer
 from pulsarx.producing.inherited_producer import (
     become_inherited,
@@ -329,7 +329,8 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
         if found is not None:
             return found
         self.require_open()
-        return control_plane.perform(self._make, (index,))
+        made: TopicProducer = perform_for(self.owner, self._make, (index,))
+        return made
 
     def _make(self, index: int) -> TopicProducer:
         """A call of the control plane."""

@@ -3,8 +3,8 @@ of the control plane, but for use_schema."""
 
 from __future__ import annotations
 
-from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.options.argument_check import check_type
+from pulsarx.owner import perform_for
 from pulsarx.schema.schema import BytesSchema, Schema, declared_info
 from pulsarx.topic_name import TopicName
 
@@ -13,10 +13,13 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from pulsarx.broker.schemas.registry import SchemaRegistry
+    from pulsarx.owner import MemberOwner
     from pulsarx.schema.schema import SchemaInfo
 
     class Encoder(Protocol):
         """A producer, with partitions or without."""
+
+        owner: MemberOwner | None
 
         def encode_by(self, schema: Schema[Any], is_bytes: bool, version: bytes | None) -> None: ...
         def require_open(self) -> None: ...
@@ -58,7 +61,7 @@ def use_schema(producer: Encoder, host: Host, topic: str, schema: Schema[Any]) -
     check_producer_schema(schema)
     info = declared_info(schema)
     producer.require_open()
-    control_plane.perform(give_schema, (host, topic, producer, schema, info))
+    perform_for(producer.owner, give_schema, (host, topic, producer, schema, info))
 
 
 def check_producer_schema(schema: object) -> None:

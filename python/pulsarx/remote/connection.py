@@ -15,7 +15,7 @@ from pulsarx._pycore.ground.latch import Latch
 from pulsarx._pycore.ground.when_forgotten import PostLater
 from pulsarx._pycore.publish.completion_queue import CompletionQueue
 from pulsarx.clock import Deadline
-from pulsarx.enumerations import Result, result_of
+from pulsarx.results import Result, result_of
 from pulsarx.wire import commands
 from pulsarx.wire.frames import FrameReader, frame_encode
 from pulsarx.wire.protobuf import WireError
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol
 
+    from pulsarx._pycore.dispatch.guest_dispatcher import GuestDispatcher
     from pulsarx._pycore.ground.owner_link import OwnerLink
 
     Values = dict[str, Any]
@@ -95,15 +96,16 @@ class Connection:
         self,
         write: Callable[[bytes], object],
         hang_up: Callable[[], object],
-        timeout_seconds: float,
+        timeout_seconds: float | Callable[[], float],
         completions: CompletionQueue | None = None,
         background: JobQueue | None = None,
     ) -> None:
         """write: sends bytes, in the order of the calls, without waiting. hang_up: ends the
-        connection. timeout_seconds: how long a request waits for its answer. completions,
-        background: of others, who close them; None: it has its own."""
+        connection. timeout_seconds: how long a request waits for its answer, or what tells
+        it, for clients that share the connection. completions, background: of others, who close
+        them; None: it has its own."""
         self.message_size_max = MESSAGE_SIZE_MAX
-        self.timeout_seconds = timeout_seconds
+        self._timeout_seconds = timeout_seconds
         self.completions = completions or CompletionQueue(Result.Ok, result_of)
         self.background = background or JobQueue("pulsarx-background")
         self._own_queues = completions is None
@@ -116,12 +118,18 @@ class Connection:
         self._requests: dict[int, Answer] = {}
         self._pings: deque[Answer] = deque()
         self._leaving: set[Answer] = set()  # asked for by what leaves
-        self._leaving_until = Deadline(None)  # all of those wait
+        self._leaving_until: dict[float, Deadline] = {}  # those wait, by their timeout
         self._connected = Answer()
         self._producers: dict[int, Member] = {}
         self._consumers: dict[int, weakref.ref[Member]] = {}
         self._kept: dict[int, Member] = {}  # consumers that somebody is told of
         self._failure: Exception | None = None
+
+    @property
+    def timeout_seconds(self) -> float:
+        """How long a request of this thread waits for its answer."""
+        found = self._timeout_seconds
+        return found if isinstance(found, (int, float)) else found()
 
     @property
     def is_forked(self) -> bool:
@@ -231,10 +239,13 @@ class Connection:
     def _ask_to_leave(self, what: str, ask: Callable[[Answer], object]) -> Values:
         answer = Answer(lambda _: self._leaving.discard(answer))
         with self._lock:
+            seconds = self.timeout_seconds
             if not self._leaving:
-                self._leaving_until = Deadline(int(self.timeout_seconds * 1000))
+                self._leaving_until.clear()
             self._leaving.add(answer)
-            deadline = self._leaving_until
+            deadline = self._leaving_until.get(seconds)
+            if deadline is None:
+                deadline = self._leaving_until[seconds] = Deadline(int(seconds * 1000))
         try:
             ask(answer)
         except BaseException:
@@ -355,6 +366,19 @@ class Connection:
             self._producers[self._ids] = member
             return self._ids
 
+    def tell_of_receipts(self, number: int, confirmed: Callable[[int, int, int], object]) -> None:
+        """Have receipts of a producer told there at once, as long as it is not forgotten."""
+        with self._lock:
+            if number in self._producers:
+                self._reader.cutter.receipts[number] = confirmed
+
+    def tell_of_runs(self, number: int, dispatcher: GuestDispatcher) -> None:
+        """Have what the owner sends a consumer arrive there at once, as long as it is not
+        forgotten."""
+        with self._lock:
+            if number in self._consumers:
+                self._reader.cutter.runs[number] = weakref.ref(dispatcher)
+
     def has_producer(self, number: int) -> bool:
         """Whether it was neither closed here nor by the broker."""
         return number in self._producers
@@ -362,6 +386,7 @@ class Connection:
     def forget_producer(self, number: int) -> None:
         with self._lock:
             self._producers.pop(number, None)
+            self._reader.cutter.receipts.pop(number, None)
 
     def add_consumer(self, member: Member) -> int:
         """The id of a new consumer. One that nobody refers to any more is closed."""
@@ -383,6 +408,7 @@ class Connection:
     def forget_consumer(self, number: int) -> None:
         with self._lock:
             self._consumers.pop(number, None)
+            self._reader.cutter.runs.pop(number, None)
             self._kept.pop(number, None)
 
 

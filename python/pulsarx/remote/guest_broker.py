@@ -27,9 +27,9 @@ from pulsarx.broker.policies.policy_store import PolicyStore
 from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.runtime import DURABILITIES, BrokerSettings
 from pulsarx.broker_options import BrokerOptions
+from pulsarx.call_timeout import call_timeout
 from pulsarx.clock import Deadline, system_clock
 from pulsarx.closing import attempt
-from pulsarx.enumerations import Result, result_of
 from pulsarx.randomness import Randomness
 from pulsarx.remote.guest_connection import GuestConnection, NoOwner, greet_owner
 from pulsarx.remote.guest_non_persistent_topic import GuestNonPersistentTopic
@@ -37,6 +37,7 @@ from pulsarx.remote.guest_partitions import GuestPartitions
 from pulsarx.remote.guest_schemas import GuestSchemas
 from pulsarx.remote.guest_topic import GuestTopic
 from pulsarx.remote.guest_topics import GuestTopics
+from pulsarx.results import Result, result_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.broker import Broker
-    from pulsarx.broker.catalogue.state import TopicRecord
+    from pulsarx.broker.catalogue.records import TopicRecord
     from pulsarx.topic_name import TopicName
 
     Values = dict[str, Any]
@@ -81,7 +82,7 @@ class GuestBroker(ReadOnlyBroker):
             raise NoOwner(errors.detail_of(error)) from error
         self.key = key
         self.name = folder
-        self.timeout_seconds = timeout_seconds
+        self._timeout_seconds = timeout_seconds
         self.reference_count = 0
         self.may_own = may_own
         self.process = os.getpid()
@@ -132,6 +133,16 @@ class GuestBroker(ReadOnlyBroker):
         except BaseException:
             attempt(self.close)
             raise
+
+    @property
+    def timeout_seconds(self) -> int:
+        """How long the owner may take to answer the call that this thread makes."""
+        return call_timeout() or self._timeout_seconds
+
+    def wait_as_long_as(self, timeout_seconds: int) -> None:
+        """What no client waits for, but all need, takes as long as the most patient of them
+        allows."""
+        self._timeout_seconds = max(self._timeout_seconds, timeout_seconds)
 
     @property
     def runtime(self) -> Any:
@@ -207,7 +218,7 @@ class GuestBroker(ReadOnlyBroker):
         found: tuple[_socket.socket, int] | None = (socket, pid)
         while found is not None:
             connection = GuestConnection(
-                *found, self.timeout_seconds, self.completions, self.background
+                *found, lambda: self.timeout_seconds, self.completions, self.background
             )
             with self._changed:
                 self._current = connection
@@ -321,7 +332,7 @@ class GuestBroker(ReadOnlyBroker):
                     socket.close()
                     raise
                 return socket, pid
-            except (NoOwner, errors.Timeout):
+            except (NoOwner, errors.Timeout, errors.StorageError):
                 pass
             except _NotTakenOver:
                 courtesy = Deadline(_COURTESY_MS)
@@ -380,7 +391,7 @@ class GuestBroker(ReadOnlyBroker):
         """Whether it is there only the owner knows, where it has no partitions. whole: with its
         partitions, if it has some."""
         try:
-            self.ask("PARTITIONED_METADATA", topic=str(name), auto_creation_enabled=create)
+            self._ask_for(name, create)
         except errors.TopicNotFound:
             with self._lock:
                 self.volatile = {each: () for each in self.volatile if each != str(name)}
@@ -388,7 +399,7 @@ class GuestBroker(ReadOnlyBroker):
         self.refresh()
         record = self.catalogue.state.topics.get(str(name))
         if whole and record is not None and record.partition_count:
-            return self._new_partitions(record)
+            return self._told_of(self._new_partitions(record))
         topic_id = 0 if record is None else record.topic_id
         with self._lock:
             if record is None:
@@ -398,6 +409,12 @@ class GuestBroker(ReadOnlyBroker):
                 found = GuestNonPersistentTopic(self, str(name), topic_id)
                 self._non_persistent[str(name)] = found
             return found
+
+    def _ask_for(self, name: TopicName, create: bool) -> None:
+        """TopicNotFound: the owner has no such topic, and is to make none, or may not."""
+        answer = self.ask("PARTITIONED_METADATA", topic=str(name), auto_creation_enabled=create)
+        if answer["created"]:
+            self.topics.made(name)
 
     def refresh_non_persistent(self, namespaces: set[str]) -> None:
         """Have `volatile` name the owner's non-persistent topics without partitions."""
@@ -418,12 +435,18 @@ class GuestBroker(ReadOnlyBroker):
     def _found(self, look: Callable[[TopicName], Any], name: TopicName, create: bool) -> Any:
         for _ in range(_LOOKS_MAX):
             try:
-                return look(name)
+                return self._told_of(look(name))
             except errors.TopicNotFound:
                 if not create:
                     raise
-            self.ask("PARTITIONED_METADATA", topic=str(name), auto_creation_enabled=True)
+            self._ask_for(name, True)
         raise errors.TopicNotFound(f"{name}: it was deleted as often as it was made")
+
+    def _told_of(self, found: Any) -> Any:
+        """A topic that is found; how many partitions it has the owner tells from now on."""
+        if isinstance(found, GuestPartitions):
+            self.topics.listen()
+        return found
 
     def _new_topic(self, record: TopicRecord) -> GuestTopic:
         return GuestTopic(self, record)
@@ -444,6 +467,7 @@ class GuestBroker(ReadOnlyBroker):
         self.settle()  # what was acknowledged, and so on, comes first
         answer = ask_owner(self.directory.path, verb, arguments, self.timeout_seconds * 1000)
         self.refresh()
+        self.topics.news_count += 1  # it may have let one grow, and is told of that later
         return answer
 
     def next_producer_name(self) -> str:

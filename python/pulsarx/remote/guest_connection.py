@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import _socket
 import os
-import select
 from functools import partial
 
 from pulsarx import errors
@@ -18,6 +17,7 @@ from pulsarx.broker.control.control_socket import (
 )
 from pulsarx.broker.requests.owner_request import check_is_owner, rebuilt
 from pulsarx.remote.connection import Connection
+from pulsarx.wire.frames import FrameReader
 from pulsarx.wire.protobuf import WireError
 
 TYPE_CHECKING = False
@@ -98,7 +98,7 @@ class GuestConnection(Connection):
         self,
         socket: _socket.socket,
         owner_pid: int,
-        timeout_seconds: float,
+        timeout_seconds: Callable[[], float],
         completions: CompletionQueue,
         background: JobQueue,
     ) -> None:
@@ -153,31 +153,19 @@ class GuestConnection(Connection):
 
     def read(self) -> None:
         """Do what the owner sends, until the connection ends."""
-        descriptor, woken_by = self.socket.fileno(), self.link.woken_by
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
-        poll.register(woken_by, select.POLLIN)
         # `recv` would take so much memory anew each time, and give it back.
         taken = memoryview(bytearray(_READ_SIZE))
-        while True:
-            for ready, events in poll.poll():
-                if ready == woken_by or events & select.POLLOUT:
-                    waits = 0 if self.link.flush() else select.POLLOUT
-                    poll.modify(descriptor, select.POLLIN | waits)
-                if ready != descriptor or not events & ~select.POLLOUT:
-                    continue
-                try:
-                    size = self.socket.recv_into(taken)
-                except BlockingIOError:
-                    continue
-                except OSError:
-                    return
-                if not size:
-                    return
+        while (size := self.link.wait(taken, True)) >= 0:
+            if size or self.link.was_left:
                 try:
                     self.received(taken[:size])
                 except WireError:
                     return
+
+    def _next_reader(self, values: dict[str, Any]) -> FrameReader:
+        found = super()._next_reader(values)
+        self.link.let_callers_read(found.cutter)
+        return found
 
     def post_close_producer(self, number: int) -> None:
         """Have the owner close a producer; nobody waits for it."""

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
         producers: WeakList
         volatile: dict[str, Any]
         members: WeakList
-        timeout_seconds: int
+
+        @property
+        def timeout_seconds(self) -> int:
+            """How long the owner may take to answer the call that this thread makes."""
 
         @property
         def connection(self) -> GuestConnection:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pulsarx._pycore.ground.clock_core import monotonic_ms
 from pulsarx.broker.topics.read_only_partitions import ReadOnlyPartitions
 
 TYPE_CHECKING = False
@@ -10,12 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from pulsarx.broker.catalogue.state import TopicRecord
+    from pulsarx.broker.catalogue.records import TopicRecord
     from pulsarx.broker.topics.read_only_topic import ReadOnlyTopic
     from pulsarx.remote.guest_host import GuestHost
     from pulsarx.topic_name import TopicName
-
-_LOOK_MS = 1000  # nobody tells a guest that a topic has grown
 
 
 class GuestPartitions(ReadOnlyPartitions):
@@ -26,20 +23,23 @@ class GuestPartitions(ReadOnlyPartitions):
     ) -> None:
         super().__init__(folder, record, topic)
         self._host = folder
-        self._look_ms = monotonic_ms() + _LOOK_MS
+        self._seen = -1  # of the news of topics
 
     @property
     def partition_count(self) -> int:
-        """As the catalogue had it within the last second."""
-        if monotonic_ms() < self._look_ms:
+        """As the catalogue had it when the owner told of topics last."""
+        news_count: int = self._host.topics.news_count
+        if news_count == self._seen:
             return self._count
-        self._look_ms = monotonic_ms() + _LOOK_MS
+        self._seen = news_count
         found: int = super().partition_count
         return found
 
     def hold(self, name: str, producer: Any) -> None:
-        """Partitions that come are taken when they are first published to."""
+        """The owner keeps partitions that come for a producer that has the others to itself; it
+        takes them some time after that."""
+        self.watch(producer)
 
     def watch(self, watcher: Any) -> None:
-        """Call watcher.grown(partition count) some time after the topic has grown."""
+        """Call watcher.grown(partition count) soon after the topic has grown."""
         self._host.topics.watch_growth(self, watcher)

@@ -12,6 +12,7 @@ from pulsarx._pycore.publish.connection_publisher import ConnectionPublisher
 from pulsarx._pycore.publish.stored_entries import stored_entries
 from pulsarx._pycore.wire.hot_commands import send_encode
 from pulsarx.broker.ledgers.read_only_ledger import ReadOnlyLedger
+from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.topics.waiting_producer import ENDED, PROMOTED, WaitingProducer
 from pulsarx.clock import Deadline
 from pulsarx.closing import attempt
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 # Errors of one message that are those of all that follow.
 _ENDS = (errors.ProducerFenced, errors.ProducerBlockedQuotaExceededException)
 _HELD_MS = 100  # between two looks whether there is room
+_AGAIN_MS = 1000  # until what cannot be sent is tried again
 _AGAIN_SECONDS = 0.02  # while the owner has not noticed yet that the last connection ended
 
 
@@ -54,13 +56,26 @@ class GuestProducers:
         epoch: int | None = None,
         owner: object = None,
     ) -> Any:
-        """The new producer, or its place in the owner's queue. Raises what the owner refuses it
-        with."""
+        """The new producer, or its place in the owner's queue. TopicGone: the topic was deleted
+        since it was found. Raises what the owner refuses it with."""
         self._wait_for_forgotten()
-        member = GuestProducer(self._topic, name, access_mode, epoch)
+        try:
+            member = GuestProducer(self._topic, name, access_mode, epoch)
+        except errors.PulsarException as error:
+            # The owner knows the name alone, and speaks of another topic that has it, or of none.
+            if isinstance(error, (errors.Timeout, errors.ConnectError)) or not self._has_gone():
+                raise
+            raise TopicGone(f"{self._topic.name}: it was deleted") from error
         if member.waiting is not None:
             return member.waiting
         return self._make(member, make)
+
+    def _has_gone(self) -> bool:
+        """Whether the topic was deleted since it was found."""
+        host = self._topic.host
+        host.refresh()
+        record = host.catalogue.state.topics.get(self._topic.name)
+        return (0 if record is None else record.topic_id) != self._topic.topic_id
 
     def _wait_for_forgotten(self) -> None:
         """Return when those that their users dropped are closed, so that their names are free."""
@@ -143,9 +158,12 @@ class GuestProducer:
         self._producer: weakref.ref[Any] | None = None
         self._has_left = False
         self._is_held = False  # by the quota of its topic
+        self._fenced: Exception | None = None  # why the owner takes nothing of it any more
         self._number = 0
         self._connection: GuestConnection
         self._last_sequence_id = -1
+        self._is_compared = False  # the owner tells duplicates
+        self._others_came = False  # another producer used the name, and came further
         broker = topic.host
         deadline = Deadline(broker.timeout_seconds * 1000)
         while True:
@@ -158,7 +176,12 @@ class GuestProducer:
                     raise
             except errors.Timeout as error:
                 raise broker.unanswered(f"make a producer on {topic.name}", connection) from error
-        self._start = self._end_now()
+        try:
+            self._start = self._end_now()
+        except BaseException:
+            # Else it would hold its name, and its topic, as long as this process lives.
+            attempt(self.leave)
+            raise
         broker.producers.add(self)
         if self._connection.is_lost:
             broker.bring(self)
@@ -176,6 +199,7 @@ class GuestProducer:
                 epoch=self._epoch or None,
                 access_mode=self.access_mode or None,
                 topic_epoch=self._topic_epoch,
+                published_sequence_id=self._published(),
             )
         except BaseException:
             # It may have come there all the same, for a caller that waits no longer.
@@ -192,18 +216,32 @@ class GuestProducer:
             self.waiting = GuestWaiting(self)
         turn.came.tell(partial(self._turn_came, turn))
 
+    def _published(self) -> int | None:
+        """The id of what it published last, for statistics of the owner."""
+        producer = None if self._producer is None else self._producer()
+        found = -1 if producer is None else producer.last_sequence_id()
+        return None if found < 0 else found
+
     def _come(self, values: Values) -> None:
         self._topic_epoch = values["topic_epoch"]
-        self._note_sequence(values["last_sequence_id"])
+        sequence_id = values["last_sequence_id"]
+        self._is_compared = sequence_id != owner_link.NOT_DEDUPLICATED
+        self._others_came = self._note_sequence(sequence_id, False)
         if self.waiting is not None:
             self.waiting.change(PROMOTED)
 
-    def _note_sequence(self, last_sequence_id: int) -> None:
-        """The owner knows of this id under its name."""
-        self._last_sequence_id = max(self._last_sequence_id, last_sequence_id)
+    def _note_sequence(self, sequence_id: int, begin: bool) -> bool:
+        """The owner knows of this id under its name. begin: it tells duplicates from here on.
+
+        Whether that is more than its producer knows."""
+        self._last_sequence_id = max(self._last_sequence_id, sequence_id)
         producer = None if self._producer is None else self._producer()
         if producer is not None:
-            producer.lift_own_ids_above(last_sequence_id)
+            found: bool = producer.lift_own_ids_above(sequence_id, begin)
+            return found
+        if begin and self._publisher is not None:
+            self._publisher.begin_comparing()
+        return False
 
     def _turn_came(self, turn: Answer) -> None:
         if turn.failure is None:
@@ -243,7 +281,8 @@ class GuestProducer:
                 self.topic.name,
                 broker.timeout_seconds * 1000,
             )
-            made.resume(self._connection.link, self._number, [])
+            made.resume(self._connection.link, self._number, [], None, self._is_compared)
+            self._connection.tell_of_receipts(self._number, made.confirmed)
             self._publisher = made
             self.is_made = True
             return made
@@ -281,7 +320,10 @@ class GuestProducer:
 
     def told(self, name: str, values: Values, _: bytes) -> None:
         publisher = self._publisher
-        if name == "CLOSE_PRODUCER":
+        if name == "CLOSE_PRODUCER" and values["fenced_as"] is not None:
+            error = error_of(values["fenced_as"], values["fenced_by"])
+            self.topic.host.resume_later(partial(self._be_fenced, error))
+        elif name == "CLOSE_PRODUCER":
             if publisher is not None:
                 publisher.pause()
             self.topic.host.resume_later(self._come_again)
@@ -305,15 +347,31 @@ class GuestProducer:
                 self._hold(publisher, values["message"])
                 return
             if isinstance(error, _ENDS):
+                self._fenced = error
                 publisher.fence(values["message"], type(error))
             publisher.failed(values["sequence_id"], error)
+
+    def _be_fenced(self, error: Exception) -> None:
+        """The owner takes nothing of it any more; what it took is answered. A job."""
+        self._fenced = error
+        producer = None if self._producer is None else self._producer()
+        if producer is not None:
+            producer.fence(errors.detail_of(error), type(error))
 
     def _go_on_above(self, sequence_id: int) -> None:
         """The owner is about to tell duplicates: what was numbered until now goes out first. A
         job."""
         with self._lock:
-            self._note_sequence(sequence_id)
-            self._connection.link.write(owner_link.frame(owner_link.SEQUENCE_NOTED, self._number))
+            self._is_compared = True  # first: also for a publisher that is made later
+            try:
+                self._note_sequence(sequence_id, True)
+            except Exception:
+                # What is open cannot be encoded now, as when memory is out.
+                again = partial(self._go_on_above, sequence_id)
+                if not self._has_left:
+                    host = self.topic.host
+                    host.clock.call_after(_AGAIN_MS, partial(host.resume_later, again))
+                raise
 
     def _hold(self, publisher: ConnectionPublisher, reason: str) -> None:
         """The backlog is larger than its quota: the owner takes nothing, and says so of each entry.
@@ -356,11 +414,23 @@ class GuestProducer:
             except errors.TopicNotFound as error:  # it was deleted, which is why
                 self._give_up(connection, error)
                 return
+            except errors.Timeout:  # the owner is stopped: meanwhile sends wait
+                self._again_soon(self._come_again)
+                return
+            except errors.PulsarException:
+                pass  # what it could not store any more, it says of each entry; it is closed there
             self._resume(connection)
 
+    def _again_soon(self, job: Callable[[], object]) -> None:
+        host = self.topic.host
+        host.clock.call_after(_HELD_MS, partial(host.resume_later, job))
+
     def _resume(self, connection: GuestConnection) -> None:
+        if self._fenced is not None:  # by the last owner; it is in nobody's way at the next one
+            self._give_up(connection, self._fenced)
+            return
         self._epoch += 1
-        publisher = self._publisher
+        publisher, known = self._publisher, self._last_sequence_id
         try:
             if self.topic.keeps_messages:
                 self.topic.host.refresh()
@@ -371,19 +441,34 @@ class GuestProducer:
         except errors.ConnectError:
             if not connection.is_lost:
                 raise
-        except (errors.ProducerBlockedQuotaExceededError, errors.Timeout) as error:
-            # The topic has no room, or the owner is stopped: meanwhile sends wait.
-            if publisher is not None and not isinstance(error, errors.Timeout):
+        except (
+            errors.ProducerBlockedQuotaExceededError,
+            errors.Timeout,
+            errors.AlreadyClosed,
+            errors.ServiceUnitNotReady,
+        ) as error:
+            # The topic has no room, or the owner is stopped, or closes and has not hung up yet:
+            # meanwhile sends wait.
+            if publisher is not None and isinstance(
+                error, errors.ProducerBlockedQuotaExceededError
+            ):
                 publisher.hold(errors.detail_of(error), False)
-            host = self.topic.host
-            again = partial(self._try, connection)
-            host.clock.call_after(_HELD_MS, partial(host.resume_later, again))
+            self._again_soon(partial(self._try, connection))
         except Exception as error:
             self._give_up(connection, error)
         else:
             self._is_held = False
             if publisher is not None:
-                publisher.resume(connection.link, self._number, stored, unknown)
+                connection.tell_of_receipts(self._number, publisher.confirmed)
+                publisher.resume(
+                    connection.link,
+                    self._number,
+                    stored,
+                    unknown,
+                    self._is_compared,
+                    self._others_came,
+                    known,
+                )
 
     def _register_again(self, connection: GuestConnection) -> None:
         """As _register. An owner that lives may not have noticed yet that it was left."""
@@ -436,7 +521,8 @@ class GuestProducer:
                 stored, _ = self._stored()
             except errors.PulsarException:
                 stored = []
-            self._publisher.resume(connection.link, self._number, stored, error)
+            # Without a link: what is sent meanwhile would end the connection, as of nobody there.
+            self._publisher.resume(None, self._number, stored, error)
         self.end(error)
 
     def end(self, error: Exception) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.broker.catalogue.state import SchemaRecord
+from pulsarx.broker.catalogue.records import SchemaRecord
 from pulsarx.broker.schemas.registry import SchemaRegistry, parent_of
 from pulsarx.topic_name import TopicName
 

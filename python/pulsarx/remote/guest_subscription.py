@@ -18,6 +18,7 @@ from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.message.entry_view import EntryContext
 from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.broker.topics.topic_gone import TopicGone
+from pulsarx.call_timeout import call_timeout, within
 from pulsarx.clock import Deadline
 from pulsarx.closing import attempt
 from pulsarx.compression import decompress
@@ -83,10 +84,11 @@ class Settler:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
+        self._timeout_seconds = call_timeout()  # of the client of the consumer
 
     def settle(self) -> None:
         try:
-            self.connection.settle()
+            within(self._timeout_seconds, self.connection.settle)
         except errors.ConnectError:
             if not self.connection.is_lost:
                 raise  # else the next owner has not come yet, and nothing is there
@@ -140,6 +142,7 @@ class GuestSubscription:
             self.settler.settle,
             _CompactedSource(topic) if request.read_compacted else None,
         )
+        self._connection.tell_of_runs(self._id, self.dispatcher)
         topic.members.add(self)
         if self._connection.is_lost:
             topic.bring(self)
@@ -345,6 +348,7 @@ class GuestSubscription:
         kind, numbers = values["kind"], values["numbers"]
         if kind == owner_link.RUN:
             self.dispatcher.arrive(*numbers)
+            self.dispatcher.settled()
         elif kind == owner_link.CHUNK:
             self.dispatcher.chunk(*numbers[:2])
         elif kind == owner_link.RESET:
@@ -354,6 +358,8 @@ class GuestSubscription:
             self.dispatcher.became(bool(numbers[0]))
         elif kind == owner_link.RECORDED:
             self.dispatcher.recorded(numbers[0])
+        elif kind == owner_link.TTL:
+            self._core.set_message_ttl(numbers[0])
         elif kind == owner_link.CLOSED:
             self._shut()
 
@@ -378,6 +384,7 @@ class GuestSubscription:
             number = connection.add_consumer(self)
             self.settler.connection = connection
             self.dispatcher.resume(connection.link, number)
+            connection.tell_of_runs(number, self.dispatcher)
             if not self._is_attached:  # the caller of `attach` goes on with that
                 self._id, self._connection = number, connection
                 return

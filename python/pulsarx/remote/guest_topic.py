@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx._pycore.publish.entry_publisher import EntryPublisher
-    from pulsarx.broker.catalogue.state import TopicRecord
+    from pulsarx.broker.catalogue.records import TopicRecord
     from pulsarx.broker.topics.reader_cursor import ReaderCursor
     from pulsarx.remote.guest_connection import GuestConnection
     from pulsarx.remote.guest_host import GuestHost

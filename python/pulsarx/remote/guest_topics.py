@@ -5,21 +5,23 @@ from __future__ import annotations
 
 import threading
 import weakref
-from contextlib import nullcontext
+from contextlib import contextmanager
 from functools import partial
 
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.closing import attempt
+from pulsarx.errors import detail_of
+from pulsarx.remote.topic_news import DirectoryNews
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator
     from typing import Any
 
     from pulsarx.remote.guest_host import GuestHost
 
-_LOOK_MS = 1000  # nobody tells a guest that a topic has come, or has grown
+_AGAIN_MS = 1000  # until the owner is asked again that did not answer
 
 
 class GuestTopics:
@@ -31,11 +33,29 @@ class GuestTopics:
         self._followers = WeakList()  # PatternFollower
         self._growing: list[tuple[Any, Any]] = []  # weak: who is told, partitioned topic
         self._known: set[tuple[str, int]] = set()
-        self._is_looking = False
+        self._noting = threading.local()  # created: for this thread, in taking_back
+        self._listening = threading.Lock()  # of being told of news
+        self._news: DirectoryNews | None = None
+        self._is_to_look = False
+        self.news_count = 0  # topics may have come, gone or grown so often
+
+    def listen(self) -> None:
+        """Have the owner tell from now on which topics come, go and grow."""
+        with self._listening:
+            if self._news is None:
+                self._news = DirectoryNews(self._host, self._heard)
+
+    def _heard(self) -> None:
+        """In the thread that reads the connection."""
+        self.news_count += 1
+        if not self._is_to_look:
+            self._is_to_look = True
+            self._post()
 
     def watch(self, follower: Any) -> None:
         """Call follower.created(name) and deleted(name) about each topic that comes and goes, as
         long as it lives."""
+        self.listen()
         self._host.refresh()
         if follower.non_persistent_namespace is not None:
             self._host.refresh_non_persistent({follower.non_persistent_namespace})
@@ -43,18 +63,45 @@ class GuestTopics:
             if not self._followers.members():
                 self._known = self._there()
             self._followers.add(follower)
-        self._look_later()
 
     def watch_growth(self, topic: Any, watcher: Any) -> None:
         """Call watcher.grown(partition count) when a partitioned topic has grown, as long as both
         live."""
         with self._lock:
             self._growing.append((weakref.ref(watcher), weakref.ref(topic)))
-        self._look_later()
 
-    def taking_back(self) -> AbstractContextManager[None]:
-        """As of a TopicDirectory; but what its owner made for a call that fails stays."""
-        return nullcontext()
+    @contextmanager
+    def taking_back(self) -> Iterator[None]:
+        """As of a TopicDirectory."""
+        outer = getattr(self._noting, "created", None)
+        created: list[str] = []
+        self._noting.created = created
+        try:
+            yield
+        except BaseException:
+            if created:
+                self._take_back(created)
+            raise
+        finally:
+            self._noting.created = outer
+
+    def made(self, name: TopicName) -> None:
+        """The owner made a topic for this process, as this thread asked it to."""
+        noted = getattr(self._noting, "created", None)
+        if noted is not None:
+            noted.append(str(name))
+
+    def _take_back(self, created: list[str]) -> None:
+        ask = partial(self._host.ask_verb, "guest.take_back_topics", topics=created)
+        error = attempt(ask)
+        if error is not None:
+            import logging
+
+            logging.getLogger("pulsarx").warning(
+                "%s were made for a call that failed, and stay: %s",
+                ", ".join(created), detail_of(error),
+            )  # fmt: skip
+        attempt(self._host.refresh)
 
     def lookup(self, name: TopicName, *, create: bool = False) -> Any:
         """As of a Broker."""
@@ -67,18 +114,12 @@ class GuestTopics:
     def create_non_partitioned_topic(self, name: TopicName) -> None:
         """NotAllowedError: it exists."""
         self._host.perform("topics.create_non_partitioned_topic", {"topic": str(name)})
+        self.made(name)
 
     def _there(self) -> set[tuple[str, int]]:
         found = self._host.catalogue.state.topics.values()
         known = {(each.name, each.topic_id) for each in found}
         return known.union((name, 0) for name in list(self._host.volatile))
-
-    def _look_later(self) -> None:
-        with self._lock:
-            if self._is_looking:
-                return
-            self._is_looking = True
-        self._host.clock.call_after(_LOOK_MS, self._post)
 
     def _post(self) -> None:
         if self._host.state.is_open:
@@ -87,13 +128,14 @@ class GuestTopics:
     def _look(self) -> None:
         if not self._host.state.is_open:
             return
+        self._is_to_look = False
         self._host.refresh_if_changed()
         wanted = {each.non_persistent_namespace for each in self._followers.members()}
         if wanted - {None}:
             # What its owner, who may be another one just now, does not tell stays as it was.
-            attempt(partial(self._host.refresh_non_persistent, wanted - {None}))
+            if attempt(partial(self._host.refresh_non_persistent, wanted - {None})) is not None:
+                self._host.clock.call_after(_AGAIN_MS, self._post)
         with self._lock:
-            self._is_looking = False
             followers = self._followers.members()
             there = self._there() if followers else set()
             came, gone = there - self._known, self._known - there
@@ -104,7 +146,6 @@ class GuestTopics:
                 for references, each in zip(self._growing, growing, strict=True)
                 if None not in each
             ]
-            goes_on = bool(followers or self._growing)
         for follower in followers:
             for name, _ in sorted(gone):
                 follower.deleted(TopicName.of(name))
@@ -113,5 +154,3 @@ class GuestTopics:
         for watcher, topic in growing:
             if watcher is not None and topic is not None:
                 watcher.grown(topic.partition_count)
-        if goes_on:
-            self._look_later()

@@ -39,11 +39,17 @@ def join(
     patience = Deadline(min(_PATIENCE_MS, timeout_seconds * 1000))
     wait_seconds = _WAIT_FIRST_SECONDS
     while True:
-        with _lock:
+        if not _lock.acquire(timeout=timeout_seconds):  # while another client waits for the owner
+            raise errors.Timeout(
+                f"open {folder}: its owner does not answer within {timeout_seconds} s; it is "
+                "stopped or busy, and no other process can own the folder as long as it lives"
+            )
+        try:
             found = _guests.get(key)
             if found is not None and found.state.is_open:
                 registry.check_agrees(key, settings, found, is_durable=True)
                 found.may_own = found.may_own or may_own
+                found.wait_as_long_as(timeout_seconds)
                 found.reference_count += 1
                 return found
             try:
@@ -52,6 +58,8 @@ def join(
                 return made
             except NoOwner as error:
                 reason = str(error)
+        finally:
+            _lock.release()
         try:
             return registry.acquire(key, folder, settings)
         except errors.FolderOwnedError as error:

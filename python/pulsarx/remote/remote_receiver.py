@@ -507,7 +507,7 @@ def start_data(target: MessageId, inclusive: bool) -> dict[str, Any]:
 
 
 def _batch_size_of(target: MessageId) -> int:
-    """Of the batch that an id is in; 0: in none."""
+    """The number of messages of the batch that an id is in; 0: it is in none."""
     if target.batch_index() < 0:
         return 0
     if target.batch_size() <= 0:

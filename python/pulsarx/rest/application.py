@@ -12,8 +12,10 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route as StarletteRoute
 
+from pulsarx.backups.streams import Stream
 from pulsarx.rest.call import DOMAINS, Answer, Call, Refusal
 from pulsarx.rest.console import ROUTES as CONSOLE
+from pulsarx.rest.copies import ROUTES as COPIES
 from pulsarx.rest.guard import BODY_MAX, BodyTooLarge, Guard
 from pulsarx.rest.hosts import Hosts, host_name
 from pulsarx.rest.lookup import ROUTES as LOOKUP
@@ -22,6 +24,7 @@ from pulsarx.rest.namespaces import ROUTES as NAMESPACES
 from pulsarx.rest.openapi import description
 from pulsarx.rest.page_routes import page_routes
 from pulsarx.rest.permissions import ROUTES as PERMISSIONS
+from pulsarx.rest.pieces import STREAMS_MAX, PiecesResponse
 from pulsarx.rest.policies import ROUTES as POLICIES
 from pulsarx.rest.roles import Roles
 from pulsarx.rest.schemas import ROUTES as SCHEMAS
@@ -54,6 +57,7 @@ ROUTES: list[Route] = [
     *SUBSCRIPTIONS,
     *TOPICS,
     *UNSUPPORTED,
+    *COPIES,
 ]
 # What the page asks for beside CONSOLE, and all that is served where the folder is another's.
 _OF_PAGE = [each for each in [*SUBSCRIPTIONS, *TOPICS] if each.method != "GET"]
@@ -74,7 +78,8 @@ def make_application(
         routes.append(StarletteRoute("/openapi.json", _describe, methods=["GET"]))
         routes += _metrics_routes(host, executor)
     served = [*CONSOLE, *(ROUTES if secret is None else _OF_PAGE)]
-    routes += [_starlette_route(host, executor, each) for each in served]
+    begun: set[PiecesResponse] = set()
+    routes += [_starlette_route(host, executor, begun, each) for each in served]
     application = Starlette(
         routes=routes,
         exception_handlers={HTTPException: _not_found, BodyTooLarge: _too_large},
@@ -82,17 +87,24 @@ def make_application(
     application.router.redirect_slashes = False
     hosts = Hosts(
         local_only=local_only,
-        is_guarded=host.access is not None,
+        is_guarded=host.access is not None and host.access.knows_all,
         advertised=host.advertised_address,
     )
     return Guard(Roles(application, host.access, executor, secret), hosts)
 
 
-def _starlette_route(host: Host, executor: Executor, route: Route) -> StarletteRoute:
+def _starlette_route(
+    host: Host, executor: Executor, begun: set[PiecesResponse], route: Route
+) -> StarletteRoute:
     async def endpoint(request: Request) -> Response:
         call = await _call_of(host, request)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(executor, _answer, route, call)
+        found = await loop.run_in_executor(executor, _answer, route, call)
+        if isinstance(found, Response):
+            return found
+        if len(begun) >= STREAMS_MAX:
+            return reason_response(503, f"{STREAMS_MAX} checks and backups are under way")
+        return PiecesResponse(found, route.answer, host, executor, begun)
 
     path = route.path.replace("{domain}", "{domain:pulsar_domain}")
     return StarletteRoute(path, endpoint, methods=[route.method])
@@ -137,7 +149,7 @@ async def _call_of(host: Host, request: Request) -> Call:
     )
 
 
-def _answer(route: Route, call: Call) -> Response:
+def _answer(route: Route, call: Call) -> Response | Stream:
     """In a thread of the executor."""
     try:
         found = route.function(call)
@@ -150,6 +162,8 @@ def _answer(route: Route, call: Call) -> Response:
     if found is None:
         # Of GET: nothing is set.
         return Response(status_code=200 if route.method == "GET" else 204)
+    if isinstance(found, Stream):
+        return found
     if isinstance(found, Answer):
         return Response(found.body, found.status, found.headers, found.kind)
     return Response(json.dumps(found, separators=(",", ":")), 200, None, "application/json")

@@ -157,6 +157,7 @@ def _topic(call: Call) -> Json:
         "ledgers": len(found.get("ledgers", ())),
         "oldest": found["oldest_backlog_message_age_seconds"],
         "in": found["msg_in_counter"],
+        "producer_count": None if producers is None else len(producers),
         "producers": None
         if producers is None
         else [each["producer_name"] for each in producers[:_CONSUMERS_MAX]],
@@ -194,13 +195,14 @@ def _subscription(found: Json, consumers: list[Json] | None) -> Json:
         "out": found["msg_out_counter"],
         "keys_held": held[:_KEYS_MAX] if isinstance(held, list) else [],
         "keys_held_count": len(held) if isinstance(held, list) else held,
+        "consumer_count": None if consumers is None else len(consumers),
         "consumers": None if consumers is None else consumers[:_CONSUMERS_MAX],
     }
 
 
 def _consumers(found: Json, name: str) -> list[Json] | None:
-    """Of a subscription; one that is on several partitions is told once. None: the owner alone
-    knows them."""
+    """The consumers of a subscription; one that is on several partitions is told once. None: the
+    owner alone knows them."""
     shown: dict[tuple[int, str], Json] = {}
     for topic in found.get("partitions", {}).values() if "partitions" in found else [found]:
         figures = topic["subscriptions"].get(name, {"consumers": []})
@@ -243,7 +245,7 @@ def _ranges_of(found: Json, consumer: str) -> float | None:
 
 
 def _leases(call: Call, topic: str) -> list[Json]:
-    """Of jobs that read it, as Spark's streams without a subscription."""
+    """The leases of jobs that read the topic, as Spark's streams without a subscription do."""
     if not TopicName.of(topic).persistent:
         return []
     found: list[Json] = call.host.perform("leases.get_leases", {"topic": topic})
@@ -295,8 +297,9 @@ def _position(begin: str, count: int) -> Json:
 
 def _replay(call: Call) -> Json:
     """Publish dead letters of a subscription to the topic they came from again. dlq: the topic they
-    are on, where it has not the usual name."""
-    from pulsarx.letters.replay import Replay, dead_letters_of, letter_consumer
+    are on, where it has not the usual name. What ends it behind some of them is told with them, as
+    `stopped`; the letter that could not be published is the next one then."""
+    from pulsarx.letters.replay import SUBSCRIPTION, Replay, dead_letters_of, letter_consumer
 
     found = call.json_object()
     topic, subscription = _text(found, "topic"), _text(found, "subscription")
@@ -311,9 +314,10 @@ def _replay(call: Call) -> Json:
             access.require_produce(role, target)
 
     if access is not None and role is not None:
-        access.require_consume(role, letters)
+        access.require_subscribe(role, letters, SUBSCRIPTION)
     done: dict[str, int] = {}
     damage: list[str] = []
+    stopped: str | None = None
     with call.host.folder.client() as client:
         consumer = letter_consumer(client, letters)
         replay = Replay(client, check)
@@ -326,13 +330,20 @@ def _replay(call: Call) -> Json:
                 except (errors.CorruptDataError, errors.DataLossError) as error:
                     damage.append(errors.detail_of(error))
                     continue
-                target = replay.publish(letter, topic)
+                try:
+                    target = replay.publish(letter, topic)
+                except errors.PulsarException as error:
+                    if not done and not damage:
+                        raise
+                    stopped = errors.detail_of(error)
+                    break
                 consumer.acknowledge(letter)
                 done[target] = done.get(target, 0) + 1
         finally:
             replay.close()
             consumer.close()
-    return {"replayed": done, "damage": damage, "more": sum(done.values()) == count}
+    more = stopped is not None or sum(done.values()) == count
+    return {"replayed": done, "damage": damage, "more": more, "stopped": stopped}
 
 
 # Arguments ----------------------------------------------------------------------------------------

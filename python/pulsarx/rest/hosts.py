@@ -38,8 +38,8 @@ class Hosts:
         if self._names is None or name in self._names or _is_of_no_domain(name):
             return None
         return (
-            f"this server has no authentication, and is not known as {host!r:.200}; serve with "
-            "that as the advertised address, or have clients prove who they are"
+            f"this server lets in who proves nothing, and is not known as {host!r:.200}; serve "
+            "with that as the advertised address, or have clients prove who they are"
         )
 
 

@@ -168,7 +168,7 @@ class HttpServer:
         address = self._listener.getsockname()
         self.host: str = address[0]
         self.port: int = address[1]
-        self._rates = Rates(folder.clock.now_ms())
+        self._rates = Rates(folder.clock.steady_ms())
         self.sampler = Sampler(folder.perform, folder.clock)
         self._sample_timer: Timer | None = None
         self._on_close: list[Any] = []  # of whom to tell that it is closed
@@ -213,11 +213,10 @@ class HttpServer:
 
     def per_second(self, key: tuple[str, ...], *counts: int) -> tuple[float, ...]:
         """See Rates."""
-        return self._rates.per_second(self.folder.clock.now_ms(), key, *counts)
+        return self._rates.per_second(self.folder.clock.steady_ms(), key, *counts)
 
     def _look_later(self) -> None:
-        clock = self.folder.clock
-        self._timer = clock.call_at(clock.now_ms() + LOOK_MS, self._look_soon)
+        self._timer = self.folder.clock.call_after(LOOK_MS, self._look_soon)
 
     def _look_soon(self) -> None:
         """By the clock."""
@@ -239,7 +238,7 @@ class HttpServer:
             return
         self._look_later()
         found = self.folder.counters()
-        self._rates.look(self.folder.clock.now_ms(), found)
+        self._rates.look(self.folder.clock.steady_ms(), found)
 
     def _sample(self) -> None:
         if self._ended.is_set() or not self.folder.is_open:

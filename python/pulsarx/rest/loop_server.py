@@ -182,6 +182,11 @@ class Protocol(H11Protocol):
         if self.is_active and self.cycle.body:
             self.flow.pause_reading()  # until it is asked for
 
+    def resume_writing(self) -> None:
+        # The client took what had filled the buffer, which may be as full again at the next look.
+        self._was_heard = True
+        super().resume_writing()
+
     def _look_later(self) -> None:
         self._timer = self.loop.call_later(_LOOK_SECONDS, self.look)
 

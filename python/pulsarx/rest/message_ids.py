@@ -25,8 +25,8 @@ def shown_id(message_id: MessageId) -> dict[str, Any]:
 
 
 def read_id(found: object) -> MessageId:
-    """Of {"ledgerId", "entryId", "partitionIndex", "batchIndex"}; the least and the greatest ids
-    are the two ends of a topic. isExcluded: the message behind it."""
+    """The id of a JSON object: ledgerId, entryId, partitionIndex and batchIndex. The least and the
+    greatest one are the two ends of a topic. isExcluded: the message behind it."""
     if not isinstance(found, dict):
         raise Refusal(400, "a message id is a JSON object with ledgerId and entryId")
     ledger_id, entry_id = integer_of(found, "ledgerId"), integer_of(found, "entryId")

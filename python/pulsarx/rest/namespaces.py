@@ -42,6 +42,7 @@ _FIELDS = {
     "is_allow_auto_update_schema": "is_allow_auto_update_schema",
     **{name: name for name in (*TopicLimits.__slots__, MAX_TOPICS)},
 }
+_GRANTED = {"namespace_auth": "namespace", "subscription_auth_roles": "subscriptions"}
 _BY_CLUSTER = {
     "dispatch_rate": "topicDispatchRate",
     "subscription_dispatch_rate": "subscriptionDispatchRate",
@@ -73,7 +74,10 @@ def _create(call: Call) -> None:
         if name in ("bundles", "replication_clusters") or _is_usual(name, value):
             continue
         try:
-            policies.update(_read_policy(name, value))
+            read = _read_policy(name, value)
+            if PERMISSIONS in read:  # which come in two parts
+                read = {PERMISSIONS: {**policies.get(PERMISSIONS, {}), **read[PERMISSIONS]}}
+            policies.update(read)
         except ValueError as error:
             raise Refusal(400, f"{name}: {error}") from None
     more = {"policies": policies} if policies else {}
@@ -85,10 +89,12 @@ def _read_policy(name: str, value: Any) -> Json:
     if name == "backlog_quota_map":
         return {f"backlog_quota_{kind}": read_quota(each) for kind, each in _parts(value).items()}
     if name == "auth_policies":
-        rest = {key: each for key, each in _parts(value).items() if key != "namespace_auth"}
-        if _is_usual(name, rest):
-            return {PERMISSIONS: {"namespace": _parts(value["namespace_auth"])}}
-        raise Refusal(405, "permissions of topics and subscriptions are granted by their own path")
+        parts = {key: each for key, each in _parts(value).items() if not _is_usual(name, each)}
+        if set(parts) <= set(_GRANTED):
+            return {PERMISSIONS: {_GRANTED[key]: _parts(each) for key, each in parts.items()}}
+        raise Refusal(405, "permissions of topics are granted by their own path")
+    if name == "subscription_auth_mode":
+        return {PERMISSIONS: {name: value}}
     if name in _OF_CLUSTERS:
         value = {key: each for key, each in _parts(value).items() if not _is_usual(name, each)}
         if set(value) == {CLUSTER}:
@@ -134,7 +140,7 @@ def _policies(call: Call) -> Json:
         "auth_policies": {
             "namespace_auth": granted.get("namespace", {}),
             "destination_auth": granted.get("topics", {}),
-            "subscription_auth_roles": {},
+            "subscription_auth_roles": granted.get("subscriptions", {}),
         },
         "replication_clusters": [CLUSTER],
         "allowed_clusters": [],
@@ -146,7 +152,7 @@ def _policies(call: Call) -> Json:
         "latency_stats_sample_rate": {},
         "deleted": False,
         "encryption_required": False,
-        "subscription_auth_mode": "None",
+        "subscription_auth_mode": granted.get("subscription_auth_mode", "None"),
         "offload_threshold": -1,
         "offload_threshold_in_seconds": -1,
         "schema_compatibility_strategy": "UNDEFINED",

@@ -26,7 +26,8 @@ def description(routes: Iterable[Route]) -> Json:
         "info": {
             "title": "Pulsar's admin REST API, as PulsarX serves it",
             "version": "v2",
-            "description": 'Errors have a body {"reason": ...}.',
+            "description": 'Errors have a body {"reason": ...}. What is below /pulsarx is not of '
+            "Pulsar's API.",
         },
         "paths": paths,
         "components": {"schemas": {"Reason": _REASON}},
@@ -46,7 +47,7 @@ def _operation(route: Route) -> Json:
             *({"name": name, "in": "query", "schema": {"type": "string"}} for name in route.query),
         ],
         "responses": {
-            "200": {"description": "What was asked for."},
+            "200": {"description": "What was asked for."} | _content(route),
             "204": {"description": "Done, or nothing is set."},
             "default": {
                 "description": "It was refused, or failed.",
@@ -61,6 +62,11 @@ def _operation(route: Route) -> Json:
         schema = {"type": kind} if kind == route.body else {"type": kind, "title": route.body}
         found["requestBody"] = {"content": {"application/json": {"schema": schema}}}
     return found
+
+
+def _content(route: Route) -> Json:
+    """What is no JSON is named."""
+    return {} if route.answer == "application/json" else {"content": {route.answer: {}}}
 
 
 def _operation_id(route: Route) -> str:

@@ -54,7 +54,77 @@ def _revoke_on_topic(call: Call) -> None:
     call.perform("topics.revoke_permissions", topic=call.topic, role=call.part("role"))
 
 
+def _of_subscriptions(call: Call) -> Any:
+    return call.perform("namespaces.get_permission_on_subscription", namespace=call.namespace)
+
+
+def _grant_on_subscription(call: Call) -> None:
+    roles = call.json()
+    if not isinstance(roles, list):
+        raise Refusal(400, "the body must be a list of roles")
+    call.perform(
+        "namespaces.grant_permission_on_subscription",
+        namespace=call.namespace,
+        subscription=call.part("subscription"),
+        roles=roles,
+    )
+
+
+def _revoke_on_subscription(call: Call) -> None:
+    call.perform(
+        "namespaces.revoke_permission_on_subscription",
+        namespace=call.namespace,
+        subscription=call.part("subscription"),
+        role=call.part("role"),
+    )
+
+
+def _get_mode(call: Call) -> Any:
+    return call.perform("namespaces.get_subscription_auth_mode", namespace=call.namespace)
+
+
+def _set_mode(call: Call) -> None:
+    mode = call.json()
+    if not isinstance(mode, str):
+        raise Refusal(400, "the body must be the name of a mode")
+    call.perform("namespaces.set_subscription_auth_mode", namespace=call.namespace, mode=mode)
+
+
+_SUBSCRIPTIONS = f"{NAMESPACE}/permissions/subscription"
 ROUTES = [
+    # In front of the paths of roles: the first that fits is taken, as by Pulsar.
+    Route(
+        "GET",
+        _SUBSCRIPTIONS,
+        _of_subscriptions,
+        "Get the roles that alone may use subscriptions, by their names.",
+    ),
+    Route(
+        "POST",
+        f"{_SUBSCRIPTIONS}/{{subscription}}",
+        _grant_on_subscription,
+        "Let roles alone use a subscription.",
+        body="a list of roles",
+    ),
+    Route(
+        "DELETE",
+        f"{NAMESPACE}/permissions/{{subscription}}/{{role}}",
+        _revoke_on_subscription,
+        "Revoke the permission of a role on a subscription.",
+    ),
+    Route(
+        "GET",
+        f"{NAMESPACE}/subscriptionAuthMode",
+        _get_mode,
+        "Get whether roles use subscriptions of their own prefix alone.",
+    ),
+    Route(
+        "POST",
+        f"{NAMESPACE}/subscriptionAuthMode",
+        _set_mode,
+        "Set whether roles use subscriptions of their own prefix alone.",
+        body='"None" or "Prefix"',
+    ),
     Route("GET", f"{NAMESPACE}/permissions", _of_namespace, "Get the permissions of roles."),
     Route(
         "POST",

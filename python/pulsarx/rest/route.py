@@ -11,10 +11,12 @@ if TYPE_CHECKING:
 
 
 class Route:
-    """A value. function(call) gives what is answered as JSON, an Answer, or None: 204, nothing."""
+    """A value. function(call) gives what is answered as JSON, an Answer, a Stream, or None: 204,
+    nothing."""
 
     __slots__ = (
-        "body", "function", "invalid", "method", "missing", "path", "query", "refused", "summary",
+        "answer", "body", "function", "invalid", "method", "missing", "path", "query", "refused",
+        "summary",
     )  # fmt: skip
 
     def __init__(
@@ -29,10 +31,11 @@ class Route:
         refused: int = 409,
         missing: int = 404,
         invalid: int = 412,
+        answer: str = "application/json",
     ) -> None:
         """path: with its variable parts in braces. query: the names it heeds. body: what the body
         is, for the description. Statuses of errors: refused, of a NotAllowedError; missing, of a
-        TopicNotFound; invalid, of a ValueError."""
+        TopicNotFound; invalid, of a ValueError. answer: its media type."""
         self.method = method
         self.path = path
         self.function = function
@@ -42,6 +45,7 @@ class Route:
         self.refused = refused
         self.missing = missing
         self.invalid = invalid
+        self.answer = answer
 
     @property
     def group(self) -> str:

@@ -217,6 +217,17 @@ def internal_statistics(found: Json) -> Json:
     }
 
 
+def deduplication_cursor(internal: Json, sequences: dict[str, int]) -> Json:
+    """The cursor in which Pulsar keeps how far producers are: their highest sequence ids."""
+    return {
+        "markDeletePosition": internal["lastConfirmedEntry"],
+        "state": "Open",
+        "active": False,
+        "numberOfEntriesSinceFirstNotAckedMessage": 0,
+        "properties": sequences,
+    }
+
+
 def _ledger(ledger_id: int, entries: int, size: int, offloaded: bool = False) -> Json:
     return {
         "ledgerId": ledger_id,

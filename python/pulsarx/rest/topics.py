@@ -5,13 +5,17 @@ from __future__ import annotations
 from functools import partial
 
 from pulsarx import errors
-from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
 from pulsarx.message_id import MessageId
 from pulsarx.rest.call import Answer, Refusal, integer_of, whole
 from pulsarx.rest.message_ids import read_id, shown_id
 from pulsarx.rest.policies import TOPIC
 from pulsarx.rest.route import Route
-from pulsarx.rest.statistics import internal_statistics, partitioned_statistics, topic_statistics
+from pulsarx.rest.statistics import (
+    deduplication_cursor,
+    internal_statistics,
+    partitioned_statistics,
+    topic_statistics,
+)
 from pulsarx.rest.subscriptions import message_answer
 from pulsarx.topic_name import TopicName
 
@@ -74,16 +78,15 @@ def _update_partitioned(call: Call) -> None:
 
 
 def _partitions(call: Call) -> Json:
-    """Of a topic that is not there: as it is made, if checkAllowAutoCreation asks for that."""
+    """The number of partitions. A topic that is not there is made first, if checkAllowAutoCreation
+    asks for that."""
     name = TopicName.of(call.topic)
     try:
         found = call.perform("topics.get_partitioned_topic_metadata", topic=str(name))
     except errors.TopicNotFound:
         if not call.flag("checkAllowAutoCreation") or name.partition_index >= 0:
             raise
-        made = call.host.broker.lookup(name)
-        count = made.partition_count if isinstance(made, PartitionedTopic) else 0
-        found = {"partitions": count}
+        found = {"partitions": call.host.broker.topics.partitions_if_used(name)}
     return {"partitions": found["partitions"], "deleted": False}
 
 
@@ -224,7 +227,12 @@ def _partitioned_stats(call: Call) -> Json:
 
 
 def _internal_stats(call: Call) -> Json:
-    return internal_statistics(call.perform("topics.stats", topic=_unpartitioned(call)))
+    topic = _unpartitioned(call)
+    found = internal_statistics(call.perform("topics.stats", topic=topic))
+    sequences = call.perform("topics.get_producer_sequences", topic=topic)
+    if sequences:
+        found["cursors"]["pulsar.dedup"] = deduplication_cursor(found, sequences)
+    return found
 
 
 def _partitioned_internal_stats(call: Call) -> Json:

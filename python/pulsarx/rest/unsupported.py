@@ -23,7 +23,6 @@ _NAMESPACE: dict[str, tuple[Any, str]] = {
     "persistence": (None, "POST"),
     "deduplicationSnapshotInterval": (None, "POST"),
     "encryptionRequired": (False, "POST"),
-    "subscriptionAuthMode": ("None", "POST"),
     "antiAffinity": (None, "POST"),
     "resourcegroup": (None, ""),
     "entryFilters": (None, "POST"),

@@ -197,7 +197,8 @@ class _Shape:
         return kind != "enum" and self._look(kind)
 
     def _is_blind(self, definition: Any) -> bool:
-        """Of a definition that was looked at."""
+        """Whether fastavro does not look for the end of a value. `_look` has seen the
+        definition."""
         if isinstance(definition, str):
             return self._blind.get(definition, False)
         if isinstance(definition, list):

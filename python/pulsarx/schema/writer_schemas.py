@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx.call_timeout import call_timeout, within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,14 +26,18 @@ if TYPE_CHECKING:
 class WriterSchemas:
     """Called with a version. Any thread may call; the main thread hands the search over."""
 
-    __slots__ = ("_topic",)
+    __slots__ = ("_timeout_seconds", "_topic")
 
     def __init__(self, topic: Holder) -> None:
         self._topic = topic
+        self._timeout_seconds = call_timeout()  # of the client it is made for
 
     def __call__(self, version: int) -> SchemaInfo | None:
         """None: the topic does not have it, be it that the message comes from elsewhere."""
-        return control_plane.perform(self._find, (version,))
+        found: SchemaInfo | None = control_plane.perform(
+            within, (self._timeout_seconds, self._find, version)
+        )
+        return found
 
     def _find(self, version: int) -> SchemaInfo | None:
         return self._topic.schemas.find(self._topic.name, version)

@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 SERVER_VERSION = "PulsarX"
 
 
+def subscribing(subscription: str) -> Callable[[Access, str, str], None]:
+    """What is to be required of who consumes by a subscription."""
+
+    def check(access: Access, role: str, topic: str) -> None:
+        access.require_subscribe(role, topic, subscription)
+
+    return check
+
+
 class ClientProof:
     """Calls of one session alone, but for check."""
 

@@ -17,16 +17,19 @@ from pulsarx.schema.auto_consume import AutoConsumeSchema
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from typing import Any
 
     from pulsarx._pycore.dispatch.entry_sink import EntrySink
+    from pulsarx._pycore.ground.owner_link import OwnerLink
+    from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
     from pulsarx.broker.subscriptions.subscription import Subscription
     from pulsarx.broker.topics.topic import Topic
     from pulsarx.options.consumer_policies import KeySharedPolicy
 
 _AGAIN_MS = 1000  # between two tries to record an acknowledgement
 _READS_ANY = AutoConsumeSchema()
+_RECORDED_KINDS = (owner_link.ACKNOWLEDGE, owner_link.ACKNOWLEDGE_THROUGH, owner_link.EXPIRED)
 _log = logging.getLogger("pulsarx")
 
 
@@ -39,40 +42,35 @@ class GuestConsumer(PositionConsumer):
         super().__init__(sink, subscription.host)
         self.consumer_name = sink.consumer_name
         self.subscription = subscription
-        self.is_due = True  # there may be something to send
         self._id = 0
         self._is_to_record = False
-        self._wake: Callable[[], object] = lambda: None
         self._acts: dict[int, Callable[..., object]] = {
             owner_link.ACKNOWLEDGE: lambda a, b, c, _: self.acknowledge_run(a, b, c),
             owner_link.ACKNOWLEDGE_THROUGH: lambda a, b, _, __: self.acknowledge_before(a, b),
+            owner_link.EXPIRED: lambda a, b, c, _: self.expire_run(a, b, c),
             owner_link.NACK: self.refuse_run,
             owner_link.GIVE_BACK: lambda a, b, c, _: self.take_back(a, b, c),
             owner_link.FLOW: lambda a, _, __, ___: self.flow(a),
             owner_link.REWIND: self.rewind,
             owner_link.RESET_DONE: lambda a, _, __, ___: self.let_go(a),
         }
-        self._recorded = 0  # acknowledgements, since it came
-        self._recorded_told = 0
         # Those that could not be recorded, and what came behind them: it is tried again.
         self._unrecorded: deque[tuple[int, tuple[int, int, int, int]]] = deque()
 
-    def open_to(self, consumer_id: int, wake: Callable[[], object]) -> None:
-        """Call wake() whenever there may be something to send. consumer_id: as its process knows
-        it."""
+    def open_to(
+        self,
+        consumer_id: int,
+        wake: Callable[[], object],
+        write: Callable[[bytes], object],
+        link: OwnerLink | None,
+    ) -> None:
+        """Call wake() whenever there may be something to send by write(). consumer_id: as its
+        process knows it. link: what sends by itself, once it is let; None: there is none."""
         self._id = consumer_id
-        self._wake = wake
-        self.begin(consumer_id)
-        self.watch(self.due)
-        wake()
+        self.begin(consumer_id, wake, write, link)
 
-    def due(self) -> None:
-        """In any thread, and with mutexes held."""
-        self.is_due = True
-        self._wake()
-
-    def deliveries(self, has_room: Callable[[], bool]) -> Iterator[bytes]:
-        """The frames that there are to send, as far as permits go and has_room says."""
+    def deliver(self, has_room: Callable[[], bool]) -> None:
+        """Send the frames that there are to send, as far as permits go and has_room says."""
         self.is_due = False
         if self._is_to_record:
             self._is_to_record = False
@@ -81,17 +79,18 @@ class GuestConsumer(PositionConsumer):
             if not has_room():
                 self.is_due = True
                 return
-            found = self.take_positions()
-            if not found:
+            if not self.send_positions():
                 return
-            yield found
 
     def told(self, kind: int, numbers: tuple[int, int, int, int]) -> None:
         """Do what a frame asks for. What cannot be done is in the log: nobody waits for it."""
-        if kind in (owner_link.ACKNOWLEDGE, owner_link.ACKNOWLEDGE_THROUGH):
+        if kind in _RECORDED_KINDS:
             self._unrecorded.append((kind, numbers))
+            self.has_unrecorded = True
             if len(self._unrecorded) == 1:
                 self._record()
+            if kind == owner_link.EXPIRED:
+                self.due()  # so that its process hears that they are recorded
             return
         try:
             self._acts[kind](*numbers)
@@ -126,19 +125,13 @@ class GuestConsumer(PositionConsumer):
             except Exception as error:
                 self._log_failure(error)
             self._unrecorded.popleft()
-            self._recorded += 1
+            self.recorded += 1
+        self.has_unrecorded = False
 
     def _record_again(self) -> None:
         """In the clock's thread."""
         self._is_to_record = True
         self.due()
-
-    def receipt(self) -> bytes:
-        """The frame that tells how many acknowledgements are recorded; empty: it was told."""
-        if self._recorded == self._recorded_told:
-            return b""
-        self._recorded_told = self._recorded
-        return owner_link.frame(owner_link.RECORDED, self._id, self._recorded)
 
     def farewell(self) -> bytes:
         """The frame that tells it that it was closed."""
@@ -146,7 +139,7 @@ class GuestConsumer(PositionConsumer):
 
     def leave(self) -> None:
         """Detach: messages that are not acknowledged go to the next consumer."""
-        self.unwatch(self.due)
+        self.end()
         self._record()
         if self.shut():
             self.subscription.detach(self.receiver)
@@ -155,13 +148,14 @@ class GuestConsumer(PositionConsumer):
 def attach_guest(topic: Topic, arguments: dict[str, Any]) -> tuple[GuestConsumer, bool]:
     """The consumer that is asked for, and whether its subscription was made for it."""
     settings = arguments["settings"]
-    position = tuple(arguments["start"])
+    ledger_id, ordinal = arguments["start"]
+    position = (ledger_id, ordinal)
     request = SubscribeRequest(
         arguments["subscription"],
         getattr(ConsumerType, arguments["type"]),
         _READS_ANY if arguments["reads_any"] else None,
         arguments["consumer_name"],
-        lambda: position,
+        lambda: place_now(topic.ledger, position, arguments["read_compacted"]),
         ReceiverSettings(
             receiver_queue_size=settings["receiver_queue_size"],
             priority_level=settings["priority_level"],
@@ -185,6 +179,14 @@ def attach_guest(topic: Topic, arguments: dict[str, Any]) -> tuple[GuestConsumer
     found = topic.subscribe(request, make)
     assert isinstance(found, GuestConsumer)
     return found, request.made_subscription
+
+
+def place_now(ledgers: LedgerList, position: Position, read_compacted: bool) -> Position:
+    """Where a position is that another process has found in the ledgers of a topic, of which some
+    may be gone since. With the topic's lock."""
+    if read_compacted and ledgers.compaction() is not None:
+        return position  # it may be of a ledger of which only survivors are left
+    return ledgers.still_there(position)
 
 
 def record_acknowledgement(

@@ -1,9 +1,13 @@
-"""The connections of other processes that use the folder of this one: one loop carries their bytes,
-as it does for a TCP port."""
+"""The connections of other processes that use the folder of this one, each with a thread that does
+all for it: reads, does what was asked for, delivers, and sends what the socket had no room for.
+
+What a sender of this process publishes is sent to a guest by the sender, where that is plain, so
+that this thread need not be woken; see PositionConsumer. Reading pauses while what came is not
+answered, or not taken by the other process; delivering pauses while that does not take it.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import socket
@@ -11,216 +15,219 @@ import threading
 from weakref import WeakSet
 
 from pulsarx import errors
-from pulsarx._pycore.ground.work_pool import WorkPool
+from pulsarx._pycore.ground.owner_link import OwnerLink
+from pulsarx.broker.control.control_socket import shut
+from pulsarx.clock import Deadline
 from pulsarx.closing import attempt
-from pulsarx.server.network_service import THREADS_MAX, new_loop, tell_exception
-from pulsarx.server.served_connection import READ_SIZE, UNSENT_MAX, ServedConnection
 from pulsarx.server.server import Server
+from pulsarx.wire.protobuf import WireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from pulsarx.broker.broker import Broker
+    from pulsarx.server.session import Session
+
+_READ_SIZE = 256 << 10  # bytes that are read at a time
+UNSENT_MAX = 1 << 20  # bytes that a guest has not taken: nothing more is delivered, or read
+_LAST_MAX = 1 << 20  # bytes that came before the end, and are done
+_PARTING_MS = 5000  # how long guests may take their last answers
 
 _log = logging.getLogger("pulsarx")
-_AT_ONCE = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
-_PARTING_SECONDS = 5.0  # how long guests may take their last answers
 
 
 class GuestService:
-    """Serves a broker's guests from its first one on until it is closed, or the broker. Any thread
-    but the main one may call."""
+    """Serves a broker's guests from its first one on until it is closed, or the broker, which hangs
+    up on them last: what a guest leaves would go to the others. Any thread but the main one may
+    call."""
 
     def __init__(self, broker: Broker) -> None:
         self.process = os.getpid()
         self._broker = broker
-        self.read_buffer = memoryview(bytearray(READ_SIZE))
-        self.pool = WorkPool(THREADS_MAX, "pulsarx-guests")
-        self.loop = new_loop()
-        self._ending = asyncio.Event()
-        self._gone = asyncio.Event()  # all connections have
-        self.connections: set[ServedConnection] = set()  # of the loop's thread
         self._closing = threading.Lock()
+        self._lock = threading.Lock()  # of what follows, and of what LOCK says of guests
         self._is_ending = False
-        self._ended = threading.Event()  # the loop has
-        self._descriptors: dict[int, int] = {}  # of the sockets: the pids at the other end
-        self._telling = threading.Lock()  # of what LOCK says of them
+        self.all_are_quiet = threading.Event()  # nothing is given to any of them; see close
+        self._pids: dict[ServedGuest, int] = {}  # of those that have not left
+        self.connections: set[ServedGuest] = set()  # whose threads run
         self.server = Server(broker)
-        threading.Thread(target=self._run, name="pulsarx-guests", daemon=True).start()
-        broker.on_close.append(self.close)
         _services.add(self)
 
     def take(self, descriptor: int, pid: int) -> None:
-        """Serve a guest, whose socket is closed with its connection."""
-        self._descriptors[descriptor] = pid
-        self._tell_guests()
+        """Serve a guest, whose socket is closed with its connection, or at once where it cannot be
+        served."""
         sock = socket.socket(fileno=descriptor)
-        sock.setblocking(False)
-
-        def connect() -> None:
-            self.loop.create_task(self._connect(sock))
-
         try:
-            self.loop.call_soon_threadsafe(connect)
-        except RuntimeError:  # it has ended: the guest sees that, and goes to the next owner
-            self._descriptors.pop(descriptor, None)
-            sock.close()
+            guest = ServedGuest(self, sock)
+            with self._lock:
+                if not self._is_ending:
+                    self._begin(guest, pid)
+                    return
+        except Exception as error:
+            _log.error("another process cannot be served: %s", errors.detail_of(error))
+        sock.close()  # the guest sees that, and comes again, or goes to the next owner
+
+    def _begin(self, guest: ServedGuest, pid: int) -> None:
+        """Lock held. RuntimeError: there is no thread for it. StorageError: nobody could know of
+        it."""
+        self._pids[guest] = pid
+        self.connections.add(guest)
+        try:
+            self._tell_guests()
+            guest.thread.start()
+        except BaseException:
+            self.connections.discard(guest)
+            del self._pids[guest]
+            raise
 
     def _tell_guests(self) -> None:
-        """Have the next owner know whom it is to await. While this one closes that stays."""
-        with self._telling:
-            if not self._is_ending:
-                awaited = self._broker.runtime.arrivals.awaited
-                pids = awaited.union(list(self._descriptors.values()))
-                self._broker.directory.share(True, tuple(sorted(pids)))
+        """Have the next owner know whom it is to await. While this one closes that stays. Lock
+        held."""
+        if not self._is_ending:
+            awaited = self._broker.runtime.arrivals.awaited
+            pids = awaited.union(self._pids.values())
+            self._broker.directory.share(True, tuple(sorted(pids)))
 
     def has_guests(self) -> bool:
         """Whether another process is served, or is about to be."""
-        return bool(self._descriptors)
+        return bool(self._pids)
 
-    # The loop -------------------------------------------------------------------------------------
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        self.loop.set_exception_handler(tell_exception)
-        try:
-            self.loop.run_until_complete(self._serve())
-        finally:
-            self.loop.close()
-            self._ended.set()
-
-    async def _serve(self) -> None:
-        await self._ending.wait()
-        for each in list(self.connections):
-            each.end()
-        if not self.connections:
-            self._gone.set()
-        try:
-            await asyncio.wait_for(self._gone.wait(), _PARTING_SECONDS)
-        except TimeoutError:
-            for each in list(self.connections):
-                each.abort()
-            await self._gone.wait()
-
-    async def _connect(self, sock: socket.socket) -> None:
-        descriptor = sock.fileno()
-        try:
-            await self.loop.connect_accepted_socket(lambda: ServedGuest(self, sock), sock=sock)
-        except OSError:
-            self._descriptors.pop(descriptor, None)
-            sock.close()
-
-    def urls(self, host: str) -> tuple[None, None]:
-        """Guests look for no address."""
-        return None, None
-
-    def opened(self, connection: ServedConnection) -> None:
-        """A guest is served. By the loop."""
-        self.connections.add(connection)
-        self.pool.grow()
-        if self._ending.is_set():
-            connection.end()
-
-    def forget(self, connection: ServedConnection) -> None:
-        """Its connection has ended, and its session is closed. By the loop."""
-        self.connections.discard(connection)
-        if self._ending.is_set() and not self.connections:
-            self._gone.set()
-
-    def let_go(self, descriptor: int) -> None:
-        """The socket is about to be closed. By the loop."""
-        self._descriptors.pop(descriptor, None)
-        failure = attempt(self._tell_guests)
+    def let_go(self, guest: ServedGuest) -> None:
+        """It is about to be hung up on. By its thread."""
+        with self._lock:
+            self._pids.pop(guest, None)
+            failure = attempt(self._tell_guests)
         if failure is not None:
             _log.error("a process has left: %s", errors.detail_of(failure))
+
+    def forget(self, guest: ServedGuest) -> None:
+        """Its thread ends."""
+        with self._lock:
+            self.connections.discard(guest)
 
     # Life -----------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Do what guests have asked for up to now, answer, and hang up. Idempotent; in a forked
-        child nothing."""
+        child nothing.
+
+        First none of them is given anything more: what one leaves when it is hung up on is still in
+        its hands, and would go to those that are hung up on later.
+        """
         if os.getpid() != self.process:
             return
-        with self._telling:
-            self._is_ending = True
         with self._closing:
+            with self._lock:
+                self._is_ending = True
+                guests = list(self.connections)
             try:
-                self.loop.call_soon_threadsafe(self._ending.set)
-            except RuntimeError:
-                pass  # it has ended
-            self._ended.wait()
-            self.pool.close()
+                for each in guests:
+                    each.end()
+                deadline = Deadline(_PARTING_MS)
+                for each in guests:
+                    each.is_quiet.wait(deadline.remaining_seconds())
+            finally:
+                self.all_are_quiet.set()  # their threads wait for it, and hang up then
+            for each in guests:
+                each.thread.join()
             self.server.close()
-            if self.close in self._broker.on_close:
-                self._broker.on_close.remove(self.close)
 
     def abandon(self) -> None:
         """In a forked child: its copies of the connections would keep them open when their owner
-        has ended. By number, as what waits for them is the parent's."""
-        _left_to_parents.append(self)  # its sockets, collected, would close numbers of others
-        for each in list(self._descriptors):
-            os.close(each)
+        has ended."""
+        for each in list(self.connections):
+            each.abandon()
 
 
-class ServedGuest(ServedConnection):
-    """The connection of another process on this machine."""
+class ServedGuest:
+    """The connection of another process on this machine. By its own thread, unless a method says
+    otherwise."""
 
     def __init__(self, service: GuestService, sock: socket.socket) -> None:
-        super().__init__(service)
-        self._service: Any
-        self._socket = sock  # the transport's
-        self._descriptor = sock.fileno()
-        self._is_buffered = False  # something waits for the loop
+        self._service = service
+        self._socket = sock
+        self.link = OwnerLink(sock.fileno())
+        self.link.unsent_max = UNSENT_MAX
+        self._session: Session | None = None
+        self._is_ending = False  # nothing is to be read but what has come
+        self.is_quiet = threading.Event()  # it is given nothing any more
+        self.thread = threading.Thread(target=self._run, name="pulsarx-guests", daemon=True)
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport
-        self._transport.set_write_buffer_limits(UNSENT_MAX)
-        self._peer = "another process"
-        self.session = self._service.server.open_session(
-            self._write, self._work.due, has_room=self._has_room, is_guest=True
+    def _run(self) -> None:
+        try:
+            self._serve()
+        except WireError as error:
+            _log.warning("the connection from another process was closed: %s", error)
+        except BaseException:
+            _log.exception("the connection from another process was closed, because of a bug")
+        try:
+            self._be_quiet()
+            self.link.flush_kept()
+            self._part()
+        except BaseException:
+            _log.exception("the connection from another process was not closed as it should be")
+        finally:
+            self.link.end()
+            shut(self._socket)  # a forked child may have a copy
+            self._socket.close()
+            self._service.forget(self)
+
+    def _serve(self) -> None:
+        """Do what the guest asks for, and deliver, until either end hangs up."""
+        link = self.link
+        session = self._session = self._service.server.open_session(
+            link.write, link.wake, has_room=link.has_room, is_guest=True, link=link
         )
-        self._service.opened(self)
-
-    def _write(self, data: bytes) -> None:
-        """In any thread. What the socket takes at once spares the loop a turn."""
-        with self._lock:
-            if not (self._unsent or self._is_buffered or self._is_lost):
-                try:
-                    data = data[self._socket.send(data, _AT_ONCE) :]
-                except BlockingIOError:
-                    pass
-                except OSError:
-                    return  # the loop sees that, too
-                if not data:
+        taken = memoryview(bytearray(_READ_SIZE))
+        left = _LAST_MAX
+        while left > 0:
+            is_ending = self._is_ending
+            reads = link.has_room() and not session.is_full
+            size = link.wait(taken, reads, 0 if is_ending else -1)
+            if size < 0:
+                session.lose()
+                return
+            is_due = link.was_asked or not size
+            if size and session.received(taken[:size]):
+                is_due = True
+            if self._service.all_are_quiet.is_set():
+                return  # it took longer than was waited for it: others have left what they had
+            if is_due:
+                link.flush_kept()  # this may take long
+                session.deliver()
+            if is_ending:
+                if not size:
                     return
-            self._unsent.append(data)
-            self._unsent_size += len(data)
-            is_due, self._flush_is_due = self._flush_is_due, True
-        if not is_due:
-            self._call(self._flush)
+                left -= size
 
-    def _flush(self) -> None:
-        with self._lock:
-            self._is_buffered = True
-        super()._flush()
-        self._look_at_buffer()
+    def _be_quiet(self) -> None:
+        """Give it nothing more and, where the owner closes, return when nobody is given more."""
+        if self._session is not None and self._is_ending:
+            self._session.want_nothing()
+        self.is_quiet.set()
+        if self._is_ending:
+            self._service.all_are_quiet.wait()
 
-    def _look_at_buffer(self) -> None:
-        """Whether the transport has something that goes first."""
-        with self._lock:
-            self._is_buffered = not self._is_lost and bool(
-                self._unsent or self._transport.get_write_buffer_size()
-            )
+    def _part(self) -> None:
+        """Close what the guest had, and have it take the last answers."""
+        self._service.let_go(self)
+        if self._session is not None:
+            self._session.close()
+        deadline = Deadline(_PARTING_MS)
+        while self.link.unsent and not deadline.expired():
+            self.link.wait(bytearray(), False, deadline.remaining_ms() or 0)
 
-    def connection_lost(self, error: Exception | None) -> None:
-        with self._lock:
-            self._is_lost = True
-        self._service.let_go(self._descriptor)
-        super().connection_lost(error)
+    def end(self) -> None:
+        """Do what came, answer, and hang up. In any thread."""
+        self._is_ending = True
+        self.link.wake()
+
+    def abandon(self) -> None:
+        """In a forked child. No lock is to be taken."""
+        descriptor = self._socket.detach()
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
-_left_to_parents: list[GuestService] = []  # in a forked child
 _services: WeakSet[GuestService] = WeakSet()
 _making = threading.Lock()
 

@@ -1,7 +1,9 @@
-"""Tells another process that messages may have come on a topic, which it reads itself."""
+"""Tells another process that messages may have come on a topic, which it reads itself, or that
+topics came, went or grew."""
 
 from __future__ import annotations
 
+from pulsarx._pycore.ground.due_flag import DueFlag
 from pulsarx._pycore.ground.owner_link import frame
 from pulsarx.wire.commands import LINK_NEWS
 
@@ -9,25 +11,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pulsarx.broker.broker import Broker
     from pulsarx.broker.topics.topic import Topic
+    from pulsarx.topic_name import TopicName
 
 
-class GuestWatch:
+class GuestWatch(DueFlag):
     """One watch of one topic. Calls of its session, but for `due`."""
 
     def __init__(self, topic: Topic, number: int, wake: Callable[[], object]) -> None:
         """number: as the other process knows it."""
+        super().__init__(wake)
         self._topic = topic
         self._number = number
-        self._wake = wake
-        self.is_due = True  # for what came before it
         topic.tail.watch(self.due)
-        topic.watches.add(self)
-
-    def due(self) -> None:
-        """In any thread, and with mutexes held."""
-        self.is_due = True
-        self._wake()
+        topic.watched(self)
 
     @property
     def is_over(self) -> bool:
@@ -42,5 +40,33 @@ class GuestWatch:
     def close(self) -> None:
         """Nobody there reads it any more."""
         self._topic.tail.unwatch(self.due)
-        self._topic.watches.discard(self)
+        self._topic.watched_no_more(self)
         self._topic.touch()
+
+
+class GuestTopicsWatch:
+    """One watch of all topics of the folder. Calls of its session, but for those of the directory
+    of topics, which come in any thread."""
+
+    is_over = False
+
+    def __init__(self, broker: Broker, number: int, wake: Callable[[], object]) -> None:
+        """number: as the other process knows it."""
+        self._number = number
+        self._wake = wake
+        self.is_due = True  # for what came before it
+        broker.topics.watch(self)
+
+    def created(self, _: TopicName) -> None:
+        self.is_due = True
+        self._wake()
+
+    deleted = grown = created
+
+    def news(self) -> bytes:
+        """The frame that says it."""
+        self.is_due = False
+        return frame(LINK_NEWS, self._number, 0)
+
+    def close(self) -> None:
+        """Nobody there is told any more. The directory forgets it with its session."""

@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pulsarx._pycore.ground.owner_link import OwnerLink
     from pulsarx.access.access import Access
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.ledgers.ledger_list import Position
@@ -56,9 +57,12 @@ class Server:
         certificate_name: Callable[[], str | None] = _nobody,
         host: str = "",
         is_guest: bool = False,
+        link: OwnerLink | None = None,
     ) -> Session:
-        """The session of a new connection. See Session and ClientProof."""
+        """The session of a new connection. See Session, ClientProof and SessionContext."""
         session = Session(self, write, wake, has_room, service_url, is_guest)
+        if link is not None:
+            session.use_link(link)
         session.context.service_url_tls = service_url_tls
         session.proof.certificate_name, session.proof.host = certificate_name, host
         with self._lock:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from pulsarx._pycore.ground.owner_link import OwnerLink
     from pulsarx.broker.subscriptions.subscription import Subscription
     from pulsarx.server.session_context import SessionHost
 
@@ -67,19 +68,24 @@ class Session:
         self._server = server
         self._broker = server.broker
         self.context = context = SessionContext(server, write, wake, has_room, service_url)
+        context.is_guest = is_guest
         self._tell, self._wake, self._has_room = context.tell, wake, has_room
         self.proof = proof = ClientProof(context)
         self._permissions_changed = False
         self._message_size_max = self._broker.runtime.options.max_message_size
         self._reader = FrameReader(self._message_size_max)
-        self._reader.frame_size_max = GREETING_SIZE_MAX
+        self._reader.cutter.frame_size_max = GREETING_SIZE_MAX
         self.is_connected = False
         self.is_open = True
         tell, refuse, require = context.tell, context.refuse, proof.require
         take_sought = partial(server.take_sought, self)
-        self.producers = producers = SessionProducers(context, require, is_guest)
-        self.consumers = consumers = SessionConsumers(context, require, take_sought, is_guest)
-        topics = TopicAnswers(self._broker, tell, refuse, require, self._service_urls)
+        self.producers = producers = SessionProducers(
+            context, require, self._reader.cutter.sends, is_guest
+        )
+        self.consumers = consumers = SessionConsumers(
+            context, require, take_sought, self._reader.cutter.links, is_guest
+        )
+        topics = TopicAnswers(self._broker, tell, refuse, require, self._service_urls, is_guest)
         schemas = SchemaAnswers(self._broker, tell, require)
         self._topic_lists = TopicListWatches(self._broker, tell, refuse, require, wake)
         self._guests = SessionGuests(context, consumers, producers) if is_guest else None
@@ -110,16 +116,24 @@ class Session:
         if self._guests is not None:
             self._handlers["LINK"] = self._guests.link
 
+    def use_link(self, link: OwnerLink) -> None:
+        """What comes comes over this one, and `write` is its."""
+        self.context.link = self._reader.cutter.link = link
+
     # Bytes ----------------------------------------------------------------------------------------
 
-    def received(self, data: bytes) -> None:
-        """Do what came. WireError: it breaks the protocol; the session is closed, and so should the
-        connection be."""
+    def received(self, data: bytes | memoryview) -> bool:
+        """Do what came; the memory may be used again on return. Whether deliver is to be called:
+        not where there were only entries, and what is told to consumers. WireError: it breaks the
+        protocol; the session is closed, and so should the connection be."""
+        is_due = False
         try:
             for name, values, entry in self._reader.feed(data):
+                is_due = True
                 self._do(name, values, entry)
                 if self.is_proving:
-                    return  # the rest is done after it
+                    break  # the rest is done after it
+            return is_due
         except WireError:
             self.close()
             raise
@@ -167,7 +181,7 @@ class Session:
     def _welcome(self, values: Values) -> None:
         self.is_connected = True
         self.context.client_said(values)
-        self._reader.frame_size_max = frame_size_max(self._message_size_max)
+        self._reader.cutter.frame_size_max = frame_size_max(self._message_size_max)
         self._tell(
             "CONNECTED",
             server_version=SERVER_VERSION,
@@ -226,12 +240,23 @@ class Session:
         """The connection has ended, and close is called soon. In any thread."""
         self.context.is_lost = True
 
+    def want_nothing(self) -> None:
+        """Take nothing any more that others leave: no messages of their consumers, no turn of their
+        producers. What it has stays. Of a guest, whose owner closes: the others still use what they
+        have, and go on with it at the next owner."""
+        self._take_steps([self.consumers.end_deliveries, *self.producers.give_up_places()])
+
     def close(self) -> None:
         """The connection has ended: what it had is closed. Idempotent."""
         self.is_open = False
         consumers, producers = self.consumers.leave(), self.producers.leave()
         watches = self._guests.leave() if self._guests is not None else []
-        for step in [self._topic_lists.close, *producers, *watches, *consumers]:
+        self._take_steps([self._topic_lists.close, *producers, *watches, *consumers])
+        self._server.forget_session(self)
+
+    def _take_steps(self, steps: list[Callable[[], object]]) -> None:
+        """Each, though one before it fails."""
+        for step in steps:
             error = attempt(step)
             if error is not None:
                 import logging
@@ -239,7 +264,6 @@ class Session:
                 logging.getLogger("pulsarx").error(
                     "a session was closed: %s", errors.detail_of(error)
                 )
-        self._server.forget_session(self)
 
     # Requests that no part answers ----------------------------------------------------------------
 

@@ -54,7 +54,7 @@ class SessionConsumer(EntryConsumer):
     def begin(self, epoch: int, wake: Callable[[], object]) -> None:
         """Call wake() whenever there may be something to send."""
         self.epoch = epoch
-        self._wake = wake
+        self._wake = self.connection = wake
         self.watch(self.due)
         if self._events is not None:
             self._events.wake = wake
@@ -81,14 +81,7 @@ class SessionConsumer(EntryConsumer):
         """Whether its topic is terminated and it was sent all that there is for it; once."""
         if self._has_ended or not self.subscription.topic.ledger.is_terminated or self.is_due:
             return False
-        found = self.subscription.statistics()
-        mine = next(
-            (each for each in found["consumers"] if each["consumer_name"] == self.consumer_name),
-            None,
-        )
-        is_next = found.get("active_consumer_name") in (None, self.consumer_name)
-        wants_more = mine is not None and mine["available_permits"] > 0 and is_next
-        self._has_ended = found["msg_backlog"] == 0 or wants_more
+        self._has_ended = self.awaits_more() or self.subscription.backlog()[1] == 0
         return self._has_ended
 
     def due(self) -> None:
@@ -136,6 +129,7 @@ class SessionConsumer(EntryConsumer):
         while self.is_open:
             if not has_room():
                 self.is_due = True
+                self.stall()
                 return
             try:
                 found = self.take_entry()

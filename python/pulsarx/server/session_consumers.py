@@ -11,7 +11,6 @@ from functools import partial
 from pulsarx import errors
 from pulsarx._pycore.dispatch.connection_sink import ConnectionSink
 from pulsarx._pycore.wire.hot_commands import message_encode
-from pulsarx.access.access import Access
 from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.broker.subscriptions.subscribe_request import ReceiverSettings, SubscribeRequest
 from pulsarx.broker.topics.non_persistent_topic import NonPersistentTopic
@@ -21,6 +20,7 @@ from pulsarx.enumerations import ConsumerType, KeySharedMode, SchemaType
 from pulsarx.message_id import MessageId
 from pulsarx.options.consumer_policies import ConsumerKeySharedPolicy
 from pulsarx.schema.auto_consume import AutoConsumeSchema
+from pulsarx.server.client_proof import subscribing
 from pulsarx.server.guest_consumer import GuestConsumer
 from pulsarx.server.schema_answers import declared_schema
 from pulsarx.server.session_consumer import SessionConsumer, position_of
@@ -66,9 +66,11 @@ class SessionConsumers:
         context: SessionContext,
         require: Require,
         take_sought: Callable[[str, str], Position | None],
+        links: dict[int, Callable[[int, int, int, int, int], object]],
         are_guests: bool,
     ) -> None:
-        """require: as ClientProof has it. take_sought: see SessionHost, for this session.
+        """require: as ClientProof has it. take_sought: see SessionHost, for this session. links:
+        what is told of a link frame; see FrameCutter.
         are_guests: they are of another process of this machine, which shares the folder."""
         self._are_guests = are_guests
         self._context = context
@@ -77,6 +79,7 @@ class SessionConsumers:
         self._tell, self._answer, self._refuse = context.tell, context.answer, context.refuse
         self._require = require
         self._take_sought = take_sought
+        self._links = links
         self._consumers: dict[int, AnyConsumer] = {}
         self._failed: dict[int, Exception] = {}  # why one was closed, until its client hears of it
         self._lock = threading.Lock()  # of the dict of consumers
@@ -88,6 +91,8 @@ class SessionConsumers:
     def add(self, consumer_id: int, consumer: AnyConsumer) -> None:
         with self._lock:
             self._consumers[consumer_id] = consumer
+            if isinstance(consumer, GuestConsumer):
+                self._links[consumer_id] = consumer.take_link
 
     def all_due(self) -> None:
         """There may be something to send for each."""
@@ -97,16 +102,23 @@ class SessionConsumers:
     def close_forbidden(self) -> None:
         """Close those that may not consume any more. They are refused when they come again."""
         for consumer_id, consumer in self._each_consumer():
-            error = attempt(
-                partial(self._require, Access.require_consume, consumer.subscription.topic.name)
-            )
+            subscription = consumer.subscription
+            check = subscribing(subscription.name)
+            error = attempt(partial(self._require, check, subscription.topic.name))
             if isinstance(error, errors.AuthorizationError):
                 self._close_there(consumer_id, consumer)
+
+    def end_deliveries(self) -> None:
+        """Send consumers of a guest nothing more. They stay attached."""
+        for _, consumer in self._each_consumer():
+            if isinstance(consumer, GuestConsumer):
+                consumer.end()
 
     def leave(self) -> list[Callable[[], object]]:
         """What is to be done to detach them all: each step, though one before it fails."""
         with self._lock:
             consumers, self._consumers = list(self._consumers.values()), {}
+            self._links.clear()
         return [each.leave for each in consumers]
 
     def deliver(self) -> None:
@@ -133,8 +145,8 @@ class SessionConsumers:
                 if not self._arrivals.is_over:  # it is woken then
                     consumer.is_due = True
                     return
-                for frames in consumer.deliveries(self._context.has_room):
-                    self._write(frames)
+                consumer.send_by_link()
+                consumer.deliver(self._context.has_room)
                 return
             found = consumer.deliveries(self._context.has_room)
             for ledger_id, entry_id, entry, count, ack_set in found:
@@ -169,7 +181,8 @@ class SessionConsumers:
             self._refuse(values, failure)
             return
         try:
-            consumer = self._attach(values)
+            with self._broker.topics.taking_back():
+                consumer = self._attach(values)
         except Exception as error:
             self._refuse(values, error)
             return
@@ -183,7 +196,7 @@ class SessionConsumers:
         consumer_id = values["consumer_id"]
         if consumer_id in self._consumers:
             return None
-        self._require(Access.require_consume, values["topic"])
+        self._require(subscribing(values["subscription"]), values["topic"])
         check_is_for_users(TopicName.of(values["topic"]))
         info = schema_of(values["schema"])
         reads_any = info is not None and info.schema_type() == SchemaType.AUTO_CONSUME
@@ -353,6 +366,7 @@ class SessionConsumers:
         is not made anew by that: it is refused, once."""
         with self._lock:
             self._consumers.pop(consumer_id, None)
+            self._links.pop(consumer_id, None)
         gone = error_of_gone(consumer.subscription.topic)
         if gone is not None:
             self._failed.setdefault(consumer_id, gone)
@@ -415,6 +429,7 @@ class SessionConsumers:
         self._failed.pop(consumer_id, None)
         with self._lock:
             consumer = self._consumers.pop(consumer_id, None)
+            self._links.pop(consumer_id, None)
         if consumer is not None:
             consumer.leave()
 

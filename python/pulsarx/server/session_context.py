@@ -6,13 +6,20 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx.topic_name import TopicName
 from pulsarx.wire.frames import frame_encode
-from pulsarx.wire.server_errors import code_of, message_of
+from pulsarx.wire.server_errors import (
+    NOT_ALLOWED,
+    NOT_READY,
+    SUBSCRIPTION_NOT_FOUND,
+    code_of,
+    message_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol
 
+    from pulsarx._pycore.ground.owner_link import OwnerLink
     from pulsarx._pycore.publish.completion_queue import CompletionQueue
     from pulsarx.access.access import Access
     from pulsarx.broker.broker import Broker
@@ -44,8 +51,13 @@ if TYPE_CHECKING:
 
 # Clients that do not know REACHED_END_OF_TOPIC: they connect anew, and would be told again.
 _WITHOUT_ENDS = ("Pulsar-CPP", "Pulsar-Go", "PulsarX")
+# Clients that subscribe again and again, and tell their user nothing, where there is no such
+# subscription and none is to be made.
+_TRY_AGAIN = ("Pulsar-CPP",)
 # Clients that give permits for messages that an ack set leaves out. That of Java did, up to 4.0.
 _GIVE_FOR_LEFT_OUT = ("Pulsar-CPP", "Pulsar-Go", "PulsarX")
+# What is refused where something is closed, by code and, of verbs, by name.
+_CLOSED = frozenset((NOT_READY, "AlreadyClosed", "ServiceUnitNotReady"))
 
 
 class SessionContext:
@@ -66,6 +78,8 @@ class SessionContext:
         self.wake = wake
         self.has_room = has_room
         self.service_url = service_url
+        self.is_guest = False  # the client is another process of this folder
+        self.link: OwnerLink | None = None  # of a guest, where there is one: `write` is its
         self.service_url_tls: str | None = None  # as service_url, for clients with TLS
         self.is_lost = False  # the connection has ended, and the session is closed soon
         # What the client says of itself in CONNECT.
@@ -76,6 +90,7 @@ class SessionContext:
         self.knows_kept = False  # that a receipt says which messages of a batch were new
         self.listens_late = False  # it knows a consumer from its first FLOW on
         self.gives_for_left_out = False  # permits, see ConnectionSink
+        self.tries_again = False  # in vain, when it is told SubscriptionNotFound
 
     def client_said(self, values: Values) -> None:
         """Take what is in its CONNECT."""
@@ -87,8 +102,12 @@ class SessionContext:
         self.closes_at_ends = not version.startswith("PulsarX")
         self.listens_late = version.startswith("Pulsar-Go")
         self.gives_for_left_out = version.startswith(_GIVE_FOR_LEFT_OUT)
+        self.tries_again = version.startswith(_TRY_AGAIN)
 
     def tell(self, name: str, entry: bytes | None = None, **values: Any) -> None:
+        if self.is_guest and name != "SEND_ERROR" and values.get("error") in _CLOSED:
+            if not self.broker.state.is_open:
+                return  # it asks the next owner when this one hangs up, however long that takes
         self.write(frame_encode(name, values, entry))
 
     def answer(self, values: Values, act: Callable[[], object]) -> None:
@@ -101,12 +120,10 @@ class SessionContext:
             self.tell("SUCCESS", request_id=values["request_id"])
 
     def refuse(self, values: Values, error: Exception) -> None:
-        self.tell(
-            "ERROR",
-            request_id=values["request_id"],
-            error=code_of(error),
-            message=message_of(error),
-        )
+        code = code_of(error)
+        if code == SUBSCRIPTION_NOT_FOUND and self.tries_again:
+            code = NOT_ALLOWED
+        self.tell("ERROR", request_id=values["request_id"], error=code, message=message_of(error))
 
     def topic(self, name: str, create: bool = True) -> AnyTopic:
         return self.broker.topic(TopicName.of(name), create=create)

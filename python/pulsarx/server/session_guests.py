@@ -6,14 +6,21 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx._pycore.ground import owner_link
 from pulsarx.broker.topics.topic_gone import TopicGone
-from pulsarx.server.guest_consumer import GuestConsumer, attach_guest, record_acknowledgement
-from pulsarx.server.guest_watch import GuestWatch
+from pulsarx.server.guest_consumer import (
+    GuestConsumer,
+    attach_guest,
+    place_now,
+    record_acknowledgement,
+)
+from pulsarx.server.guest_watch import GuestTopicsWatch, GuestWatch
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from pulsarx.broker.ledgers.ledger_list import Position
     from pulsarx.server.session_consumers import SessionConsumers
     from pulsarx.server.session_context import SessionContext
     from pulsarx.server.session_producers import SessionProducers
@@ -34,7 +41,8 @@ class SessionGuests:
         self._write, self._wake = context.write, context.wake
         self._consumers = consumers
         self._arrivals = context.broker.runtime.arrivals
-        self._watches: dict[int, GuestWatch] = {}  # of topics that a guest reads itself
+        # Of topics that a guest reads itself, and of which there are.
+        self._watches: dict[int, GuestWatch | GuestTopicsWatch] = {}
         self.verbs: dict[str, Callable[[Values], Any]] = {
             "guest.subscribe": self._subscribe,
             "guest.seek": self._seek,
@@ -43,8 +51,10 @@ class SessionGuests:
             "guest.leave": self._leave,
             "guest.record": self._record,
             "guest.take_back": self._take_back,
+            "guest.take_back_topics": self._take_back_topics,
             "guest.watch": self._watch,
             "guest.unwatch": self._unwatch,
+            "guest.watch_topics": self._watch_topics,
             "guest.arrived": self._has_arrived,
             "guest.is_idle": self._is_idle,
         }
@@ -72,6 +82,12 @@ class SessionGuests:
         if values["kind"] == owner_link.SEQUENCE_NOTED:
             self._producers.sequence_noted(values["consumer_id"])
             return
+        if values["kind"] == owner_link.SENT_AT:
+            self._producers.sent_at(values["consumer_id"], *values["numbers"][:2])
+            return
+        if values["kind"] == owner_link.GIVEN_UP:
+            self._producers.give_up(values["consumer_id"], values["numbers"][0])
+            return
         consumer = self._consumers.find(values["consumer_id"])
         if isinstance(consumer, GuestConsumer) and consumer.is_open:
             consumer.told(values["kind"], values["numbers"])
@@ -87,14 +103,20 @@ class SessionGuests:
         except TopicGone:
             return {"is_gone": True}
         self._consumers.add(consumer_id, consumer)
-        consumer.open_to(consumer_id, self._wake)
+        consumer.open_to(consumer_id, self._wake, self._write, self._context.link)
         if not self._arrivals.is_over:
             self._arrivals.tell(self._wake)
         return {"made_subscription": made_subscription}
 
     def _seek(self, arguments: Values) -> None:
         ledger_id, ordinal = arguments["position"]
-        self._server.seek(self._guest(arguments).subscription, lambda: (ledger_id, ordinal))
+        subscription = self._guest(arguments).subscription
+
+        def find() -> Position:
+            reads_compacted = subscription.reads_compacted
+            return place_now(subscription.topic.ledger, (ledger_id, ordinal), reads_compacted)
+
+        self._server.seek(subscription, find)
         self._consumers.deliver()  # what it is told of it goes before the answer
 
     def _require_last(self, arguments: Values) -> None:
@@ -123,6 +145,11 @@ class SessionGuests:
         self._watches[number] = GuestWatch(topic, number, self._wake)
         self._wake()
 
+    def _watch_topics(self, arguments: Values) -> None:
+        number = arguments["number"]
+        self._watches[number] = GuestTopicsWatch(self._context.broker, number, self._wake)
+        self._wake()
+
     def _unwatch(self, arguments: Values) -> None:
         watch = self._watches.pop(arguments["number"], None)
         if watch is not None:
@@ -145,3 +172,7 @@ class SessionGuests:
         subscription = topic.subscriptions.get(arguments["subscription"])
         if subscription is not None:
             topic.take_back(subscription)
+
+    def _take_back_topics(self, arguments: Values) -> None:
+        """Delete topics that were made for a call of the guest, which failed."""
+        self._context.broker.topics.take_back(map(TopicName.of, arguments["topics"]))

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import threading
 from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ground import owner_link
+from pulsarx._pycore.publish.entry_answers import EntriesInFlight, EntryAnswers
 from pulsarx._pycore.wire.hot_commands import receipt_encode
 from pulsarx.access.access import Access
+from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.topics.waiting_producer import WaitingProducer
 from pulsarx.closing import attempt
 from pulsarx.enumerations import ProducerAccessMode
 from pulsarx.letters.letter_topic import subscribe_initially
 from pulsarx.message_id import MessageId
 from pulsarx.producing.producer_schema import check_producer, version_bytes
+from pulsarx.server.client_proof import subscribing
 from pulsarx.server.schema_answers import declared_schema
 from pulsarx.server.session_context import error_of_gone
 from pulsarx.server.session_producer import SessionProducer
@@ -43,9 +45,17 @@ IN_FLIGHT_MAX = 16 << 20  # bytes of entries that are not answered yet, of all p
 class SessionProducers:
     """Calls of one session alone."""
 
-    def __init__(self, context: SessionContext, require: Require, are_guests: bool) -> None:
-        """require: as ClientProof has it. are_guests: they are of another process of this machine,
-        which shares the folder."""
+    def __init__(
+        self,
+        context: SessionContext,
+        require: Require,
+        sends: dict[int, Callable[[int, bytes], object]],
+        are_guests: bool,
+    ) -> None:
+        """require: as ClientProof has it. sends: what is told of a SEND in its everyday form; see
+        FrameCutter. are_guests: they are of another process of this machine, which shares the
+        folder."""
+        self._sends = sends
         self._are_guests = are_guests
         self._context = context
         self._broker, self._server = context.broker, context.server
@@ -57,8 +67,7 @@ class SessionProducers:
         # Producers that the broker shut, and why they cannot come again, until they hear of it.
         self._shut: dict[int, Exception | None] = {}
         self._some_are_shut = False
-        self._lock = threading.Lock()  # of what is in flight
-        self._in_flight = 0  # bytes of entries that are not answered
+        self._in_flight = EntriesInFlight(IN_FLIGHT_MAX, self._wake)
 
     def deliver(self) -> None:
         """Tell producers that it is their turn, say which the broker shut, and publish what waited
@@ -85,38 +94,24 @@ class SessionProducers:
                 topic.producers.withdraw(waiting)
                 self._refuse(values, error)
 
+    def give_up_places(self) -> list[Callable[[], object]]:
+        """What is to be done so that none of them waits for its turn any more."""
+        waiting, self._waiting = list(self._waiting.values()), {}
+        return [partial(topic.producers.withdraw, place) for _, topic, place, _make in waiting]
+
     def leave(self) -> list[Callable[[], object]]:
         """What is to be done to close them all: each step, though one before it fails."""
-        waiting, self._waiting = list(self._waiting.values()), {}
+        leaving = self.give_up_places()
         producers, self._producers = list(self._producers.values()), {}
+        self._sends.clear()
         self._shut.clear()
-        leaving: list[Callable[[], object]] = [
-            partial(topic.producers.withdraw, place) for _, topic, place, _make in waiting
-        ]
         return leaving + [each.close for each in producers]
 
     @property
     def is_full(self) -> bool:
         """Whether so much is in flight that nothing more should be read. When it is not any more,
         wake is called."""
-        return self._in_flight >= IN_FLIGHT_MAX
-
-    def _fly(self, producer: SessionProducer, size: int) -> None:
-        with self._lock:
-            producer.in_flight += size
-            self._in_flight += size
-
-    def _land(self, producer: SessionProducer, size: int | None = None) -> None:
-        """So much is answered; None: all that the producer will ever be answered. In any thread."""
-        with self._lock:
-            # A producer that has left has none.
-            landed = producer.in_flight if size is None else min(size, producer.in_flight)
-            was_full = self.is_full
-            producer.in_flight -= landed
-            self._in_flight -= landed
-            frees = was_full and not self.is_full
-        if frees:
-            self._wake()
+        return self._in_flight.is_full
 
     def begin(self, values: Values) -> None:
         producer_id = values["producer_id"]
@@ -128,37 +123,64 @@ class SessionProducers:
                 raise no_transactions()
             self._require(Access.require_produce, values["topic"])
             if values["initial_subscription"]:
-                self._require(Access.require_consume, values["topic"])
+                check = subscribing(values["initial_subscription"])
+                self._require(check, values["topic"])
             self._replace_producer(producer_id, values)
             check_is_for_users(TopicName.of(values["topic"]))
             mode = values["access_mode"]
             if mode not in ProducerAccessMode.__members__.values():
                 raise errors.OperationNotSupported(f"access mode {mode} of a producer")
             check_producer(self._broker, values["topic"], declared_schema(values))
+            with self._broker.topics.taking_back():
+                self._make(values)
+        except Exception as error:
+            self._refuse(values, error)
+
+    def _make(self, values: Values) -> None:
+        """Make a producer, or let it wait for its turn."""
+        while True:
             topic = self._context.topic(values["topic"])
-            topic.check_may_publish()
-            # One of a topic that keeps nothing would have nothing, and go at once.
+            try:
+                self._make_on(topic, values)
+                return
+            except TopicGone:
+                continue  # it was unloaded just after it was found
+
+    def _make_on(self, topic: AnyTopic, values: Values) -> None:
+        """TopicGone: the topic was deleted, or unloaded."""
+        producer_id = values["producer_id"]
+        topic.check_may_publish()
+
+        def make(name: str) -> SessionProducer:
+            tell = partial(self._tell_sequence, producer_id) if self._are_guests else None
+            made = SessionProducer(
+                topic, name, self._server.completions, self._producer_shut, self._wake, tell
+            )
+            made.context, made.epoch = self._context, values["epoch"]
+            made.answers = self._answers_of(made, producer_id)
+            if self._are_guests:
+                made.publisher.came_over = self._context.link
+                made.tell_fenced = partial(self._tell_fenced, producer_id)
+                made.went_on_from(values["published_sequence_id"])
+            made.described = {
+                "metadata": {each["key"]: each["value"] for each in values["metadata"]},
+                "client_version": self._context.client_version.replace(" ", "-"),
+            }
+            return made
+
+        made = self._add_producer(topic, make, values)
+        try:
+            # Before anything is published. One of a topic that keeps nothing would have nothing,
+            # and go at once.
             if values["initial_subscription"] and topic.keeps_messages:
                 name = check_subscription_name(values["initial_subscription"])
                 subscribe_initially(self._broker, topic.name, name)
-
-            def make(name: str) -> SessionProducer:
-                made = SessionProducer(
-                    topic, name, self._server.completions, self._producer_shut, self._wake
-                )
-                made.context, made.epoch = self._context, values["epoch"]
-                if self._are_guests:
-                    made.tell_sequence = partial(self._tell_sequence, producer_id)
-                made.described = {
-                    "metadata": {each["key"]: each["value"] for each in values["metadata"]},
-                    "client_version": self._context.client_version.replace(" ", "-"),
-                }
-                return made
-
-            made = self._add_producer(topic, make, values)
-        except Exception as error:
-            self._refuse(values, error)
-            return
+        except BaseException:
+            if isinstance(made, WaitingProducer):
+                topic.producers.withdraw(made)
+            else:
+                attempt(made.close)
+            raise
         if isinstance(made, WaitingProducer):
             self._waiting[producer_id] = (values, topic, made, make)
             self._tell_producer(values, made.name, ready=False)
@@ -176,9 +198,9 @@ class SessionProducers:
             and str(TopicName.of(values["topic"])) == old.topic.name
         )
         if old is not None and is_same and values["epoch"] > old.epoch:
-            del self._producers[producer_id]
+            del self._producers[producer_id], self._sends[producer_id]
             old.close()
-            self._land(old)
+            old.answers.leave()
         elif old is not None or producer_id in self._waiting:
             raise errors.ProducerBusy(f"this connection has a producer {producer_id} already")
 
@@ -188,8 +210,13 @@ class SessionProducers:
         name, mode = values["producer_name"] or None, values["access_mode"]
 
         def add() -> SessionProducer | WaitingProducer:
+            kept_for = (each for each in self._producers.values() if each.name == name)
             found: SessionProducer | WaitingProducer = topic.producers.add(
-                name, make, mode, epoch=values["topic_epoch"]
+                name,
+                make,
+                mode,
+                epoch=values["topic_epoch"],
+                owner=next(filter(topic.producers.is_kept_for, kept_for), None),
             )
             return found
 
@@ -204,20 +231,24 @@ class SessionProducers:
             return add()
 
     def _has_come(self, values: Values, topic: AnyTopic, made: SessionProducer) -> None:
+        """Raises what refuses its schema; then it was closed."""
         info, version = declared_schema(values), None
         if info is not None:
             try:
                 version = self._broker.schemas.register_producer(topic.name, info)
-            except Exception as error:
-                made.close()
-                self._refuse(values, error)
-                return
+            except BaseException:
+                attempt(made.close)
+                raise
         self._producers[values["producer_id"]] = made
+        sequence_id = made.known_sequence_id()
+        if self._are_guests and not made.tells_duplicates:
+            sequence_id = owner_link.NOT_DEDUPLICATED
+        self._sends[values["producer_id"]] = made.take
         self._tell_producer(
             values,
             made.name,
             version=version,
-            last_sequence_id=made.last_sequence_id(),
+            last_sequence_id=sequence_id,
             topic_epoch=topic.producers.epoch if values["access_mode"] else None,
         )
 
@@ -248,11 +279,9 @@ class SessionProducers:
                 continue
             del self._waiting[producer_id]
             try:
-                made = topic.producers.promoted(waiting, make)
+                self._has_come(values, topic, topic.producers.promoted(waiting, make))
             except Exception as error:
                 self._refuse(values, error)
-            else:
-                self._has_come(values, topic, made)
 
     def _producer_shut(self) -> None:
         """In any thread."""
@@ -269,9 +298,9 @@ class SessionProducers:
         self, producer_id: int, producer: SessionProducer, why: Exception | None
     ) -> None:
         """Close a producer, and have its client make it again, which is refused with `why`."""
-        del self._producers[producer_id]
+        del self._producers[producer_id], self._sends[producer_id]
         attempt(producer.close)
-        self._land(producer)
+        producer.answers.leave()
         self._shut[producer_id] = why
         self._tell("CLOSE_PRODUCER", producer_id=producer_id, request_id=commands.FROM_BROKER)
 
@@ -283,20 +312,23 @@ class SessionProducers:
         if producer is None:
             raise WireError(f"SEND for unknown producer {producer_id}")
 
-        size = len(entry)
+        if values["transaction_most"] is not None:
+            producer.refuse(producer.answers.begin(sequence_id, len(entry)), no_transactions())
+        else:
+            producer.take(sequence_id, entry)
 
-        def told(
-            error: Exception | None, message_id: MessageId | None, kept: list[int] | None = None
+    def _answers_of(self, producer: SessionProducer, producer_id: int) -> EntryAnswers:
+        def otherwise(
+            sequence_id: int,
+            error: Exception | None,
+            message_id: MessageId | None,
+            kept: list[int] | None,
         ) -> None:
-            self._land(producer, size)
-            if kept is not None and message_id is not None and self._context.knows_kept:
+            ids: Values = {"producer_id": producer_id, "sequence_id": sequence_id}
+            if message_id is not None:
                 place = message_id.partition(), message_id.ledger_id(), message_id.entry_id()
-                stored = id_data(MessageId(*place), ack_set_of(kept))
-                ids = {"producer_id": producer_id, "sequence_id": sequence_id}
-                self._tell("SEND_RECEIPT", **ids, message_id=stored)
-            elif error is None and message_id is not None:
-                place = message_id.ledger_id(), message_id.entry_id(), message_id.partition()
-                self._write(receipt_encode(producer_id, sequence_id, *place))
+                was_new = ack_set_of(kept) if kept and self._context.knows_kept else None
+                self._tell("SEND_RECEIPT", **ids, message_id=id_data(MessageId(*place), was_new))
             elif isinstance(error, errors.TopicTerminated) and self._context.closes_at_ends:
                 # As Pulsar: the client makes its producer again, is refused, and fails what it
                 # sent. That of Go heeds nothing else.
@@ -304,24 +336,48 @@ class SessionProducers:
                 self._producer_shut()
             elif error is not None:
                 code = self._code_of_refusal(producer, error)
-                ids = {"producer_id": producer_id, "sequence_id": sequence_id}
                 self._tell("SEND_ERROR", **ids, error=code, message=message_of(error))
 
-        self._fly(producer, size)
-        if values["transaction_most"] is not None:
-            self._server.completions.jobs.post(lambda: told(no_transactions(), None))
-        else:
-            producer.publish(entry, told)
+        return EntryAnswers(
+            self._in_flight,
+            producer_id,
+            self._write,
+            receipt_encode,
+            otherwise,
+            at_once=self._are_guests,
+        )
 
     def _tell_sequence(self, producer_id: int, sequence_id: int) -> None:
         """In any thread."""
         self._write(owner_link.frame(owner_link.SEQUENCE, producer_id, sequence_id + 1))
+
+    def _tell_fenced(self, producer_id: int, error: Exception) -> None:
+        """In any thread."""
+        self._tell(
+            "CLOSE_PRODUCER",
+            producer_id=producer_id,
+            request_id=commands.FROM_BROKER,
+            fenced_as=code_of(error),
+            fenced_by=message_of(error),
+        )
 
     def sequence_noted(self, producer_id: int) -> None:
         """A guest has taken note of what it was told so."""
         producer = self._producers.get(producer_id)
         if producer is not None:
             producer.sequence_noted()
+
+    def sent_at(self, producer_id: int, sent_ms: int, timeout_ms: int) -> None:
+        """When a guest has sent what follows, and how long that may take."""
+        producer = self._producers.get(producer_id)
+        if producer is not None:
+            producer.sent_at(sent_ms, timeout_ms)
+
+    def give_up(self, producer_id: int, count: int) -> None:
+        """So many entries, of those that a guest has sent, have timed out there."""
+        producer = self._producers.get(producer_id)
+        if producer is not None:
+            producer.give_up(count)
 
     def _code_of_refusal(self, producer: SessionProducer, error: Exception) -> int:
         """The code with which the client gives up one message, and goes on. Clients in C++ know one
@@ -350,9 +406,10 @@ class SessionProducers:
             self._refuse(values, failure)
             return
         producer = self._producers.pop(values["producer_id"], None)
+        self._sends.pop(values["producer_id"], None)
         self._answer(values, producer.close if producer is not None else _nothing)
         if producer is not None:
-            self._land(producer)
+            producer.answers.leave()
 
 
 def _nothing() -> None:

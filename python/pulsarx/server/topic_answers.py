@@ -39,14 +39,16 @@ class TopicAnswers:
         refuse: Callable[[Values, Exception], None],
         require: Require,
         service_urls: Callable[[], tuple[str | None, str | None]],
+        are_guests: bool,
     ) -> None:
         """tell, refuse, require: as Session has them. service_urls: under which the client reaches
-        the broker, without TLS and with it."""
+        the broker, without TLS and with it. are_guests: it is a process that shares the folder."""
         self._broker = broker
         self._tell = tell
         self._refuse = refuse
         self._require = require
         self._service_urls = service_urls
+        self._are_guests = are_guests
 
     def lookup(self, values: Values) -> None:
         answer: Values = {"response": commands.CONNECT_HERE, "authoritative": True}
@@ -73,19 +75,27 @@ class TopicAnswers:
                 raise no_transactions()
             name = TopicName.of(values["topic"])
             self._require(Access.require_lookup, str(name))
-            count = partition_count_of(self._broker.catalogue.state, name)
-            if not self._broker.topics.is_there(str(name)):
-                if not values["auto_creation_enabled"]:
-                    raise errors.TopicNotFound(str(name))
+            is_there = self._broker.topics.is_there(str(name))
+            if is_there:
+                count = partition_count_of(self._broker.catalogue.state, name)
+            elif not values["auto_creation_enabled"]:
+                raise errors.TopicNotFound(str(name))
+            elif self._are_guests:  # which look for it in the catalogue
                 found = self._broker.lookup(name)
                 count = found.partition_count if isinstance(found, PartitionedTopic) else 0
+            else:
+                count = self._broker.topics.partitions_if_used(name)
         except Exception as error:
             failure: Values = {"response": 1, "error": code_of(error), "message": message_of(error)}
             self._tell("PARTITIONED_METADATA_RESPONSE", request_id=request_id, **failure)
         else:
             # Clients in C++ take an answer without a response for a failure.
             self._tell(
-                "PARTITIONED_METADATA_RESPONSE", request_id=request_id, partitions=count, response=0
+                "PARTITIONED_METADATA_RESPONSE",
+                request_id=request_id,
+                partitions=count,
+                response=0,
+                created=self._are_guests and not is_there,
             )
 
     def topics_of_namespace(self, values: Values) -> None:

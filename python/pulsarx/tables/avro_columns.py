@@ -177,7 +177,7 @@ class AvroDecoder:
 
 
 def _record_check(fields: pa.Schema) -> Callable[[Any], dict[str, Any]]:
-    """Of dicts that may have more fields than are wanted."""
+    """A function that checks the fields of a dict, and leaves out those that are not wanted."""
     checks = {each.name: checker(each.type, each.name) for each in fields}
 
     def check(value: dict[str, Any]) -> dict[str, Any]:

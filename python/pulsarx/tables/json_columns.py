@@ -174,33 +174,39 @@ def _with_times(table: pa.Table, target: pa.Schema) -> pa.Table:
         return table
     columns = []
     for field in target:
-        chunks = [_cast(each, field.type) for each in table[field.name].chunks]
+        chunks = [_cast(each, field.type, field.name) for each in table[field.name].chunks]
         columns.append(pa.chunked_array(chunks, field.type))
     return pa.table(columns, schema=target)
 
 
-def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
+def _cast(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
     """Arrow's own cast of a struct parses what lies below its nulls, too, where an empty text is no
-    time; and it knows no maps."""
+    time; and it knows no maps. ArrowInvalid names the path."""
     if array.type == kind:
         return array
     buffers, offset = array.buffers()[:2], array.offset
     if pa.types.is_struct(kind):
-        children = [_cast(each, field.type) for each, field in zip(array.flatten(), kind)]
+        children = [
+            _cast(each, field.type, f"{path}.{field.name}")
+            for each, field in zip(array.flatten(), kind)
+        ]
         # Fields that must be there are null below a null struct, which from_arrays would refuse.
         nullable = pa.StructArray.from_arrays(
             children, names=[each.name for each in kind], mask=array.is_null()
         )
         buffers, offset = nullable.buffers()[:1], 0
     elif pa.types.is_list(kind):
-        children = [_cast(array.values, kind.value_type)]
+        children = [_cast(array.values, kind.value_type, f"{path}[]")]
     elif pa.types.is_map(kind):
-        items = _cast(array.items, kind.item_type)
+        items = _cast(array.items, kind.item_type, f"{path}{{}}")
         entry = pa.struct([kind.key_field, kind.item_field])
         pair = [array.keys, items]
         children = [pa.Array.from_buffers(entry, len(items), [None], 0, 0, pair)]
     else:
-        return array.cast(kind)
+        try:
+            return array.cast(kind)
+        except pa.ArrowInvalid as error:
+            raise pa.ArrowInvalid(f"{path}: {error}") from None
     return pa.Array.from_buffers(kind, len(array), buffers, array.null_count, offset, children)
 
 
@@ -214,7 +220,9 @@ def _object(payload: bytes) -> dict[str, Any]:
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a field is there twice")
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"field {twice!r:.80} is there twice")
     return found
 
 

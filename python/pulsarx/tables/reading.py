@@ -493,7 +493,7 @@ def _objects(block: Block) -> Iterator[tuple[int, Any]]:
 
 
 def _double(text: str) -> float:
-    """Of a number with a point or an exponent. Unfit: it would become infinite."""
+    """The value of a number with a point or an exponent. Unfit: it would become infinite."""
     found = float(text)
     if math.isinf(found):
         raise Unfit(f"the number {text:.80} is beyond a double")

@@ -110,7 +110,11 @@ def row_encoder(info: SchemaInfo, record_cls: type[Record] | None = None) -> Cal
             check(row)
             if check_limits is not None:
                 check_limits(row)
-            return _dumps(_texts(row)).encode()
+            try:
+                return _dumps(_texts(row)).encode()
+            except ValueError:
+                check_in_json(row, "", lambda value: _dumps(_texts(value)))
+                raise
 
         return encode_json
     from pulsarx.schema.avro_schema import AvroSchema
@@ -160,7 +164,36 @@ def _texts(value: Any) -> Any:
 
 def as_json(row: Any) -> bytes:
     _check_names(row)
-    return _dumps(row).encode()
+    try:
+        return _dumps(row).encode()
+    except ValueError:
+        check_in_json(row, "", _dumps)
+        raise
+
+
+def check_in_json(value: Any, path: str, encode: Callable[[Any], object]) -> None:
+    """ValueError: JSON has nothing for it, or for what lies in it; names the column, and the path
+    below that. encode: raises for a value that JSON does not have."""
+    if isinstance(value, dict):
+        inside = f"{path}." if path else ""
+        for name, each in value.items():
+            check_in_json(each, f"{inside}{name}", encode)
+        return
+    if isinstance(value, list):
+        for at, each in enumerate(value):
+            check_in_json(each, f"{path}[{at}]", encode)
+        return
+    try:
+        encode(value)
+    except UnicodeDecodeError:
+        why = "which is no text in UTF-8, as JSON has it: encode it, as base64"
+    except ValueError:
+        why = "which is no number of JSON: give null, or a string"
+    except TypeError as error:
+        why = f"which JSON does not have ({error})"
+    else:
+        return
+    raise ValueError(f"column {path} is {errors.shown(value)}, {why}")
 
 
 def _check_names(value: Any) -> None:

@@ -136,6 +136,8 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
                 "topic_epoch": _may(11, _U64),
                 "transactional": _may(12, _BOOL, False),
                 "initial_subscription": _may(13, _TEXT),
+                # Of a guest's: the last id it published with the owner before; not Pulsar's.
+                "published_sequence_id": _may(1000, _I64, -1),
             },
         ),
         "SEND": (
@@ -192,7 +194,17 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
             14,
             {"request_id": _REQUEST, "error": _must(2, _I32), "message": _must(3, _TEXT)},
         ),
-        "CLOSE_PRODUCER": (15, {"producer_id": _must(1, _U64), "request_id": _must(2, _U64)}),
+        "CLOSE_PRODUCER": (
+            15,
+            {
+                "producer_id": _must(1, _U64),
+                "request_id": _must(2, _U64),
+                # To a guest: nothing is taken of its producer any more, and it is not to come
+                # again; not Pulsar's.
+                "fenced_as": _may(1000, _I32),
+                "fenced_by": _may(1001, _TEXT),
+            },
+        ),
         "CLOSE_CONSUMER": (
             16,
             {
@@ -255,6 +267,8 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
                 "response": _may(3, _I32, 0),
                 "error": _may(4, _I32),
                 "message": _may(5, _TEXT),
+                # To a guest: the topic was made for this question; not Pulsar's.
+                "created": _may(1000, _BOOL, False),
             },
         ),
         "LOOKUP": (

@@ -12,6 +12,7 @@ u32 size | BrokerEntryMetadata may stand before it, which is passed over.
 
 from __future__ import annotations
 
+from pulsarx._pycore.wire.frame_cutter import FrameCutter
 from pulsarx._pycore.wire.hot_commands import ack_decode, link_decode, receipt_decode, send_decode
 from pulsarx.wire.commands import INDIVIDUAL, WITH_ENTRY, command_decode, command_encode
 from pulsarx.wire.protobuf import WireError
@@ -53,29 +54,24 @@ class FrameReader:
     """Cuts what comes over one connection into commands. One thread at a time."""
 
     def __init__(self, message_size_max: int) -> None:
-        self.frame_size_max = frame_size_max(message_size_max)
-        self._data = bytearray()
+        self.cutter = FrameCutter(frame_size_max(message_size_max))
 
     def feed(self, data: bytes | memoryview) -> Iterator[tuple[str, dict[str, Any], bytes]]:
-        """(name, fields, entry) of each command that is whole by now; the entry is empty where
-        there is none. The name of a link frame is LINK. WireError: the rest of the connection is
-        not to be read."""
-        self._data += data
-        while len(self._data) >= 4:
-            total = int.from_bytes(self._data[:4], "big")
-            # Before it has come: nobody is to wait, or take memory, for what is refused anyway.
-            if not 4 <= total <= self.frame_size_max:
-                raise WireError(f"a frame of {total} bytes; it has from 4 to {self.frame_size_max}")
-            if len(self._data) < 4 + total:
-                return
-            frame = bytes(self._data[4 : 4 + total])
-            del self._data[: 4 + total]
+        """(name, fields, entry) of each command that is whole by now and that the cutter tells
+        nobody of; the entry is empty where there is none. The name of a link frame is LINK.
+        WireError: the rest of the connection is not to be read."""
+        cutter = self.cutter
+        cutter.feed(data)
+        while (frame := cutter.next()) is not None:
+            if isinstance(frame, int):
+                limit = cutter.frame_size_max
+                raise WireError(f"a frame of {frame} bytes; it has from 4 to {limit}")
             yield _frame_decode(frame)
 
     def end(self) -> None:
         """The connection ended. WireError: in the middle of a frame."""
-        if self._data:
-            raise WireError(f"the connection ended after {len(self._data)} bytes of a frame")
+        if self.cutter.size:
+            raise WireError(f"the connection ended after {self.cutter.size} bytes of a frame")
 
 
 def _frame_decode(frame: bytes) -> tuple[str, dict[str, Any], bytes]:

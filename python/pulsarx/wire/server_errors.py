@@ -5,7 +5,9 @@ from __future__ import annotations
 from pulsarx import errors
 
 UNKNOWN = 0
+NOT_READY = 6
 CHECKSUM = 9
+SUBSCRIPTION_NOT_FOUND = 12
 NOT_ALLOWED = 22
 
 # The first row of a class is its code; a subclass without a row has its base's.
@@ -18,13 +20,13 @@ _TABLE: tuple[tuple[int, type[errors.PulsarException]], ...] = (
     (3, errors.AuthenticationError),
     (4, errors.AuthorizationError),
     (5, errors.ConsumerBusy),
-    (6, errors.ServiceUnitNotReady),
-    (6, errors.AlreadyClosed),
+    (NOT_READY, errors.ServiceUnitNotReady),
+    (NOT_READY, errors.AlreadyClosed),
     (7, errors.ProducerBlockedQuotaExceededError),
     (8, errors.ProducerBlockedQuotaExceededException),
     (10, errors.UnsupportedVersionError),
     (11, errors.TopicNotFound),
-    (12, errors.SubscriptionNotFound),
+    (SUBSCRIPTION_NOT_FOUND, errors.SubscriptionNotFound),
     (13, errors.ConsumerNotFound),
     (14, errors.TooManyLookupRequestException),
     (15, errors.TopicTerminated),

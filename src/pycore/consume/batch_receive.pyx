@@ -10,7 +10,7 @@ def receive_batch(consumer, Py_ssize_t messages_max, Py_ssize_t bytes_max, timeo
     """Messages until one more would exceed a bound; a message too large for it comes alone.
 
     consumer: with take_now, give_back and wait_for_message. timeout_ms: real; None: for ever.
-    CorruptDataError: only when nothing was taken before the damage, which is in the log else.
+    StorageError, CorruptDataError: only when nothing was taken before; damage is in the log else.
     Interrupted: what was taken was given back.
     """
     cdef Deadline deadline = Deadline(timeout_ms)
@@ -29,9 +29,10 @@ def receive_batch(consumer, Py_ssize_t messages_max, Py_ssize_t bytes_max, timeo
             else:
                 found.append(message)
                 size += message.payload_size
-    except errors.CorruptDataError:
+    except errors.StorageError:
         if not found:
-            raise       # what was taken before must not be lost; the log tells of the damage
+            raise       # what was taken before must not be lost; the log tells of damage, and the
+            # next call meets again what an object store refuses
     except BaseException:
         if found:
             consumer.give_back(found)

@@ -25,6 +25,7 @@ cdef class ConsumerCore:
     cdef uint32_t state                  # ConsumerState
     cdef int owner_pid                   # FORKED: the process that opened it
     cdef bint zero_queue                 # receive takes no timeout
+    cdef list watchers                   # what to call when it is shut; None: nobody watches
     cdef object __weakref__
 
     cdef bint wait(self, Deadline deadline) except -1

@@ -10,9 +10,7 @@ from pulsarx._core.pending_acks cimport PENDING_NOBODY
 from pulsarx._core.status cimport (
     STATUS_DUPLICATE, STATUS_FOLD, STATUS_OK,
 )
-from pulsarx._core.wait_event cimport (
-    WaitEvent, wait_event_enter, wait_event_leave, wait_event_sleep,
-)
+from pulsarx._core.wait_event cimport WaitEvent, wait_event_enter, wait_event_leave
 from pulsarx._pycore.consume.consumer_host cimport ConsumerHost
 from pulsarx._pycore.cursor.ack_tracker cimport AckTracker
 from pulsarx._pycore.ground.control_plane cimport control_plane
@@ -24,6 +22,7 @@ from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.dispatch.entry_sink cimport DeadLetterSink, EntrySink
 from pulsarx._pycore.ground.signals cimport signals_check, signals_sleep_ns
+from pulsarx._pycore.ground.watchers cimport watchers_call, watchers_remove
 
 
 cdef class ConsumerCore:
@@ -104,9 +103,14 @@ cdef class ConsumerCore:
         In whatever thread and with whatever mutex held: it may only enqueue something or set an
         event.
         """
+        if self.watchers is None:
+            self.watchers = []
+        self.watchers.append(notify)
         self.dispatcher.tail.watch(notify)
 
     def unwatch(self, object notify not None) -> None:
+        if self.watchers is not None:
+            watchers_remove(self.watchers, notify)
         self.dispatcher.tail.unwatch(notify)
 
     def receive_many(self, max_messages: int, timeout_millis=None) -> list:
@@ -150,6 +154,10 @@ cdef class ConsumerCore:
                 elif self.receiver.key_wanted is not None:
                     try:
                         self.fetch_key()
+                    except errors.StorageError:
+                        if found:
+                            break        # of a ledger, which the next call meets again
+                        raise
                     except BaseException:
                         self.give_back(found)
                         raise
@@ -258,9 +266,7 @@ cdef class ConsumerCore:
                 return True
             if tail.poll_ms > 0 and (left_ns < 0 or left_ns > <int64_t>tail.poll_ms * 1000000):
                 left_ns = <int64_t>tail.poll_ms * 1000000
-            left_ns = signals_sleep_ns(left_ns)
-            with nogil:
-                wait_event_sleep(event, seen, left_ns)
+            self.dispatcher.sleep(event, seen, signals_sleep_ns(left_ns))
         finally:
             wait_event_leave(event)
             del owner
@@ -443,7 +449,7 @@ cdef class ConsumerCore:
     cdef int after(self) except -1:
         """No mutex held: do what a call left to be done, also one that raised: what it changed
         before may be what others wait for."""
-        if self.dispatcher.wakes or self.dispatcher.dead is not None:
+        if self.dispatcher.wakes or self.dispatcher.dead is not None or self.dispatcher.given_count:
             self.dispatcher.settle()
         return 0
 
@@ -553,7 +559,11 @@ cdef class ConsumerCore:
             self.check_open_or_closed()
             return False
         self.state = CONSUMER_CLOSED
-        self.dispatcher.tail.wake()
+        # Whoever watches other consumers of the topic has nothing to look for: of a thousand that
+        # are closed each would wake all others.
+        self.dispatcher.wake_sleepers()
+        if self.watchers is not None:
+            watchers_call(self.watchers)
         return True
 
     cdef int check_open_or_closed(self) except -1:
@@ -588,7 +598,8 @@ cdef inline Message take_settled(ConsumerCore self):
             if message is None:          # or it raised: nothing is to be kept for this consumer
                 self.receiver.stop_asking()
             mutex_unlock(&self.core.mutex)
-            if self.dispatcher.wakes or self.dispatcher.dead is not None:
+            if self.dispatcher.wakes or self.dispatcher.dead is not None or (
+                    self.dispatcher.given_count):
                 self.dispatcher.settle()
         if message is not None or self.receiver.key_wanted is None:
             return message

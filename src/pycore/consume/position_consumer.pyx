@@ -1,33 +1,191 @@
 # cython: language_level=3
-"""The owner's side of a consumer in another process that reads the ledgers itself: takes positions
-to be sent to it, and does what it says."""
+"""The owner's side of a consumer in another process that reads the ledgers itself: sends it
+positions, and does what it says."""
 
 from libc.stdint cimport int64_t, uint64_t
 
 from pulsarx._pycore.consume.consumer_core cimport CONSUMER_OPEN, ConsumerCore
 from pulsarx._pycore.consume.consumer_host cimport ConsumerHost
 from pulsarx._pycore.dispatch.position_sink cimport PositionSink
-from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
+from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_try_lock, mutex_unlock
+from pulsarx._pycore.ground.owner_link import frame as link_frame
+from pulsarx._pycore.ground.owner_link cimport (
+    LINK_ACKNOWLEDGE, LINK_ACKNOWLEDGE_THROUGH, LINK_FRAME_SIZE, LINK_RECORDED, LinkSender,
+    OwnerLink,
+)
 
 cdef enum:
     FRAMES_MAX = 256                     # that are taken at a time
+
+
+cdef class PositionsDue(LinkSender):
+    """There may be something to send for a consumer."""
+
+    cdef PositionConsumer consumer       # as long as something is sent
+    cdef OwnerLink link                  # None: its session sends
+    cdef object wake                     # has that look soon
+    cdef object write                    # sends bytes
+    cdef bint is_due
+    cdef bint by_link                    # the thread that reads the connection sends, without it
+    cdef object failure                  # with which what was taken was not sent
+
+    def due(self) -> None:
+        """In any thread, and with mutexes held."""
+        if self.by_link and self.consumer is not None and (
+                self.consumer.dispatcher.tail.is_at_once()) and self.send_here():
+            return
+        self.is_due = True
+        if self.by_link:
+            self.link.put_due(self)
+        elif self.wake is not None:
+            self.wake()
+
+    cdef bint send_here(self) except -1:
+        """Send what a sender has just published, in its thread, so that the one that reads the
+        connection need not be woken. False: that is to do what is left, or all of it. Whoever takes
+        positions sends them with the mutex, so they go in order."""
+        cdef PositionConsumer consumer = self.consumer
+        cdef bint is_done = False
+        # Nothing that waits, and no Python: this is in the middle of the call of a user.
+        if self.is_due or self.queued or consumer.state != CONSUMER_OPEN or (
+                self.failure is not None or not mutex_try_lock(&consumer.core.mutex)):
+            return False
+        try:
+            if consumer.dispatcher.plain_ahead() < 0 or not self.link.has_room():
+                return False
+            found = consumer.sink.take_positions(FRAMES_MAX)
+            is_done = len(found) < FRAMES_MAX * LINK_FRAME_SIZE
+            self.write_taken(found)
+        except Exception:                # which the reading thread meets again
+            return False
+        finally:
+            mutex_unlock(&consumer.core.mutex)
+        return is_done and not consumer.dispatcher.wakes and consumer.dispatcher.dead is None
+
+    cdef int write_taken(self, bytes found) except -1:
+        """Send positions that were taken, the mutex held. What is raised stays: the consumer is
+        closed with it, and they come again."""
+        try:
+            if found:
+                self.write(found)
+        except Exception as error:
+            self.failure = error
+            raise
+        return 0
+
+    cdef bint send_due(self, OwnerLink link) except -1:
+        cdef PositionConsumer consumer = self.consumer
+        if consumer is None or consumer.state != CONSUMER_OPEN:
+            return False                 # its session says that it was closed
+        self.is_due = False
+        try:
+            consumer.tell_recorded(link)
+            while True:
+                if not link.has_room():
+                    self.is_due = True   # `wait` returns when there is
+                    return True
+                if not consumer.send_positions():
+                    return True
+        except Exception:                # which its session meets again, and tells
+            self.is_due = True
+            return False
 
 
 cdef class PositionConsumer(ConsumerCore):
     """A ConsumerCore that takes positions instead of messages. Any thread may call."""
 
     cdef PositionSink sink
+    cdef PositionsDue flag
+    cdef public uint64_t recorded        # acknowledgements, since it came
+    cdef uint64_t recorded_told
+    cdef public bint has_unrecorded      # those that come now are behind them
 
     def __init__(self, PositionSink sink not None, ConsumerHost host not None):
         super().__init__(sink, host)
         self.sink = sink
+        self.flag = PositionsDue()
+        self.flag.is_due = True
 
-    def begin(self, uint64_t consumer_id) -> None:
-        """It is attached, and has the queue of a newcomer. consumer_id: as its process knows it."""
+    def begin(self, uint64_t consumer_id, wake, write, OwnerLink link=None) -> None:
+        """It is attached, and has the queue of a newcomer. consumer_id: as its process knows it.
+        wake: called whenever there may be something to send, in any thread and with mutexes held.
+        write: sends bytes, as that. link: of its session, see send_by_link."""
+        self.flag.consumer = self
+        self.flag.wake = wake
+        self.flag.write = write
+        self.flag.link = link
         mutex_lock(&self.core.mutex)
         self.sink.consumer_id = consumer_id
         self.sink.told_generation = self.dispatcher.generation
         mutex_unlock(&self.core.mutex)
+        self.watch((<object>self.flag).due)
+        wake()
+
+    def end(self) -> None:
+        """Nothing is sent any more."""
+        self.flag.consumer = None
+        self.unwatch((<object>self.flag).due)
+
+    def send_by_link(self) -> None:
+        """From now on what there is to send is sent by the thread that reads the connection, and
+        its session is woken only where it has to say something else."""
+        self.flag.by_link = self.flag.link is not None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there may be something to send."""
+        return self.flag.is_due
+
+    @is_due.setter
+    def is_due(self, bint is_due) -> None:
+        self.flag.is_due = is_due
+
+    def due(self) -> None:
+        """There may be something to send, or for its session to do. In any thread, and with mutexes
+        held."""
+        self.flag.is_due = True
+        if self.flag.wake is not None:
+            self.flag.wake()
+
+    def take_link(self, int kind, uint64_t first, uint64_t second, uint64_t third,
+                  uint64_t fourth) -> None:
+        """A frame has come for it; by the thread that reads the connection. See FrameCutter."""
+        if self.state != CONSUMER_OPEN:
+            return
+        if self.has_unrecorded or (
+                kind != LINK_ACKNOWLEDGE and kind != LINK_ACKNOWLEDGE_THROUGH):
+            self.told(kind, (first, second, third, fourth))
+            return
+        try:
+            if kind == LINK_ACKNOWLEDGE:
+                self.acknowledge_run(first, second, third)
+            else:
+                self.acknowledge_before(first, second)
+        except Exception:                # which is met again there, and told
+            self.told(kind, (first, second, third, fourth))
+            return
+        self.recorded += 1
+        if self.flag.by_link:
+            self.flag.link.put_due_here(self.flag)
+
+    def told(self, int kind, tuple numbers) -> None:
+        """A frame has come for it that is no everyday one."""
+        raise NotImplementedError
+
+    cdef int tell_recorded(self, OwnerLink link) except -1:
+        cdef uint64_t recorded = self.recorded
+        if recorded == self.recorded_told:
+            return 0
+        link.tell(LINK_RECORDED, self.sink.consumer_id, recorded, 0, 0, 0)
+        self.recorded_told = recorded
+        return 0
+
+    def receipt(self) -> bytes:
+        """The frame that tells how many acknowledgements are recorded; empty: it was told."""
+        if self.recorded == self.recorded_told:
+            return b""
+        self.recorded_told = self.recorded
+        return link_frame(LINK_RECORDED, self.sink.consumer_id, self.recorded)
 
     def flow(self, uint64_t permits) -> None:
         """The other end has room for so many messages more."""
@@ -45,23 +203,37 @@ cdef class PositionConsumer(ConsumerCore):
         mutex_unlock(&self.core.mutex)
         self.after()
 
-    def take_positions(self) -> bytes:
-        """Some of the frames that there are to send; empty: none."""
+    def send_positions(self) -> bool:
+        """Send some of the frames that there are to send; False: there is none."""
         cdef bytes found
         if self.state != CONSUMER_OPEN:
             self.check_open()
+        if self.flag.failure is not None:
+            raise self.flag.failure      # its session closes the consumer: its messages come again
         mutex_lock(&self.core.mutex)
         try:
             found = self.sink.take_positions(FRAMES_MAX)
+            # With the mutex: another thread may send what comes next.
+            self.flag.write_taken(found)
         finally:
             mutex_unlock(&self.core.mutex)
         self.after()
-        return found
+        return len(found) != 0
 
     def acknowledge_run(self, uint64_t ledger_id, uint64_t first, uint64_t count) -> None:
         """Acknowledge messages first .. first + count - 1 of a ledger."""
         self.check_open()
         self.record(ledger_id, first, count)
+
+    def expire_run(self, uint64_t ledger_id, uint64_t first, uint64_t count) -> None:
+        """Acknowledge messages of a ledger that were too old to be handed out."""
+        self.check_open()
+        mutex_lock(&self.core.mutex)
+        try:
+            self.dispatcher.expire(ledger_id, first, first + count)
+        finally:
+            mutex_unlock(&self.core.mutex)
+            self.after()
 
     def acknowledge_before(self, uint64_t ledger_id, uint64_t end) -> None:
         """Acknowledge everything before a message."""

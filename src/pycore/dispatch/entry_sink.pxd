@@ -12,6 +12,7 @@ otherwise (acknowledged, taken back) stays in its slice and is passed over when 
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
+from pulsarx._core.wait_event cimport WaitEvent
 from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ground.work_pool cimport SerialWork
 from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
@@ -126,7 +127,14 @@ cdef class EntrySink:
     cdef uint32_t item_at
     cdef uint32_t tag
     cdef bint view_filtered              # each message must be claimed
-    cdef object key_wanted               # to be called unlocked before the next take; or None
+    cdef object key_wanted               # reads a key or fetches a ledger: to be called unlocked
+    # before the next take; or None
+    # of a ConsumerCrowd
+    cdef object notify                   # has its connection look; None: it is in none
+    cdef object connection               # its CrowdConnection
+    cdef bint is_looker                  # it was told that something may have come, or looks
+    cdef bint is_stalled                 # its connection takes no more
+    cdef bint was_given                  # others queued something for it, and it was not told yet
 
     cdef Message take(self)
     """The next message, decoded; None when there is none. Of a Receiver alone."""
@@ -178,7 +186,9 @@ cdef class EntrySink:
     cdef inline void count_given(self, EntryView view, uint64_t messages) noexcept:
         """It is given so many messages of an entry."""
         cdef uint64_t size = view.entry_size
-        if messages < view.message_count:
+        if view.chunked is not None:
+            size = view.chunked.entries_size()
+        elif messages < view.message_count:
             size = size * messages // view.message_count
         self.given_messages += messages
         self.given_size += size
@@ -199,6 +209,9 @@ cdef class EntrySink:
         if self.queue_size and not self.by_flow:
             self.permits += self.taken
         self.taken = 0
+
+    cdef void forget_given(self) noexcept
+    """It need not be told of what it was given."""
 
     cdef bint next_slice(self) noexcept
     """Make the first queued slice the current one."""
@@ -239,6 +252,7 @@ cdef class Dispatcher:
     cdef bint has_several                # consumers at a time: none acknowledges cumulatively
     cdef bint keeps_nothing              # of a non-persistent topic: receivers have all there is
     cdef bint wakes                      # something became receivable: tell who waits, unlocked
+    cdef uint32_t given_count            # receivers of the crowd that are to be told
     cdef bint loss_kept                  # the messages lost last count as acknowledged
     cdef ChunkedMessage whole            # of CHUNK_WHOLE
     cdef bint came_later                 # whole_later was called: look once more
@@ -249,8 +263,14 @@ cdef class Dispatcher:
     cdef list overdue                    # (receiver, ledger id, message, redeliveries): whose
     # backoff is to be asked, unlocked; or None
 
+    cdef int tell_given(self) except -1
+    """Tell the receivers of the crowd that were given something. Mutex held."""
+
     cdef bint supply(self, EntrySink receiver) except -1
     """Make the receiver's next slice its current one, dispatching what there is; False: nothing."""
+
+    cdef int defer(self, bint defers) noexcept
+    """Whether supplying raises LedgerWanted where it would fetch a ledger with the mutex."""
 
     cdef int claim(self, EntrySink receiver, EntryView view, uint32_t index) except -2
     """A message of the current slice is about to be handed out: its redelivery count, or
@@ -339,6 +359,10 @@ cdef class Dispatcher:
     cdef int64_t bytes_ahead(self) noexcept
     """About how much is published behind the current slice; 0: unknown."""
 
+    cdef int plain_ahead(self) noexcept
+    """See LedgerReader: of what a receiver is supplied with next. -1: it may need Python, or wait
+    for something."""
+
     cdef bint is_ready(self, EntrySink receiver) except -1
     """Whether take would find something; dispatches for it."""
 
@@ -404,6 +428,13 @@ cdef class Dispatcher:
 
     cdef int redeliver(self, EntrySink receiver) except -1
     """Everything the receiver has goes out again."""
+
+    cdef int wake_sleepers(self) except -1
+    """Make the threads that sleep in `sleep` look again, for one of their consumers is closed."""
+
+    cdef int sleep(self, WaitEvent* event, uint32_t seen, int64_t left_ns) except -1
+    """Sleep until an event moves that was entered, on which those sleep who wait for a message; at
+    most so long, -1: for ever. May end early. No mutex held."""
 
     cdef int settle(self) except -1
     """Unlocked: wake who waits, tell who became active, give up what is dead."""

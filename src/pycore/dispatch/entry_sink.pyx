@@ -21,6 +21,7 @@ from pulsarx._core.pending_acks cimport (
 from pulsarx._core.single_metadata cimport METADATA_BATCH
 from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_END, STATUS_OK
 from pulsarx._core.timer_wheel cimport TIMER_NONE, TimerNode, timer_wheel_pop
+from pulsarx._core.wait_event cimport WaitEvent, wait_event_sleep
 from pulsarx._pycore.cursor.ack_tracker cimport AckTracker
 from pulsarx._pycore.dispatch.chunk_assembler cimport ChunkAssembler
 from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
@@ -117,6 +118,9 @@ cdef class EntrySink:
                          else slice.end - slice.first)
         self.slices[(self.slice_head + self.slice_count) & (self.slice_capacity - 1)] = slice[0]
         self.slice_count += 1
+        if self.notify is not None and not self.was_given:
+            self.was_given = True
+            self.dispatcher.given_count += 1
 
     cdef void push_first(self, const Slice* slice) noexcept:
         invariant(self.slice_count < self.slice_capacity)
@@ -160,6 +164,7 @@ cdef class EntrySink:
         slice = &self.slices[self.slice_head]
         self.slice_head = (self.slice_head + 1) & (self.slice_capacity - 1)
         self.slice_count -= 1
+        self.forget_given()          # it looks
         self.drop_view()
         self.view = <EntryView>slice.view
         Py_DECREF(self.view)          # the queue's reference became this object's
@@ -172,6 +177,11 @@ cdef class EntrySink:
         self.tag = slice.tag
         self.view_filtered = True
         return True
+
+    cdef void forget_given(self) noexcept:
+        if self.was_given:
+            self.was_given = False
+            self.dispatcher.given_count -= 1
 
     cdef bint slice_at(self, uint32_t number, Slice* slice) noexcept:
         if number:
@@ -299,6 +309,9 @@ cdef class Dispatcher:
         self.tail = tail
         self.topic_name = topic_name
         self.decompressed_size_max = decompressed_size_max
+
+    cdef int defer(self, bint defers) noexcept:
+        return 0
 
     cdef bint supply(self, EntrySink receiver) except -1:
         raise NotImplementedError
@@ -579,10 +592,10 @@ cdef class Dispatcher:
         raise NotImplementedError
 
     def set_delayed_delivery(self, bint delayed_delivery, int64_t early_ms) -> None:
-        """Of Shared and Key_Shared; others deliver in order."""
+        """Has an effect on Shared and Key_Shared; others deliver in order."""
 
     def set_unacknowledged_limits(self, uint64_t of_receiver, uint64_t of_all) -> None:
-        """Of Shared and Key_Shared: see PendingDispatcher."""
+        """Has an effect on Shared and Key_Shared: see PendingDispatcher."""
 
     def ttl_changed(self) -> None:
         """The subscription's TTL is another. Mutex held."""
@@ -852,31 +865,63 @@ cdef class Dispatcher:
 
     cdef int settle(self) except -1:
         cdef EntrySink receiver
-        cdef list told
         cdef list dead
         cdef list undecrypted
         mutex_lock(&self.core.mutex)
         try:
+            # First: where a signal handler raises in one that is told, the rest stays here. Telling
+            # only enqueues; with the mutex held, or two threads could change the order.
+            while self.told:
+                receiver, active = self.told[0]
+                if receiver.events is not None:
+                    receiver.events.tell(active, receiver.partition)
+                del self.told[0]
+            self.told = None
+            if self.given_count:
+                self.tell_given()
             wakes, self.wakes = self.wakes, False
-            told, self.told = self.told, None
             dead, self.dead = self.dead, None
             undecrypted, self.undecrypted = self.undecrypted, None
-            if told is not None:
-                # Telling only enqueues. With the mutex held, or two threads could change the order.
-                for receiver, active in told:
-                    if receiver.events is not None:
-                        receiver.events.tell(active, receiver.partition)
+        except BaseException:
+            self.wakes = True                # the next call settles what is left here
+            raise
         finally:
             mutex_unlock(&self.core.mutex)
         if wakes:
             try:
-                self.tail.wake()
+                self.tail.wake_at_once()
             except MemoryError:          # not all were woken: a later call does it
                 self.wakes = True
-        if undecrypted is not None:
-            log_undecrypted(self.topic_name, undecrypted)
+            except BaseException:        # of a signal handler, in one that was told
+                mutex_lock(&self.core.mutex)
+                try:
+                    self.wakes = True
+                    if dead is not None:
+                        self.dead = [*dead, *(self.dead or ())]
+                    if undecrypted is not None:
+                        self.undecrypted = [*undecrypted, *(self.undecrypted or ())]
+                finally:
+                    mutex_unlock(&self.core.mutex)
+                raise
         if dead is not None:
             give_up(dead)
+        # Last: where a signal handler raises in it, nothing but texts of the log is gone.
+        if undecrypted is not None:
+            log_undecrypted(self.topic_name, undecrypted)
+        return 0
+
+    cdef int plain_ahead(self) noexcept:
+        return -1
+
+    cdef int wake_sleepers(self) except -1:
+        return self.tail.wake_sleepers()
+
+    cdef int sleep(self, WaitEvent* event, uint32_t seen, int64_t left_ns) except -1:
+        with nogil:
+            wait_event_sleep(event, seen, left_ns)
+        return 0
+
+    cdef int tell_given(self) except -1:
         return 0
 
     def acknowledge_before(self, uint64_t ledger_id, uint64_t message) -> bool:

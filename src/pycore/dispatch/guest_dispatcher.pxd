@@ -10,6 +10,9 @@ an acknowledgement                      the same
 a negative one, an overdue one          the same, with its delay, which runs there
 room in the queue                       permits
 everything again                        held ones are counted, those that nobody saw are not
+too old to be handed out                acknowledged, and counted as that
+
+How old messages may become is told by the owner, after each change too.
 
 On Exclusive and Failover nothing comes again alone: the delay runs here, and when it is over the
 owner is asked to rewind, and told what nobody saw. What arrives until it has done that is void.
@@ -32,7 +35,7 @@ from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 
 
 cdef struct SentAck:
-    int kind                             # LINK_ACKNOWLEDGE or LINK_ACKNOWLEDGE_THROUGH
+    int kind                             # LINK_ACKNOWLEDGE, LINK_ACKNOWLEDGE_THROUGH, LINK_EXPIRED
     uint64_t ledger_id
     uint64_t first
     uint64_t count
@@ -67,6 +70,7 @@ cdef class GuestDispatcher(PendingDispatcher):
     cdef uint64_t arrived_end
     cdef list coming                     # (ledger id, ordinal) of chunks whose last one comes next
     cdef dict pieces                     # (ledger id, ordinal) of a last chunk -> such a list
+    cdef object __weakref__              # of its connection, which keeps no consumer
 
     cdef int dispatch(self) except -1
     cdef int step_to(self, uint64_t ledger_id, uint64_t message) except -1

@@ -12,13 +12,14 @@ from pulsarx._core.pending_acks cimport (
     pending_acks_remove, pending_acks_set_state,
 )
 from pulsarx._core.timer_wheel cimport TIMER_NONE
+from pulsarx._core.wait_event cimport WaitEvent
 from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
 from pulsarx._pycore.dispatch.pending_dispatcher cimport PendingDispatcher
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 from pulsarx._pycore.ground.control_plane cimport control_plane
-from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
+from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_try_lock, mutex_unlock
 from pulsarx._pycore.ground.owner_link cimport (
-    LINK_ACKNOWLEDGE, LINK_ACKNOWLEDGE_THROUGH, LINK_FLOW, LINK_GIVE_BACK, LINK_NACK,
+    LINK_ACKNOWLEDGE, LINK_ACKNOWLEDGE_THROUGH, LINK_EXPIRED, LINK_FLOW, LINK_GIVE_BACK, LINK_NACK,
     LINK_RESET_DONE, LINK_REWIND, OwnerLink,
 )
 from pulsarx._pycore.ledger.compacted_reader cimport CompactedReader
@@ -72,7 +73,7 @@ cdef class GuestDispatcher(PendingDispatcher):
         """The owner is about to attach it."""
         mutex_lock(&self.core.mutex)
         receiver.index = 0
-        receiver.timed = receiver.ack_timeout_ms != 0
+        receiver.timed = receiver.ack_timeout_ms != 0 or self.core.ttl_ms != 0
         self.receivers.append(receiver)
         self.receiver = receiver
         mutex_unlock(&self.core.mutex)
@@ -136,7 +137,8 @@ cdef class GuestDispatcher(PendingDispatcher):
 
     def arrive(self, uint64_t ledger_id, uint64_t first, uint64_t count,
                uint32_t redelivery_count) -> None:
-        """Messages of a ledger are this consumer's. By the thread that reads the connection."""
+        """Messages of a ledger are this consumer's. By the thread that reads the connection, which
+        calls `settled` when all have arrived that came together."""
         cdef uint64_t message
         cdef PendingAck* ack
         mutex_lock(&self.core.mutex)
@@ -184,7 +186,6 @@ cdef class GuestDispatcher(PendingDispatcher):
             self.wakes = True
         finally:
             mutex_unlock(&self.core.mutex)
-            self.settle()
 
     def reset(self, uint64_t received, int64_t permits, uint64_t rewinds_done,
               bint moved) -> None:
@@ -234,6 +235,9 @@ cdef class GuestDispatcher(PendingDispatcher):
             self.link = link
             self.consumer_id = consumer_id
             self.attached = False
+            if self.core.ttl_ms:
+                self.core.ttl_ms = 0     # the next owner tells its own
+                self.ttl_changed()
             self.granted = 0
             self.flown = self.rewinds_asked = self.rewinds_done = self.resets_done = 0
             self.arrived_ledger = self.arrived_end = 0
@@ -305,9 +309,31 @@ cdef class GuestDispatcher(PendingDispatcher):
         return receiver.next_slice()
 
     cdef bint is_ready(self, EntrySink receiver) except -1:
-        if receiver.queued == 0:
+        while True:
+            if receiver.queued and self.core.ttl_ms:
+                self.expire_queued(receiver)
+            if receiver.queued:
+                return True
             self.dispatch()
-        return receiver.queued != 0
+            if receiver.queued == 0 or self.core.ttl_ms == 0:
+                return receiver.queued != 0
+
+    def is_busy(self) -> bool:
+        """Whether a thread has its mutex, be it this one."""
+        if not mutex_try_lock(&self.core.mutex):
+            return True
+        mutex_unlock(&self.core.mutex)
+        return False
+
+    cdef int wake_sleepers(self) except -1:
+        self.tail.wake()                 # one that reads the connection is woken as a watcher
+        return 0
+
+    cdef int sleep(self, WaitEvent* event, uint32_t seen, int64_t left_ns) except -1:
+        cdef OwnerLink link = self.link  # of this owner
+        if not link.lead(event, seen, left_ns, self.tail.watchers, self.tail):
+            return PendingDispatcher.sleep(self, event, seen, left_ns)
+        return 0
 
     cdef bint ask_there(self) except -1:
         cdef uint64_t before
@@ -347,8 +373,9 @@ cdef class GuestDispatcher(PendingDispatcher):
     def has_read_all(self) -> bool:
         return not self.core.pending.due_count
 
-    def ttl_changed(self) -> None:
-        """The owner keeps it."""
+    cdef int expire(self, uint64_t ledger_id, uint64_t first, uint64_t end) except -1:
+        self.acknowledged(ledger_id, first, end - first)
+        return self.tell_ack(LINK_EXPIRED, ledger_id, first, end - first)
 
     cdef bint read_again(self, EntryContext context, uint64_t ledger_id,
                          uint64_t message) except -1:

@@ -100,11 +100,21 @@ cdef class KeySharedDispatcher(SharedDispatcher):
     cdef int joined(self, EntrySink receiver, object key_shared) except -1:
         self.selector.add(receiver.index, receiver.consumer_name, key_shared)
         self.any_context = receiver.context
-        return self.assign_all()
+        self.assign_all()
+        # The look-ahead limits grow with the number of receivers. Keys go to the newcomer alone,
+        # which looks.
+        if self.look_ahead_stopped or self.keys_behind or self.c_keys.lacks_owners:
+            self.wakes = True
+        return 0
 
     cdef int left(self, EntrySink receiver) except -1:
         self.selector.remove(receiver.index)
-        return self.assign_all()
+        self.assign_all()
+        # What waited for it is for others now.
+        if self.core.pending.due_count or self.look_ahead_stopped or self.keys_behind or (
+                self.c_keys.lacks_owners):
+            self.wakes = True
+        return 0
 
     cdef int assign_all(self) except -1:
         cdef int64_t now_ms = self.core.now_ms()
@@ -113,7 +123,6 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         for key in range(self.c_keys.key_count):
             if self.c_keys.keys[key].in_use:
                 self.own(key, now_ms)
-        self.wakes = True
         return 0
 
     cdef int catch_up(self) except -1:
@@ -122,6 +131,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         cdef uint64_t message = 0
         cdef PendingAck* ack
         self.assign_all()
+        self.wakes = True
         if self.keys_behind:
             self.keys_behind = False
             while True:

@@ -147,7 +147,7 @@ cdef class NonPersistentDispatcher(Dispatcher):
         """There are no ledgers."""
 
     def statistics(self) -> dict:
-        """Of the consumers, and what was dropped because none had room."""
+        """The figures of the consumers, and what was dropped because none had room."""
         cdef EntrySink each
         mutex_lock(&self.core.mutex)
         try:

@@ -68,6 +68,9 @@ cdef class PendingDispatcher(Dispatcher):
     cdef int lost(self, uint64_t ledger_id, uint64_t message) except -1
     """It was trimmed, or cannot be read any more."""
 
+    cdef int expire_queued(self, EntrySink receiver) except -1
+    """What is too old leaves the receiver's queue."""
+
     cdef bint find_again(self, EntryContext context, uint64_t ledger_id, uint64_t message) except -1
     """Make again_view the entry that holds a message, walked to it. False: it is gone, or cannot be
     read, which the log tells; nothing is known of it any more."""

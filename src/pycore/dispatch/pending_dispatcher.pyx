@@ -230,6 +230,25 @@ cdef class PendingDispatcher(Dispatcher):
             self.drop(ledger_id, message, ack)
         return 0
 
+    # Expired --------------------------------------------------------------------------------------
+
+    def ttl_changed(self) -> None:
+        cdef EntrySink each
+        for each in self.receivers:
+            if each is not None:
+                each.timed = each.ack_timeout_ms != 0 or self.core.ttl_ms != 0
+
+    cdef int expire_queued(self, EntrySink receiver) except -1:
+        cdef Slice slice
+        cdef EntryView view
+        cdef uint32_t at
+        for at in range(receiver.slice_count + 1):
+            if receiver.slice_at(at, &slice):
+                view = <EntryView>slice.view
+                if self.core.is_expired(view.publish_time_ms):
+                    self.expire_view(view)
+        return 0
+
     # Acknowledged ---------------------------------------------------------------------------------
 
     cdef int acknowledged(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1:

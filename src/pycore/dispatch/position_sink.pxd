@@ -23,6 +23,7 @@ cdef class PositionSink(EntrySink):
     cdef uint64_t rewinds                # rewinds that were asked for, and done
     # what the other end knows
     cdef uint64_t told_rewinds
+    cdef uint64_t told_ttl_ms
     cdef uint64_t told_generation
     cdef uint64_t resets_told
     cdef uint64_t resets_done            # by the other end, as it said

@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from pulsarx import errors
 from pulsarx._pycore.dispatch.entry_sink cimport ConsumerEvents, Dispatcher, EntrySink
 from pulsarx._pycore.ground.owner_link cimport (
-    LINK_ACTIVE, LINK_CHUNK, LINK_FRAME_SIZE, LINK_RESET, LINK_RUN, link_frame_put,
+    LINK_ACTIVE, LINK_CHUNK, LINK_FRAME_SIZE, LINK_RESET, LINK_RUN, LINK_TTL, link_frame_put,
 )
 from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
 
@@ -67,9 +67,13 @@ cdef class PositionSink(EntrySink):
 
     cdef int put_state(self) except -1:
         cdef ConsumerEvents events = self.events
+        cdef uint64_t ttl_ms = <uint64_t>self.dispatcher.core.ttl_ms
         while events is not None and events.waiting:
             self.put(LINK_ACTIVE, 1 if events.waiting[0][0] else 0, 0, 0, 0)
             events.waiting.popleft()
+        if self.told_ttl_ms != ttl_ms:
+            self.put(LINK_TTL, ttl_ms, 0, 0, 0)
+            self.told_ttl_ms = ttl_ms
         if self.told_generation != self.dispatcher.generation or (
                 self.told_rewinds != self.rewinds):
             self.put(LINK_RESET, self.flown, <uint64_t>self.permits, self.rewinds,

@@ -15,6 +15,10 @@ cdef class Receiver(EntrySink):
     # it is stale meanwhile, so that nobody takes it for plain. NO_GENERATION: there is none
     cdef uint64_t sealed_generation
 
+    cdef bint supplied(self) except -1
+    """Have the dispatcher supply; False: nothing, or a ledger is to be fetched first, and
+    key_wanted does."""
+
     cdef bint open_view(self) except -1
     """Decrypt the current view; False: nothing of it is to be handed out, and it is gone."""
 

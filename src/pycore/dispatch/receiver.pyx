@@ -4,6 +4,7 @@
 from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
 
 from pulsarx import errors
+from pulsarx._pycore.ledger.ledger_tail import LedgerWanted
 from pulsarx._pycore.message.entry_view import KeyWanted
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_COMPACTED_OUT
@@ -90,7 +91,7 @@ cdef class Receiver(EntrySink):
         while True:
             if self.view is None or self.sealed_generation != self.dispatcher.generation:
                 self.sealed_generation = NO_GENERATION
-                if not self.dispatcher.supply(self):
+                if not self.supplied():
                     return False
                 if self.view.encryption != ENTRY_SEALED or self.view.chunked is not None:
                     return True          # chunks are decrypted when they are joined
@@ -102,6 +103,16 @@ cdef class Receiver(EntrySink):
                 return True
             if self.key_wanted is not None:
                 return False             # the next take goes on with this view
+
+    cdef bint supplied(self) except -1:
+        self.dispatcher.defer(True)
+        try:
+            return self.dispatcher.supply(self)
+        except LedgerWanted as wanted:
+            self.key_wanted = wanted.fetch
+            return False
+        finally:
+            self.dispatcher.defer(False)
 
     cdef bint open_view(self) except -1:
         cdef EntryView view = self.view

@@ -59,7 +59,11 @@ cdef class RelayedDispatcher(NonPersistentDispatcher):
         mutex_unlock(&self.core.mutex)
 
     cdef int grant(self, EntrySink receiver) except -1:
-        cdef int64_t owed = room_of(receiver) - self.granted
+        # An entry that the receiver has begun is with its consumer: the room of its messages is
+        # given when it begins, for the next look comes with the next receive.
+        cdef int64_t room = (<int64_t>receiver.queue_size - <int64_t>receiver.queued
+                             if receiver.queue_size else room_of(receiver))
+        cdef int64_t owed = room - self.granted
         cdef int64_t least = max(<int64_t>1, <int64_t>receiver.queue_size // 2)
         if self.link is None or owed < least:
             return 0

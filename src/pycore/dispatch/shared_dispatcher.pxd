@@ -15,10 +15,12 @@ from pulsarx._core.pending_acks cimport PendingAck
 from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.dispatch.pending_dispatcher cimport PendingDispatcher
+from pulsarx._pycore.dispatch.consumer_crowd cimport ConsumerCrowd
 from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
 
 
 cdef class SharedDispatcher(PendingDispatcher):
+    cdef readonly ConsumerCrowd crowd    # those of connections
     cdef readonly LedgerReader reader
     cdef uint32_t receiver_count
     cdef uint32_t turn                   # who was served last
@@ -35,6 +37,11 @@ cdef class SharedDispatcher(PendingDispatcher):
 
     cdef bint step(self) except -1
     """Deliver something, or pass over something; False: nothing can be done."""
+
+    cdef bint dispatch_all(self) except -1
+    """Deliver what fills the receivers' queues; False: there was nothing. No receiver asks: only
+    the log tells of damage, no ledger is fetched, and Key_Shared looks no further for keys of
+    receivers with room."""
 
     cdef int joined(self, EntrySink receiver, object key_shared) except -1
     cdef int left(self, EntrySink receiver) except -1
@@ -65,9 +72,6 @@ cdef class SharedDispatcher(PendingDispatcher):
     """Key_Shared: so many messages of one key were queued with its owner."""
 
     cdef int restart(self) except -1
-    cdef int expire_queued(self, EntrySink receiver) except -1
-    """What is too old leaves the receiver's queue."""
-
     cdef int keys_cleared(self) except -1
     """Key_Shared forgets what it knows of keys."""
 

@@ -23,6 +23,7 @@ from pulsarx._pycore.message.entry_view cimport (
 )
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader, READ_DAMAGE, READ_NOTHING
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
+from pulsarx._pycore.ledger.ledger_tail import LedgerWanted
 from pulsarx._pycore.message.message_at cimport message_place
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.dispatch.pending_dispatcher cimport (
@@ -91,6 +92,7 @@ cdef class SharedDispatcher(PendingDispatcher):
         """limits: a DispatchLimits of the broker."""
         super().__init__(core, tail, topic_name, decompressed_size_max, limits)
         self.reader = LedgerReader(tail, topic_name)
+        self.crowd = ConsumerCrowd()
         self.delayed_delivery = limits.delayed_delivery
         self.early_ms = limits.early_ms
         self.turn = UINT32_MAX     # the first one is next
@@ -112,7 +114,10 @@ cdef class SharedDispatcher(PendingDispatcher):
         """
         mutex_lock(&self.core.mutex)
         try:
-            self.dispatch_all()
+            # Who waits is woken where there is something for him. Of a thousand each newcomer would
+            # wake all others in vain; it looks itself.
+            if self.dispatch_all():
+                self.wakes = True
             index = 0
             while index < len(self.receivers) and self.receivers[index] is not None:
                 index += 1
@@ -132,7 +137,6 @@ cdef class SharedDispatcher(PendingDispatcher):
             self.receivers[index] = receiver
             self.receiver_count += 1
             self.chunk_limits(receiver)
-            self.wakes = True
         finally:
             mutex_unlock(&self.core.mutex)
 
@@ -144,6 +148,7 @@ cdef class SharedDispatcher(PendingDispatcher):
                 return
             self.give_all_back(receiver)
             self.left(receiver)
+            receiver.forget_given()
             receiver.clear()
             self.receivers[receiver.index] = None
             self.receiver_count -= 1
@@ -151,7 +156,6 @@ cdef class SharedDispatcher(PendingDispatcher):
                 self.view = None           # the next receiver begins with a new dispatcher
                 self.again_view = None
             receiver.index = PENDING_NOBODY
-            self.wakes = True
             self.core.rearm()
         finally:
             mutex_unlock(&self.core.mutex)
@@ -172,7 +176,7 @@ cdef class SharedDispatcher(PendingDispatcher):
         cdef PendingAck* ack
         self.all_go_back = True
         try:
-            while True:
+            while receiver.unacknowledged:       # else those of all others are walked through, too
                 ack = pending_acks_next(&self.core.pending, &ledger_id, &message)
                 if ack == NULL:
                     return 0
@@ -181,6 +185,7 @@ cdef class SharedDispatcher(PendingDispatcher):
                 message += 1
         finally:
             self.all_go_back = False
+        return 0
 
     cdef int joined(self, EntrySink receiver, object key_shared) except -1:
         return 0
@@ -311,20 +316,31 @@ cdef class SharedDispatcher(PendingDispatcher):
             steps += 1
         return 0
 
-    def dispatch_all(self) -> None:
-        """Deliver what fills the receivers' queues. No receiver asks: only the log tells of damage,
-        and Key_Shared looks no further for keys of receivers with room."""
+    cdef bint dispatch_all(self) except -1:
         cdef EntrySink each
+        cdef bint found = False
         cdef uint64_t steps = LOOK_AHEAD_ENTRIES
         for each in self.receivers:
             steps += self.room(each) if each is not None else 0
-        while steps:
-            steps -= 1
-            try:
-                if not self.step():
-                    return
-            except errors.CorruptDataError:
-                pass                   # the log tells
+        self.defer(True)
+        try:
+            while steps:
+                steps -= 1
+                try:
+                    if not self.step():
+                        break
+                except errors.CorruptDataError:
+                    pass               # the log tells
+                found = True
+        except LedgerWanted:
+            pass                       # by whoever receives
+        finally:
+            self.defer(False)
+        return found
+
+    cdef int defer(self, bint defers) noexcept:
+        self.reader.defers = defers
+        return 0
 
     cdef bint supply(self, EntrySink receiver) except -1:
         if receiver.next_slice():
@@ -334,7 +350,12 @@ cdef class SharedDispatcher(PendingDispatcher):
             return False
         if receiver.queue_size == 0 and receiver.queued == 0 and not receiver.by_flow:
             receiver.permits = 1
-        self.dispatch(receiver)
+        try:
+            self.dispatch(receiver)
+        except LedgerWanted:
+            if not receiver.next_slice():
+                raise
+            return True                # it is not needed yet
         return receiver.next_slice()
 
     def set_delayed_delivery(self, bint delayed_delivery, int64_t early_ms) -> None:
@@ -361,23 +382,6 @@ cdef class SharedDispatcher(PendingDispatcher):
             mutex_unlock(&self.core.mutex)
         self.settle()
 
-    def ttl_changed(self) -> None:
-        cdef EntrySink each
-        for each in self.receivers:
-            if each is not None:
-                each.timed = each.ack_timeout_ms != 0 or self.core.ttl_ms != 0
-
-    cdef int expire_queued(self, EntrySink receiver) except -1:
-        cdef Slice slice
-        cdef EntryView view
-        cdef uint32_t at
-        for at in range(receiver.slice_count + 1):
-            if receiver.slice_at(at, &slice):
-                view = <EntryView>slice.view
-                if self.core.is_expired(view.publish_time_ms):
-                    self.expire_view(view)
-        return 0
-
     cdef bint is_ready(self, EntrySink receiver) except -1:
         if receiver.queued and self.core.ttl_ms:
             self.expire_queued(receiver)
@@ -386,6 +390,9 @@ cdef class SharedDispatcher(PendingDispatcher):
                 receiver.permits = 1
             self.dispatch(receiver)
         return receiver.queued != 0
+
+    cdef int tell_given(self) except -1:
+        return self.crowd.tell_given()
 
     cdef int keys_cleared(self) except -1:
         return 0

@@ -192,7 +192,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
             self.core.chunks.clear()
 
     def statistics(self) -> dict:
-        """Of the consumers; see Subscription.statistics."""
+        """The figures of the consumers; see Subscription.statistics."""
         cdef EntrySink each
         cdef uint64_t held = 0
         cdef list found = []
@@ -253,6 +253,10 @@ cdef class SingleActiveDispatcher(Dispatcher):
 
     # Handing out ----------------------------------------------------------------------------------
 
+    cdef int defer(self, bint defers) noexcept:
+        self.reader.defers = defers
+        return 0
+
     cdef bint supply(self, EntrySink receiver) except -1:
         cdef EntryView view
         if receiver is not self.active or (self.deposed is not None and self.must_wait()):
@@ -273,6 +277,12 @@ cdef class SingleActiveDispatcher(Dispatcher):
         receiver.view_filtered = (self.core.pending.count != 0 or receiver.ack_timeout_ms != 0
                                   or self.core.ttl_ms != 0 or not self.is_whole(view))
         return True
+
+    cdef int plain_ahead(self) noexcept:
+        if self.has_gaps or self.later is not None or self.deposed is not None or (
+                self.core.throttle is not None or self.core.unarmed):
+            return -1
+        return self.reader.plain_ahead()
 
     cdef EntryView next_view(self, EntrySink receiver):
         """The next entry with something to deliver, None when nothing more is published."""
@@ -720,7 +730,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
         return 0
 
     cdef uint64_t messages_in(self, LedgerAcks* acks) except? 0:
-        """Of a ledger that was read to its end; the tracker may not know yet that it is sealed."""
+        """The number of messages of a ledger that was read to its end; the tracker may not know yet
+        that it is sealed."""
         if acks.sealed:
             return acks.message_count
         return self.tail.messages_in(acks.ledger_id)

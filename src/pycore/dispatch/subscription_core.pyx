@@ -163,7 +163,7 @@ cdef class SubscriptionCore(SectionsSource):
             mutex_unlock(&self.mutex)
 
     def dispatch_limit(self) -> RateLimit | None:
-        """Of the subscription itself. Takes the mutex."""
+        """The limit of the subscription itself. Takes the mutex."""
         mutex_lock(&self.mutex)
         made = self.throttle_made
         found = None if made is None else made.of_subscription

@@ -27,6 +27,10 @@ class ClockCore:
     def now_ms(self) -> int:
         """Milliseconds since 1970 in UTC."""
 
+    def steady_ms(self) -> int:
+        """Milliseconds from an arbitrary start, for how long something takes: a time of day that is
+        set does not change it."""
+
     def call_at(self, due_ms: int, callback: Callable[[], object]) -> Timer:
         """Call back once the time is there, never before; at once if it has passed.
 

@@ -95,6 +95,11 @@ cdef class ClockCore:
         """Milliseconds since 1970 in UTC."""
         return self.now()
 
+    def steady_ms(self) -> int:
+        """Milliseconds from an arbitrary start, for how long something takes: a time of day that is
+        set does not change it."""
+        return self.monotonic()
+
     cpdef Timer call_at(self, due_ms, callback):
         return self.arm(clamped_ms(due_ms), callback)
 

@@ -13,7 +13,7 @@ from pulsarx._pycore.ground.deadline cimport Deadline
 from pulsarx._pycore.ground.signals cimport (
     signals_arrive_here, signals_check, signals_sleep_ns,
 )
-from pulsarx._pycore.ground.threads cimport thread_start
+from pulsarx._pycore.ground.threads cimport thread_start, threads_have_ended
 
 
 cdef enum:
@@ -130,7 +130,7 @@ cdef class ControlPlane:
 
     cpdef object perform(self, object function, tuple arguments=(), object give_back=None):
         cdef ControlCall call
-        if not signals_arrive_here():
+        if not signals_arrive_here() or threads_have_ended():
             return function(*arguments)
         if self.left_count > self.left_hanging:
             self.wait_for_left()
@@ -206,6 +206,8 @@ cdef class ControlPlane:
 
     cdef bint thread_is_there(self) except -1:
         """Have a thread take the next call, and no other; False: no more can be started."""
+        if threads_have_ended():
+            return False
         if self.free_threads > 0:
             self.free_threads -= 1
             return True
@@ -232,6 +234,8 @@ cdef class ControlPlane:
 
     cdef int submit(self, ControlCall call) except -1:
         """As enqueue, of a call that nobody waits for."""
+        if threads_have_ended():
+            return 0         # what clients had was closed before, and this would need imports
         self.enqueue(call)
         wait_event_wake_one(&self.came)
         return 0

@@ -45,6 +45,14 @@ cdef inline int mutex_lock(OwnedMutex* self) except -1:
     return 0
 
 
+cdef inline bint mutex_try_lock(OwnedMutex* self) noexcept:
+    """Take it unless a thread has it, be it this one."""
+    if pthread_mutex_trylock(&self.mutex) != 0:
+        return False
+    self.owner = PyThread_get_thread_ident()
+    return True
+
+
 cdef inline void mutex_unlock(OwnedMutex* self) noexcept:
     self.owner = 0
     pthread_mutex_unlock(&self.mutex)

@@ -6,30 +6,30 @@ from pulsarx import errors
 from pulsarx._core.status cimport *
 
 cdef dict TABLE = {
-    STATUS_OUT_OF_RANGE: (errors.NotAllowedError, "out of range"),
-    STATUS_TRUNCATED: (errors.CorruptDataError, "the bytes end too early"),
-    STATUS_CORRUPT: (errors.CorruptDataError, "the bytes are not what was written"),
-    STATUS_FOREIGN: (errors.CorruptDataError, "not a file of PulsarX"),
-    STATUS_UNSUPPORTED: (errors.NewerFormatError,
+    STATUS_OUT_OF_RANGE: ("NotAllowedError", "out of range"),
+    STATUS_TRUNCATED: ("CorruptDataError", "the bytes end too early"),
+    STATUS_CORRUPT: ("CorruptDataError", "the bytes are not what was written"),
+    STATUS_FOREIGN: ("CorruptDataError", "not a file of PulsarX"),
+    STATUS_UNSUPPORTED: ("NewerFormatError",
                          "written by a newer version; upgrade PulsarX to open it"),
-    STATUS_UNBORN: (errors.CorruptDataError, "the file was never written"),
-    STATUS_NO_SPACE: (errors.StorageFullError, "no space left on the device; nothing was written"),
-    STATUS_IO: (errors.StorageError, "the operating system refused"),
-    STATUS_LEDGER_FULL: (errors.InternalError, "the ledger is full and was not rolled over"),
-    STATUS_POISONED: (errors.LedgerPoisonedError,
+    STATUS_UNBORN: ("CorruptDataError", "the file was never written"),
+    STATUS_NO_SPACE: ("StorageFullError", "no space left on the device; nothing was written"),
+    STATUS_IO: ("StorageError", "the operating system refused"),
+    STATUS_LEDGER_FULL: ("InternalError", "the ledger is full and was not rolled over"),
+    STATUS_POISONED: ("LedgerPoisonedError",
                       "an earlier flush failed, so what is on disk is unknown; "
                       "close the client and open it again"),
-    STATUS_CLOSED: (errors.AlreadyClosed, "it is closed"),
-    STATUS_END: (errors.InternalError, "nothing is there"),
-    STATUS_TIMEOUT: (errors.Timeout, "no result in time"),
-    STATUS_TOO_LARGE: (errors.MessageTooBig, "too large"),
-    STATUS_TORN: (errors.CorruptDataError, "the tail is torn"),
-    STATUS_DUPLICATE: (errors.NotAllowedError, "already so"),
-    STATUS_FOLD: (errors.InternalError, "the cursor's tail is full and was not folded"),
-    STATUS_FENCED: (errors.ProducerFenced, "another producer has the topic to itself"),
-    STATUS_OVER_QUOTA: (errors.ProducerBlockedQuotaExceededException,
+    STATUS_CLOSED: ("AlreadyClosed", "it is closed"),
+    STATUS_END: ("InternalError", "nothing is there"),
+    STATUS_TIMEOUT: ("Timeout", "no result in time"),
+    STATUS_TOO_LARGE: ("MessageTooBig", "too large"),
+    STATUS_TORN: ("CorruptDataError", "the tail is torn"),
+    STATUS_DUPLICATE: ("NotAllowedError", "already so"),
+    STATUS_FOLD: ("InternalError", "the cursor's tail is full and was not folded"),
+    STATUS_FENCED: ("ProducerFenced", "another producer has the topic to itself"),
+    STATUS_OVER_QUOTA: ("ProducerBlockedQuotaExceededException",
                         "the backlog quota is exceeded"),
-    STATUS_TERMINATED: (errors.TopicTerminated, "the topic is terminated"),
+    STATUS_TERMINATED: ("TopicTerminated", "the topic is terminated"),
 }
 
 
@@ -38,7 +38,8 @@ cdef int raise_status(int status, int error, object what) except -1:
         return 0
     if status == STATUS_NO_MEMORY:
         raise MemoryError(f"{what}: out of memory; nothing was changed")
-    kind, reason = TABLE.get(status, (errors.InternalError, f"status {status}"))
+    name, reason = TABLE.get(status, ("InternalError", f"status {status}"))
+    kind = getattr(errors, name)
     if error:
         text = f"{what}: {reason} ({os.strerror(error)})"
         if issubclass(kind, errors.StorageError):

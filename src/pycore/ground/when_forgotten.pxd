@@ -16,3 +16,5 @@ cdef class PostLater:
     """A callback of weak references: posts a job, whatever it is called with."""
     cdef object post
     cdef object job
+    cdef object noted                    # a deque that gets the item first, or None
+    cdef object item

@@ -1,4 +1,6 @@
+from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 class WhenForgotten:
     """Kept by what may be forgotten; posts the job, which must not refer to it, when it is gone."""
@@ -15,6 +17,12 @@ class PostLater:
     """As a callback of weak references: posts a job, whatever it is called with."""
 
     def __init__(
-        self, post: Callable[[Callable[[], object]], object], job: Callable[[], object]
-    ) -> None: ...
+        self,
+        post: Callable[[Callable[[], object]], object],
+        job: Callable[[], object],
+        noted: deque[Any] | None = None,
+        item: object = None,
+    ) -> None:
+        """noted: what gets the item, before the job is posted."""
+
     def __call__(self, _: object) -> None: ...

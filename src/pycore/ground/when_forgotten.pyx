@@ -29,9 +29,13 @@ cdef class WhenForgotten:
 cdef class PostLater:
     """See the pxd."""
 
-    def __init__(self, post, job) -> None:
+    def __init__(self, post, job, noted=None, item=None) -> None:
         self.post = post
         self.job = job
+        self.noted = noted
+        self.item = item
 
     def __call__(self, _) -> None:
+        if self.noted is not None:
+            self.noted.append(self.item)
         self.post(self.job)

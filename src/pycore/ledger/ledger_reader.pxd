@@ -34,6 +34,7 @@ cdef class LedgerReader:
     cdef uint64_t next_entry_id          # of that frame; ENTRY_UNKNOWN where reading began
     cdef uint64_t seen_changes           # of the ledgers, when there was none to go on with
     cdef uint64_t start_ledger_id        # where reading began, while that ledger is not open
+    cdef bint defers                     # a ledger to be fetched first is raised, LedgerWanted
     cdef uint64_t entry_offset           # of the entry read last
     cdef EntryFrame c_frame              # of the entry read last
     cdef const uint8_t* c_entry          # its bytes; NULL: none since the last move
@@ -46,6 +47,10 @@ cdef class LedgerReader:
     cdef object lost_what                # what was read, where
     cdef object lost_why
     cdef object lost_next                # where reading goes on
+
+    cdef int plain_ahead(self) noexcept
+    """How many entries of the open ledger there are to be read, where they are few and are taken
+    apart without Python; -1: others, or it is not known."""
 
     cdef int next_entry(self) except -1
     """A ReadStep, but never READ_AGAIN."""

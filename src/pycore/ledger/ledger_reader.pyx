@@ -4,7 +4,9 @@
 from libc.stdint cimport UINT64_MAX, uint64_t
 
 from pulsarx import errors
-from pulsarx._core.entry_frame cimport EntryFrame
+from pulsarx._core.entry_frame cimport (
+    ENTRY_CHUNK, ENTRY_COMPRESSED, EntryFrame, entry_frame_span,
+)
 from pulsarx._core.ledger_append cimport ledger_append_is_final
 from pulsarx._core.ledger_index cimport FIND_MESSAGE
 from pulsarx._core.ledger_read cimport (
@@ -19,6 +21,7 @@ from pulsarx._pycore.ground.raise_status cimport status_reason
 
 cdef enum:
     WALK_MESSAGES_MAX = 512      # nearer than this, walking frame by frame beats a search
+    PLAIN_AHEAD_MAX = 4          # entries that plain_ahead counts
 
 cdef uint64_t ENTRY_UNKNOWN = UINT64_MAX
 
@@ -101,6 +104,24 @@ cdef class LedgerReader:
             self.inside = False
             return READ_ENTRY
 
+    cdef int plain_ahead(self) noexcept:
+        cdef LedgerSpan span = self.span
+        cdef EntryFrame frame
+        cdef uint64_t offset = self.offset
+        cdef uint64_t end
+        cdef int count = 0
+        if span is None or span.writer is None or span.writer is not self.tail.writer:
+            return -1
+        end = ledger_span_end(span)
+        while offset < end:
+            if count == PLAIN_AHEAD_MAX or ledger_read_frame(
+                    &span.file.c_read, offset, end, &frame) != STATUS_OK or (
+                    frame.flags & (ENTRY_COMPRESSED | ENTRY_CHUNK)):
+                return -1
+            offset += entry_frame_span(frame.entry_size)
+            count += 1
+        return count
+
     def is_at_end(self) -> bool:
         """Whether nothing is published that was not read. Changes nothing."""
         cdef LedgerSpan span = self.span
@@ -175,7 +196,8 @@ cdef class LedgerReader:
             return READ_NOTHING
         changes = self.tail.changes
         try:
-            span = self.tail.span_after(self.span, self.passed_ledger_id, self.offset)
+            span = self.tail.span_after(self.span, self.passed_ledger_id, self.offset,
+                                        self.defers)
         except errors.CorruptDataError as error:
             return READ_TURN if self.turns(True) else self.pass_ledger(error)
         # Behind it: what trimming removed in front of the ledger found was compacted before.

@@ -23,9 +23,10 @@ cdef class LedgerTail:
     cdef object managed_ledger           # the list of ledgers; asked in the control plane alone
     cdef readonly int partition          # index among its topic's partitions; -1: it is none
     cdef list attached                   # writers that wake c_event
-    # what readers of the topic sleep on; woken by every publish
+    # what readers of the topic sleep on; woken by every publish. Its memory stays, and may be that
+    # of another topic later: who wakes it late wakes others in vain.
     cdef WaitEvent* c_event
-    cdef WaitEvent own_event
+    cdef WaitEvent* own_event
     cdef object event_owner              # keeps c_event alive when it lies in a shared mapping
     cdef public IntervalJob flush        # durability interval: armed by each publish; else None
     cdef LedgerWriter prepared           # takes the entries when writer is full; None: nothing is
@@ -41,10 +42,25 @@ cdef class LedgerTail:
     cdef uint64_t changes                # of the list of ledgers, counted
     # what to call when messages became visible, besides waking c_event
     cdef list watchers
+    cdef unsigned long at_once_thread    # that notifies at once; 0: none
+    cdef dict crowds                     # of them, those that stand for several: for how many;
+    # None: there was none
     # above 0: c_event is not woken, so a waiting reader looks again after so long
     cdef public int poll_ms
 
+    cdef int wake_sleepers(self) except -1
+    """Make the threads that sleep until messages come look again, and tell no watcher."""
+
+    cdef int wake_at_once(self) except -1
+    """As `wake`, of a caller that holds no mutex. The GIL is given up meanwhile: who wakes would
+    else sleep anew, until the caller gives it up for another reason."""
+
     cdef int notify(self) except -1
+    cdef int notify_at_once(self) except -1
+    """As notify, by a thread that may give the GIL up, for a message whose sender waits: a watcher
+    may send it to another process itself, where `is_at_once`."""
+
+    cdef bint is_at_once(self) noexcept
     cdef int open_next(self) except -1
     cdef int roll_over(self, LedgerWriter full, int64_t now_ms) except -1
     """Let the next entry go to another ledger: to the one that is prepared, without a call of the
@@ -68,7 +84,8 @@ cdef class LedgerTail:
     cdef LedgerSpan span_of(self, uint64_t ledger_id)
     """None: the ledger is gone. CorruptDataError: its file cannot be read."""
 
-    cdef LedgerSpan span_after(self, LedgerSpan span, uint64_t passed_ledger_id, uint64_t offset)
+    cdef LedgerSpan span_after(self, LedgerSpan span, uint64_t passed_ledger_id, uint64_t offset,
+                               bint defers=*)
     """Where a reader goes that has read a span to an offset; None: it waits."""
 
     cdef uint64_t ledger_id_after(self, uint64_t ledger_id) except? 0

@@ -3,6 +3,7 @@
 
 cimport cython
 from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint64_t
+from libc.stdlib cimport calloc
 
 from pulsarx._core.atomic cimport (
     atomic_load_u32, atomic_load_u64, pthread_mutex_lock, pthread_mutex_unlock,
@@ -13,7 +14,7 @@ from pulsarx._core.ledger_append cimport (
 from pulsarx._core.ledger_state cimport LEDGER_OPEN
 from pulsarx._core.limits cimport ENTRY_ALIGNMENT, LEDGER_HEADER_SIZE
 from pulsarx._core.status cimport STATUS_TRUNCATED, STATUS_UNBORN
-from pulsarx._core.wait_event cimport wait_event_wake
+from pulsarx._core.wait_event cimport WaitEvent, wait_event_wake
 from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
@@ -22,11 +23,41 @@ from pulsarx._pycore.ledger.published_ends cimport PublishedEnds
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.ground.watchers cimport watchers_call, watchers_remove
 
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident() noexcept
+
 cdef enum:
+    EVENTS_AT_ONCE = 64
     # Ledgers that are filled in no time, or nearly: the next one is prepared at the first entry.
     SMALL_ENTRY_COUNT = 1024
     SMALL_SIZE = 16777216
     EARLY_MS = 60000                   # before a ledger's time is over, or half of it
+
+
+class LedgerWanted(Exception):
+    """A ledger cannot be read before `fetch` was called, without a mutex, as that waits for an
+    object store. Never leaves the consumer."""
+
+    def __init__(self, fetch) -> None:
+        self.fetch = fetch
+
+
+# Of topics that are gone.
+cdef list free_events = []
+
+
+cdef WaitEvent* event_take() except NULL:
+    """An event on which nobody sleeps; one step under the GIL."""
+    cdef WaitEvent* made
+    cdef Py_ssize_t at
+    if not free_events:
+        made = <WaitEvent*>calloc(EVENTS_AT_ONCE, sizeof(WaitEvent))
+        if made == NULL:
+            raise MemoryError("an event of a topic: out of memory")
+        for at in range(1, EVENTS_AT_ONCE):
+            free_events.append(<size_t>(made + at))
+        return made
+    return <WaitEvent*><size_t>free_events.pop()
 
 
 @cython.no_gc_clear
@@ -34,9 +65,7 @@ cdef class LedgerTail:
     """Where a topic grows. Made and switched by its managed ledger; hot calls only look."""
 
     def __cinit__(self):
-        self.own_event.event = 0
-        self.own_event.waiters = 0
-        self.c_event = &self.own_event
+        self.c_event = self.own_event = event_take()
 
     def __init__(self, object managed_ledger, int partition=-1, JobQueue lane=None):
         """lane: for what is to be prepared and settled of the managed ledger; None: nothing is."""
@@ -55,6 +84,8 @@ cdef class LedgerTail:
         cdef LedgerWriter writer
         for writer in self.attached:
             writer.c_ledger.topic_event = NULL
+        if self.own_event != NULL:
+            free_events.append(<size_t>self.own_event)
 
     def switch(self, LedgerWriter writer, int64_t now_ms=0) -> None:
         """Let the next entry go to writer (None: nowhere). The writer before must be fenced and
@@ -194,7 +225,25 @@ cdef class LedgerTail:
         """Make all that wait for messages of this topic look again."""
         self.changes += 1
         wait_event_wake(self.c_event)
-        self.notify()
+        watchers_call(self.watchers)
+        if self.crowds:
+            for each in list(self.crowds):
+                each.tell_all()
+
+    cdef int wake_sleepers(self) except -1:
+        wait_event_wake(self.c_event)
+        return 0
+
+    cdef int wake_at_once(self) except -1:
+        cdef WaitEvent* event = self.c_event
+        owner = self.event_owner         # which may be another one by then
+        self.changes += 1
+        if event.waiters:
+            with nogil:
+                wait_event_wake(event)
+        else:
+            wait_event_wake(event)
+        return self.notify()
 
     def watch(self, object notify not None) -> None:
         """Call notify() whenever messages may have come, in whatever thread and with whatever mutex
@@ -204,9 +253,37 @@ cdef class LedgerTail:
     def unwatch(self, object notify not None) -> None:
         watchers_remove(self.watchers, notify)
 
+    def watch_for(self, crowd not None) -> None:
+        """Call crowd() as a watcher, once for all that are in it; crowd.tell_all() where each is to
+        look, whatever came. Taken back by as many calls of unwatch_for."""
+        if self.crowds is None:
+            self.crowds = {}             # most topics have none
+        count = self.crowds.get(crowd, 0)
+        self.crowds[crowd] = count + 1
+        if count == 0:
+            self.watchers.append(crowd)
+
+    def unwatch_for(self, crowd not None) -> None:
+        count = self.crowds.get(crowd, 0) if self.crowds else 0
+        if count > 1:
+            self.crowds[crowd] = count - 1
+        elif count:
+            del self.crowds[crowd]
+            watchers_remove(self.watchers, crowd)
+
     cdef int notify(self) except -1:
         """Tell the watchers; a publisher does it after the messages became visible."""
         return watchers_call(self.watchers)
+
+    cdef int notify_at_once(self) except -1:
+        self.at_once_thread = PyThread_get_thread_ident()
+        try:
+            return watchers_call(self.watchers)
+        finally:
+            self.at_once_thread = 0      # that of another one, too: it only costs time
+
+    cdef bint is_at_once(self) noexcept:
+        return self.at_once_thread == PyThread_get_thread_ident()
 
     cdef int open_next(self) except -1:
         control_plane.perform(self.managed_ledger.open_writer)
@@ -230,9 +307,10 @@ cdef class LedgerTail:
     cdef LedgerSpan span_of(self, uint64_t ledger_id):
         return control_plane.perform_whole(self.managed_ledger.span_of, (ledger_id,))
 
-    cdef LedgerSpan span_after(self, LedgerSpan span, uint64_t passed_ledger_id, uint64_t offset):
+    cdef LedgerSpan span_after(self, LedgerSpan span, uint64_t passed_ledger_id, uint64_t offset,
+                               bint defers=False):
         return control_plane.perform_whole(self.managed_ledger.span_after,
-                                           (span, passed_ledger_id, offset))
+                                           (span, passed_ledger_id, offset, defers))
 
     cdef uint64_t ledger_id_after(self, uint64_t ledger_id) except? 0:
         return control_plane.perform_whole(self.managed_ledger.ledger_id_after, (ledger_id,))

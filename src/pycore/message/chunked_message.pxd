@@ -41,6 +41,14 @@ cdef class ChunkedMessage:
     cdef inline bint is_whole(self) noexcept:
         return self.count == self.chunk_count
 
+    cdef inline uint64_t entries_size(self) noexcept:
+        """Bytes of the entries that are its chunks."""
+        cdef uint64_t size = 0
+        cdef uint32_t number
+        for number in range(self.count):
+            size += self.chunks[number].entry_size
+        return size
+
     cdef inline bint is_at(self, uint32_t chunk_id, uint64_t ledger_id, uint64_t message) noexcept:
         """Whether that chunk of it lies there."""
         return chunk_id < self.count and self.chunks[chunk_id].ledger_id == ledger_id and (

@@ -112,8 +112,8 @@ cdef EntryView entry_view_share(EntryView view, EntryContext context)
 
 
 cdef object entry_view_key_wanted(EntryView view)
-"""Of a message in chunks, with a mutex held: what is to be called without one before it is joined,
-as of KeyWanted; None: nothing."""
+"""What is to be called without a mutex before a message in chunks is joined, as of KeyWanted; None:
+nothing. With the mutex held."""
 
 cdef uint64_t entry_view_offset(EntryView view) noexcept
 """Where the frame of an entry of a ledger lies in its file."""

@@ -11,6 +11,7 @@ from pulsarx._core.message_metadata cimport MessageMetadata
 from pulsarx._core.single_metadata cimport SingleMetadata, single_metadata_size
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
 from pulsarx._pycore.ground.rate_limit cimport RateLimit
+from pulsarx._pycore.publish.chunked_rate cimport ChunkedRate
 from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
 from pulsarx._pycore.publish.key_batches cimport KeyBatches
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
@@ -75,7 +76,7 @@ cdef class Batcher:
     cdef bint bytes_schema
     cdef bint batching
     cdef object before_chunks            # called before the first chunk is stored; None: it was
-    cdef object chunked_ms               # deque: when messages in chunks were published, a minute
+    cdef ChunkedRate chunked             # its messages in chunks
     cdef bint chunking                   # what does not fit into an entry goes into several
     cdef bint block_if_queue_full
     cdef bint own_ids_are_new            # the next one is above all that were pushed
@@ -90,6 +91,17 @@ cdef class Batcher:
     cdef int lift_own_ids(self) except -1
     """Have the next id of the producer's own be a new one, unless its user chose where they begin.
     """
+
+    cdef bint lift_above(self, int64_t sequence_id) noexcept
+    """Have the producer's own ids go on above this one. False: they do. Mutex held."""
+
+    cdef void note_used(self, uint64_t sequence_id) noexcept
+    """A message with this id goes out now: own ids go on above it."""
+
+    cdef bint number_anew(self, MessageMetadata* metadata, bint own_id) noexcept
+    """Give a message of an id of the producer's own the next one, where others were sent since it
+    was numbered: a broker in another process would take it for a duplicate. False: it is that of
+    the newest."""
 
     cdef bint is_duplicate(self, uint64_t sequence_id) except -1
     """Whether a message with this id is stored, or on its way; else it counts as pushed. Where
@@ -113,15 +125,18 @@ cdef class Batcher:
     """Publish all that waits for company: one batch here, several where batches are by key."""
 
     cdef int publish_single(self, SingleMetadata* single, const uint8_t* payload,
-                            int64_t deliver_at_ms, object callback, Receipt receipt) except -1
-    """Publish one message as an entry of its own."""
+                            int64_t deliver_at_ms, bytes replicate_to, object callback,
+                            Receipt receipt, bint own_id) except -1
+    """Publish one message as an entry of its own. replicate_to: fields of the metadata, or None.
+    own_id: its sequence id is not its user's."""
 
     cdef bint fits_entry(self, const MessageMetadata* metadata, uint32_t size) noexcept
     """Whether a payload of so many bytes goes into one entry."""
 
     cdef int publish_chunks(self, MessageMetadata* metadata, const uint8_t* payload, uint32_t size,
-                            list callbacks, Receipt receipt) except -1
-    """Publish one message as several entries, which hold its payload one after the other."""
+                            list callbacks, Receipt receipt, bint own_id) except -1
+    """Publish one message as several entries, which hold its payload one after the other. The
+    mutex may be given up before the first."""
 
     cdef int make_room_for(self, uint32_t message_count) except -1
     """As make_room, of a message that takes so many of max_pending_messages."""

@@ -2,7 +2,6 @@
 """Body of batcher.pxd."""
 
 import weakref
-from collections import deque
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free
@@ -18,8 +17,8 @@ from pulsarx._core.batch_encode cimport (
 from pulsarx._core.entry_frame cimport ENTRY_CHUNK, ENTRY_COMPRESSED, EntryFrame
 from pulsarx._core.message_metadata cimport MessageMetadata, message_metadata_size
 from pulsarx._core.single_metadata cimport (
-    METADATA_DELIVER_AT, METADATA_ENCRYPTED, METADATA_SCHEMA_VERSION, METADATA_SEQUENCE_ID,
-    METADATA_UUID, SingleMetadata,
+    METADATA_DELIVER_AT, METADATA_ENCRYPTED, METADATA_REPLICATE_TO, METADATA_SCHEMA_VERSION,
+    METADATA_SEQUENCE_ID, METADATA_UUID, SingleMetadata,
 )
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._core.sticky_key cimport sticky_key_of_entry
@@ -30,6 +29,7 @@ from pulsarx._pycore.ground.mutex cimport mutex_init, mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.ground.rate_limit cimport PublishMeter, RateLimit
 from pulsarx._pycore.message.message_id cimport MessageId, message_id_chunked
+from pulsarx._pycore.publish.chunked_rate cimport ChunkedRate
 from pulsarx._pycore.publish.completion_queue cimport SendTold, callback_count
 from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
 from pulsarx._pycore.publish.key_batches cimport KeyBatches
@@ -46,7 +46,6 @@ cdef enum Tuning:
     # bytes that an entry may have above max_message_size, for its metadata; as in Pulsar
     ENTRY_PADDING = 10240
     DECOMPRESSED_SIZE_MAX = 134217728    # what every client decompresses
-    RATE_SPAN_MS = 60000
 
 
 class MustWait(BaseException):
@@ -80,12 +79,13 @@ cdef class Batcher:
         once more by a forked child, for a producer of its own: with nothing of the parent's."""
         self.timer = self.failure = self.sequences = self.fenced_by = self.fenced_as = None
         self.held_by = self.rate = self.held = self.encrypt = self.before_chunks = None
-        self.chunked_ms = self.keyed = self.schema_version = self.second = None
+        self.keyed = self.schema_version = self.second = None
         self.next_sequence_id = self.many_count = 0
         self.caller_waits = self.lifts_own_ids = False
         self.publisher = publisher
         self.topic_name = topic_name
         self.clock = clock
+        self.chunked = ChunkedRate(clock)
         self.compress = compress
         self.schema = options.schema
         self.bytes_schema = options.schema_is_bytes
@@ -203,20 +203,46 @@ cdef class Batcher:
         above all that were used, as they do where it does."""
         mutex_lock(&self.publisher.mutex)
         self.lifts_own_ids = self.own_ids_are_new
-        if self.lifts_own_ids and sequence_id >= <int64_t>self.next_sequence_id:
-            self.next_sequence_id = <uint64_t>(sequence_id + 1)
+        if self.lift_above(sequence_id):
             self.publisher.published_sequence_id = max(self.publisher.published_sequence_id,
                                                        sequence_id)
         mutex_unlock(&self.publisher.mutex)
 
-    def lift_own_ids_above(self, int64_t sequence_id) -> None:
-        """As resume_after, when messages were sent already: those that wait go out first."""
+    def lift_own_ids_above(self, int64_t sequence_id, bint begin=False) -> bool:
+        """As resume_after, when messages were sent already: those that wait go out first. begin:
+        the broker tells duplicates of what is sent from here on.
+
+        Whether the name has come further than its producer, which another one used meanwhile, or
+        before.
+        """
+        # In one step: what is numbered in between would go out behind it, and be a duplicate.
         mutex_lock(&self.publisher.mutex)
         try:
             self.close_for_ids()
+            if begin:
+                self.publisher.compare_from_here()
+            return self.lift_above(sequence_id)
         finally:
             mutex_unlock(&self.publisher.mutex)
-            self.resume_after(sequence_id)
+
+    cdef bint lift_above(self, int64_t sequence_id) noexcept:
+        if not self.lifts_own_ids or sequence_id < <int64_t>self.next_sequence_id:
+            return False
+        self.next_sequence_id = <uint64_t>(sequence_id + 1)
+        return True
+
+    cdef void note_used(self, uint64_t sequence_id) noexcept:
+        if self.lifts_own_ids and sequence_id >= self.next_sequence_id:
+            self.next_sequence_id = sequence_id + 1
+
+    cdef bint number_anew(self, MessageMetadata* metadata, bint own_id) noexcept:
+        # Duplicates that are told here were told when the message was taken.
+        if not own_id or self.sequences is not None or (
+                metadata.sequence_id + 1 == self.next_sequence_id):
+            return False
+        metadata.sequence_id = self.next_sequence_id
+        self.next_sequence_id += 1
+        return True
 
     cdef int lift_own_ids(self) except -1:
         if self.own_ids_are_new and <int64_t>self.next_sequence_id <= self.sequences.pushed:
@@ -345,7 +371,8 @@ cdef class Batcher:
         return 0
 
     cdef int publish_single(self, SingleMetadata* single, const uint8_t* payload,
-                            int64_t deliver_at_ms, object callback, Receipt receipt) except -1:
+                            int64_t deliver_at_ms, bytes replicate_to, object callback,
+                            Receipt receipt, bint own_id) except -1:
         cdef MessageMetadata metadata
         cdef EntryFrame frame
         cdef uint8_t* entry
@@ -368,6 +395,10 @@ cdef class Batcher:
         if deliver_at_ms:
             metadata.flags |= METADATA_DELIVER_AT
             metadata.deliver_at_ms = deliver_at_ms
+        if replicate_to is not None:
+            metadata.flags |= METADATA_REPLICATE_TO
+            metadata.replicate_to = <const uint8_t*>PyBytes_AS_STRING(replicate_to)
+            metadata.replicate_to_size = <uint32_t>PyBytes_GET_SIZE(replicate_to)
         self.entry_count += 1
         try:
             if self.compression and size:
@@ -377,7 +408,7 @@ cdef class Batcher:
                 payload = <const uint8_t*>PyBytes_AS_STRING(packed)
                 size = <uint32_t>PyBytes_GET_SIZE(packed)
             if self.chunking and not self.fits_entry(&metadata, size):
-                self.publish_chunks(&metadata, payload, size, callbacks, receipt)
+                self.publish_chunks(&metadata, payload, size, callbacks, receipt, own_id)
             else:
                 if self.encrypt is not None:
                     fields, packed = self.encrypt(payload[:size])
@@ -392,11 +423,12 @@ cdef class Batcher:
                         entry_size > self.message_size_max + ENTRY_PADDING):
                     self.refuse_size(entry_size)
                 fill_frame(&frame, &metadata, entry_size)
+                self.note_used(metadata.sequence_id)
                 self.publisher.publish(&frame, entry, receipt, callbacks, self.caller_waits)
             if not self.publisher.places_later:
-                self.publisher.published_sequence_id = <int64_t>single.sequence_id
+                self.publisher.published_sequence_id = <int64_t>metadata.sequence_id
             if self.sequences is not None:
-                self.sequences.note_stored(<int64_t>single.sequence_id, None, False,
+                self.sequences.note_stored(<int64_t>metadata.sequence_id, None, False,
                                            <int64_t>metadata.publish_time_ms)
         except BaseException as error:
             if receipt.reserved:
@@ -418,8 +450,9 @@ cdef class Batcher:
         return <uint64_t>size + message_metadata_size(metadata) <= self.message_size_max
 
     cdef int publish_chunks(self, MessageMetadata* metadata, const uint8_t* payload, uint32_t size,
-                            list callbacks, Receipt receipt) except -1:
+                            list callbacks, Receipt receipt, bint own_id) except -1:
         cdef EntryFrame frame
+        cdef PropertyScratch scratch
         cdef Receipt chunk
         cdef uint8_t* entry
         cdef uint32_t entry_size
@@ -432,21 +465,33 @@ cdef class Batcher:
         cdef bytes sealed
         cdef bytes fields
         cdef int status
-        cdef bytes uuid = self.name_utf8 + f"-{metadata.sequence_id}".encode()
+        cdef bytes uuid
         metadata.flags |= METADATA_UUID
-        metadata.uuid = <const uint8_t*>PyBytes_AS_STRING(uuid)
-        metadata.uuid_size = <uint32_t>PyBytes_GET_SIZE(uuid)
         metadata.chunked_size = size
-        metadata.chunk_count = metadata.chunk_id = INT32_MAX     # the longest they may be
-        metadata_size = message_metadata_size(metadata)
-        if metadata_size >= self.message_size_max:
-            raise errors.MessageTooBig(
-                f"send {size} bytes in chunks to {self.topic_name}: key, properties and what else "
-                f"goes with each chunk take {metadata_size} bytes, and max_message_size is "
-                f"{self.message_size_max}", size=size, max_size=self.message_size_max)
-        most = self.message_size_max - metadata_size
-        count = (size - 1) // most + 1
-        self.make_room_for(count)
+        while True:
+            uuid = self.name_utf8 + f"-{metadata.sequence_id}".encode()
+            metadata.uuid = <const uint8_t*>PyBytes_AS_STRING(uuid)
+            metadata.uuid_size = <uint32_t>PyBytes_GET_SIZE(uuid)
+            metadata.chunk_count = metadata.chunk_id = INT32_MAX     # the longest they may be
+            metadata_size = message_metadata_size(metadata)
+            if metadata_size >= self.message_size_max:
+                raise errors.MessageTooBig(
+                    f"send {size} bytes in chunks to {self.topic_name}: key, properties and what "
+                    f"else goes with each chunk take {metadata_size} bytes, and max_message_size "
+                    f"is {self.message_size_max}", size=size, max_size=self.message_size_max)
+            most = self.message_size_max - metadata_size
+            count = (size - 1) // most + 1
+            # Other threads send while this one waits: its properties are not theirs to overwrite.
+            scratch = self.scratch
+            memset(&self.scratch, 0, sizeof(self.scratch))
+            try:
+                self.make_room_for(count)
+            finally:
+                PyMem_Free(self.scratch.views)
+                self.scratch = scratch
+            if not self.number_anew(metadata, own_id):
+                break
+        self.note_used(metadata.sequence_id)
         if self.before_chunks is not None:
             control_plane.perform_whole(self.before_chunks, ())
             self.before_chunks = None
@@ -482,31 +527,19 @@ cdef class Batcher:
             receipt.message_count = 0
             self.publisher.nobody_waits()
             raise
-        if self.chunked_ms is None:
-            self.chunked_ms = deque()
-        self.chunked_ms.append(<int64_t>metadata.publish_time_ms)
-        while self.chunked_ms and (<int64_t>metadata.publish_time_ms - <int64_t>self.chunked_ms[0]
-                                   >= RATE_SPAN_MS):
-            self.chunked_ms.popleft()
+        self.chunked.count()
         return 0
 
     def chunked_message_rate(self) -> float:
         """Messages in chunks that it published, a second, over the last minute."""
-        cdef int64_t now_ms = self.clock.now()
-        # Without the mutex: a publisher that rolls its ledger over has it, and may wait for those
-        # who ask for statistics.
-        cdef list published = list(self.chunked_ms or ())
-        cdef int64_t at
-        cdef uint32_t count = 0
-        for at in published:
-            count += now_ms - at < RATE_SPAN_MS
-        return count * 1000.0 / RATE_SPAN_MS
+        return self.chunked.per_second()
 
     def say_before_chunks(self, object call not None) -> None:
         """Have it called once, before the first chunk is stored."""
         self.before_chunks = call
 
     cdef int make_room_for(self, uint32_t message_count) except -1:
+        cdef bint awaited = self.caller_waits
         if self.pending_max == 0:
             return 0
         if message_count <= self.pending_max:
@@ -516,7 +549,13 @@ cdef class Batcher:
                     break
                 if self.queues_sends:
                     return 0                 # room_for_chunks has looked, before it was begun
-                self.publisher.wait_for_oldest()
+                # Another thread may use this producer meanwhile, or close it.
+                self.caller_waits = False
+                try:
+                    self.publisher.wait_for_oldest()
+                finally:
+                    self.caller_waits = awaited
+                self.check_open()
             else:
                 return 0
         raise errors.ProducerQueueIsFull(

@@ -63,5 +63,5 @@ cdef class CompletionQueue:
 
 
 cdef inline uint32_t callback_count(list callbacks):
-    """Of such a list; None: there are none."""
+    """How many callbacks are in a list of callbacks and their arguments; None: there are none."""
     return 0 if callbacks is None else <uint32_t>(len(callbacks) // 2)

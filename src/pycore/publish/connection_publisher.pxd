@@ -25,6 +25,12 @@ cdef class SentEntry:
     cdef bytes entry
     cdef int64_t expires_ms              # monotonic; 0: never
     cdef bint given_up                   # its send has timed out: whoever waited was told
+    cdef bint compared                   # its ids tell whether it is a duplicate
+    # One of batches by key that belong to one another, and not the first: its ids may lie below
+    # those of the ones before it.
+    cdef bint joined
+    cdef bint is_part                    # a chunk, and not the last one
+    cdef bint continues                  # a chunk, and not the first one
 
 
 cdef class ConnectionPublisher(EntryPublisher):
@@ -32,9 +38,17 @@ cdef class ConnectionPublisher(EntryPublisher):
     cdef OwnerLink link                  # where there is no `send`; None: there is no connection
     cdef object encode                   # native: the frame of a SEND
     cdef uint64_t number                 # of the producer, on the link
+    # What is sent now is to be compared with what is stored. What was sent before the broker said
+    # that it tells duplicates is not: its ids may lie below those of others of the same name.
+    cdef bint compares
+    cdef bint joins                      # the next entry is `joined`
+    cdef int64_t stored_id               # the highest that is known to be stored, or -1
+    cdef int64_t stored_before_id        # that, before the first of what is joined
+    cdef uint64_t link_count             # entries that went out over the link
     cdef object pending                  # deque of SentEntry, the oldest first
     cdef dict refused                    # receipt: why it failed, until its `wait` is told
     cdef object failure                  # of an entry that nobody waited for
+    cdef object broken                   # why a chunk failed: so does its message; None: none did
     cdef object ended                    # why nothing is taken any more; None: it is
     cdef Condition answered              # answered_count grew
     cdef uint64_t sent_count             # entries
@@ -43,6 +57,7 @@ cdef class ConnectionPublisher(EntryPublisher):
     cdef ClockCore clock                 # of the send timeout
     cdef int64_t send_timeout_ms         # 0: never
     cdef Timer timer
+    cdef int64_t said_ms                 # the time of sends that the broker was told last
     cdef int64_t leave_ms                # how long a producer that closes waits; 0: without end
     cdef bint is_leaving                 # and leave_ms is what counts
     cdef str held_by                     # why the broker takes nothing for now; None: it does
@@ -54,5 +69,10 @@ cdef class ConnectionPublisher(EntryPublisher):
     cdef SentEntry take_oldest(self)
     cdef int confirm(self, SentEntry sent, uint64_t ledger_id, uint64_t entry_id,
                      list kept) except -1
+    cdef Py_ssize_t place_in_pending(self, bytes entry) except -2
+    cdef int refuse_oldest(self, error) except -1
+    cdef int refuse(self, SentEntry sent, error) except -1
     cdef int arm_timeout(self) except -1
+    cdef int say_sent_at(self, int64_t sent_ms) except -1
+    cdef int expire(self) except -1
     cdef object timeout(self, SentEntry sent)

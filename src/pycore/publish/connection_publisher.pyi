@@ -19,6 +19,7 @@ class ConnectionPublisher(EntryPublisher):
         what: str = "",
         leave_ms: int = 0,
     ) -> None: ...
+    def is_busy(self) -> bool: ...
     def confirmed(
         self, sequence_id: int, ledger_id: int, entry_id: int, kept: list[int] | None = None
     ) -> None: ...
@@ -40,9 +41,15 @@ class ConnectionPublisher(EntryPublisher):
 
     def resume(
         self,
-        link: OwnerLink,
+        link: OwnerLink | None,
         number: int,
         stored: list[tuple[bytes, int, int]],
         unknown: Exception | None = None,
+        compares: bool = False,
+        all_are_new: bool = False,
+        known: int = -1,
     ) -> None:
         """Go on over the next connection, as its producer of this number."""
+
+    def begin_comparing(self) -> None:
+        """The broker tells duplicates of what is sent from here on."""

@@ -4,23 +4,30 @@
 import weakref
 from collections import deque
 
-from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.weakref cimport PyWeakref_GetObject
 from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 
 from pulsarx import errors
 from pulsarx._core.entry_frame cimport EntryFrame
 from pulsarx._core.message_metadata cimport EntryParts, entry_decode
+from pulsarx._core.single_metadata cimport METADATA_BATCH
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
 from pulsarx._pycore.ground.condition cimport Condition
-from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
-from pulsarx._pycore.ground.owner_link cimport OwnerLink
+from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_try_lock, mutex_unlock
+from pulsarx._pycore.ground.owner_link cimport (
+    LINK_GIVEN_UP, LINK_SENT_AT, LINK_SEQUENCE_NOTED, OwnerLink,
+)
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.publish.completion_queue cimport (
     DUPLICATE_INDEX, LONE_INDEX, CompletionQueue, callback_count,
 )
 from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
+
+
+cdef enum:
+    SAID_FOR_MS = 100                    # how long the broker may take a time of sends for
 
 
 cdef class SentEntry:
@@ -56,6 +63,18 @@ cdef list callbacks_of(SentEntry sent):
     return found
 
 
+cdef bint is_rest_of(bytes entry, SentEntry sent) except -1:
+    """Whether a stored entry is what was left of a batch without its duplicates."""
+    cdef EntryParts parts
+    cdef uint32_t size = <uint32_t>len(entry)
+    if not sent.compared or sent.message_count == 1 or entry_decode(
+            <const uint8_t*>PyBytes_AS_STRING(entry), size, False, &parts) != STATUS_OK:
+        return False
+    return (parts.metadata.message_count < sent.message_count
+            and sent.last_sequence_id == <int64_t>max(parts.metadata.sequence_id,
+                                                      parts.metadata.highest_sequence_id))
+
+
 cdef class ConnectionPublisher(EntryPublisher):
     """Sends the entries of one producer over a connection. Any thread may call; the mutex orders
     them. The thread that reads the connection calls confirmed, failed and lost."""
@@ -81,11 +100,13 @@ cdef class ConnectionPublisher(EntryPublisher):
         self.send_timeout_ms = send_timeout_ms if clock is not None and send_timeout_ms > 0 else 0
         self.leave_ms = leave_ms if clock is not None else 0
         self.what = what
+        self.stored_id = self.stored_before_id = -1
 
     cdef int publish(self, EntryFrame* frame, uint8_t* entry, Receipt receipt, list callbacks,
                      bint awaited) except -1:
         cdef EntryParts parts
         cdef SentEntry sent
+        cdef bytes command = None
         cdef int status = entry_decode(entry, frame.entry_size, False, &parts)
         if self.checks:
             self.check(frame)
@@ -101,10 +122,23 @@ cdef class ConnectionPublisher(EntryPublisher):
         sent.message_count = frame.message_count
         sent.callbacks = callbacks
         sent.awaited = awaited
+        sent.compared = self.compares
+        sent.joined = self.joins
+        sent.is_part = parts.metadata.chunk_id + 1 < parts.metadata.chunk_count
+        sent.continues = parts.metadata.chunk_count > 1 and parts.metadata.chunk_id > 0
         sent.entry = PyBytes_FromStringAndSize(<const char*>entry, frame.entry_size)
         if self.send_timeout_ms:
             sent.expires_ms = self.clock.monotonic() + self.send_timeout_ms
+            if sent.continues and self.pending:
+                # A message is given up as a whole: the rest of one would be confirmed without it.
+                sent.expires_ms = (<SentEntry>self.pending[len(self.pending) - 1]).expires_ms
+        if self.send is None and self.link is not None:
+            # First: what is pending is sent.
+            command = self.encode(self.number, sent.sequence_id, sent.message_count, sent.entry)
         self.pending.append(sent)
+        # See batch_encode; also that of one message of id 0.
+        self.joins = (parts.metadata.flags & METADATA_BATCH != 0
+                      and parts.metadata.highest_sequence_id == 0)
         if self.send is not None:
             try:
                 self.send(sent.sequence_id, sent.message_count, sent.entry)
@@ -112,11 +146,13 @@ cdef class ConnectionPublisher(EntryPublisher):
             except BaseException:
                 self.pending.pop()
                 raise
-        elif self.link is not None:
+        elif command is not None:
+            if sent.expires_ms:
+                self.say_sent_at(sent.expires_ms - self.send_timeout_ms)
             # Native up to the socket, so that no signal comes between the two steps.
             sent.was_sent = True
-            self.link.write(self.encode(self.number, sent.sequence_id, sent.message_count,
-                                        sent.entry))
+            self.link_count += 1
+            self.link.write(command)
         self.sent_count += 1
         self.pending_count += frame.message_count
         if self.send_timeout_ms and self.timer is None:
@@ -126,6 +162,8 @@ cdef class ConnectionPublisher(EntryPublisher):
     cdef SentEntry take_oldest(self):
         """What was sent first and not answered; mutex held."""
         cdef SentEntry sent = self.pending.popleft()
+        if not sent.joined:
+            self.stored_before_id = self.stored_id
         if not sent.given_up:
             self.answered_count += 1
             self.pending_count -= sent.message_count
@@ -148,6 +186,13 @@ cdef class ConnectionPublisher(EntryPublisher):
             raise errors.ConnectError(
                 f"the broker answered entry {sequence_id}, which is not the oldest that was sent")
 
+    def is_busy(self) -> bool:
+        """Whether a thread has its mutex, be it this one."""
+        if not mutex_try_lock(&self.mutex):
+            return True
+        mutex_unlock(&self.mutex)
+        return False
+
     def confirmed(self, uint64_t sequence_id, uint64_t ledger_id, uint64_t entry_id,
                   list kept=None) -> None:
         """The broker stored the oldest entry that was sent. kept: the places of those of its
@@ -166,11 +211,18 @@ cdef class ConnectionPublisher(EntryPublisher):
         cdef uint32_t message_count = sent.message_count
         if ledger_id != UINT64_MAX:
             self.last = (ledger_id, entry_id)
-            if kept is None:
-                self.published_sequence_id = sent.last_sequence_id
-            else:                            # those that were left out may be the last ones
-                self.published_sequence_id = max(self.published_sequence_id,
-                                                 sent.last_sequence_id)
+        if not sent.continues:
+            self.broken = None
+        elif self.broken is not None:
+            return self.refuse(sent, self.broken)
+        if not sent.is_part:
+            self.stored_id = max(self.stored_id, sent.last_sequence_id)
+            if ledger_id != UINT64_MAX:
+                if kept is None:
+                    self.published_sequence_id = sent.last_sequence_id
+                else:                        # those that were left out may be the last ones
+                    self.published_sequence_id = max(self.published_sequence_id,
+                                                     sent.last_sequence_id)
         if sent.given_up:
             return 0
         sent.receipt.ledger_id = ledger_id
@@ -193,6 +245,7 @@ cdef class ConnectionPublisher(EntryPublisher):
         mutex_lock(&self.mutex)
         try:
             self.check_oldest(sequence_id)
+            self.expire()                # which may be why
             self.refuse(self.take_oldest(), error)
         finally:
             mutex_unlock(&self.mutex)
@@ -212,16 +265,21 @@ cdef class ConnectionPublisher(EntryPublisher):
             mutex_unlock(&self.mutex)
         self.tell()
 
-    def refuse(self, SentEntry sent, error) -> None:
-        """Tell those who wait for an entry that it is not published. Mutex held."""
-        if sent.given_up:
-            return
+    cdef int refuse(self, SentEntry sent, error) except -1:
+        """Tell those who wait for an entry that it is not published; of a message in chunks with
+        the last one, for the reason of the first that was not. Mutex held."""
+        if sent.continues and self.broken is not None:
+            error = self.broken
+        self.broken = error if sent.is_part else None
+        if sent.given_up or sent.is_part:
+            return 0
         if sent.callbacks:
             self.completions.post(sent.callbacks, 0, 0, 0, error, self.partition)
         if sent.awaited:
             self.refused[sent.receipt] = error
         if sent.message_count > callback_count(sent.callbacks) + (1 if sent.awaited else 0):
             self.failure = error
+        return 0
 
     # From one connection to the next --------------------------------------------------------------
 
@@ -253,44 +311,104 @@ cdef class ConnectionPublisher(EntryPublisher):
                 sent.was_sent = False
         mutex_unlock(&self.mutex)
 
-    def resume(self, OwnerLink link not None, uint64_t number, list stored not None,
-               unknown=None) -> None:
-        """Go on over the next connection, as its producer of this number.
+    cdef Py_ssize_t place_in_pending(self, bytes entry) except -2:
+        """Of an entry that is stored, whole or without its duplicates; -1: it is not there."""
+        cdef SentEntry sent
+        cdef Py_ssize_t at
+        for at, sent in enumerate(self.pending):
+            if sent.entry == entry:
+                return at
+        for at, sent in enumerate(self.pending):
+            if is_rest_of(entry, sent):
+                return at
+        return -1
+
+    cdef int refuse_oldest(self, error) except -1:
+        """Later ones are stored: a duplicate succeeds, any other was refused. Mutex held."""
+        cdef SentEntry sent = self.take_oldest()
+        if sent.compared and sent.last_sequence_id <= self.stored_before_id:
+            return self.confirm(sent, UINT64_MAX, UINT64_MAX, None)
+        self.refuse(sent, error or errors.ConnectError(
+            f"send to {self.what}: the owner of the folder stored later messages of the producer "
+            f"and not this one, and has gone before it said why"))
+        return 0
+
+    cdef int compare_from_here(self) except -1:
+        self.compares = True
+        if self.link is not None:        # else `resume` tells the next broker
+            self.link.tell(LINK_SEQUENCE_NOTED, self.number, 0, 0, 0, 0)
+        return 0
+
+    def begin_comparing(self) -> None:
+        """The broker tells duplicates of what is sent from here on."""
+        mutex_lock(&self.mutex)
+        try:
+            self.compare_from_here()
+        finally:
+            mutex_unlock(&self.mutex)
+
+    def resume(self, OwnerLink link, uint64_t number, list stored not None, unknown=None,
+               bint compares=False, bint all_are_new=False, int64_t known=-1) -> None:
+        """Go on over the next connection, as its producer of this number. link: None: there is
+        none that would take anything.
 
         stored: (entry, ledger id, entry id) of what the producer has stored behind what was
         confirmed last, in order: those entries are confirmed, and what was sent behind them is sent
-        again. An entry in front of them was refused, which could not be answered. unknown: an
-        error, where it cannot be told any more what is stored: what is not found fails with it.
+        again, but for what has timed out. An entry in front of them was refused, which could not be
+        answered, or was a duplicate. unknown: an error, where it cannot be told any more what is
+        stored: what is not found fails with it. known: an id that the last broker knew of the
+        producer's name. compares: the broker tells duplicates, but of what was sent before its
+        producer heard of that; all_are_new: of nothing that was sent, for another one used the
+        name meanwhile.
         """
         cdef SentEntry sent
+        cdef bint is_told = not compares
         cdef Py_ssize_t at = 0
         cdef Py_ssize_t found
-        cdef list entries
         mutex_lock(&self.mutex)
         try:
+            self.stored_id = max(self.stored_id, known)
             for entry, ledger_id, entry_id in stored:
-                entries = list(self.pending)
-                for found in range(len(entries)):
-                    if (<SentEntry>entries[found]).entry == entry:
-                        break
-                else:
+                found = self.place_in_pending(entry)
+                if found < 0:
                     continue             # of another producer that had the name meanwhile
                 for at in range(found):
-                    self.refuse(self.take_oldest(), unknown or errors.ConnectError(
-                        f"send to {self.what}: the owner of the folder stored later messages of "
-                        f"the producer and not this one, and has gone before it said why"))
-                self.confirm(self.take_oldest(), ledger_id, entry_id, None)
+                    self.refuse_oldest(unknown)
+                sent = self.take_oldest()
+                # Of what was left of a batch it is not known whose the places are.
+                self.confirm(sent, ledger_id if sent.entry == entry else UINT64_MAX, entry_id, None)
             if unknown is not None:
                 while self.pending:
                     self.refuse(self.take_oldest(), unknown)
+            self.expire()                # what waits for another thread to say so, too
             while self.pending and (<SentEntry>self.pending[0]).given_up:
-                self.take_oldest()       # its user knows that it may not be stored
+                self.take_oldest()       # its user was told, and may have sent it again
+            while self.broken is not None and self.pending and (
+                    (<SentEntry>self.pending[0]).continues):
+                self.refuse(self.take_oldest(), self.broken)
             self.link = link
             self.held_by = None
             self.number = number
+            self.compares = compares
+            self.link_count = <uint64_t>len(self.pending)
+            self.said_ms = 0
+            if self.send_timeout_ms and link is not None:
+                # First: by this one it knows the clock.
+                self.say_sent_at(self.clock.monotonic())
             for sent in self.pending:
-                sent.was_sent = True
-                link.write(self.encode(number, sent.sequence_id, sent.message_count, sent.entry))
+                # Those that are not compared are the first: an id that was told is never forgotten.
+                sent.compared = sent.compared and compares and not all_are_new
+                if sent.compared and not is_told:
+                    is_told = True
+                    self.compare_from_here()
+                if link is not None:
+                    if sent.expires_ms:
+                        self.say_sent_at(sent.expires_ms - self.send_timeout_ms)
+                    sent.was_sent = True
+                    link.write(self.encode(number, sent.sequence_id, sent.message_count,
+                                           sent.entry))
+            if not is_told:
+                self.compare_from_here()
         finally:
             mutex_unlock(&self.mutex)
         self.tell()
@@ -312,33 +430,61 @@ cdef class ConnectionPublisher(EntryPublisher):
     def expire_pending(self) -> None:
         """Give up what has timed out; a job. It stays known, as its answer may come yet."""
         cdef SentEntry sent
-        cdef int64_t now_ms = self.clock.monotonic()
-        cdef uint32_t told
+        cdef uint64_t waits = 0              # entries from the first that is not given up on
         mutex_lock(&self.mutex)
         try:
             self.timer = None
-            for sent in self.pending:
-                if sent.given_up:
-                    continue
-                if sent.expires_ms > now_ms:
-                    break
-                sent.given_up = True
-                self.answered_count += 1
-                self.pending_count -= sent.message_count
-                self.made_room()
-                self.release(sent.receipt)
-                told = callback_count(sent.callbacks) + (1 if sent.awaited else 0)
-                if sent.callbacks:
-                    self.completions.post_timeout(sent.callbacks, self.timeout(sent),
-                                                  self.partition)
-                if sent.awaited:
-                    self.refused[sent.receipt] = self.timeout(sent)
-                if sent.message_count > told:
-                    self.failure = self.timeout(sent)
+            self.expire()
             self.arm_timeout()
+            if self.link is not None:
+                for sent in reversed(self.pending):
+                    if sent.given_up:
+                        break
+                    waits += 1
+                # What still waits there, for a publish rate, is not to be stored later.
+                self.link.tell(LINK_GIVEN_UP, self.number, self.link_count - waits, 0, 0, 0)
         finally:
             mutex_unlock(&self.mutex)
         self.tell()
+
+    cdef int expire(self) except -1:
+        """Tell those who wait for what has timed out; mutex held."""
+        cdef SentEntry sent
+        cdef int64_t now_ms
+        cdef uint32_t told
+        if self.send_timeout_ms == 0:
+            return 0
+        now_ms = self.clock.monotonic()
+        for sent in self.pending:
+            if sent.given_up:
+                continue
+            if sent.expires_ms > now_ms:
+                break
+            sent.given_up = True
+            self.answered_count += 1
+            self.pending_count -= sent.message_count
+            self.made_room()
+            self.release(sent.receipt)
+            if sent.is_part:
+                continue                     # of a message that is told with its last chunk
+            told = callback_count(sent.callbacks) + (1 if sent.awaited else 0)
+            if sent.callbacks:
+                self.completions.post_timeout(sent.callbacks, self.timeout(sent), self.partition)
+            if sent.awaited:
+                self.refused[sent.receipt] = self.timeout(sent)
+            if sent.message_count > told:
+                self.failure = self.timeout(sent)
+        return 0
+
+    cdef int say_sent_at(self, int64_t sent_ms) except -1:
+        """Tell the broker when what comes next was sent, unless it knows that nearly: what waits
+        there for a publish rate is not to be stored when its time is over, and LINK_GIVEN_UP is
+        behind it. Mutex held."""
+        if sent_ms < self.said_ms or sent_ms - self.said_ms >= SAID_FOR_MS:
+            self.said_ms = sent_ms
+            self.link.tell(LINK_SENT_AT, self.number, <uint64_t>sent_ms,
+                           <uint64_t>(self.send_timeout_ms + SAID_FOR_MS), 0, 0)
+        return 0
 
     cdef object timeout(self, SentEntry sent):
         known = "nothing was stored"
@@ -368,6 +514,7 @@ cdef class ConnectionPublisher(EntryPublisher):
                 expires_ms = self.clock.monotonic() + self.leave_ms
                 for sent in self.pending:
                     sent.expires_ms = expires_ms
+                self.said_ms = 0             # it is another time now
                 if self.timer is None:
                     self.arm_timeout()
         finally:

@@ -1,7 +1,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from pulsarx._pycore.ground.clock_core import ClockCore
 from pulsarx._pycore.ground.rate_limit import PublishMeter, RateLimit
+from pulsarx._pycore.publish.entry_answers import EntryAnswer
 from pulsarx._pycore.publish.entry_publisher import EntryPublisher
 from pulsarx._pycore.publish.producer_sequences import ProducerSequences
 
@@ -17,10 +19,19 @@ class EntryIntake:
         decompressed_size_max: int,
         before_chunks: Callable[[], object] | None = None,
         before_encrypted: Callable[[], object] | None = None,
+        clock: ClockCore | None = None,
     ) -> None: ...
-    def publish(self, entry: bytes, callback: Callable[[Any, Any], object]) -> None: ...
+    def went_on_from(self, sequence_id: int) -> None: ...
+    def last_sequence_id(self) -> int: ...
+    def chunked_message_rate(self) -> float: ...
+    def publish(self, entry: bytes, callback: Callable[[Any, Any], object] | EntryAnswer) -> None:
+        """Publish one entry as it is; see the pyx."""
+
     def settle(self) -> None: ...
     def flush(self) -> None: ...
+    def shut(self) -> None:
+        """As flush; what comes from now on is not published, and not answered."""
+
     def deduplicate(
         self,
         sequences: ProducerSequences | None,

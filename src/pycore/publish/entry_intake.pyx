@@ -11,22 +11,26 @@ from libc.string cimport memcpy, memset
 from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.batch_encode cimport batch_encode_single
+from pulsarx._core.byte_reader cimport ByteReader, byte_reader_start
 from pulsarx._core.entry_frame cimport (
     ENTRY_BATCH, ENTRY_CHUNK, ENTRY_MIXED_KEYS, EntryFrame,
 )
 from pulsarx._core.limits cimport ENTRY_FRAME_SIZE, ENTRY_MESSAGE_SIZE_MIN
-from pulsarx._core.message_metadata cimport EntryParts, MessageMetadata
+from pulsarx._core.message_metadata cimport EntryParts, MessageMetadata, replicate_to_next
 from pulsarx._core.single_metadata cimport (
     METADATA_ENCRYPTED, METADATA_HIGHEST_SEQUENCE, METADATA_ORDERING_KEY,
-    METADATA_PARTITION_KEY, SingleMetadata, single_metadata_decode,
+    METADATA_PARTITION_KEY, METADATA_REPLICATE_TO, SingleMetadata, single_metadata_decode,
 )
 from pulsarx._core.status cimport STATUS_END, STATUS_OK
 from pulsarx._core.sticky_key cimport STICKY_NON_KEY, sticky_key_of_encoded
+from pulsarx._pycore.ground.clock_core cimport ClockCore
 from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.ground.rate_limit cimport PublishMeter, RateLimit
 from pulsarx._pycore.message.entry_bytes cimport entry_bytes_check
+from pulsarx._pycore.publish.chunked_rate cimport ChunkedRate
+from pulsarx._pycore.publish.entry_answers cimport EntryAnswer
 from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
 from pulsarx._pycore.publish.producer_sequences cimport ProducerSequences, is_of_many
@@ -56,6 +60,33 @@ cdef uint64_t messages_held_at_most(const EntryParts* parts) noexcept:
     return size // ENTRY_MESSAGE_SIZE_MIN
 
 
+cdef bytes replicate_to_of(const EntryParts* parts):
+    """Where the producer wants the entry to be replicated to, as its metadata has it."""
+    cdef ByteReader reader
+    cdef const uint8_t* field = NULL
+    cdef uint32_t size = 0
+    cdef list fields = []
+    byte_reader_start(&reader, parts.encoded_metadata, parts.encoded_metadata_size)
+    while replicate_to_next(&reader, &field, &size) == STATUS_OK:
+        fields.append(field[:size])
+    return b"".join(fields)
+
+
+cdef int64_t last_sequence_id(const EntryParts* parts, const BatchMessage* last) noexcept:
+    """Of a batch; what ids its messages have is only read where its metadata do not say it."""
+    cdef SingleMetadata metadata
+    cdef uint64_t highest = max(parts.metadata.sequence_id, parts.metadata.highest_sequence_id)
+    if parts.metadata.highest_sequence_id == 0 and single_metadata_decode(
+            last.encoded_metadata, last.encoded_metadata_size, &metadata) == STATUS_OK:
+        highest = max(highest, metadata.sequence_id)
+    return <int64_t>highest
+
+
+cdef object told_of(callback):
+    """What a publisher is to tell."""
+    return (<EntryAnswer>callback).callback() if isinstance(callback, EntryAnswer) else callback
+
+
 cdef class EntryIntake:
     """Publishes entries of one producer. Any thread may call; the publisher's mutex orders them."""
 
@@ -65,8 +96,14 @@ cdef class EntryIntake:
     cdef ProducerSequences sequences     # None: all is stored
     cdef object before_chunks            # called before the first chunk is stored; None: it was
     cdef object before_encrypted         # as that, of the first encrypted entry
-    cdef bint is_part                    # the entry that came last is a chunk, and not the last one
-    cdef list ids                        # of the entry that came last
+    cdef ChunkedRate chunked             # of messages in chunks; None: nobody asks for it
+    cdef bint is_chunk                   # the entry that came last is one
+    cdef bint is_part                    # and not the last one of its message
+    cdef bytes broken                    # uuid of a message of which a chunk was refused, or None
+    cdef object broken_by                # why
+    cdef bint is_shut                    # nothing is published any more; the publisher's mutex
+    # Of the messages of the entry that came last; where no duplicates are told, the last one alone.
+    cdef list ids
     cdef bint more_follow                # entries that belong to it, as batch_encode marks them
     cdef bytes plain                     # its payload
     cdef OpenBatch rewritten             # without duplicates; made with the first
@@ -76,22 +113,25 @@ cdef class EntryIntake:
 
     def __init__(self, EntryPublisher publisher not None, decompress, compress,
                  uint32_t entry_size_max, uint32_t decompressed_size_max,
-                 before_chunks=None, before_encrypted=None) -> None:
+                 before_chunks=None, before_encrypted=None, ClockCore clock=None) -> None:
         """decompress: (kind, data, uncompressed size, limit) -> bytes. compress: (kind, bytes) ->
         bytes. before_chunks: called before the first chunk of a message is stored;
-        before_encrypted: before the first entry that is encrypted."""
+        before_encrypted: before the first entry that is encrypted. clock: for statistics, None:
+        for none."""
+        self.chunked = None if clock is None else ChunkedRate(clock)
         self.before_chunks = before_chunks
         self.before_encrypted = before_encrypted
         self.compress = compress
         self.publisher = publisher
+        publisher.published_sequence_id = -1
         self.decompress = decompress
         self.entry_size_max = entry_size_max
         self.decompressed_size_max = decompressed_size_max
 
     def publish(self, bytes entry not None, callback) -> None:
-        """Publish one entry as it is; callback(result, message id) once it is confirmed or failed.
-        Where some of its messages were left out as duplicates, kept= gives the places of the
-        others.
+        """Publish one entry as it is; callback(result, message id) once it is confirmed or failed,
+        or what an EntryAnswer says. Where some of its messages were left out as duplicates, kept=
+        gives the places of the others.
 
         MessageTooBig; CorruptDataError (its checksum, its metadata, or its batch does not hold):
         nothing was published, the callback is not called. Else as send.
@@ -105,35 +145,61 @@ cdef class EntryIntake:
                 f"an entry of {size} bytes came over a connection; at most {self.entry_size_max} "
                 f"are taken", size=size, max_size=self.entry_size_max)
         entry_bytes_check(<const uint8_t*>PyBytes_AS_STRING(entry), <uint32_t>size, &frame, &parts)
+        self.is_chunk = self.is_part = False
+        if frame.flags & ENTRY_CHUNK:
+            self.is_chunk = True
+            self.is_part = parts.metadata.chunk_id + 1 < parts.metadata.chunk_count
+            self.check_chunk(&parts)
+        try:
+            self.publish_checked(entry, &frame, &parts, callback)
+        except Exception as error:
+            if self.is_part:
+                self.broken = parts.metadata.uuid[:parts.metadata.uuid_size]
+                self.broken_by = errors.again(error)
+            raise
+
+    cdef int publish_checked(self, bytes entry, EntryFrame* frame, EntryParts* parts,
+                             callback) except -1:
         if self.deliver_delay_max_ms and frame.deliver_at_ms > frame.publish_time_ms and (
                 frame.deliver_at_ms - frame.publish_time_ms > self.deliver_delay_max_ms):
             raise errors.NotAllowedError(
                 f"an entry came over a connection that is to be delivered "
                 f"{frame.deliver_at_ms - frame.publish_time_ms} ms after it was published; at most "
                 f"{self.deliver_delay_max_ms} ms are allowed on its topic")
-        self.is_part = False
-        if frame.flags & ENTRY_CHUNK:
-            self.is_part = parts.metadata.chunk_id + 1 < parts.metadata.chunk_count
-            if self.before_chunks is not None:
-                control_plane.perform_whole(self.before_chunks, ())
-                self.before_chunks = None
+        if self.is_chunk and self.before_chunks is not None:
+            control_plane.perform_whole(self.before_chunks, ())
+            self.before_chunks = None
         if parts.metadata.flags & METADATA_ENCRYPTED and self.before_encrypted is not None:
             control_plane.perform_whole(self.before_encrypted, ())
             self.before_encrypted = None
         # From here on deduplication is neither turned on nor off.
         mutex_lock(&self.publisher.mutex)
         try:
+            if self.is_shut:
+                return 0                 # its producer is told that
             if frame.flags & ENTRY_BATCH:
-                self.check_batch(&frame, &parts)
+                self.check_batch(frame, parts)
             else:
                 self.ids = [<int64_t>parts.metadata.sequence_id]
                 self.more_follow = parts.metadata.highest_sequence_id != 0
             if self.sequences is not None:
-                self.publish_new(entry, &frame, &parts, callback)
+                self.publish_new(entry, frame, parts, callback)
             else:
-                self.publish_entry(PyBytes_AS_STRING(entry), &frame, callback)
+                self.publish_entry(PyBytes_AS_STRING(entry), frame, callback)
         finally:
             mutex_unlock(&self.publisher.mutex)
+        return 0
+
+    cdef int check_chunk(self, const EntryParts* parts) except -1:
+        """A chunk goes the way of those in front of it: without them it is no message, and would be
+        taken for one that is stored."""
+        if self.broken is None:
+            return 0
+        if parts.metadata.chunk_id > 0 and (
+                self.broken == parts.metadata.uuid[:parts.metadata.uuid_size]):
+            raise errors.again(self.broken_by)
+        self.broken = self.broken_by = None
+        return 0
 
     cdef int publish_entry(self, const char* entry, EntryFrame* frame, callback) except -1:
         """Store frame.entry_size bytes. Mutex held."""
@@ -146,7 +212,11 @@ cdef class EntryIntake:
             memcpy(room + ENTRY_FRAME_SIZE, entry, size)
             memset(room + ENTRY_FRAME_SIZE + size, 0, ROOM_BEHIND)
             self.publisher.publish(frame, room + ENTRY_FRAME_SIZE, Receipt.__new__(Receipt),
-                                   [0, callback], False)
+                                   [0, told_of(callback)], False)
+            if not self.is_part:
+                self.publisher.published_sequence_id = max(self.ids)
+                if self.is_chunk and self.chunked is not None:
+                    self.chunked.count()
             if self.sequences is not None and not self.is_part:
                 self.sequences.note_stored(max(self.ids), self.ids, self.more_follow,
                                            frame.publish_time_ms)
@@ -179,7 +249,7 @@ cdef class EntryIntake:
                 kept.append(at)
                 highest = max(highest, <int64_t>sequence_id)
         if not kept:
-            return self.publisher.confirm_duplicate(Receipt.__new__(Receipt), callback)
+            return self.publisher.confirm_duplicate(Receipt.__new__(Receipt), told_of(callback))
         if len(kept) == len(self.ids):
             return self.publish_entry(PyBytes_AS_STRING(entry), frame, callback)
         return self.publish_without(kept, frame, parts, callback)
@@ -199,6 +269,7 @@ cdef class EntryIntake:
         cdef int status
         cdef set places = set(kept)
         cdef list slices = []
+        cdef bytes replicate_to
         while batch_decode_next(payload, size, &at, &each) == STATUS_OK:
             if number in places:
                 slices.append(self.plain[begin:at])
@@ -216,6 +287,11 @@ cdef class EntryIntake:
             metadata.sequence_id = <uint64_t>self.ids[0]
             metadata.highest_sequence_id = <uint64_t>self.ids[len(self.ids) - 1]
         metadata.property_count = 0          # a batch has those of its messages
+        replicate_to = replicate_to_of(parts)
+        if replicate_to:
+            metadata.flags |= METADATA_REPLICATE_TO
+            metadata.replicate_to = <const uint8_t*>PyBytes_AS_STRING(replicate_to)
+            metadata.replicate_to_size = <uint32_t>PyBytes_GET_SIZE(replicate_to)
         if self.rewritten is None:
             self.rewritten = OpenBatch(HEADROOM, HEADROOM)
         status = batch_encode_single(&self.rewritten.batch, &metadata,
@@ -225,7 +301,11 @@ cdef class EntryIntake:
         if status != STATUS_OK:
             raise_status(status, 0, f"write a batch of {len(kept)} messages anew")
         shorter.message_count = metadata.message_count
-        return self.publish_entry(<const char*>entry, &shorter, partial(callback, kept=kept))
+        if isinstance(callback, EntryAnswer):
+            (<EntryAnswer>callback).kept = kept
+        else:
+            callback = partial(callback, kept=kept)
+        return self.publish_entry(<const char*>entry, &shorter, callback)
 
     cdef int check_batch(self, EntryFrame* frame, EntryParts* parts) except -1:
         """Walk a batch: it holds as many messages as its metadata says. Sets what dispatch by key
@@ -249,9 +329,7 @@ cdef class EntryIntake:
         elif self.sequences is not None:
             plain = payload[:size]
         self.plain = plain
-        self.ids = [<int64_t>parts.metadata.highest_sequence_id]
-        if self.sequences is not None:
-            self.ids = []
+        self.ids = []
         while True:
             status = batch_decode_next(payload, size, &at, &each)
             if status == STATUS_END:
@@ -276,6 +354,8 @@ cdef class EntryIntake:
             elif hash != frame.sticky_hash:
                 frame.flags |= ENTRY_MIXED_KEYS
             walked += 1
+        if self.sequences is None:
+            self.ids.append(last_sequence_id(parts, &each))
         self.more_follow = self.sequences is not None and walked != 0 and (
             parts.metadata.highest_sequence_id == 0 and is_of_many(self.ids))
         if walked != frame.message_count:
@@ -319,6 +399,13 @@ cdef class EntryIntake:
         if failure is not None:
             raise failure
 
+    def shut(self) -> None:
+        """As flush; what comes from now on is not published, and not answered."""
+        mutex_lock(&self.publisher.mutex)
+        self.is_shut = True
+        mutex_unlock(&self.publisher.mutex)
+        self.flush()
+
     def fence(self, str reason not None, kind=errors.ProducerFenced) -> None:
         """Publish nothing from now on."""
         self.publisher.fence(reason, kind)
@@ -330,6 +417,18 @@ cdef class EntryIntake:
     def limit_rate(self, RateLimit limit, PublishMeter meter) -> None:
         """Tell these what is published; None: there is none."""
         self.publisher.count(limit, meter)
+
+    def went_on_from(self, int64_t sequence_id) -> None:
+        """The producer published before it came here, up to this id; -1: it did not."""
+        self.publisher.published_sequence_id = sequence_id
+
+    def last_sequence_id(self) -> int:
+        """Of the last message that was published; -1 before the first."""
+        return self.publisher.published_sequence_id
+
+    def chunked_message_rate(self) -> float:
+        """Messages in chunks that were published, a second, over the last minute."""
+        return 0.0 if self.chunked is None else self.chunked.per_second()
 
     def waits_until(self) -> int:
         """When the publish rate of the topic lets the next entry pass; 0: now."""

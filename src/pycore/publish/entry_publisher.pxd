@@ -12,6 +12,7 @@ from pulsarx._core.entry_frame cimport EntryFrame
 from pulsarx._core.publish_gate cimport PublishGate
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
 from pulsarx._pycore.ground.mutex cimport OwnedMutex
+from pulsarx._pycore.ground.owner_link cimport OwnerLink
 from pulsarx._pycore.ground.rate_limit cimport PublishMeter, RateLimit
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
@@ -54,6 +55,7 @@ cdef class EntryPublisher:
                                          # but where places_later
     cdef bint confirms_later             # `wait` has something to wait for
     cdef bint places_later               # `publish` does not fill in the receipt; see `place`
+    cdef public OwnerLink came_over      # what is published here comes over it; None: it does not
     cdef readonly str fenced             # why nothing is published any more; None: it is
     cdef object fenced_as                # the exception that says it
     cdef RateLimit limit                 # of the topic, told what is published; None: there is none
@@ -97,6 +99,14 @@ cdef class EntryPublisher:
     cdef int confirm_duplicate(self, Receipt receipt, object callback) except -1
     """A message is a duplicate of what was published before: it is confirmed when that is."""
 
+    cdef int require_sound(self) except -1
+    """LedgerPoisonedError: a flush has failed, so nothing more is confirmed, nor is it known
+    whether the first one of a duplicate is stored."""
+
+    cdef int compare_from_here(self) except -1
+    """The broker, which is in another process, is to compare what is published from here on with
+    what is stored. Mutex held."""
+
     cdef int place(self, list receipts) except -1
     """Return when everything published is stored, and the receipts say where. Mutex not held.
 
@@ -139,6 +149,9 @@ cdef class LedgerPublisher(EntryPublisher):
     cdef uint32_t durability
     cdef bint forked                     # in a child: nothing is touched
     cdef object __weakref__
+
+    cdef int wake(self, LedgerWriter writer) except -1
+    """Wake those who wait for what was appended quietly."""
 
     cdef LedgerWriter append(self, EntryFrame* frame, uint8_t* entry, Receipt receipt)
     cdef int refuse(self, int status, LedgerWriter writer, EntryFrame* frame) except -1

@@ -1,4 +1,5 @@
 from pulsarx._pycore.ground.clock_core import ClockCore
+from pulsarx._pycore.ground.owner_link import OwnerLink
 from pulsarx._pycore.ledger.ledger_tail import LedgerTail
 from pulsarx._pycore.publish.completion_queue import CompletionQueue
 
@@ -7,6 +8,7 @@ class EntryPublisher:
 
     partition: int
     pending_count: int
+    came_over: OwnerLink | None  # what is published here comes over it
     @property
     def fenced(self) -> str | None:
         """Why nothing is published any more; None: it is."""

@@ -12,12 +12,18 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from pulsarx import errors
 from pulsarx._core.atomic cimport atomic_load_u32, atomic_load_u64
 from pulsarx._core.entry_frame cimport EntryFrame
-from pulsarx._core.ledger_append cimport ledger_append_entry, ledger_append_flush
-from pulsarx._core.ledger_state cimport LEDGER_FENCED, LEDGER_OPEN
-from pulsarx._core.publish_gate cimport GateAnswer
+from pulsarx._core.ledger_append cimport (
+    ledger_append_entry, ledger_append_flush, ledger_append_quietly, ledger_append_tell_others,
+)
+from pulsarx._core.ledger_state cimport (
+    LEDGER_FENCED, LEDGER_OPEN, LEDGER_POISONED, LedgerAppend,
+)
+from pulsarx._core.publish_gate cimport GateAnswer, PublishGate
 from pulsarx._core.status cimport (
     STATUS_CLOSED, STATUS_DUPLICATE, STATUS_INTERRUPTED, STATUS_IO, STATUS_LEDGER_FULL, STATUS_OK,
+    STATUS_POISONED,
 )
+from pulsarx._core.wait_event cimport WaitEvent, wait_event_wake
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
 from pulsarx._pycore.ground.mutex cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
@@ -33,6 +39,14 @@ from pulsarx._pycore.publish.publish_gate cimport Gate
 cdef enum:
     # bytes: a smaller write is over before another thread could take the GIL
     GIL_KEPT_UP_TO = 4096
+
+
+cdef inline int append_to(LedgerAppend* ledger, EntryFrame* frame, uint8_t* entry,
+                          PublishGate* gate, GateAnswer* answer, uint64_t* offset,
+                          bint quietly) noexcept nogil:
+    if quietly:
+        return ledger_append_quietly(ledger, frame, entry, gate, answer, offset)
+    return ledger_append_entry(ledger, frame, entry, gate, answer, offset)
 
 
 @cython.freelist(16)
@@ -113,6 +127,9 @@ cdef class EntryPublisher:
     cdef int confirm_duplicate(self, Receipt receipt, object callback) except -1:
         raise NotImplementedError
 
+    cdef int require_sound(self) except -1:
+        return 0
+
     cdef int place(self, list receipts) except -1:
         return 0
 
@@ -133,6 +150,9 @@ cdef class EntryPublisher:
     def flush_expected(self) -> None:
         """What `CompletionQueue.expect` asked for: a flush that no caller waits for."""
         raise NotImplementedError
+
+    cdef int compare_from_here(self) except -1:
+        return 0
 
     def begin_leaving(self) -> None:
         """The producer closes: what waits for somebody else does not wait without end any more."""
@@ -201,18 +221,22 @@ cdef class LedgerPublisher(EntryPublisher):
             if self.timer is None and (callbacks or not awaited):
                 self.arm_timeout()
             return 0
+        if self.durability == DURABILITY_INTERVAL:
+            self.tail.flush.arm()
+        if self.tail.watchers:           # first: somebody may be waiting for the message
+            if awaited:
+                self.tail.notify_at_once()
+            else:
+                self.tail.notify()
         if callbacks:
             self.completions.post(callbacks, receipt.ledger_id, receipt.entry_id,
                                   frame.message_count, None, self.partition)
-        if self.durability == DURABILITY_INTERVAL:
-            self.tail.flush.arm()
-        if self.tail.watchers:
-            self.tail.notify()
         return 0
 
     cdef int confirm_duplicate(self, Receipt receipt, object callback) except -1:
         cdef list callbacks = None if callback is None else [-1, callback]
         cdef Receipt newest
+        self.require_sound()
         receipt.is_duplicate = True
         self.settle()
         newest = self.timed_out          # of which the first one may be
@@ -229,8 +253,16 @@ cdef class LedgerPublisher(EntryPublisher):
                 self.completions.expect(self)
                 self.arm_timeout()
         elif callbacks:
+            self.settle()                    # of what became durable since: in the order of sends
             self.completions.post(callbacks, 0, 0, 0, None, self.partition)
         return 0
+
+    cdef int require_sound(self) except -1:
+        cdef LedgerWriter writer = self.tail.writer
+        if writer is None or atomic_load_u32(&writer.c_ledger.state) != LEDGER_POISONED:
+            return 0
+        return raise_status(STATUS_POISONED, writer.c_ledger.error,
+                            f"confirm what was sent to {self.topic_name} before")
 
     cdef LedgerWriter append(self, EntryFrame* frame, uint8_t* entry, Receipt receipt):
         """Append to the topic's open ledger, rolling it over when it is full; the ledger's writer.
@@ -242,6 +274,7 @@ cdef class LedgerPublisher(EntryPublisher):
         cdef uint64_t offset
         cdef uint32_t state
         cdef int status
+        cdef bint quietly = self.came_over is not None
         while True:
             writer = self.tail.writer
             if writer is None:
@@ -254,11 +287,11 @@ cdef class LedgerPublisher(EntryPublisher):
                 continue
             if frame.entry_size > GIL_KEPT_UP_TO:
                 with nogil:
-                    status = ledger_append_entry(&writer.c_ledger, frame, entry, self.gate,
-                                                 &answer, &offset)
+                    status = append_to(&writer.c_ledger, frame, entry, self.gate, &answer,
+                                       &offset, quietly)
             else:
-                status = ledger_append_entry(&writer.c_ledger, frame, entry, self.gate, &answer,
-                                             &offset)
+                status = append_to(&writer.c_ledger, frame, entry, self.gate, &answer, &offset,
+                                   quietly)
             if status == STATUS_OK:
                 break
             if status == STATUS_DUPLICATE:
@@ -276,9 +309,20 @@ cdef class LedgerPublisher(EntryPublisher):
         receipt.ledger_id = writer.ledger_id
         receipt.entry_id = frame.entry_id
         receipt.message_count = frame.message_count
+        if quietly:
+            self.wake(writer)
         if ledger_tail_asks(self.tail, frame.entry_id, offset, frame.publish_time_ms):
             self.tail.ask()
         return writer
+
+    cdef int wake(self, LedgerWriter writer) except -1:
+        cdef WaitEvent* event = self.tail.c_event
+        ledger_append_tell_others(&writer.c_ledger)
+        # Who is woken while this thread has the GIL sleeps once more until it is given up.
+        if not writer.c_ledger.publish_on_flush and event.waiters and (
+                not self.came_over.wake_soon(event)):
+            wait_event_wake(event)
+        return 0
 
     cdef int refuse(self, int status, LedgerWriter writer, EntryFrame* frame) except -1:
         return raise_status(status, writer.c_ledger.error,

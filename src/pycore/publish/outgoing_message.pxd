@@ -25,5 +25,8 @@ cdef object outgoing_content(object schema, object content, SingleMetadata* meta
 cdef int64_t outgoing_deliver_at(object clock, object deliver_at, object deliver_after) except? -1
 """Milliseconds since 1970, 0 for neither."""
 
-cdef int outgoing_check_replication(object replication_clusters,
-                                    object disable_replication) except -1
+cdef bytes outgoing_replicate_to(object replication_clusters, object disable_replication)
+"""Fields of the metadata that name the clusters a message is for; None for no such wish.
+
+ValueError: a wrong type, TypeError: a cluster that is not str.
+"""

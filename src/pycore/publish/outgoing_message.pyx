@@ -11,6 +11,12 @@ from pulsarx._core.single_metadata cimport (
     METADATA_PARTITION_KEY, METADATA_PROPERTIES, PropertyView, SingleMetadata,
 )
 
+cdef enum:
+    REPLICATE_TO_TAG = 0x3A      # of MessageMetadata: field 7, a block
+
+cdef bytes NO_OTHER_CLUSTER = b"__local__"    # as Pulsar's clients write it
+
+
 class BytesKey(str):
     """The base64 text of a key that is bytes."""
 
@@ -133,12 +139,28 @@ cdef int64_t outgoing_deliver_at(object clock, object deliver_at, object deliver
     return clock.deliver_at_ms(deliver_after)
 
 
-cdef int outgoing_check_replication(object replication_clusters,
-                                    object disable_replication) except -1:
+cdef bytes outgoing_replicate_to(object replication_clusters, object disable_replication):
+    cdef list fields = []
     if replication_clusters is not None and not isinstance(replication_clusters, list):
         raise ValueError(
             "Argument replication_clusters is expected to be either None or of type 'list'")
     if not isinstance(disable_replication, bool):
         raise ValueError("Argument disable_replication is expected to be of type 'bool' "
                          f"and not '{type(disable_replication).__name__}'")
-    return 0
+    for cluster in replication_clusters or ():
+        if not isinstance(cluster, str):
+            raise TypeError(f"replication_clusters: {errors.shown(cluster)} must be str")
+        fields.append(replicate_to_field(cluster.encode()))
+    if disable_replication:
+        return replicate_to_field(NO_OTHER_CLUSTER)
+    return b"".join(fields) or None
+
+
+cdef bytes replicate_to_field(bytes cluster):
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(cluster)
+    cdef list start = [REPLICATE_TO_TAG]
+    while size >= 0x80:
+        start.append(size & 0x7F | 0x80)
+        size >>= 7
+    start.append(size)
+    return bytes(start) + cluster

@@ -24,7 +24,7 @@ cdef class PartitionRouter:
     cdef ProducerCore route(self, object content, object properties, object key,
                             object ordering_key, object event_timestamp)
     cdef Py_ssize_t partition_of(self, object key, Py_ssize_t count) except -1
-    """Of a key, which is no empty text, among so many partitions."""
+    """The index of the partition of a key, which is no empty text, among so many partitions."""
 
     cdef int tell_closed(self, object callback) except -1
     cdef ProducerCore take_turn(self)

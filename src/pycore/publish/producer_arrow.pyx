@@ -136,12 +136,14 @@ cdef int send_rows(ProducerCore producer, ArrowImport source, SentRows sent,
 
 cdef bint skip_duplicates(ProducerCore producer, ArrowRows* rows,
                           const int32_t* partitions) except -1:
-    """Pass over rows whose sequence ids are known; False: none is left."""
+    """Pass over rows whose sequence ids are known; False: none is left. LedgerPoisonedError: it is
+    not known whether they are stored."""
     producer.lift_own_ids()
     while rows.at < rows.length:
         if partitions == NULL or partitions[rows.at] == producer.publisher.partition:
             if not producer.is_duplicate(producer.next_sequence_id):
                 return True
+            producer.publisher.require_sound()
             producer.next_sequence_id += 1
         rows.at += 1
     return False

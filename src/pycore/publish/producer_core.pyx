@@ -29,7 +29,7 @@ from pulsarx._pycore.publish.completion_queue cimport CompletionQueue, SendTold
 from pulsarx._pycore.publish.entry_publisher cimport Receipt
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
 from pulsarx._pycore.publish.outgoing_message cimport (
-    outgoing_check_replication, outgoing_content, outgoing_deliver_at, outgoing_describe,
+    outgoing_content, outgoing_deliver_at, outgoing_describe, outgoing_replicate_to,
 )
 
 cdef enum:
@@ -387,6 +387,7 @@ cdef class ProducerCore(Batcher):
         cdef const uint8_t* payload = NULL
         cdef OpenBatch last
         cdef int64_t deliver_at_ms = 0
+        cdef bytes replicate_to = None
         if self.state != PRODUCER_OPEN:
             self.check_open()
         # First: the rest is one step under the mutex.
@@ -411,7 +412,7 @@ cdef class ProducerCore(Batcher):
                               event_timestamp,
                               sequence_id)
         if replication_clusters is not None or disable_replication is not False:
-            outgoing_check_replication(replication_clusters, disable_replication)
+            replicate_to = outgoing_replicate_to(replication_clusters, disable_replication)
         if deliver_at is not None or deliver_after is not None:
             deliver_at_ms = self.may_be_delayed(
                 outgoing_deliver_at(self.clock, deliver_at, deliver_after))
@@ -420,14 +421,13 @@ cdef class ProducerCore(Batcher):
                 self.lift_own_ids()
             metadata.sequence_id = self.next_sequence_id
             self.next_sequence_id += 1
-        elif self.lifts_own_ids and metadata.sequence_id >= self.next_sequence_id:
-            self.next_sequence_id = metadata.sequence_id + 1
         if self.sequences is not None and self.is_duplicate(metadata.sequence_id):
             taken[0] = True
             self.publisher.confirm_duplicate(
                 receipt if receipt is not None else Receipt.__new__(Receipt), callback)
             return True
-        if not self.batching or deliver_at_ms:
+        # A batch has one field for all its messages that says where they are replicated to.
+        if not self.batching or deliver_at_ms or replicate_to is not None:
             self.close_open()
             if self.open.batch.message_count:
                 self.close(self.open, self.caller_waits)      # of a send_many beside batches by key
@@ -437,8 +437,10 @@ cdef class ProducerCore(Batcher):
             if self.publisher.memory is not None:
                 self.publisher.memory.used += metadata.payload_size
                 receipt.reserved = metadata.payload_size
-            self.publish_single(&metadata, payload, deliver_at_ms, callback, receipt)
+            self.publish_single(&metadata, payload, deliver_at_ms, replicate_to, callback,
+                                receipt, sequence_id is None)
             return True
+        self.note_used(metadata.sequence_id)
         self.add(&metadata, payload, callback)
         if self.publisher.memory is not None:
             self.publisher.memory.used += metadata.payload_size

@@ -12,7 +12,8 @@ from pulsarx._pycore.ground.job_queue cimport JobQueue
 
 
 cdef class EntryCounter:
-    """Of one topic: has a job run so many entries, or milliseconds, after the first entry."""
+    """Counts the entries of one topic, and has a job run so many entries, or milliseconds, after
+    the first one."""
     cdef ClockCore clock
     cdef JobQueue jobs
     cdef object due                      # the job when the time is over

@@ -66,7 +66,7 @@ cdef class EntryCounter:
 
 
 cdef class ProducerSequences:
-    """Of one name on one topic."""
+    """See the pxd."""
 
     def __init__(self, EntryCounter counter not None, int64_t complete=-1, seen=None,
                  int64_t last_ms=0) -> None:
@@ -198,7 +198,8 @@ cdef bint is_of_many(list ids) except -1:
 
 
 cdef list batch_sequence_ids(EntryParts* parts, decompress, uint32_t limit):
-    """Of the messages of a batch, in order; empty when it cannot be read, or is encrypted."""
+    """The sequence ids of the messages of a batch, in order; empty when it cannot be read, or is
+    encrypted."""
     cdef BatchMessage each
     cdef SingleMetadata metadata
     cdef bytes plain

@@ -75,10 +75,19 @@ cdef object described(object self, PyObject** arguments, Py_ssize_t count, PyObj
     cdef Py_ssize_t at
     if count + named >= ARGUMENTS_MAX:
         raise TypeError(f"send_async takes at most 11 arguments, not {count + named}")
+    if count < 2 and (names == NULL or "callback" not in <tuple>names):
+        raise TypeError("send_async() missing 1 required positional argument: 'callback'; "
+                        "it may be None")
     all_arguments[0] = <PyObject*>self
     for at in range(count + named):
         all_arguments[at + 1] = arguments[at]
-    return PyObject_VectorcallMethod(DESCRIBED, all_arguments, <size_t>count + 1, names)
+    try:
+        return PyObject_VectorcallMethod(DESCRIBED, all_arguments, <size_t>count + 1, names)
+    except TypeError as error:
+        said = str(error)
+        if DESCRIBED not in said:
+            raise
+        raise TypeError(said.replace(DESCRIBED, "send_async")) from None
 
 
 cdef int install_send_async(PyTypeObject* owner, PyMethodDef* method,

@@ -14,7 +14,6 @@ cdef enum:
     FLOW = 11
     INDIVIDUAL = 0
     VARINT_SIZE_MAX = 10
-    LINK_SIZE = 48               # 0 instead of a command's size, kind, five numbers
     SIZES = 8                    # of a frame and its command
     HEAD_SIZE_MAX = 128          # sizes and command: less than ten varints with their tags
 
@@ -39,60 +38,57 @@ cdef uint64_t next_varint(Varints* data) noexcept nogil:
     return 0
 
 
-cdef uint32_t size_at(const uint8_t* at) noexcept nogil:
-    return <uint32_t>at[0] << 24 | <uint32_t>at[1] << 16 | <uint32_t>at[2] << 8 | at[3]
-
-
-def send_decode(bytes frame not None):
-    """(producer id, sequence id, entry) of a SEND; frame: without its total size. None: it is none,
-    or has another field than those and the number of messages."""
-    cdef const uint8_t* begin = <const uint8_t*>PyBytes_AS_STRING(frame)
-    cdef Py_ssize_t size = PyBytes_GET_SIZE(frame)
+cdef bint send_parse(const uint8_t* frame, size_t size, SendParts* parts) noexcept nogil:
     cdef Varints data
-    cdef uint64_t producer_id = 0
-    cdef uint64_t sequence_id = 0
     cdef uint64_t tag
     cdef uint64_t value
     cdef uint32_t given = 0
     cdef uint32_t command_size
     if size < 4:
-        return None
-    command_size = size_at(begin)
-    if <Py_ssize_t>command_size >= size - 4:
-        return None
-    data.at = begin + 4
+        return False
+    command_size = size_at(frame)
+    if command_size >= size - 4:
+        return False
+    data.at = frame + 4
     data.end = data.at + command_size
     data.failed = False
     # BaseCommand: type, then the field of that number, to the end.
     if next_varint(&data) != (1 << 3) or next_varint(&data) != SEND:
-        return None
+        return False
     if next_varint(&data) != (SEND << 3 | 2):
-        return None
+        return False
     if next_varint(&data) != <uint64_t>(data.end - data.at):
-        return None
+        return False
     while data.at < data.end and not data.failed:
         tag = next_varint(&data)
         value = next_varint(&data)
         if tag == (1 << 3):
-            producer_id = value
+            parts.producer_id = value
             given |= 1
         elif tag == (2 << 3):
-            sequence_id = value
+            parts.sequence_id = value
             given |= 2
         elif tag != (3 << 3):
-            return None
+            return False
     if data.failed or given != 3:
+        return False
+    parts.entry = data.end
+    parts.entry_size = size - 4 - command_size
+    return True
+
+
+def send_decode(bytes frame not None):
+    """(producer id, sequence id, entry) of a SEND; frame: without its total size. None: it is none,
+    or has another field than those and the number of messages."""
+    cdef SendParts parts
+    if not send_parse(<const uint8_t*>PyBytes_AS_STRING(frame), <size_t>PyBytes_GET_SIZE(frame),
+                      &parts):
         return None
-    return (producer_id, sequence_id,
-            PyBytes_FromStringAndSize(<const char*>data.end, size - 4 - command_size))
+    return (parts.producer_id, parts.sequence_id,
+            PyBytes_FromStringAndSize(<const char*>parts.entry, <Py_ssize_t>parts.entry_size))
 
 
-def receipt_decode(bytes frame not None):
-    """(producer id, sequence id, ledger id, entry id, partition) of a SEND_RECEIPT with the id of a
-    whole entry, partition -1: none; frame: without its total size. None: it is none, or says more
-    than that."""
-    cdef const uint8_t* begin = <const uint8_t*>PyBytes_AS_STRING(frame)
-    cdef Py_ssize_t size = PyBytes_GET_SIZE(frame)
+cdef bint receipt_parse(const uint8_t* frame, size_t size, ReceiptParts* parts) noexcept nogil:
     cdef Varints data
     cdef const uint8_t* id_end = NULL
     cdef uint64_t numbers[3]                 # producer, sequence, and what is not asked for
@@ -101,17 +97,17 @@ def receipt_decode(bytes frame not None):
     cdef uint64_t value
     cdef uint32_t given = 0
     cdef uint32_t given_of_id = 0
-    if size < 4 or <Py_ssize_t>size_at(begin) != size - 4:
-        return None
-    data.at = begin + 4
-    data.end = begin + size
+    if size < 4 or size_at(frame) != size - 4:
+        return False
+    data.at = frame + 4
+    data.end = frame + size
     data.failed = False
     if next_varint(&data) != (1 << 3) or next_varint(&data) != SEND_RECEIPT:
-        return None
+        return False
     if next_varint(&data) != (SEND_RECEIPT << 3 | 2):
-        return None
+        return False
     if next_varint(&data) != <uint64_t>(data.end - data.at):
-        return None
+        return False
     while data.at < data.end and not data.failed:
         tag = next_varint(&data)
         value = next_varint(&data)
@@ -121,20 +117,36 @@ def receipt_decode(bytes frame not None):
                 tag = next_varint(&data)
                 value = next_varint(&data)
                 if tag not in (1 << 3, 2 << 3, 3 << 3):
-                    return None
+                    return False
                 place[(tag >> 3) - 1] = value
                 given_of_id |= 1 << <uint32_t>(tag >> 3)
             if data.at != id_end:
-                return None
+                return False
         elif tag in (1 << 3, 2 << 3, 4 << 3):        # the last: highest_sequence_id
             numbers[2 if tag == (4 << 3) else (tag >> 3) - 1] = value
             given |= 1 << <uint32_t>(tag >> 3)
         else:
-            return None
+            return False
     if data.failed or given & 6 != 6 or given_of_id & 6 != 6 or (place[0] | place[1]) >> 63:
+        return False
+    parts.producer_id = numbers[0]
+    parts.sequence_id = numbers[1]
+    parts.ledger_id = place[0]
+    parts.entry_id = place[1]
+    parts.partition = <int32_t>place[2] if given_of_id & 8 else -1
+    return True
+
+
+def receipt_decode(bytes frame not None):
+    """(producer id, sequence id, ledger id, entry id, partition) of a SEND_RECEIPT with the id of a
+    whole entry, partition -1: none; frame: without its total size. None: it is none, or says more
+    than that."""
+    cdef ReceiptParts parts
+    if not receipt_parse(<const uint8_t*>PyBytes_AS_STRING(frame),
+                         <size_t>PyBytes_GET_SIZE(frame), &parts):
         return None
-    return (numbers[0], numbers[1], place[0], place[1],
-            <int32_t>place[2] if given_of_id & 8 else -1)
+    return (parts.producer_id, parts.sequence_id, parts.ledger_id, parts.entry_id,
+            parts.partition)
 
 
 def ack_decode(bytes frame not None):
@@ -205,8 +217,7 @@ def link_decode(bytes frame not None):
     if PyBytes_GET_SIZE(frame) != LINK_SIZE or size_at(begin):
         return None
     for number in range(5):
-        numbers[number] = <uint64_t>size_at(begin + 8 + 8 * number) << 32 | (
-            size_at(begin + 12 + 8 * number))
+        numbers[number] = number_at(begin + 8 + 8 * number)
     return (size_at(begin + 4), numbers[0], (numbers[1], numbers[2], numbers[3], numbers[4]))
 
 

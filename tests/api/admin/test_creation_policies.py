@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 import re
 from typing import Any
 
@@ -11,6 +13,7 @@ from topic_reading import OpenClient, whole_topic
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, MessageId, SubscriptionMode, errors
 from pulsarx.broker.topics.topic_directory import TopicDirectory
+from pulsarx.testing.faults import fault_plan
 
 NS = "public/default"
 
@@ -407,3 +410,55 @@ def test_a_topic_that_others_use_by_now_is_not_taken_back(
         "used",
     ]
     assert whole_topic(memory_client, "used") == [b"1"]
+
+
+def test_a_topic_that_cannot_be_taken_back_stays_and_the_log_says_so(
+    open_client: OpenClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = open_client()
+    busy = client.subscribe("there", "s")
+    with fault_plan() as plan, monkeypatch.context() as patch:
+        delete = TopicDirectory.delete
+
+        def delete_on_a_full_disk(self: TopicDirectory, *given: Any, **named: Any) -> None:
+            plan.fail("write", 1, error=errno.ENOSPC)
+            delete(self, *given, **named)
+
+        patch.setattr(TopicDirectory, "delete", delete_on_a_full_disk)
+        with pytest.raises(errors.ConsumerBusy), caplog.at_level(logging.WARNING, "pulsarx"):
+            client.subscribe(["new", "there"], "s")
+    assert "public/default/new was made for a call that failed, and stays: " in caplog.text
+    busy.close()
+    client.subscribe(["new", "there"], "s").close()
+
+
+@pytest.mark.parametrize("what", ["exclusive", "terminated", "policy"])
+def test_a_topic_of_which_others_have_said_something_by_now_is_not_taken_back(
+    memory_client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """What they had said of it went with it."""
+    lookup = TopicDirectory.lookup
+    topics = memory_client.admin.topics
+
+    def say() -> None:
+        if what == "exclusive":
+            mode = pulsarx.ProducerAccessMode.Exclusive
+            memory_client.create_producer("used", access_mode=mode).close()
+        elif what == "terminated":
+            topics.terminate("used")
+        else:
+            topics.set_max_consumers_per_topic("used", 5)
+
+    def look_and_say(self: TopicDirectory, name: Any, **given: Any) -> Any:
+        found = lookup(self, name, **given)
+        if name.local_name == "used" and not said:
+            said.append(True)
+            say()
+        return found
+
+    said: list[bool] = []
+    memory_client.subscribe("there", "s")
+    monkeypatch.setattr(TopicDirectory, "lookup", look_and_say)
+    with pytest.raises(errors.ConsumerBusy):
+        memory_client.subscribe(["used", "there"], "s")
+    assert "persistent://public/default/used" in topics.get_list()

@@ -15,6 +15,7 @@ from topic_reading import OpenClient, read_all
 
 import pulsarx
 from pulsarx import MessageId, errors
+from pulsarx.admin import Admin
 from pulsarx.broker.catalogue import changes
 from pulsarx.testing.faults import fault_plan
 from pulsarx.testing.inspection import inspect
@@ -292,3 +293,90 @@ def test_what_the_broker_writes_itself_is_changed_by_nobody_else(open_client: Op
     assert topics.get_subscriptions(EVENTS) == []
     topics.remove_deduplication(T)
     assert events(client) == [(T, {"deduplication": True}), (T, None)]
+
+
+def test_the_tenant_of_the_system_is_there(open_client: OpenClient, folder: Path) -> None:
+    """It came with the first health check."""
+    for _ in range(2):
+        admin = open_client().admin
+        assert admin.tenants.get_tenants() == ["public", "pulsar"]
+        info: dict[str, list[str]] = {"admin_roles": [], "allowed_clusters": []}
+        assert admin.tenants.get_tenant_info("pulsar") == info
+        assert admin.namespaces.get_namespaces("pulsar") == ["pulsar/system"]
+        assert admin.namespaces.get_policies("pulsar/system") == {}
+        assert admin.namespaces.get_topics("pulsar/system") == []
+        assert admin.topics.get_list("pulsar/system", include_system_topic=True) == []
+        read_only = open_client(read_only=True).admin
+        assert read_only.tenants.get_tenants() == ["public", "pulsar"]
+        assert read_only.namespaces.get_namespaces("pulsar") == ["pulsar/system"]
+    before = len(list((folder / "catalogue").iterdir()))
+    assert before == 1  # made by the commit that begins the first epoch
+    admin.brokers.healthcheck()
+    assert admin.namespaces.get_namespaces("pulsar") == ["pulsar/standalone", "pulsar/system"]
+
+
+def test_the_tenant_of_the_system_comes_to_a_folder_of_an_earlier_version(
+    open_client: OpenClient, folder: Path
+) -> None:
+    off = pulsarx.BrokerOptions(system_topic_enabled=False)
+    with open_client(broker_options=off) as client:
+        client.create_producer("t").send(b"kept")
+        assert client.admin.tenants.get_tenants() == ["public"]
+        with pytest.raises(errors.TopicNotFound):
+            client.admin.namespaces.get_namespaces("pulsar")
+    assert Admin.at(folder).tenants.get_tenants() == ["public"]
+    with open_client(broker_options=off) as client:
+        client.admin.brokers.healthcheck()  # makes the tenant and its own namespace
+        assert client.admin.namespaces.get_namespaces("pulsar") == ["pulsar/standalone"]
+    client = open_client()
+    assert client.admin.tenants.get_tenants() == ["public", "pulsar"]
+    assert client.admin.namespaces.get_namespaces("pulsar") == [
+        "pulsar/standalone", "pulsar/system",
+    ]  # fmt: skip
+    assert [each.data() for each in read_all(client)] == [b"kept"]
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_the_tenant_of_the_system_is_not_deleted(open_client: OpenClient, force: bool) -> None:
+    admin = open_client().admin
+    admin.brokers.healthcheck()
+    for namespace in ("pulsar/system", "pulsar/standalone"):
+        with pytest.raises(errors.NotAllowedError, match="it is the system's"):
+            admin.namespaces.delete_namespace(namespace, force)
+    with pytest.raises(errors.NotAllowedError, match="it is the system's"):
+        admin.tenants.delete_tenant("pulsar", force)
+    assert admin.namespaces.get_namespaces("pulsar") == ["pulsar/standalone", "pulsar/system"]
+
+
+@pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
+def test_topics_of_users_are_not_made_where_the_health_is_checked(
+    open_client: OpenClient, domain: str
+) -> None:
+    """They were, once there had been a health check."""
+    client = open_client()
+    client.admin.brokers.healthcheck()
+    name = f"{domain}://pulsar/standalone/mine"
+    for refused in (
+        lambda: client.create_producer(name),
+        lambda: client.subscribe(name, "s"),
+        lambda: client.create_reader(name, MessageId.earliest),
+        lambda: client.admin.topics.create_non_partitioned_topic(name),
+        lambda: client.admin.topics.create_partitioned_topic(name, 2),
+    ):
+        with pytest.raises(errors.NotAllowedError, match="reserved for the health check"):
+            refused()
+    assert client.admin.topics.get_list("pulsar/standalone") == []
+    client.create_producer("persistent://pulsar/system/mine").send(b"1")  # not reserved
+
+
+def test_a_topic_that_a_user_made_there_with_an_earlier_version_stays_in_use(
+    open_client: OpenClient,
+) -> None:
+    client = open_client()
+    client.admin.brokers.healthcheck()
+    name = "persistent://pulsar/standalone/mine"
+    catalogue = inspect(client).catalogue
+    catalogue.commit([changes.create_topic(name, catalogue.allocate_id())])
+    client.create_producer(name).send(b"1")
+    assert [each.data() for each in read_all(client, name)] == [b"1"]
+    client.admin.topics.delete(name, force=True)

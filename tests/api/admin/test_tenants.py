@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from pulsarx.admin import Admin
 def test_a_tenant_is_created_with_what_is_known_of_it(open_client: OpenClient) -> None:
     tenants = open_client().admin.tenants
     tenants.create_tenant("acme", admin_roles=["b", "a", "a"], allowed_clusters=["standalone"])
-    assert tenants.get_tenants() == ["acme", "public"]
+    assert tenants.get_tenants() == ["acme", "public", "pulsar"]
     info = {"admin_roles": ["a", "b"], "allowed_clusters": ["standalone"]}
     assert tenants.get_tenant_info("acme") == info
     tenants.update_tenant("acme", admin_roles=["c"])
@@ -30,7 +31,7 @@ def test_a_tenant_outlives_its_owner(open_client: OpenClient) -> None:
         client.admin.tenants.create_tenant("gone")
         client.admin.tenants.delete_tenant("gone")
     tenants = open_client().admin.tenants
-    assert tenants.get_tenants() == ["acme", "public"]
+    assert tenants.get_tenants() == ["acme", "public", "pulsar"]
     assert tenants.get_tenant_info("acme")["admin_roles"] == ["b"]
 
 
@@ -53,7 +54,7 @@ def test_a_name_that_is_none_is_refused(open_client: OpenClient, name: str) -> N
         admin.tenants.create_tenant(name)
     with pytest.raises((errors.InvalidTopicName, ValueError)):
         admin.namespaces.create_namespace(f"public/{name}")
-    assert admin.tenants.get_tenants() == ["public"]
+    assert admin.tenants.get_tenants() == ["public", "pulsar"]
     assert admin.namespaces.get_namespaces() == ["public/default"]
 
 
@@ -115,7 +116,7 @@ def test_a_tenant_with_namespaces_stays(open_client: OpenClient) -> None:
         admin.tenants.delete_tenant("acme")
     admin.namespaces.delete_namespace("acme/orders")
     admin.tenants.delete_tenant("acme")
-    assert admin.tenants.get_tenants() == ["public"]
+    assert admin.tenants.get_tenants() == ["public", "pulsar"]
 
 
 def test_a_namespace_with_topics_stays(open_client: OpenClient) -> None:
@@ -134,7 +135,7 @@ def test_a_tenant_is_deleted_by_force_with_everything_in_it(open_client: OpenCli
         client.create_producer(f"{namespace}/t").send(b"1")
     client.create_producer("stays").send(b"1")
     client.admin.tenants.delete_tenant("acme", force=True)
-    assert client.admin.tenants.get_tenants() == ["public"]
+    assert client.admin.tenants.get_tenants() == ["public", "pulsar"]
     for ask in (client.admin.topics.get_list, client.admin.topics.get_partitioned_topic_list):
         with pytest.raises(errors.TopicNotFound, match="no namespace acme/a"):
             ask("acme/a")
@@ -179,7 +180,7 @@ with pulsarx.Client(sys.argv[1], read_only=True) as client:
 """
     with ChildProcess(program, folder) as child:
         assert child.end() == [
-            "['acme', 'public'] {'admin_roles': [], 'allowed_clusters': []}",
+            "['acme', 'public', 'pulsar'] {'admin_roles': [], 'allowed_clusters': []}",
             "['public/default'] []",
             *["refused"] * 4,
         ]
@@ -202,7 +203,7 @@ admin.namespaces.create_namespace("acme/orders")
     owner.create_producer("acme/orders/t").send(b"1")
     owner.close()
     Admin.at(folder).tenants.delete_tenant("acme", force=True)
-    assert open_client().admin.tenants.get_tenants() == ["public"]
+    assert open_client().admin.tenants.get_tenants() == ["public", "pulsar"]
 
 
 ODD_NAMES = [
@@ -295,3 +296,20 @@ def test_a_namespace_is_deleted_while_topics_are_created_elsewhere(
     client.admin.namespaces.delete_namespace("public/gone", force=True)
     assert created
     assert client.admin.topics.get_list() == ["persistent://public/default/meanwhile"]
+
+
+@pytest.mark.parametrize("topic", ["acme/shop/orders", "non-persistent://acme/shop/orders"])
+def test_a_namespace_that_is_missing_is_told_with_what_makes_it(
+    open_client: OpenClient, topic: str
+) -> None:
+    client = open_client()
+    said = "there is no namespace acme/shop; create it before: .*--namespace acme/shop"
+    for call in (
+        lambda: client.create_producer(topic),
+        lambda: client.subscribe(topic, "s"),
+        lambda: client.subscribe(re.compile(f"{topic}.*"), "s"),
+        lambda: client.create_reader(topic, pulsarx.MessageId.earliest),
+    ):
+        with pytest.raises(errors.TopicNotFound) as raised:
+            call()
+        assert re.search(said, str(raised.value.detail))

@@ -263,9 +263,15 @@ def test_what_is_not_there_is_told(open_client: OpenClient) -> None:
         lambda: topics.skip_messages("t", "s", -1),
         lambda: topics.expire_messages("t", "s", -1),
         lambda: topics.skip_messages("t", "s", "1"),  # type: ignore[arg-type]
+        lambda: topics.skip_messages("t", "s", 1 << 70),
+        lambda: topics.expire_messages("t", "s", 1 << 70),
+        lambda: topics.reset_cursor("t", "s", 1 << 70),
+        lambda: topics.create_subscription("t", "other", 1 << 70),
+        lambda: topics.merge_ledgers("t", 1 << 70),
     ):
         with pytest.raises(ValueError):
             call()
+    assert topics.get_subscriptions("t") == ["s"]
     # A topic without a message has no position to move to, and no call fails.
     topics.skip_all_messages("t", "s")
     topics.skip_messages("t", "s", 5)

@@ -10,7 +10,7 @@ import pytest
 
 import pulsarx
 from pulsarx import errors
-from pulsarx.broker_options import BROKER_OPTIONS, BrokerOptions
+from pulsarx.broker_options import BrokerOptions, option_table
 
 
 def test_defaults_are_those_of_the_table() -> None:
@@ -19,11 +19,11 @@ def test_defaults_are_those_of_the_table() -> None:
     assert options.allow_auto_topic_creation is True
     assert options.default_retention_time_in_minutes == 0
     assert options.managed_ledger_max_entries_per_ledger == 50_000
-    for name, row in BROKER_OPTIONS.items():
+    for name, row in option_table().items():
         assert getattr(options, name) == row.default == row.check(row.default)
         assert row.doc.endswith(".")
     annotated = [name for name in BrokerOptions.__annotations__ if name != "_values"]
-    assert sorted(annotated) == sorted(BROKER_OPTIONS)
+    assert sorted(annotated) == sorted(option_table())
 
 
 def test_given_values_count() -> None:

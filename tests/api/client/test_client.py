@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import os
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -474,3 +476,12 @@ def test_an_idle_client_uses_no_cpu(folder: Path) -> None:
         began = time.process_time()
         waiter.join()
         assert time.process_time() - began < 0.05
+
+
+def test_help_says_what_each_argument_of_subscribe_means_that_is_ours() -> None:
+    """It named a class in which they were explained, and which nobody can find."""
+    parameters = inspect.signature(pulsarx.Client.subscribe).parameters.values()
+    ours = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+    assert len(ours) > 5
+    for name in ours:
+        assert re.search(rf"^ +.*\b{name}\b.*:", pulsarx.Client.subscribe.__doc__ or "", re.M), name

@@ -7,7 +7,13 @@ import pickle
 import pytest
 
 from pulsarx import enumerations, errors
-from pulsarx.enumerations import ConsumerType, Enumeration, InitialPosition, Result, SchemaType
+from pulsarx.enumerations import (
+    ConsumerType,
+    Enumeration,
+    InitialPosition,
+    SchemaType,
+)
+from pulsarx.results import Result, result_of
 
 OFFICIAL = {
     "BatchingType": "Default=0, KeyBased=1",
@@ -41,7 +47,7 @@ OFFICIAL = {
 
 @pytest.mark.parametrize("name", OFFICIAL)
 def test_names_and_numbers_are_the_official_ones(name: str) -> None:
-    kind = getattr(enumerations, name)
+    kind = Result if name == "Result" else getattr(enumerations, name)
     assert ", ".join(f"{m}={v.value}" for m, v in kind.__members__.items()) == OFFICIAL[name]
     for member_name, member in kind.__members__.items():
         assert getattr(kind, member_name) is member
@@ -119,7 +125,7 @@ def test_members_survive_pickling_as_themselves() -> None:
 def test_every_exception_has_its_result() -> None:
     for name, result in Result.__members__.items():
         if name != "Ok":
-            assert enumerations.result_of(getattr(errors, name)()) is result
-    assert enumerations.result_of(errors.StorageFullError()) is Result.BrokerPersistenceError
-    assert enumerations.result_of(errors.ForkedError()) is Result.AlreadyClosed
-    assert enumerations.result_of(LookupError()) is Result.UnknownError
+            assert result_of(getattr(errors, name)()) is result
+    assert result_of(errors.StorageFullError()) is Result.BrokerPersistenceError
+    assert result_of(errors.ForkedError()) is Result.AlreadyClosed
+    assert result_of(LookupError()) is Result.UnknownError

@@ -104,6 +104,128 @@ def test_the_tables_of_this_file_name_every_class() -> None:
     assert len(OFFICIAL) == 45
 
 
+@pytest.mark.parametrize("name", errors.__all__)
+def test_each_is_one_class_wherever_it_is_named(name: str) -> None:
+    kind = the_class(name)
+    assert getattr(errors, name) is kind and name in dir(errors) and name in dir(pulsarx)
+    assert (kind.__module__, kind.__qualname__) == ("pulsarx.errors", name)
+
+
+AT_THE_END = """
+import sys
+import pulsarx
+
+class Late:
+    def __init__(self):
+        self.itself = self
+        self.client = pulsarx.Client("memory:")
+        self.producer = self.client.create_producer("t")
+
+    def __del__(self):
+        names = "AlreadyClosed", "Timeout", "CorruptDataError", "ForkedError", "MessageTooBig"
+        print(sys.meta_path is None, *(getattr(pulsarx, each).__name__ for each in names))
+        print(pulsarx.errors.ForkedError.__mro__[1] is pulsarx.AlreadyClosed)
+        print(pulsarx.errors.forked_error(1).owner_pid, pulsarx.InitialPosition.Latest)
+        try:
+            self.producer.send(b"late")
+        except (pulsarx.Timeout, pulsarx.AlreadyClosed) as error:
+            print(error)
+
+late = Late()
+"""
+
+
+@pytest.mark.parametrize("loaded", ["", "pulsarx.Timeout\n"])
+def test_finalizers_raise_and_catch_when_the_interpreter_ends(loaded: str) -> None:
+    """Each name that the program had not used before was an ImportError then: sys.meta_path is
+    None, Python is likely shutting down."""
+    assert run_program(AT_THE_END + loaded) == [
+        "True AlreadyClosed Timeout CorruptDataError ForkedError MessageTooBig",
+        "True",
+        "1 InitialPosition.Latest",
+        "Pulsar error: AlreadyClosed",
+    ]
+
+
+CALLS_AT_THE_END = """
+import sys
+import pulsarx
+
+class Late:
+    def __init__(self, where):
+        self.itself = self
+        self.client = pulsarx.Client(where)
+        self.producer = self.client.create_producer("t")
+        self.consumer = self.client.subscribe("t", "s")
+        self.reader = self.client.create_reader("t", pulsarx.MessageId.earliest)
+        self.id = self.producer.send(b"1")
+
+    def __del__(self):
+        calls = [
+            (self.producer.send, b"late"), (self.producer.flush,),
+            (self.consumer.receive, 0), (self.consumer.acknowledge, self.id),
+            (self.consumer.batch_receive,), (self.consumer.seek, 0), (self.consumer.unsubscribe,),
+            (self.reader.read_next, 0), (self.reader.has_message_available,),
+            (self.client.create_producer, "u"), (self.client.subscribe, "u", "s"),
+            (self.producer.close,), (self.consumer.close,), (self.reader.close,),
+            (self.client.close,),
+        ]
+        for call, *arguments in calls:
+            try:
+                call(*arguments)
+            except pulsarx.PulsarException as error:
+                print(type(error).__name__)
+        print("over")
+
+late = Late(sys.argv[1])
+if sys.argv[2] == "closed":
+    late.client.close()
+"""
+
+
+@pytest.mark.parametrize("kind", ["memory", "folder"])
+@pytest.mark.parametrize("closed", ["closed", "open"])
+def test_calls_of_finalizers_end_when_the_interpreter_ends(
+    kind: str, closed: str, folder: Path
+) -> None:
+    """A reader of a client that the program had not closed waited for ever, for a thread that was
+    gone."""
+    where = "memory:" if kind == "memory" else folder
+    *told, last = run_program(CALLS_AT_THE_END, where, closed)
+    assert last == "over"
+    if closed == "closed":  # closing a producer, consumer or reader again is none
+        assert told == ["AlreadyClosed"] * 12
+
+
+CLOSE_AT_THE_END = """
+import sys
+import pulsarx
+
+class Late:
+    def __init__(self, where):
+        self.itself = self
+        self.client = pulsarx.Client(where)
+        self.producer = self.client.create_producer("t")
+
+    def __del__(self):
+        self.producer.close()
+        self.client.close()
+        print("over")
+
+late = Late(sys.argv[1])
+"""
+
+
+def test_a_finalizer_closes_a_producer_where_nobody_subscribed(folder: Path) -> None:
+    """Closing it asked whether processes of the last owner are awaited, and imported that."""
+    assert run_program(CLOSE_AT_THE_END, folder) == ["over"]
+
+
+def test_a_class_that_there_is_not_is_no_attribute() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Timeoot'"):
+        _ = errors.Timeoot  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("name", OFFICIAL)
 def test_the_text_is_that_of_the_official_client(name: str) -> None:
     error, text = the_class(name)(SENTENCE), f"Pulsar error: {OFFICIAL[name]}"

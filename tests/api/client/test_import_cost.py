@@ -19,7 +19,10 @@ EXPENSIVE = ("asyncio", "concurrent.futures", "dataclasses", "difflib", "enum", 
              "inspect", "json", "logging", "numpy", "pyarrow", "pyspark", "random", "re", "typing",
              "urllib.parse", "uuid", "warnings")  # fmt: skip
 # Libraries of their own, each of which takes longer to be opened than most of our modules.
-OPENED = ("_queue", "fcntl", "zlib")
+OPENED = ("_queue", "_socket", "fcntl", "zlib")
+
+
+LATER = ("broker.arrivals", "call_timeout", "randomness", "replaced_calls", "topic_name")
 
 
 def loaded_by(program: str) -> set[str]:
@@ -38,7 +41,7 @@ def loaded_by(program: str) -> set[str]:
 
 
 def test_importing_the_library_loads_what_is_asked_for() -> None:
-    own = {"pulsarx", "pulsarx.errors", "pulsarx.linked_modules"}
+    own = {"pulsarx", "pulsarx.errors", "pulsarx.errors.base", "pulsarx.linked_modules"}
     assert loaded_by("import pulsarx") - {"__future__"} == own
     message_id = loaded_by("import pulsarx; pulsarx.MessageId")
     assert "pulsarx.message_id" in message_id and "pulsarx.client" not in message_id
@@ -51,10 +54,14 @@ def test_importing_all_of_the_library_loads_nothing_expensive() -> None:
 def test_opening_a_folder_loads_nothing_expensive_and_not_what_a_producer_needs(
     folder: Path,
 ) -> None:
+    in_catalogues = ("records", "topic_operations")
+    later = ("errno", *(f"pulsarx.{name}" for name in LATER))
     for _ in range(2):  # an empty one, and one with a catalogue
         loaded = loaded_by(f"import pulsarx; pulsarx.Client({str(folder)!r}).close()")
-        assert loaded.isdisjoint((*EXPENSIVE, *OPENED, "struct", "weakref"))
+        assert loaded.isdisjoint((*EXPENSIVE, *OPENED, *later, "struct", "weakref"))
         assert "pulsarx.options.members" not in loaded and "pulsarx.message_id" not in loaded
+        assert "pulsarx.errors.calls" not in loaded
+        assert loaded.isdisjoint(f"pulsarx.broker.catalogue.{name}" for name in in_catalogues)
 
 
 def test_the_library_is_in_the_path_of_a_package_before_that_runs() -> None:
@@ -107,11 +114,43 @@ def test_modules_are_found_as_python_finds_them() -> None:
     assert importlib.util.find_spec("pulsarx.no_such_module") is None
 
 
+COPIED = ("__init__.py", "errors/__init__.py", "errors/base.py", "enumerations.py",
+          "linked_modules.py", "hashing.py")  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [(), ("-O",), ("-X", "pycache_prefix=elsewhere")])
+def test_a_source_that_changed_is_loaded_anew(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """Its byte code is of the size and time that the source had."""
+    package = Path(pulsarx.__file__).parent
+    (tmp_path / "pulsarx" / "errors").mkdir(parents=True)
+    for name in COPIED:
+        (tmp_path / "pulsarx" / name).write_text((package / name).read_text())
+    source = tmp_path / "pulsarx" / "enumerations.py"
+    program = "import pulsarx.enumerations as e; print(e.WORD, e.__cached__)"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+
+    def word(text: str, time_s: int) -> str:
+        whole = (package / "enumerations.py").read_text() + f"WORD = {text!r}\n"
+        source.write_text(whole)
+        os.utime(source, (time_s, time_s))
+        command = [sys.executable, "-S", *options, "-c", program]
+        for _ in range(2):  # the first one writes its byte code, which the second one loads
+            done = subprocess.run(command, capture_output=True, text=True, check=True,
+                                  env=environment, cwd=tmp_path)  # fmt: skip
+            found, _, kept = done.stdout.strip().partition(" ")
+            assert (tmp_path / kept).exists()
+        return found
+
+    assert word("one", 1_700_000_000) == "one"
+    assert word("two", 1_700_000_002) == "two"
+    assert word("three", 1_700_000_002) == "three"
+
+
 def test_a_copy_of_byte_code_alone_can_be_used(tmp_path: Path) -> None:
     package = Path(pulsarx.__file__).parent
-    copied = ("__init__.py", "errors.py", "enumerations.py", "linked_modules.py", "hashing.py")
-    (tmp_path / "pulsarx").mkdir()
-    for name in copied:
+    (tmp_path / "pulsarx" / "errors").mkdir(parents=True)
+    for name in COPIED:
         py_compile.compile(
             str(package / name), cfile=str(tmp_path / "pulsarx" / f"{name}c"), doraise=True
         )

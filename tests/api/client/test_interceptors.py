@@ -233,6 +233,26 @@ def test_what_a_producers_interceptor_raises_is_logged_and_loses_nothing(
     assert logged.count("RuntimeError: on_send_acknowledgement") == 2
 
 
+def test_what_is_no_message_is_not_sent_in_the_place_of_one(
+    client: pulsarx.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Wrong(ProducerInterceptor):
+        def before_send(self, producer: Any, message: Any) -> Any:
+            return message.content
+
+    consumer = client.subscribe("t", "s")
+    producer = client.create_producer("t", interceptors=[Wrong(), Stamp(b"x")])
+    told = Told()
+    with caplog.at_level(logging.ERROR, "pulsarx"):
+        producer.send(b"1")
+        producer.send_async(b"2", told)
+        producer.send_many([b"3", b"4"])
+        producer.flush()
+    assert sorted(each.data() for each in drain(consumer)) == [b"x1", b"x2", b"x3", b"x4"]
+    assert [result for result, _ in told.results] == [Result.Ok]
+    assert caplog.text.count("TypeError: it returned b") == 4
+
+
 # Consumers ---------------------------------------------------------------------------------------
 
 
@@ -308,6 +328,19 @@ def test_acknowledgements_are_told_once_each(client: pulsarx.Client) -> None:
         consumer.acknowledge(messages[5])
     assert seen.told[-1] == ("acknowledge", ids[5], errors.AlreadyClosed)
     assert len(seen.told) == 7
+
+
+def test_putting_a_message_off_acknowledges_it(memory_client: pulsarx.Client) -> None:
+    seen = Seen()
+    shared = pulsarx.ConsumerType.Shared
+    consumer = memory_client.subscribe("t", "s", shared, retry_enable=True, interceptors=[seen])
+    memory_client.create_producer("t").send(b"1")
+    message = consumer.receive(0)
+    with pytest.raises(ValueError):
+        consumer.reconsume_later(message, -1)
+    assert seen.told == []
+    consumer.reconsume_later(message, 1000)
+    assert seen.told == [("acknowledge", message.message_id(), None)]
 
 
 def test_what_a_consumers_interceptor_raises_is_logged_and_loses_nothing(

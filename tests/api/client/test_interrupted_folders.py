@@ -68,20 +68,20 @@ def test_ctrl_c_in_the_middle_of_a_commit_leaves_a_folder_that_opens(folder: Pat
     open the folder any more: CatalogueError, the topic has the ledger already."""
     program = """
 import signal, sys, pulsarx
-from pulsarx.broker.catalogue import operations
+from pulsarx.broker.catalogue import draft
 options = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=1)
 client = pulsarx.Client(sys.argv[1], durability="os", broker_options=options)
 producer = client.create_producer("t")
 for number in range(10):
     producer.send(b"%d" % number)
-publish = operations._publish_into
+publish = draft._publish_into
 struck = []
 def publish_and_strike(known, changes):
     publish(known, changes)
     if changes and not struck:
         struck.append(True)
         signal.raise_signal(signal.SIGINT)
-operations._publish_into = publish_and_strike
+draft._publish_into = publish_and_strike
 try:
     for number in range(10, 20):
         producer.send(b"%d" % number)

@@ -16,13 +16,12 @@ from pulsarx.enumerations import (
 )
 from pulsarx.message_id import MessageId
 from pulsarx.options.authentication import AuthenticationToken, CryptoKeyReader
-from pulsarx.options.base import ClientOptions, Options
+from pulsarx.options.base import NOT_YET, ClientOptions, Options
 from pulsarx.options.consumer_policies import (
     ConsumerBatchReceivePolicy,
 )
 from pulsarx.options.loggers import ConsoleLogger
 from pulsarx.options.members import ConsumerOptions, ProducerOptions, ReaderOptions
-from pulsarx.options.not_yet import NOT_YET
 from pulsarx.randomness import Randomness
 from pulsarx.schema import BytesSchema, StringSchema
 

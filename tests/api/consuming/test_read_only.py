@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from topic_reading import numbers, open_paths, whole_topic
 
 import pulsarx
 from pulsarx import MessageId, errors
+from pulsarx.broker.folder import data_directory
+from pulsarx.broker.folder.data_directory import DataDirectory
 
 OWNER = """
 import sys, pulsarx
@@ -348,3 +351,36 @@ def test_statistics_of_many_topics_list_no_folder_for_each(
             stats = client.admin.topics.stats("t3")
             assert stats["subscriptions"]["s"]["msg_backlog"] == 0
             assert set(client.admin.topics.stats("t4")["subscriptions"]) == {"s", "new"}
+
+
+def test_a_ledger_that_was_taken_for_a_dead_owners_is_read_on(
+    owner: Owner, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner.does("publish t 0 3")
+    with monkeypatch.context() as patch:
+        patch.setattr(DataDirectory, "owner", lambda _: None)
+        client = pulsarx.Client(folder, read_only=True)
+        reader = client.create_reader("t", MessageId.earliest)
+        assert [payload(reader) for _ in range(3)] == numbers(3)
+        assert not reader.has_message_available()
+    with client:
+        owner.does("publish t 3 1")  # to the same ledger
+        assert payload(reader) == b"3"
+        owner.does("publish t 4 10")
+        assert [payload(reader) for _ in range(10)] == numbers(10, 4)
+
+
+def test_an_owner_is_not_taken_for_dead_where_no_descriptor_is_left(
+    owner: Owner, beside: pulsarx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: str) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(data_directory, "owner_lock_query", refuse)
+        with pytest.raises(errors.StorageError, match=r"look for the owner in .*LOCK: Too many"):
+            pulsarx.Client(folder, read_only=True)
+        reader = beside.create_reader("t", MessageId.earliest)  # which has seen its owner
+        assert [payload(reader) for _ in range(3)] == numbers(3)
+        owner.does("publish t 3 10")
+        assert [payload(reader) for _ in range(10)] == numbers(10, 3)

@@ -236,7 +236,7 @@ def test_a_column_that_json_does_not_have_is_named_before_anything_is_sent(
 @pytest.mark.parametrize(
     ("row", "kind", "text"),
     [
-        ({"n": float("nan")}, ValueError, "row 1: .*not JSON compliant"),
+        ({"n": float("nan")}, ValueError, "row 1: column n is nan, which is no number"),
         ({"n": object()}, TypeError, "row 1: .*not JSON serializable"),
         ({1: 2}, TypeError, "row 1: a name of JSON must be a str, not 1"),
         ({"n": (1, 2)}, TypeError, r"row 1: a tuple has no place in JSON: \(1, 2\)"),

@@ -3,6 +3,8 @@ the next of a reader ahead."""
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -213,3 +215,140 @@ def test_closing_the_client_drops_what_is_fetched_ahead(
         asked = len(gate.asked)
         assert [value for _, value in ids_and_values(client)] == VALUES
         assert len(gate.asked) == asked + 7  # nothing was kept
+
+
+# While a ledger is fetched ------------------------------------------------------------------------
+
+
+def first_ten(
+    client: pulsarx.Client, kind: pulsarx.ConsumerType, **more: Any
+) -> tuple[pulsarx.Consumer[bytes], list[pulsarx.Message[bytes]]]:
+    """A consumer that has received the first ledger."""
+    consumer = client.subscribe(
+        "t", "s", kind, initial_position=pulsarx.InitialPosition.Earliest, **more
+    )
+    return consumer, [consumer.receive(30_000) for _ in range(10)]
+
+
+@pytest.mark.parametrize("kind", [pulsarx.ConsumerType.Shared, pulsarx.ConsumerType.KeyShared])
+def test_others_of_its_subscription_go_on_while_a_ledger_is_fetched(
+    store: Store, manual_clock: ManualClock, gate: Gate, kind: pulsarx.ConsumerType
+) -> None:
+    """They waited for the store with the one that had asked."""
+    gate.open.set()
+    with store.open(manual_clock) as client:
+        consumer, got = first_ten(client, kind, receiver_queue_size=1)
+        gate.open.clear()
+        gate.reached.clear()
+        (waiting,) = in_threads(lambda: got.append(consumer.receive(30_000)))
+        assert gate.reached.wait(LIMIT_SECONDS)
+        others = in_threads(
+            lambda: [consumer.acknowledge(each) for each in got[:5]],
+            lambda: consumer.acknowledge(got[5].message_id()),
+            lambda: client.subscribe("t", "s", kind, receiver_queue_size=1).close(),
+            lambda: client.admin.topics.stats("t"),
+        )
+        for each in others:
+            each.join(LIMIT_SECONDS / 4)
+        assert not any(each.is_alive() for each in others)
+        assert waiting.is_alive()
+        gate.open.set()
+        waiting.join()
+        assert got[-1].data() == VALUES[10]
+        assert client.admin.topics.stats("t")["subscriptions"]["s"]["msg_backlog"] == 69
+
+
+@pytest.mark.parametrize("kind", [pulsarx.ConsumerType.Exclusive, pulsarx.ConsumerType.Shared])
+def test_ctrl_c_ends_the_wait_for_a_ledger_that_is_fetched(
+    store: Store, manual_clock: ManualClock, gate: Gate, kind: pulsarx.ConsumerType
+) -> None:
+    """It came when the store had answered."""
+
+    def interrupt() -> None:
+        assert gate.reached.wait(LIMIT_SECONDS)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    gate.open.set()
+    with store.open(manual_clock) as client:
+        consumer, got = first_ten(client, kind)
+        gate.open.clear()
+        gate.reached.clear()
+        (thread,) = in_threads(interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            consumer.receive(30_000)
+        thread.join()
+        assert not gate.open.is_set()
+        gate.open.set()
+        got += [consumer.receive(30_000) for _ in range(len(VALUES) - 10)]
+        assert [each.data() for each in got] == VALUES
+
+
+@pytest.mark.parametrize("kind", [pulsarx.ConsumerType.Exclusive, pulsarx.ConsumerType.Shared])
+def test_what_is_at_hand_comes_when_the_store_fails_behind_it(
+    store: Store, manual_clock: ManualClock, gate: Gate, kind: pulsarx.ConsumerType
+) -> None:
+    gate.open.set()
+    with store.open(manual_clock) as client:
+        consumer = client.subscribe(
+            "t", "s", kind, initial_position=pulsarx.InitialPosition.Earliest
+        )
+        gate.failure = errors.StorageError("read s3://bucket/x: no route to host")
+        receives: list[Callable[[], Any]] = [
+            lambda: consumer.receive_many(100, 0),
+            lambda: consumer.receive_arrow(100, 0),
+            consumer.batch_receive,
+        ]
+        for receive in receives:
+            assert len(receive()) == 10
+            with pytest.raises(errors.StorageError, match="no route to host"):
+                receive()
+            consumer.redeliver_unacknowledged_messages()
+        gate.failure = None
+        got: list[bytes] = []
+        while messages := consumer.receive_many(1000, 0):
+            got += [each.data() for each in messages]
+        assert got == VALUES
+
+
+def test_statistics_fetch_no_ledger_for_a_consumer_with_room(
+    store: Store, manual_clock: ManualClock, gate: Gate
+) -> None:
+    """They dispatched what they could, and so fetched what came next; so did a call that had
+    messages at hand."""
+    gate.open.set()
+    with store.open(manual_clock) as client:
+        consumer, got = first_ten(client, pulsarx.ConsumerType.Shared, receiver_queue_size=10)
+        client.admin.topics.stats("t")
+        client.subscribe("t", "s", pulsarx.ConsumerType.Shared).close()
+        fetched_ledgers.settle()
+        assert len(gate.asked) == 1
+        got += [consumer.receive(30_000) for _ in range(len(VALUES) - 10)]
+        assert [each.data() for each in got] == VALUES
+
+
+def test_beside_the_owner_a_store_that_fails_is_asked_once_a_call(
+    store: Store, manual_clock: ManualClock, gate: Gate
+) -> None:
+    """It was asked ten times, with its own time limit each."""
+    gate.open.set()
+    with pulsarx.Client(store.folder, read_only=True) as client:
+        reader = client.create_reader("t", MessageId.earliest)
+        got = [reader.read_next(30_000).data() for _ in range(10)]
+        gate.asked.clear()
+        gate.failure = errors.StorageError("read s3://bucket/x: no route to host")
+        with pytest.raises(errors.StorageError, match="no route to host"):
+            reader.read_next(30_000)
+        assert len(gate.asked) == 1
+        gate.asked.clear()
+        with pytest.raises(errors.StorageError, match="no route to host"):
+            client.create_reader("t", MessageId.latest).seek(reader_id(client))
+        assert len(gate.asked) == 1
+        gate.failure = None
+        got += [reader.read_next(30_000).data() for _ in range(len(VALUES) - 10)]
+        assert got == VALUES
+
+
+def reader_id(client: pulsarx.Client) -> MessageId:
+    """An id in the fifth ledger."""
+    ledgers = client.admin.topics.stats("t")["ledgers"]
+    return MessageId(-1, ledgers[4]["ledger_id"], 3, -1)

@@ -434,6 +434,38 @@ def test_a_plan_outlives_the_move_to_the_store(store: Store, manual_clock: Manua
         assert values_of(ranges) == SENT
 
 
+def test_a_plan_outlives_the_merging_of_what_was_in_the_store_and_on_disk(
+    store: Store, manual_clock: ManualClock
+) -> None:
+    """Its tasks failed over an object that was gone, though the messages were there."""
+    with store.open(manual_clock, managed_ledger_offload_deletion_lag_ms=1 << 40) as client:
+        publish(client)
+        offload(client)
+        ranges = plan(inspect(client).broker, "t")
+        assert client.admin.topics.merge_ledgers("t")["ledgers"] == 3
+        manual_clock.advance(LOOK_SECONDS)
+        assert store.objects() == []
+        assert values_of(ranges) == SENT
+
+
+def test_a_range_whose_object_is_gone_names_ledger_and_object(
+    store: Store, manual_clock: ManualClock
+) -> None:
+    with store.open(manual_clock) as client:
+        publish(client)
+        offloaded(client, manual_clock)
+        ranges = plan(inspect(client).broker, "t")
+        gone = store.objects()[0]
+        gone.unlink()
+        with pytest.raises(errors.StorageError, match=gone.name) as told:
+            values_of(ranges)
+        assert f"ledger {ranges[0].ledger_id} of persistent://public/default/t" in str(told.value)
+        client.admin.topics.delete("t", force=True)
+        manual_clock.advance(LOOK_SECONDS)
+        with pytest.raises(errors.FolderError, match="removed by retention"):
+            values_of(ranges)
+
+
 def test_a_plan_of_whole_ledgers_asks_the_store_for_nothing(
     store: Store, manual_clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import threading
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from sleeping_thread import until_asleep
 from topic_reading import OpenClient, Told, payloads, read_all, whole_topic
 
 import pulsarx
@@ -19,6 +22,7 @@ from pulsarx import (
     errors,
 )
 from pulsarx.schema import JsonSchema, Record, String
+from pulsarx.testing.faults import fault_plan
 
 LIMIT = 1000
 SMALL = BrokerOptions(max_message_size=LIMIT)
@@ -150,6 +154,71 @@ def test_a_message_takes_as_many_pending_slots_as_it_has_chunks(
         Result.Ok,
     ]
     assert whole_topic(limited) == [LARGE[:3000]] * 2
+
+
+class WaitingForRoom:
+    """A message in chunks for which there is no room while the disk stands still; in the block it
+    waits."""
+
+    def __init__(self, open_client: OpenClient) -> None:
+        self.client = open_client(broker_options=SMALL, durability="sync")
+        self.producer = chunking(
+            self.client, max_pending_messages=10, block_if_queue_full=True, send_timeout_millis=0
+        )
+        self.producer.send(LARGE)  # what a disk is needed for besides is done
+        self.failures: list[Exception] = []
+        self._thread = threading.Thread(target=self._send)
+        self._stack = ExitStack()
+
+    def _send(self) -> None:
+        try:
+            self.producer.send(LARGE, {"size": "large"})
+        except errors.PulsarException as error:
+            self.failures.append(error)
+
+    def __enter__(self) -> WaitingForRoom:
+        self._plan = self._stack.enter_context(fault_plan())
+        self._plan.stall("flush", sticky=True)
+        for _ in range(5):
+            self.producer.send_async(b"before", None)
+        while not self._plan.stalled():
+            pass
+        self._thread.start()
+        until_asleep(self._thread)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._plan.release()
+        self._thread.join(60)
+        self._stack.close()
+        assert not self._thread.is_alive()
+
+
+def test_a_message_that_waits_for_room_keeps_its_properties(open_client: OpenClient) -> None:
+    """It got those that another thread sent meanwhile, or what had become of their memory."""
+    waiting = WaitingForRoom(open_client)
+    with waiting:
+        waiting.producer.send_async(b"small", None, {"size": "small", "other": "x" * 100})
+    waiting.producer.flush()
+    found = [(each.data(), each.properties()) for each in read_all(waiting.client)]
+    assert found[6:] == [
+        (b"small", {"size": "small", "other": "x" * 100}),
+        (LARGE, {"size": "large"}),
+    ]
+
+
+def test_a_message_that_waits_for_room_is_refused_when_its_producer_closes(
+    open_client: OpenClient,
+) -> None:
+    """It was stored behind the end of its producer, whose name another one may have had."""
+    waiting = WaitingForRoom(open_client)
+    with waiting:
+        closing = threading.Thread(target=waiting.producer.close)
+        closing.start()
+        until_asleep(closing)
+    closing.join(60)
+    assert [type(each) for each in waiting.failures] == [errors.AlreadyClosed]
+    assert whole_topic(waiting.client) == [LARGE, *[b"before"] * 5]
 
 
 def test_a_schema_decodes_after_the_chunks_were_put_together(limited: pulsarx.Client) -> None:
@@ -467,3 +536,26 @@ def test_statistics_say_how_many_messages_in_chunks_come(
     assert found["publishers"][0]["chunked_message_rate"] == pytest.approx(0.1)
     clock.advance(61)
     assert limited.admin.topics.stats("t")["chunked_message_rate"] == 0
+
+
+@pytest.mark.parametrize("kind", [ConsumerType.Exclusive, ConsumerType.Shared])
+def test_statistics_count_chunks_where_they_come_in_and_messages_where_they_go_out(
+    limited: pulsarx.Client, kind: ConsumerType
+) -> None:
+    """Of what goes out, the bytes of the last chunk alone were counted."""
+    consumer = limited.subscribe("t", "s", kind)
+    producer = chunking(limited)
+    for body in (LARGE, b"small"):
+        producer.send(body)
+    found = limited.admin.topics.stats("t")
+    chunks = found["entries"] - 1
+    assert chunks > 1
+    assert (found["messages"], found["msg_in_counter"]) == (chunks + 1, chunks + 1)
+    assert found["subscriptions"]["s"]["msg_backlog"] == 2
+    assert len(consumer.receive_many(10, 0)) == 2
+    found = limited.admin.topics.stats("t")
+    subscription = found["subscriptions"]["s"]
+    (figures,) = subscription["consumers"]
+    for each in (subscription, figures):
+        assert each["msg_out_counter"] == 2
+        assert len(LARGE) < each["bytes_out_counter"] <= found["bytes_in_counter"]

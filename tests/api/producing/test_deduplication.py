@@ -162,6 +162,39 @@ def test_a_duplicate_of_what_failed_is_new(deduplicating: Any) -> None:
     assert whole_topic(deduplicating) == [b"0", b"1"]
 
 
+@pytest.mark.parametrize("how", ["send", "send_async", "send_arrow", "another producer"])
+@pytest.mark.parametrize("late", [False, True])
+def test_what_could_not_be_flushed_is_no_duplicate_that_succeeds(
+    open_client: OpenClient, how: str, late: bool
+) -> None:
+    """Nobody knows whether it is on the device, and so it was lost by a power cut, where its first
+    send had failed and the second one succeeded."""
+    client = open_client(durability="sync", broker_options=ON)
+    producer = producer_of(client)
+    producer.send(b"0", sequence_id=0)
+    with fault_plan() as plan:
+        plan.fail("flush", late=late)
+        with pytest.raises(errors.LedgerPoisonedError):
+            producer.send(b"1", sequence_id=1)
+    if how in ("send_arrow", "another producer"):
+        with pytest.raises(errors.LedgerPoisonedError):
+            producer.close()
+        producer = producer_of(client, initial_sequence_id=0)
+    with pytest.raises(errors.LedgerPoisonedError, match="open it again"):
+        if how == "send_arrow":
+            pyarrow = pytest.importorskip("pyarrow")
+            producer.send_arrow(pyarrow.table({"value": [b"1"]}))
+        elif how == "send_async":
+            producer.send_async(b"1", None, sequence_id=1)
+        else:
+            producer.send(b"1", sequence_id=1)
+    with pytest.raises(errors.LedgerPoisonedError):
+        client.close()
+    client = open_client(broker_options=ON)
+    producer_of(client).send(b"1", sequence_id=1)
+    assert whole_topic(client) == [b"0", b"1"]
+
+
 def test_batches_by_key_of_which_some_failed_can_be_sent_again(deduplicating: Any) -> None:
     producer = producer_of(deduplicating, "keys", batching_max_allowed_size_in_bytes=20_000_000)
     producer.send(b"first", partition_key="a", sequence_id=0)
@@ -602,3 +635,33 @@ def test_statistics_tell_the_last_id_of_each_publisher(deduplicating: Any) -> No
     assert [
         (each["producer_name"], each["last_sequence_id"]) for each in figures["publishers"]
     ] == [("p", 17)]
+
+
+@pytest.mark.long
+def test_duplicates_are_told_behind_what_was_sent_before_them(open_client: OpenClient) -> None:
+    """One that came just when the message in front of it had become durable was told first; between
+    processes that ended the connection."""
+    client = open_client(broker_options=ON, durability="sync")
+    producer = producer_of(client, max_pending_messages=1000, block_if_queue_full=True)
+    flushing = client.create_producer("t")
+    goes_on = [True]
+
+    def flush() -> None:
+        while goes_on[0]:
+            flushing.send(b"")
+
+    threads = [threading.Thread(target=flush) for _ in range(2)]
+    for each in threads:
+        each.start()
+    told: list[tuple[int, int]] = []
+    for number in range(scaled(400_000)):
+        for turn in range(12):
+            at = number, turn
+            producer.send_async(b"", lambda *_, at=at: told.append(at), sequence_id=number)
+        if number % 200 == 0:
+            producer.flush()
+            assert told == sorted(told)
+            told.clear()
+    goes_on[0] = False
+    for each in threads:
+        each.join()

@@ -154,3 +154,22 @@ def test_an_event_time_is_64_bits_unsigned(
     pyarrow = pytest.importorskip("pyarrow")
     column = pyarrow.table(reader.read_arrow(10))["event_time"].cast(pyarrow.int64()).to_pylist()
     assert column == [event_ms if event_ms < 1 << 63 else None] * 2  # too late for a column
+
+
+@pytest.mark.parametrize("kind", ["plain", "partitioned"])
+def test_a_call_that_python_refuses_is_named_as_its_caller_knows_it(
+    memory_client: pulsarx.Client, kind: str
+) -> None:
+    """Both named send_async_described, which nobody had called."""
+    producer = make_producer(memory_client, kind)
+    missing = r"send_async\(\) missing 1 required positional argument: 'callback'"
+    with pytest.raises(TypeError, match=missing):
+        producer.send_async(b"one")
+    with pytest.raises(TypeError, match=missing):
+        producer.send_async(b"one", partition_key="ada")
+    with pytest.raises(TypeError, match=r"^send_async\(\) got an unexpected .* 'partition_kay'"):
+        producer.send_async(b"one", None, partition_kay="ada")
+    producer.send_async(content=b"one", callback=None)
+    producer.flush()
+    producer.close()
+    assert len(read_all(memory_client, "t")) == 1

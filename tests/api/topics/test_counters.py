@@ -138,6 +138,54 @@ def test_rates_are_those_since_the_look_before_last(topic: str):
         assert shown() == (0, 0)
 
 
+class SetClock(pulsarx.ManualClock):
+    """Whose time of day can be set; how long something takes stays as it is."""
+
+    set_by_ms = 0
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.set_by_ms
+
+    def advance(self, seconds: float) -> None:
+        set_by_ms, self.set_by_ms = self.set_by_ms, 0
+        super().advance(seconds)
+        self.set_by_ms = set_by_ms
+
+
+@pytest.mark.parametrize("set_by", [-3600, 3600])
+def test_rates_do_not_heed_that_the_time_of_day_is_set(set_by: int):
+    """Set back, all that had come meanwhile counted as that of one second, for as long."""
+    clock = SetClock()
+    with pulsarx.Client("memory:", clock=clock) as client:
+        producer = client.create_producer("t")
+        for _ in range(2):
+            stats(client)
+            clock.advance(30)
+        for _ in range(60):
+            producer.send(b"x")
+        clock.set_by_ms = set_by * 1000
+        clock.advance(30)
+        assert stats(client)["msg_rate_in"] == 60 / 90
+        clock.advance(30)
+        assert stats(client)["msg_rate_in"] == 60 / 90
+        clock.advance(30)
+        assert stats(client)["msg_rate_in"] == 0
+
+
+def test_consumers_of_one_name_have_rates_of_their_own():
+    """Each had those of one of them."""
+    clock = pulsarx.ManualClock()
+    with pulsarx.Client("memory:", clock=clock) as client:
+        subscription = "t", "s", pulsarx.ConsumerType.Shared
+        _both = [client.subscribe(*subscription, consumer_name="c") for _ in range(2)]
+        client.create_producer("t").send(b"x")
+        clock.advance(10)
+        found = stats(client)["subscriptions"]["s"]["consumers"]
+        assert sorted(each["msg_out_counter"] for each in found) == [0, 1]
+        for each in found:
+            assert each["msg_rate_out"] == each["msg_out_counter"] / 10
+
+
 def test_rates_are_added_up_for_partitions(tmp_path: Path):
     clock = pulsarx.ManualClock()
     with pulsarx.Client(tmp_path, clock=clock) as client:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from topic_reading import OpenClient, Told, payloads, whole_topic
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, MessageId, Result, errors
 from pulsarx.admin import Admin
+from pulsarx.broker.catalogue.catalogue import Catalogue
+from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
+from pulsarx.testing import inspect
 
 SMALL = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=3)
 
@@ -503,3 +507,53 @@ def test_a_foreign_file_is_not_deleted(open_client: OpenClient, folder: Path) ->
     client.admin.topics.delete("b", force=True)
     [kept] = (folder / "orphans").iterdir()
     assert kept.read_bytes() == content
+
+
+def delete_beside(client: pulsarx.Client, topic: str) -> None:
+    """Another thread deletes it, and has done so on return."""
+    deletion = partial(client.admin.topics.delete, topic, force=True)
+    deleter = threading.Thread(target=deletion)
+    deleter.start()
+    deleter.join()
+
+
+@pytest.mark.parametrize("level", ["topic", "namespace"])
+def test_a_policy_is_not_set_on_what_is_deleted_meanwhile(
+    memory_client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch, level: str
+) -> None:
+    """It was a CatalogueError."""
+    admin = memory_client.admin
+    admin.namespaces.create_namespace("public/going")
+    admin.topics.create_non_partitioned_topic("public/going/t")
+    commit = Catalogue.commit
+
+    def delete_and_commit(self: Catalogue, *arguments: Any, **more: Any) -> Any:
+        monkeypatch.undo()
+        delete_beside(memory_client, "public/going/t")
+        if level == "namespace":
+            admin.namespaces.delete_namespace("public/going")
+        return commit(self, *arguments, **more)
+
+    monkeypatch.setattr(Catalogue, "commit", delete_and_commit)
+    with pytest.raises(errors.TopicNotFound):
+        if level == "topic":
+            admin.topics.set_deduplication("public/going/t", True)
+        else:
+            admin.namespaces.set_deduplication("public/going", True)
+
+
+def test_a_topic_that_is_deleted_while_it_is_truncated_is_not_found(
+    memory_client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It said that a ledger was closed."""
+    memory_client.create_producer("t").send(b"1")
+
+    def delete_and_seal(self: ManagedLedger, writer: Any) -> Any:
+        monkeypatch.undo()
+        delete_beside(memory_client, "t")
+        inspect(memory_client).settle()
+        return writer.seal(flush=True)
+
+    monkeypatch.setattr(ManagedLedger, "_seal", delete_and_seal)
+    with pytest.raises(errors.TopicNotFound):
+        memory_client.admin.topics.truncate("t")

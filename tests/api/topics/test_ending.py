@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +11,9 @@ from topic_reading import OpenClient, Told, payloads, whole_topic
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, MessageId, Result, errors
+from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
 from pulsarx.closing import attempt
+from pulsarx.testing import inspect
 
 SMALL = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=3)
 
@@ -53,8 +56,6 @@ def test_terminating_twice_gives_the_same_id(open_client: OpenClient) -> None:
 
 
 def test_a_checkpoint_keeps_that_a_topic_is_terminated(open_client: OpenClient) -> None:
-    from pulsarx.testing import inspect
-
     with open_client() as client:
         client.create_producer("t").send(b"1")
         client.admin.topics.terminate("t")
@@ -84,8 +85,6 @@ def test_an_open_batch_is_refused_with_its_topic(open_client: OpenClient) -> Non
     client.admin.topics.terminate("t")
     with pytest.raises(errors.TopicTerminated):
         producer.close()
-    from pulsarx.testing import inspect
-
     inspect(client).settle()
     assert [result for result, _ in told.results] == [Result.TopicTerminated]
     assert whole_topic(client) == [b"1"]
@@ -173,8 +172,6 @@ def test_clients_go_on_with_a_topic_that_is_unloaded(open_client: OpenClient) ->
 def test_a_topic_without_clients_leaves_memory_when_it_is_unloaded(
     open_client: OpenClient,
 ) -> None:
-    from pulsarx.testing import inspect
-
     client = open_client()
     client.subscribe("t", "s").close()
     client.create_producer("t").send(b"0")
@@ -200,7 +197,6 @@ def test_a_topic_in_memory_is_not_freed_when_it_is_unloaded() -> None:
 def test_closing_waits_for_a_ledger_that_is_being_sealed(open_client: OpenClient) -> None:
     """Unloading a topic raised AlreadyClosed while a full ledger of it was being sealed in the
     background."""
-    from pulsarx.testing import inspect
     from pulsarx.testing.faults import fault_plan
 
     client = open_client(broker_options=SMALL)
@@ -234,3 +230,56 @@ def test_the_last_message_id_is_told(open_client: OpenClient) -> None:
     producer.send_async(b"1", None)
     last = producer.send(b"2")
     assert topics.get_last_message_id("t") == last
+
+
+class ToldOfRelease:
+    """In the place of a lock: calls what it is given each time that it was released."""
+
+    def __init__(self, lock: Any, told: Callable[[], object]) -> None:
+        self.acquire = lock.acquire
+        self._release = lock.release
+        self._told = told
+
+    def release(self) -> None:
+        self._release()
+        self._told()
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def test_a_send_that_begins_a_ledger_while_its_topic_is_terminated_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was told that None has no ledger id, and the full ledger stayed unsealed."""
+    client = pulsarx.Client("memory:small", broker_options=SMALL)
+    monkeypatch.setattr(ManagedLedger, "prepare", lambda self: None)
+    producer = client.create_producer("t")
+    for number in range(3):
+        producer.send(b"%d" % number)
+    begun: list[bool] = []
+    switch = ManagedLedger._switch
+
+    def begin(self: ManagedLedger) -> None:
+        switch(self)
+        begun.append(True)
+
+    def terminate_once() -> None:
+        if begun:
+            begun.clear()
+            ender = threading.Thread(target=client.admin.topics.terminate, args=("t",))
+            ender.start()
+            ender.join()
+
+    monkeypatch.setattr(ManagedLedger, "_switch", begin)
+    ledger = inspect(client).ledger("t")
+    monkeypatch.setattr(ledger, "lock", ToldOfRelease(ledger.lock, terminate_once))
+    with pytest.raises(errors.TopicTerminated):
+        producer.send(b"3")
+    inspect(client).settle()
+    assert [each["state"] for each in client.admin.topics.stats("t")["ledgers"]] == ["sealed"]
+    assert whole_topic(client) == [b"0", b"1", b"2"]
+    client.close()

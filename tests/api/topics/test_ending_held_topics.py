@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from child_process import ChildProcess
 from topic_reading import OpenClient, payloads, whole_topic
 
 import pulsarx
@@ -153,6 +154,53 @@ def test_a_producer_that_waits_is_told_of_the_deletion(open_client: OpenClient) 
     with pytest.raises(errors.AlreadyClosed):
         first.send(b"x")
     assert client.admin.topics.get_list() == []
+
+
+def test_a_producer_that_waits_is_told_of_the_termination(open_client: OpenClient) -> None:
+    client = open_client()
+    first = client.create_producer("t", **ALONE)
+    told: list[object] = []
+    thread = waiting(client, told)
+    client.admin.topics.terminate("t")
+    thread.join(10)
+    assert isinstance(told[0], errors.TopicTerminated)
+    first.close()
+    with pytest.raises(errors.TopicTerminated):
+        client.create_producer("t", **ALONE)
+    client.admin.topics.delete("t")
+    client.create_producer("t", **ALONE).send(b"in the next one")
+
+
+@pytest.mark.standard
+def test_a_producer_that_waits_in_another_process_is_told_of_the_termination(
+    open_client: OpenClient, folder: Path
+) -> None:
+    client = open_client()
+    first = client.create_producer("t", **ALONE)
+    program = """
+import sys, pulsarx
+with pulsarx.Client(sys.argv[1]) as client:
+    client.admin.topics.create_partitioned_topic("p", 2)
+    print("there", flush=True)
+    for topic in ("t", "p"):
+        try:
+            client.create_producer(
+                topic, access_mode=pulsarx.ProducerAccessMode.WaitForExclusive
+            )
+        except pulsarx.TopicTerminated:
+            print("told", flush=True)
+"""
+    with ChildProcess(program, folder) as child:
+        assert child.line() == "there"
+        held = client.create_producer("p-partition-1", **ALONE)
+        for topic in ("t", "p-partition-1"):
+            registry = inspect(client).topic(topic).producers
+            while not registry._waiting:
+                pass
+            client.admin.topics.terminate(topic)
+            assert child.line() == "told"
+    assert not inspect(client).topic("p-partition-0").producers.is_used()
+    assert first.is_connected() and held.is_connected()
 
 
 def test_a_topic_that_somebody_waits_for_stays_in_memory(open_client: OpenClient) -> None:

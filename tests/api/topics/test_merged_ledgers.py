@@ -230,6 +230,28 @@ def test_damage_in_a_merged_file_is_of_one_ledger(tmp_path: Path) -> None:
     assert ids[4].ledger_id() == third.ledger_id
 
 
+def test_files_that_could_not_be_removed_go_when_the_merged_one_has_gone(tmp_path: Path) -> None:
+    """The catalogue forgot them with it, and they stayed for ever."""
+    stayed = 0
+    for call in range(1, 8):
+        folder = tmp_path / str(call)
+        with opened(folder) as client:
+            consumer = client.subscribe("t", "s")
+            publish(client, ALL)
+            with fault_plan() as plan_of_faults:
+                plan_of_faults.fail("unlink", call=call, error=errno.EBUSY)
+                assert client.admin.topics.merge_ledgers("t") == MERGED
+            stayed += bool(files(folder) - named_files(client))
+            consumer.acknowledge_cumulative([consumer.receive() for _ in ALL][-1])
+            inspect(client).settle()
+        with opened(folder) as client:
+            client.admin.topics.stats("t")
+            inspect(client).settle()
+            assert files(folder) == named_files(client)
+            assert inspect(client).catalogue.state.deletions == {}
+    assert stayed > 1
+
+
 def test_in_memory_there_is_nothing_to_merge() -> None:
     with pulsarx.Client("memory:", broker_options=OPTIONS) as client:
         client.create_reader("t", MessageId.earliest)

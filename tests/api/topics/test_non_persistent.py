@@ -484,6 +484,18 @@ def test_a_reader_gets_what_is_published_while_it_is_there(memory_client: pulsar
     assert memory_client.admin.topics.get_subscriptions(TOPIC) == []
 
 
+def test_all_subscriptions_that_are_there_are_named(memory_client: pulsarx.Client) -> None:
+    """Those of readers too, as in Pulsar."""
+    consumer = memory_client.subscribe(TOPIC, "s")
+    reader = memory_client.create_reader(TOPIC, MessageId.latest, reader_name="mine")
+    of_reader, of_consumer = memory_client.admin.topics.get_subscriptions(TOPIC)
+    assert (of_reader.partition("-")[0], of_consumer) == ("reader", "s")
+    reader.close()
+    assert memory_client.admin.topics.get_subscriptions(TOPIC) == ["s"]
+    consumer.close()
+    assert memory_client.admin.topics.get_subscriptions(TOPIC) == []
+
+
 def test_a_reader_from_latest_inclusive_gets_what_comes(memory_client: pulsarx.Client) -> None:
     reader = memory_client.create_reader(TOPIC, MessageId.latest, start_message_id_inclusive=True)
     send(memory_client.create_producer(TOPIC), "a")

@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from child_process import ChildProcess
@@ -20,6 +20,7 @@ from type_steps import publish, statistics
 
 import pulsarx
 from pulsarx import BrokerOptions, InitialPosition, MessageId, errors
+from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
 from pulsarx.broker.requests.attach import Transaction, attach
 from pulsarx.broker.scan.plan import Planner
 from pulsarx.testing import inspect
@@ -46,15 +47,20 @@ def prepared(client: pulsarx.Client, topic: str = "t") -> bool:
     return bool(inspect(client).ledger(topic).tail.has_prepared)
 
 
-def forbid_calls(client: pulsarx.Client, topic: str = "t") -> None:
-    """From now on a publisher that asks for a ledger in the control plane fails."""
+class PreparedAlone(ManagedLedger):
+    """A publisher that asks for a ledger in the control plane fails."""
 
-    def refuse(*_: Any) -> None:
+    __slots__ = ()
+
+    def roll_over(self, *_: Any) -> NoReturn:
         raise AssertionError("a publisher waited for a ledger")
 
-    ledger = inspect(client).ledger(topic)
-    ledger.roll_over = refuse  # type: ignore[method-assign]
-    ledger.open_writer = refuse  # type: ignore[method-assign]
+    open_writer = roll_over
+
+
+def forbid_calls(client: pulsarx.Client, topic: str = "t") -> None:
+    """From now on no publisher may ask for a ledger in the control plane."""
+    inspect(client).ledger(topic).__class__ = PreparedAlone
 
 
 BESIDE = """

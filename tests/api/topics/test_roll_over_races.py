@@ -16,6 +16,7 @@ from type_steps import publish, statistics
 
 import pulsarx
 from pulsarx import BrokerOptions, ConsumerType, InitialPosition, MessageId
+from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
 from pulsarx.broker.subscriptions.subscription import Subscription
 from pulsarx.testing import inspect
 
@@ -162,16 +163,15 @@ def test_an_entry_of_a_clock_far_ahead_is_stored(
 ) -> None:
     """Each ledger that was made for it was too old for it: one after the other was made."""
     reader = memory_client.create_reader("t", pulsarx.MessageId.earliest)
-    ledger = inspect(memory_client).ledger("t")
-    roll_over = ledger.roll_over
+    roll_over = ManagedLedger.roll_over
     times: list[int] = []
 
-    def counted(writer: Any) -> None:
+    def counted(self: ManagedLedger, writer: Any) -> None:
         times.append(1)
         assert len(times) < 5
-        roll_over(writer)
+        roll_over(self, writer)
 
-    monkeypatch.setattr(ledger, "roll_over", counted)
+    monkeypatch.setattr(ManagedLedger, "roll_over", counted)
     year_2100_ms = 4_102_444_800_000
     entry = chunk_entry("p-0", 0, 1, b"x", publish_ms=year_2100_ms)
     inspect(memory_client).append_entry("t", entry)

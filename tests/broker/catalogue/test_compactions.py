@@ -10,7 +10,8 @@ from plain_files import PlainFiles
 
 from pulsarx.broker.catalogue import changes, file
 from pulsarx.broker.catalogue.catalogue import Catalogue
-from pulsarx.broker.catalogue.state import CatalogueState, CompactionRecord
+from pulsarx.broker.catalogue.records import CompactionRecord
+from pulsarx.broker.catalogue.state import CatalogueState
 from pulsarx.broker.folder.data_directory import DataDirectory
 from pulsarx.errors import CatalogueError, NewerFormatError
 

@@ -407,12 +407,16 @@ def test_every_verb_is_named() -> None:
         "ledgers.attach", "ledgers.attach_list",
         "namespaces.create_namespace", "namespaces.delete_namespace",
         "namespaces.get_deduplication", "namespaces.get_namespaces",
-        "namespaces.get_permissions", "namespaces.get_policies",
-        "namespaces.get_policy", "namespaces.get_retention", "namespaces.get_topics",
-        "namespaces.grant_permission",
-        "namespaces.remove_deduplication", "namespaces.revoke_permissions",
+        "namespaces.get_permission_on_subscription", "namespaces.get_permissions",
+        "namespaces.get_policies",
+        "namespaces.get_policy", "namespaces.get_retention",
+        "namespaces.get_subscription_auth_mode", "namespaces.get_topics",
+        "namespaces.grant_permission", "namespaces.grant_permission_on_subscription",
+        "namespaces.remove_deduplication", "namespaces.revoke_permission_on_subscription",
+        "namespaces.revoke_permissions",
         "namespaces.set_deduplication",
         "namespaces.set_policy", "namespaces.set_retention",
+        "namespaces.set_subscription_auth_mode",
         "schemas.create_schema", "schemas.delete_schema", "schemas.get_all_schemas",
         "schemas.get_namespace_policy", "schemas.get_schema_info", "schemas.get_topic_policy",
         "schemas.get_version_by_schema", "schemas.set_namespace_policy",
@@ -429,6 +433,7 @@ def test_every_verb_is_named() -> None:
         "topics.get_figures", "topics.get_last_message_id", "topics.get_list", "topics.get_message",
         "topics.get_partitioned_topic_list",
         "topics.get_partitioned_topic_metadata", "topics.get_permissions", "topics.get_policy",
+        "topics.get_producer_sequences",
         "topics.get_subscriptions", "topics.grant_permission", "topics.merge_ledgers",
         "topics.offload", "topics.offload_before", "topics.offload_status",
         "topics.partitioned_stats", "topics.peek_messages",
@@ -493,7 +498,7 @@ def test_who_was_asked_and_is_gone_may_have_done_it(
     def dying(broker: Any, topic: str) -> dict[str, Any]:
         begun.set()
         control = registry._sockets[broker]
-        control_socket.shut(control._listener)
+        control._listener.shutdown()
         control.abandon()  # all its descriptors are closed, as by a kill
         return {}
 

@@ -23,7 +23,7 @@ from pulsarx import errors
 from pulsarx.broker import registry
 from pulsarx.broker.broker import Broker
 from pulsarx.broker.catalogue import file as catalogue_file
-from pulsarx.broker.catalogue import operations as catalogue_operations
+from pulsarx.broker.catalogue import topic_operations
 from pulsarx.broker.catalogue.log import CatalogueLog
 from pulsarx.broker.requests.attach import AttachResult, Transaction, attach, attached
 from pulsarx.broker.staging.ledger_attachment import TRANSACTION_KEPT_MS
@@ -119,7 +119,7 @@ def test_a_program_that_knows_no_transactions_refuses_commit_and_checkpoint(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attach(folder, Transaction("query", 0), [])
-    monkeypatch.delitem(catalogue_operations.OPERATIONS, "attach_ledgers")
+    monkeypatch.delitem(topic_operations.TOPIC_OPERATIONS, "attach_ledgers")
     with pytest.raises(errors.NewerFormatError):
         catalogue(folder)
     monkeypatch.undo()

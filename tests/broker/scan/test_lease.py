@@ -13,7 +13,7 @@ from catalogue_folder import TOPIC, create, open_folder, read_folder
 
 import pulsarx
 from pulsarx import errors
-from pulsarx.broker.catalogue.operations import id_runs
+from pulsarx.broker.catalogue.topic_operations import id_runs
 from pulsarx.broker.scan import lease as leases
 from pulsarx.broker.scan import lease_renewal
 from pulsarx.broker.scan.lease import lease, lease_ranges, release_lease, renew_lease

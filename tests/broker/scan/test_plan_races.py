@@ -86,16 +86,16 @@ def test_the_owner_plans_while_it_trims(client: pulsarx.Client, monkeypatch: pyt
     sent = publish(client, 9)
     ledger = ledger_of(client)
     planner = Planner(inspect(client).broker, "t")
-    make_span = ledger.make_span
+    make_span = type(ledger).make_span
     turns: list[int] = []
 
-    def trimming(record: Any) -> Any:
+    def trimming(self: Any, record: Any) -> Any:
         if not turns:
             turns.append(1)
             remove(client, 1)
-        return make_span(record)
+        return make_span(self, record)
 
-    monkeypatch.setattr(ledger, "make_span", trimming)
+    monkeypatch.setattr(type(ledger), "make_span", trimming)
     ranges = planner.plan(max_records_per_partition=1, columns=["value"])
     assert turns
     assert values(ranges) == sent[3:]

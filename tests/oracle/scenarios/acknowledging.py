@@ -181,6 +181,7 @@ def redelivering_spares_what_is_acknowledged(world: World, kind: str) -> Any:
     world.send(client, [(b"1", "k"), (b"2", "k"), (b"3", "k")])
     consumer = world.subscribe(client, kind)
     consumer.acknowledge(world.messages(consumer, 3)[1])
+    world.settle(lambda: world.admin.backlog(world.topic(), "subscription") == 2)
     consumer.redeliver_unacknowledged_messages()
     return [world.receive(consumer, 2), world.is_empty(consumer)]
 

@@ -252,6 +252,27 @@ def test_maps_of_times_are_made_of_texts():
     assert row["days"] == [("x", [day_there, None]), ("y", None), ("z", [])]
 
 
+def test_a_text_that_is_no_time_is_told_by_its_column():
+    """It was told without one."""
+    inner = pa.struct([pa.field("at", pa.timestamp("us", "UTC"))])
+    fields = pa.schema(
+        {"day": pa.date32(), "in": inner, "all": pa.list_(pa.date32()), "n": pa.int64()}
+    )
+    payloads = [
+        b'{"day": "2026-01-02"}', b'{"day": "2026-13-01"}', b'{"in": {"at": "noon"}}',
+        b'{"all": ["2026-01-02", "?"]}', b'{"n": 1, "n": 2}',
+    ]  # fmt: skip
+    _, flaws = JsonDecoder(fields).decode(pa.array(payloads))
+    for row, path in {
+        1: "day: ",
+        2: "in.at: ",
+        3: "all[]: ",
+        4: "field 'n' is there twice",
+    }.items():
+        assert flaws.pop(row).startswith(path)
+    assert not flaws
+
+
 def test_the_reader_refuses_columns_that_it_does_not_build():
     with pytest.raises(ValueError, match="of kind 3"):
         JsonReader([(3, ())], (0,), [b"f"])

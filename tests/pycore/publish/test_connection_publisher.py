@@ -4,6 +4,7 @@ again if it was not stored, and never both."""
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,14 +18,16 @@ from pulsarx._pycore.publish.producer_core import ProducerCore
 from pulsarx._pycore.wire.hot_commands import send_decode, send_encode
 from pulsarx.clock import ManualClock
 from pulsarx.compression import compress
-from pulsarx.enumerations import result_of
 from pulsarx.options.members import ProducerOptions
+from pulsarx.results import result_of
 
 
 class Sender(ProducerCore):
     """A producer whose connections the test plays."""
 
-    def __init__(self, timeout_ms: int = 0) -> None:
+    def __init__(
+        self, timeout_ms: int = 0, encode: Callable[..., bytes] = send_encode, **options: Any
+    ) -> None:
         import pulsarx._pycore.publish.send_entry  # noqa: F401  # gives it send_async
 
         self.clock = ManualClock()
@@ -32,11 +35,11 @@ class Sender(ProducerCore):
         self.clock.settles(self.completions.jobs)
         self.clock.settles(self.completions.timeouts)
         self.link = ConnectionPublisher(
-            None, self.completions, -1, send_encode, self.clock, timeout_ms, "the topic"
+            None, self.completions, -1, encode, self.clock, timeout_ms, "the topic"
         )
         super().__init__(
             self.link,
-            ProducerOptions(topic="t", send_timeout_millis=timeout_ms),
+            ProducerOptions(topic="t", send_timeout_millis=timeout_ms, **options),
             "n",
             "t",
             self.clock,
@@ -46,20 +49,25 @@ class Sender(ProducerCore):
         )
         self.told: list[tuple[bytes, Any, Any]] = []
         self.sent: list[bytes] = []  # over the connection there is now
+        self.entry_seconds = 0.0  # that pass with each entry
 
     def close_forgotten(self) -> None:
         pass
 
-    def connect(self, stored: Any = (), unknown: Exception | None = None) -> None:
+    def connect(
+        self, stored: Any = (), unknown: Exception | None = None, compares: bool = False
+    ) -> None:
         sent: list[bytes] = []
         self.sent = sent
 
         def out(frame: bytes) -> None:
             found = send_decode(frame[4:])
-            assert found is not None
+            if found is None:
+                return  # it says from where on entries are compared, or are given up
             sent.append(found[2])
+            self.clock.advance(self.entry_seconds)
 
-        self.link.resume(OwnerLink(-1, out), 1, list(stored), unknown)
+        self.link.resume(OwnerLink(-1, out), 1, list(stored), unknown, compares)
 
     def put(self, *contents: bytes, sequence_id: int | None = None) -> None:
         for content in contents:
@@ -211,3 +219,141 @@ def test_a_producer_that_has_no_connection_any_more_takes_nothing() -> None:
     assert sender.results() == [(b"a", Result.AlreadyClosed)]
     with pytest.raises(errors.AlreadyClosed):
         sender.send(b"b")
+
+
+# Messages in chunks -------------------------------------------------------------------------------
+
+LARGE = bytes(1_500_000)  # two chunks
+
+
+def test_the_chunks_of_a_message_time_out_together() -> None:
+    """The first one timed out before the others, which were sent to the next owner without it: the
+    message was confirmed, and nobody could read it."""
+    sender = Sender(timeout_ms=1000, chunking_enabled=True)
+    sender.connect()
+    sender.entry_seconds = 0.4
+    sender.put(LARGE)
+    assert len(sender.sent) == 2
+    sender.clock.advance(0.2)
+    assert sender.results() == [(LARGE, Result.Timeout)]
+    sender.link.pause()
+    sender.put(b"b")
+    sender.connect()
+    assert len(sender.sent) == 1
+    sender.link.confirmed(1, 7, 0)
+    assert sender.results() == [(LARGE, Result.Timeout), (b"b", Result.Ok)]
+
+
+def test_a_message_of_which_a_chunk_is_refused_fails() -> None:
+    """It was told as stored, when its last chunk was."""
+    sender = Sender(chunking_enabled=True)
+    sender.connect()
+    sender.put(LARGE, b"b")
+    sender.link.failed(0, errors.NotAllowedError("the first one"))
+    sender.link.confirmed(0, 7, 0)
+    sender.link.confirmed(1, 7, 1)
+    expected = [(LARGE, Result.NotAllowedError), (b"b", Result.Ok)]
+    assert sender.results() == expected
+    assert sender.last_sequence_id() == 1
+    sender.flush()
+
+
+def test_the_rest_of_a_message_of_which_a_chunk_was_refused_is_not_sent_again() -> None:
+    sender = Sender(chunking_enabled=True)
+    sender.connect()
+    sender.put(LARGE, b"b")
+    first = list(sender.sent)
+    sender.link.failed(0, errors.NotAllowedError("the first one"))
+    sender.link.pause()
+    sender.connect()
+    assert sender.sent == first[2:]
+    sender.link.confirmed(1, 7, 1)
+    assert sender.results() == [(LARGE, Result.NotAllowedError), (b"b", Result.Ok)]
+
+
+def test_a_message_of_which_the_first_chunk_was_refused_unheard_fails() -> None:
+    """It was told as stored, because its last chunk was."""
+    sender = Sender(chunking_enabled=True)
+    sender.connect()
+    sender.put(LARGE, b"b")
+    first = list(sender.sent)
+    sender.link.pause()
+    sender.connect([(first[1], 7, 0), (first[2], 7, 1)])
+    assert sender.sent == []
+    assert sender.results() == [(LARGE, Result.ConnectError), (b"b", Result.Ok)]
+
+
+def test_a_duplicate_in_chunks_in_front_of_what_is_stored_succeeds() -> None:
+    """It failed with ConnectError, as if it had been refused."""
+    sender = Sender(chunking_enabled=True)
+    sender.connect(compares=True)
+    sender.put(b"a", sequence_id=5)
+    sender.link.confirmed(5, 7, 0)
+    sender.put(LARGE, sequence_id=5)
+    sender.put(b"b", sequence_id=6)
+    first = list(sender.sent)
+    assert len(first) == 4
+    sender.link.pause()
+    sender.connect([(first[3], 7, 1)], compares=True)
+    assert sender.sent == []
+    assert sender.results() == [(b"a", Result.Ok), (LARGE, Result.Ok), (b"b", Result.Ok)]
+    assert [place.ledger_id() for _, _, place in sender.told] == [7, -1, 7]
+
+
+# What comes between two connections ---------------------------------------------------------------
+
+
+def test_a_send_whose_time_is_over_is_not_sent_again_before_it_is_told_so() -> None:
+    """It went to the next owner in the same moment, and was stored beside what its user sent in its
+    place."""
+    sender = Sender(timeout_ms=1000)
+    sender.clock.call_after(1000, sender.connect)  # before the send's own
+    sender.put(b"a")
+    sender.clock.advance(1)
+    assert sender.sent == []
+    assert sender.results() == [(b"a", Result.Timeout)]
+
+
+def test_what_a_broker_drops_because_its_time_is_over_is_told_as_timed_out() -> None:
+    sender = Sender(timeout_ms=1000)
+    sender.connect()
+    sender.clock.call_after(1000, lambda: sender.link.failed(0, errors.UnknownError("dropped")))
+    sender.put(b"a")
+    sender.clock.advance(1)
+    assert sender.results() == [(b"a", Result.Timeout)]
+
+
+def test_a_producer_that_nobody_takes_back_sends_nothing_more() -> None:
+    """What was sent before it was told so ended the connection, with all that others had there."""
+    sender = Sender()
+    sender.connect()
+    sender.put(b"a")
+    first = list(sender.sent)
+    sender.link.pause()
+    sender.link.resume(None, 1, [(first[0], 7, 0)], errors.AlreadyClosed("deleted"))
+    sender.put(b"b")
+    sender.link.lost(errors.AlreadyClosed("deleted"))
+    assert sender.sent == first
+    assert sender.results() == [(b"a", Result.Ok), (b"b", Result.AlreadyClosed)]
+
+
+def test_what_there_was_no_memory_to_send_is_not_pending() -> None:
+    """The answer to what was sent next was taken for one to it: the connection ended, and the next
+    one was sent both."""
+    fails = [True]
+
+    def encode(*arguments: Any) -> bytes:
+        if fails:
+            raise MemoryError
+        return send_encode(*arguments)
+
+    sender = Sender(encode=encode)
+    sender.connect()
+    with pytest.raises(MemoryError):
+        sender.put(b"a")
+    assert not sender.link.is_pending
+    fails.clear()
+    sender.put(b"b")
+    assert len(sender.sent) == 1
+    sender.link.confirmed(1, 7, 0)
+    assert sender.results() == [(b"b", Result.Ok)]

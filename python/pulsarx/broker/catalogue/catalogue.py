@@ -10,9 +10,10 @@ import os
 import threading
 
 from pulsarx.broker.catalogue import changes
+from pulsarx.broker.catalogue.draft import CatalogueDraft
 from pulsarx.broker.catalogue.file import COMMIT
 from pulsarx.broker.catalogue.log import FLUSHED_ONE_BY_ONE, CatalogueLog
-from pulsarx.broker.catalogue.operations import CatalogueDraft
+from pulsarx.broker.catalogue.operations import apply_operations
 from pulsarx.broker.folder.storage_errors import storage_error
 from pulsarx.errors import (
     AlreadyClosed,
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from pulsarx.broker.catalogue.state import CatalogueState, TopicRecord
+    from pulsarx.broker.catalogue.records import TopicRecord
+    from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.folder.data_directory import DataDirectory
     from pulsarx.broker.folder.memory_directory import MemoryDirectory
 
@@ -89,10 +91,12 @@ class Catalogue:
         checkpoint_interval: int = CHECKPOINT_INTERVAL,
         random_bytes: Callable[[int], bytes] = os.urandom,
         log: CatalogueLog | None = None,
+        also: Callable[[CatalogueState], Operations] = lambda _: [],
     ) -> Catalogue:
         """Read the catalogue; unless the directory was opened read-only, begin a new epoch in it.
 
-        log: what `take_log` found, so that there is nothing to read.
+        log: what `take_log` found, so that there is nothing to read. also: what the commit that
+        begins the epoch does besides.
         CatalogueError: a file of it is damaged or missing; the text names it and nothing was
         changed.
         """
@@ -113,7 +117,7 @@ class Catalogue:
         opened._owner = True
         epoch = opened.state.epoch + 1
         opened._epoch = opened.state.epoch
-        opened.commit([changes.open_epoch(epoch)])
+        opened.commit(lambda state: [changes.open_epoch(epoch), *also(state)])
         opened._epoch = epoch
         directory.announce(epoch)
         return opened
@@ -209,7 +213,7 @@ class Catalogue:
         flush: False, for the owner: a kill does not undo it, a power cut may until the next commit
         with a flush, `flush`, a checkpoint or `close`.
 
-        operations: dicts as `catalogue_operations` lists them; or a function that makes them from
+        operations: dicts as `operations` lists them; or a function that makes them from
         the state, called again with the newer state after another process was faster.
         CatalogueError: they do not fit the state; nothing was written.
         FolderOwnedError: another owner has begun an epoch. Nothing was written.
@@ -298,7 +302,8 @@ class Catalogue:
         try:
             commit = self._log.prepare(self._epoch, self._own, wanted, flush)
             draft = CatalogueDraft(state)
-            draft.apply(commit.operations)  # as they will be read, not as they were passed
+            # As they will be read, not as they were passed.
+            apply_operations(draft, commit.operations)
             taken = [one for one in draft.used_ids if one < state.next_id]
             if not self._reserved.issuperset(taken):
                 raise CatalogueError(f"ids {sorted(set(taken) - self._reserved)} are in use")

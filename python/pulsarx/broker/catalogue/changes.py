@@ -1,7 +1,7 @@
 """What may be asked of the catalogue: one function an operation, which returns the operation for
 `Catalogue.commit`. Used by all that commit; no other module spells an operation.
 
-The operations themselves, and what each checks, are in `operations`.
+The operations themselves, and what each checks, are in `operations` and `topic_operations`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from pulsarx.broker.catalogue.operations import Operation
-    from pulsarx.broker.catalogue.state import CompactionRecord
+    from pulsarx.broker.catalogue.draft import Operation
+    from pulsarx.broker.catalogue.records import CompactionRecord
+    from pulsarx.broker.catalogue.state import CatalogueState
+
+# As in topic_name, which opening a folder does not load.
+_SYSTEM_TENANT = "pulsar"
+_SYSTEM_NAMESPACE = "pulsar/system"
 
 
 def open_epoch(epoch: int) -> Operation:
@@ -38,6 +43,16 @@ def create_namespace(namespace: str) -> Operation:
 def delete_namespace(namespace: str) -> Operation:
     """Its policies go with it."""
     return {"op": "delete_namespace", "namespace": namespace}
+
+
+def system_namespace(state: CatalogueState) -> list[Operation]:
+    """Create the namespace of the system, and its tenant, as far as they are missing."""
+    made = []
+    if _SYSTEM_TENANT not in state.tenants:
+        made.append(create_tenant(_SYSTEM_TENANT, {}))
+    if _SYSTEM_NAMESPACE not in state.namespaces:
+        made.append(create_namespace(_SYSTEM_NAMESPACE))
+    return made
 
 
 def set_namespace_policy(namespace: str, policy: str, value: object) -> Operation:
@@ -193,8 +208,8 @@ def attach_ledgers(
     forgotten: list[str],
     content: str = "",
 ) -> Operation:
-    """ledgers: by topic, a row a ledger (see `operations`). forgotten: applications whose last
-    transaction need not be known any more. content: a digest of the messages."""
+    """ledgers: by topic, a row a ledger (see `topic_operations`). forgotten: applications whose
+    last transaction need not be known any more. content: a digest of the messages."""
     made: Operation = {
         "op": "attach_ledgers",
         "application": application,

@@ -13,10 +13,9 @@ commits that a power cut took or damaged is left out, and set aside by the next 
 
 from __future__ import annotations
 
-import errno
-
 from pulsarx._pycore.ground.collector_paused import CollectorPaused
 from pulsarx._pycore.ground.plain_json import json_value
+from pulsarx.broker.catalogue.draft import CatalogueDraft
 from pulsarx.broker.catalogue.file import (
     CHECKPOINT,
     COMMIT,
@@ -26,9 +25,10 @@ from pulsarx.broker.catalogue.file import (
     catalogue_file_name,
     catalogue_file_number,
 )
-from pulsarx.broker.catalogue.operations import CatalogueDraft, without_known_ledgers
+from pulsarx.broker.catalogue.operations import apply_operations, without_known_ledgers
 from pulsarx.broker.catalogue.state import CatalogueState
 from pulsarx.broker.catalogue.unflushed import UNFLUSHED, UnflushedCommits
+from pulsarx.broker.folder.storage_errors import is_full
 from pulsarx.errors import CatalogueError, NewerFormatError, detail_of
 
 TYPE_CHECKING = False
@@ -44,7 +44,6 @@ _READ_ATTEMPTS_MAX = 20
 _RECENT_MAX = 400
 # More commits that were not flushed become durable as a checkpoint.
 FLUSHED_ONE_BY_ONE = 16
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 _LOST_SUFFIX = "lost"  # of commits that a power cut damaged, behind the name
 
 
@@ -212,11 +211,9 @@ class CatalogueLog:
         if number == previous:
             return
         with CollectorPaused():
-            document = self.state.document()
+            document, version = self.state.versioned_document()
             document["recent"] = list(self._recent.items())
-            data, _ = catalogue_file_encode(
-                CHECKPOINT, self._folder_id, document, self.state.needs_version
-            )
+            data, _ = catalogue_file_encode(CHECKPOINT, self._folder_id, document, version)
         del document
         final = self._file(CHECKPOINT, number)
         temporary = self._temporary(final, "owner")
@@ -269,7 +266,7 @@ class CatalogueLog:
 
     @staticmethod
     def device_full(error: OSError) -> bool:
-        return error.errno in _FULL
+        return is_full(error)
 
     def _load_from(self, names: list[str], *, settled: bool) -> None:
         """settled: nobody changes them meanwhile, so what is missing is lost."""
@@ -449,10 +446,10 @@ class CatalogueLog:
             if not isinstance(operations, list):
                 raise CatalogueError("it has no list of operations")
             if left_out is None:
-                draft.apply(operations)
+                apply_operations(draft, operations)
             else:
                 operations, known = without_known_ledgers(state, operations)
-                draft.apply(operations)
+                apply_operations(draft, operations)
                 draft.used_ids.update(known)
                 left_out += [f"{path}: {each}" for each in known.values()]
         except CatalogueError as error:

@@ -1,4 +1,5 @@
-"""The operations a commit is made of, one function each, in one table. Used by Catalogue alone.
+"""The operations a commit is made of, one function each, in two tables: here that of the folder's,
+in `topic_operations` that of topics'. Used by Catalogue alone.
 
 They change a CatalogueDraft, never the state: a commit is published whole or not at all. Each
 checks what it is given, so that neither a caller nor a file can bring the state out of order. Kinds
@@ -8,20 +9,14 @@ flag, object (text to anything), ids, texts, rows (text to a list), list, value.
 
 from __future__ import annotations
 
-from pulsarx.broker.catalogue.state import (
-    LEDGER_OPEN,
-    LEDGER_PREPARED,
-    LEDGER_SEALED,
-    CatalogueState,
-    CompactionRecord,
-    DeletionRecord,
-    LeaseRecord,
-    LedgerRecord,
-    OffloadRecord,
-    SchemaRecord,
-    SubscriptionRecord,
-    TopicRecord,
-    TransactionRecord,
+from pulsarx.broker.catalogue.draft import (
+    POLICY,
+    CatalogueDraft,
+    is_ids,
+    is_integer,
+    namespace_if_any,
+    namespace_of,
+    policies_with,
 )
 from pulsarx.errors import CatalogueError, NewerFormatError
 
@@ -30,99 +25,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    Operation = dict[str, Any]
+    from pulsarx.broker.catalogue.draft import Operation
+    from pulsarx.broker.catalogue.state import CatalogueState
 
 
-class CatalogueDraft:
-    """A state with changes on top that no other thread sees yet. For one thread."""
+def apply_operations(draft: CatalogueDraft, operations: list[Operation]) -> None:
+    """Apply all of them.
 
-    __slots__ = (
-        "state", "epoch", "tenants", "namespaces", "topics", "used_ids", "transactions", "leases",
-        "schemas", "deletions", "change_events", "changes_policies", "offloads",
-    )  # fmt: skip
-
-    def __init__(self, state: CatalogueState) -> None:
-        self.state = state
-        self.epoch = state.epoch
-        self.tenants: dict[str, dict[str, Any] | None] = {}  # None: deleted
-        self.namespaces: dict[str, dict[str, Any] | None] = {}
-        self.topics: dict[str, TopicRecord | None] = {}
-        self.used_ids: set[int] = set()
-        self.transactions: dict[str, TransactionRecord | None] = {}  # None: forgotten
-        self.leases: dict[str, LeaseRecord | None] = {}
-        self.schemas: dict[str, tuple[SchemaRecord, ...] | None] = {}  # None: with their topic
-        self.deletions: dict[int, DeletionRecord | None] = {}  # None: the files are gone
-        self.change_events: dict[str, int | None] = {}  # None: told
-        self.offloads: dict[int, OffloadRecord | None] = {}  # None: the object is gone
-        self.changes_policies = False
-
-    def apply(self, operations: list[Operation]) -> None:
-        """Apply all of them.
-
-        NewerFormatError: one this version does not know. CatalogueError: one that does not fit.
-        """
-        for operation in operations:
-            if not isinstance(operation, dict):
-                raise CatalogueError(f"an operation is an object and not {operation!r}")
-            name = operation.get("op")
-            known = OPERATIONS.get(name) if isinstance(name, str) else None
-            if known is None:
-                raise NewerFormatError(
-                    f"operation {name!r} is not known to this version of PulsarX"
-                )
-            function, required, optional = known
-            function(self, _fields(operation, required, optional))
-
-    def publish(self, number: int, checksum: int) -> None:
-        """Put the changes into the state, as the commit of this number."""
-        state = self.state
-        changed: tuple[tuple[dict[Any, Any], dict[Any, Any]], ...] = (
-            (state.tenants, self.tenants),
-            (state.namespaces, self.namespaces),
-            (state.topics, self.topics),
-            (state.transactions, self.transactions),
-            (state.leases, self.leases),
-            (state.schemas, self.schemas),
-            (state.deletions, self.deletions),
-            (state.change_events, self.change_events),
-            (state.offloads, self.offloads),
-        )
-        for known, changes in changed:
-            if changes:
-                _publish_into(known, changes)
-        state.epoch = self.epoch
-        if self.changes_policies:
-            state.policies_number = number
-        if self.used_ids:
-            state.next_id = max(state.next_id, max(self.used_ids) + 1)
-        state.number = number
-        state.checksum = checksum
-
-    def topic_if_any(self, name: str) -> TopicRecord | None:
-        return self.topics[name] if name in self.topics else self.state.topics.get(name)
-
-    def topic(self, name: str) -> TopicRecord:
-        """The topic, to be changed."""
-        found = self.topic_if_any(name)
-        if found is None:
-            raise CatalogueError(f"there is no topic {name}")
-        if name not in self.topics:
-            found = self.topics[name] = found.copy()
-        return found
-
-    def take_id(self, taken_id: int, what: str) -> int:
-        if taken_id in self.used_ids:
-            raise CatalogueError(f"{what} {taken_id}: this commit uses that id twice")
-        self.used_ids.add(taken_id)
-        return taken_id
-
-
-def _publish_into(known: dict[Any, Any], changes: dict[Any, Any]) -> None:
-    for name, record in changes.items():
-        if record is None:
-            known.pop(name, None)
-        else:
-            known[name] = record
+    NewerFormatError: one this version does not know. CatalogueError: one that does not fit.
+    """
+    for operation in operations:
+        if not isinstance(operation, dict):
+            raise CatalogueError(f"an operation is an object and not {operation!r}")
+        name = operation.get("op")
+        known = _operation(name) if isinstance(name, str) else None
+        if known is None:
+            raise NewerFormatError(f"operation {name!r} is not known to this version of PulsarX")
+        function, required, optional = known
+        function(draft, _fields(operation, required, optional))
 
 
 def without_known_ledgers(
@@ -140,7 +60,7 @@ def without_known_ledgers(
         if isinstance(operation, dict) and operation.get("op") == "add_ledger":
             name, uuid = operation.get("topic"), operation.get("uuid")
             ledger_id: Any = operation.get("ledger_id")
-            if isinstance(name, str) and _is_integer(ledger_id) and isinstance(uuid, str):
+            if isinstance(name, str) and is_integer(ledger_id) and isinstance(uuid, str):
                 topic = state.topics.get(name)
                 ledgers = [] if topic is None else topic.ledgers
                 there = any(each.ledger_id == ledger_id and each.uuid == uuid for each in ledgers)
@@ -187,14 +107,6 @@ def _checked(operation: Operation, name: str, kind: str) -> Any:
     return value
 
 
-def _is_integer(value: object) -> bool:
-    return value.__class__ is int and -(2**63) <= value < 2**63
-
-
-def _is_ids(value: object) -> bool:
-    return isinstance(value, list) and all(_is_integer(one) and one > 0 for one in value)
-
-
 def _is_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(one, str) and one for one in value)
 
@@ -204,14 +116,14 @@ def _is_object(value: object) -> bool:
 
 
 _KINDS: dict[str, Callable[[Any], bool]] = {
-    "id": lambda value: _is_integer(value) and value > 0,
-    "count": lambda value: _is_integer(value) and value >= 0,
-    "integer": _is_integer,
+    "id": lambda value: is_integer(value) and value > 0,
+    "count": lambda value: is_integer(value) and value >= 0,
+    "integer": is_integer,
     "text": lambda value: isinstance(value, str) and value != "",
     "string": lambda value: isinstance(value, str),
     "flag": lambda value: isinstance(value, bool),
     "object": _is_object,
-    "ids": _is_ids,
+    "ids": is_ids,
     "texts": _is_texts,
     "list": lambda value: isinstance(value, list),
     "rows": lambda value: (
@@ -249,21 +161,9 @@ def _delete_tenant(draft: CatalogueDraft, fields: Operation) -> None:
     if _tenant(draft, tenant) is None:
         raise CatalogueError(f"there is no tenant {tenant}")
     for name in [*draft.state.namespaces, *draft.namespaces]:
-        if name.startswith(f"{tenant}/") and _namespace_if_any(draft, name) is not None:
+        if name.startswith(f"{tenant}/") and namespace_if_any(draft, name) is not None:
             raise CatalogueError(f"tenant {tenant} has namespace {name}")
     draft.tenants[tenant] = None
-
-
-def _namespace_if_any(draft: CatalogueDraft, name: str) -> dict[str, Any] | None:
-    known = draft.namespaces if name in draft.namespaces else draft.state.namespaces
-    return known.get(name)
-
-
-def _namespace(draft: CatalogueDraft, name: str) -> dict[str, Any]:
-    found = _namespace_if_any(draft, name)
-    if found is None:
-        raise CatalogueError(f"there is no namespace {name}")
-    return found
 
 
 def _create_namespace(draft: CatalogueDraft, fields: Operation) -> None:
@@ -273,14 +173,14 @@ def _create_namespace(draft: CatalogueDraft, fields: Operation) -> None:
         raise CatalogueError(f"{name!r} is no namespace; it is tenant/namespace")
     if _tenant(draft, tenant) is None:
         raise CatalogueError(f"namespace {name}: there is no tenant {tenant}")
-    if _namespace_if_any(draft, name) is not None:
+    if namespace_if_any(draft, name) is not None:
         raise CatalogueError(f"namespace {name} exists already")
     draft.namespaces[name] = fields["policies"]
 
 
 def _delete_namespace(draft: CatalogueDraft, fields: Operation) -> None:
     name = fields["namespace"]
-    _namespace(draft, name)
+    namespace_of(draft, name)
     for topic in [*draft.state.topics, *draft.topics]:
         if topic.partition("://")[2].startswith(f"{name}/") and draft.topic_if_any(topic):
             raise CatalogueError(f"namespace {name} has topic {topic}")
@@ -288,504 +188,11 @@ def _delete_namespace(draft: CatalogueDraft, fields: Operation) -> None:
     draft.changes_policies = True
 
 
-def _policies_with(policies: dict[str, Any], fields: Operation) -> dict[str, Any]:
-    """A copy with one policy set; a value of None takes it away."""
-    changed = policies.copy()
-    if fields["value"] is None:
-        changed.pop(fields["policy"], None)
-    else:
-        changed[fields["policy"]] = fields["value"]
-    return changed
-
-
 def _set_namespace_policy(draft: CatalogueDraft, fields: Operation) -> None:
     name = fields["namespace"]
-    draft.namespaces[name] = _policies_with(_namespace(draft, name), fields)
+    draft.namespaces[name] = policies_with(namespace_of(draft, name), fields)
     draft.changes_policies = True
 
-
-def _set_topic_policy(draft: CatalogueDraft, fields: Operation) -> None:
-    topic = draft.topic(fields["topic"])
-    topic.policies = _policies_with(topic.policies, fields)
-    draft.changes_policies = True
-
-
-def _create_topic(draft: CatalogueDraft, fields: Operation) -> None:
-    name = fields["topic"]
-    if draft.topic_if_any(name) is not None:
-        raise CatalogueError(f"topic {name} exists already")
-    parts = name.partition("://")[2].split("/")
-    if len(parts) != 3 or not parts[2]:
-        raise CatalogueError(f"topic {name!r} is not written in full")
-    _namespace(draft, f"{parts[0]}/{parts[1]}")
-    topic_id = draft.take_id(fields["topic_id"], "topic")
-    draft.topics[name] = TopicRecord(
-        topic_id, name, fields["partition_count"], fields.get("properties", {})
-    )
-
-
-def _create_non_persistent_topic(draft: CatalogueDraft, fields: Operation) -> None:
-    """An operation of its own: versions that do not know such topics are to refuse it."""
-    if not fields["topic"].startswith("non-persistent://"):
-        raise CatalogueError(f"topic {fields['topic']!r} is not non-persistent")
-    _create_topic(draft, fields)
-
-
-def _set_topic_epoch(draft: CatalogueDraft, fields: Operation) -> None:
-    topic = draft.topic(fields["topic"])
-    if fields["epoch"] <= topic.epoch:
-        raise CatalogueError(
-            f"epoch {fields['epoch']} of topic {topic.name} does not come after {topic.epoch}"
-        )
-    topic.epoch = fields["epoch"]
-
-
-def _set_partition_count(draft: CatalogueDraft, fields: Operation) -> None:
-    topic = draft.topic(fields["topic"])
-    if not 0 < topic.partition_count < fields["partition_count"]:
-        raise CatalogueError(
-            f"topic {topic.name} has {topic.partition_count} partitions (0: it is not "
-            f"partitioned); it cannot be given {fields['partition_count']}, partitions only become "
-            "more"
-        )
-    topic.partition_count = fields["partition_count"]
-
-
-def _delete_topic(draft: CatalogueDraft, fields: Operation) -> None:
-    """Its files are still to be removed: a record says so until they are. Leases on it end: a topic
-    that gets its name later is another one."""
-    topic = draft.topic(fields["topic"])
-    draft.topics[topic.name] = None
-    if topic.name in draft.schemas or topic.name in draft.state.schemas:
-        draft.schemas[topic.name] = None
-    # A prepared one too. Without any of them there may be sequences of its producers.
-    ledgers = [[ledger.ledger_id, ledger.uuid] for ledger in topic.ledgers if not ledger.merged_id]
-    ledgers += [list(each) for each in topic.merged.items()]
-    if topic.compaction is not None and topic.compaction.ledger_id:
-        ledgers.append([topic.compaction.ledger_id, topic.compaction.uuid])
-    cursor_ids = [each.cursor_id for each in topic.subscriptions.values()]
-    if ledgers or cursor_ids or topic.removed_ledger_id:
-        draft.deletions[topic.topic_id] = DeletionRecord(
-            topic.topic_id, topic.name, ledgers, cursor_ids
-        )
-    for job in {*draft.state.leases, *draft.leases}:
-        lease = draft.leases[job] if job in draft.leases else draft.state.leases[job]
-        if lease is not None and topic.name in lease.ledgers:
-            left = {name: runs for name, runs in lease.ledgers.items() if name != topic.name}
-            draft.leases[job] = LeaseRecord(job, lease.expires_ms, left)
-    draft.changes_policies = True
-
-
-def _expect_change_event(draft: CatalogueDraft, fields: Operation) -> None:
-    """The topic may be gone, with its policies."""
-    topic = fields["topic"]
-    known = draft.change_events if topic in draft.change_events else draft.state.change_events
-    draft.change_events[topic] = (known.get(topic) or 0) + 1
-
-
-def _forget_change_events(draft: CatalogueDraft, fields: Operation) -> None:
-    for topic in fields["topics"]:
-        draft.change_events[topic] = None
-
-
-def _begin_compaction(draft: CatalogueDraft, fields: Operation) -> None:
-    topic = draft.topic(fields["topic"])
-    if topic.partition_count:
-        raise CatalogueError(f"topic {topic.name} is partitioned; its partitions are compacted")
-    _check_keeps_messages(topic)
-    ledger_id = draft.take_id(fields["ledger_id"], "ledger")
-    _remove_later(draft, topic, ledger_id, fields["uuid"])
-
-
-def _remove_later(draft: CatalogueDraft, topic: TopicRecord, ledger_id: int, uuid: str) -> None:
-    """A file of this name, if there is one, is none of the topic's ledgers."""
-    draft.deletions[ledger_id] = DeletionRecord(ledger_id, topic.name, [[ledger_id, uuid]], [])
-
-
-def _remove_compaction(draft: CatalogueDraft, fields: Operation) -> None:
-    topic = draft.topic(fields["topic"])
-    before = topic.compaction
-    if before is None:
-        raise CatalogueError(f"topic {topic.name} has no compacted ledger")
-    if before.ledger_id:
-        _remove_later(draft, topic, before.ledger_id, before.uuid)
-    topic.compaction = None
-
-
-def _set_compaction(draft: CatalogueDraft, fields: Operation) -> None:
-    topic = draft.topic(fields.pop("topic"))
-    made = CompactionRecord(**fields)
-    begun = draft.state.deletions.get(made.ledger_id)
-    if made.ledger_id in draft.deletions:
-        begun = draft.deletions[made.ledger_id]
-    if made.ledger_id and (begun is None or begun.ledgers != [[made.ledger_id, made.uuid]]):
-        raise CatalogueError(
-            f"topic {topic.name} has begun no compaction into ledger {made.ledger_id}"
-        )
-    before = topic.compaction
-    if before is not None and before.horizon > made.horizon:
-        raise CatalogueError(
-            f"topic {topic.name} is compacted up to {before.horizon}, and not only to "
-            f"{made.horizon}"
-        )
-    if not _are_places(made.ledgers) or not all(map(_is_integer, made.last)):
-        raise CatalogueError(f"{made!r} of topic {topic.name} does not say what survived")
-    if before is not None and before.ledger_id:
-        _remove_later(draft, topic, before.ledger_id, before.uuid)
-    if made.ledger_id:
-        draft.deletions[made.ledger_id] = None
-    topic.compaction = made
-
-
-def _are_places(rows: list[Any]) -> bool:
-    """Whether these are ids and ordinals, ascending by id."""
-    before = 0
-    for row in rows:
-        if not isinstance(row, list) or len(row) != 2 or not all(map(_is_integer, row)):
-            return False
-        if row[0] <= before or row[1] < 1:
-            return False
-        before = row[0]
-    return True
-
-
-def _forget_deletions(draft: CatalogueDraft, fields: Operation) -> None:
-    for topic_id in fields["topic_ids"]:
-        draft.deletions[topic_id] = None
-
-
-def _offload(draft: CatalogueDraft, file_id: int) -> OffloadRecord | None:
-    if file_id in draft.offloads:
-        return draft.offloads[file_id]
-    return draft.state.offloads.get(file_id)
-
-
-def _begin_offload(draft: CatalogueDraft, fields: Operation) -> None:
-    """An object is about to be written: whoever finds this record removes it, unless it was
-    finished."""
-    topic = draft.topic(fields["topic"])
-    file_id = fields["file_id"]
-    if not any(each.file_id == file_id and each.state == LEDGER_SEALED for each in topic.ledgers):
-        raise CatalogueError(f"topic {topic.name} has no sealed ledger in file {file_id}")
-    if _offload(draft, file_id) is not None:
-        raise CatalogueError(f"file {file_id} of topic {topic.name} is offloaded already")
-    draft.offloads[file_id] = OffloadRecord(
-        file_id, topic.name, fields["uuid"], fields["location"], 0, 0
-    )
-
-
-def _finish_offload(draft: CatalogueDraft, fields: Operation) -> None:
-    file_id = fields["file_id"]
-    begun = _offload(draft, file_id)
-    if begun is None or begun.location != fields["location"] or begun.size:
-        raise CatalogueError(f"no offload of file {file_id} to {fields['location']} was begun")
-    draft.offloads[file_id] = OffloadRecord(
-        file_id, begun.topic, begun.uuid, begun.location, fields["size"], fields["offloaded_ms"]
-    )
-
-
-def _forget_offloads(draft: CatalogueDraft, fields: Operation) -> None:
-    for file_id in fields["file_ids"]:
-        draft.offloads[file_id] = None
-
-
-def _terminate_topic(draft: CatalogueDraft, fields: Operation) -> None:
-    topic = draft.topic(fields["topic"])
-    if topic.partition_count:
-        raise CatalogueError(f"topic {topic.name} is partitioned; its partitions are terminated")
-    topic.terminated = True
-
-
-def _hold_chunks(draft: CatalogueDraft, fields: Operation) -> None:
-    _keeping_topic(draft, fields).chunked = True
-
-
-def _hold_encrypted(draft: CatalogueDraft, fields: Operation) -> None:
-    _keeping_topic(draft, fields).encrypted = True
-
-
-def _keeping_topic(draft: CatalogueDraft, fields: Operation) -> TopicRecord:
-    topic = draft.topic(fields["topic"])
-    if topic.partition_count:
-        raise CatalogueError(f"topic {topic.name} is partitioned; its partitions hold messages")
-    _check_keeps_messages(topic)
-    return topic
-
-
-def _check_keeps_messages(topic: TopicRecord) -> None:
-    if topic.name.startswith("non-persistent:"):
-        raise CatalogueError(f"topic {topic.name} is non-persistent and has no ledgers")
-
-
-def _check_comes_last(topic: TopicRecord, ledger_id: int) -> None:
-    """Readers go from one ledger to the next by its id."""
-    if topic.terminated:
-        raise CatalogueError(f"topic {topic.name} is terminated and gets no ledger {ledger_id}")
-    if not topic.ledgers:
-        return
-    last = topic.ledgers[-1]
-    if last.state == LEDGER_PREPARED and last.ledger_id != ledger_id:
-        raise CatalogueError(
-            f"ledger {ledger_id} of topic {topic.name} cannot come behind ledger {last.ledger_id}, "
-            "which is prepared to be the next one"
-        )
-    if ledger_id > last.ledger_id:
-        return
-    if any(ledger.ledger_id == ledger_id for ledger in topic.ledgers):
-        raise CatalogueError(f"topic {topic.name} has ledger {ledger_id} already")
-    raise CatalogueError(
-        f"ledger {ledger_id} of topic {topic.name} comes before ledger "
-        f"{topic.ledgers[-1].ledger_id}, which is there already"
-    )
-
-
-def _add_ledger(draft: CatalogueDraft, fields: Operation) -> None:
-    topic = draft.topic(fields.pop("topic"))
-    ledger_id = draft.take_id(fields["ledger_id"], "ledger")
-    if topic.partition_count:
-        raise CatalogueError(f"topic {topic.name} is partitioned; ledgers belong to its partitions")
-    _check_keeps_messages(topic)
-    _check_comes_last(topic, ledger_id)
-    if fields["state"] not in (LEDGER_OPEN, LEDGER_SEALED):
-        raise CatalogueError(
-            f"ledger {ledger_id}: state {fields['state']!r} is neither open nor sealed"
-        )
-    topic.ledgers.append(LedgerRecord(**fields))
-
-
-def _prepare_ledger(draft: CatalogueDraft, fields: Operation) -> None:
-    _add_ledger(draft, fields | dict.fromkeys(_LEDGER_END, 0) | {"state": LEDGER_OPEN})
-    ledgers = draft.topic(fields["topic"]).ledgers
-    ledgers[-1] = LedgerRecord(fields["ledger_id"], fields["uuid"], fields["slot"], LEDGER_PREPARED)
-
-
-def _use_ledger(draft: CatalogueDraft, fields: Operation) -> None:
-    topic = draft.topic(fields["topic"])
-    last = topic.ledgers[-1] if topic.ledgers else None
-    if last is None or last.ledger_id != fields["ledger_id"] or last.state != LEDGER_PREPARED:
-        raise CatalogueError(
-            f"topic {topic.name} has no ledger {fields['ledger_id']} that is prepared"
-        )
-    topic.ledgers[-1] = last.used()
-
-
-def _seal_ledger(draft: CatalogueDraft, fields: Operation) -> None:
-    topic = draft.topic(fields.pop("topic"))
-    ids = [ledger.ledger_id for ledger in topic.ledgers]
-    if fields["ledger_id"] not in ids:
-        raise CatalogueError(f"topic {topic.name} has no ledger {fields['ledger_id']}")
-    index = ids.index(fields["ledger_id"])
-    ledger = topic.ledgers[index]
-    if ledger.state == LEDGER_SEALED:
-        raise CatalogueError(f"ledger {ledger.ledger_id} of topic {topic.name} is sealed already")
-    topic.ledgers[index] = LedgerRecord(uuid=ledger.uuid, slot=-1, state=LEDGER_SEALED, **fields)
-
-
-def _remove_ledgers(draft: CatalogueDraft, fields: Operation) -> None:
-    topic = draft.topic(fields["topic"])
-    gone = set(fields["ledger_ids"])
-    kept = [ledger for ledger in topic.ledgers if ledger.ledger_id not in gone]
-    if len(kept) + len(gone) != len(topic.ledgers) or len(gone) != len(fields["ledger_ids"]):
-        missing = sorted(gone.difference(ledger.ledger_id for ledger in topic.ledgers))
-        raise CatalogueError(
-            f"topic {topic.name} has no ledgers {missing}, or they are named twice"
-        )
-    for ledger in topic.ledgers:
-        if ledger.ledger_id in gone and ledger.message_count:
-            topic.removed_ledger_id = ledger.ledger_id
-            topic.removed_messages = ledger.message_count
-    topic.ledgers = kept
-    if topic.merged:
-        left = {ledger.merged_id for ledger in kept}
-        for merged_id, uuid in list(topic.merged.items()):
-            if merged_id not in left:
-                del topic.merged[merged_id]
-                _remove_later(draft, topic, merged_id, uuid)
-
-
-def _merge_ledgers(draft: CatalogueDraft, fields: Operation) -> None:
-    """The files they had until now are among those to be removed."""
-    topic = draft.topic(fields["topic"])
-    merged_id, uuid = fields["merged_id"], fields["uuid"]
-    begun = draft.state.deletions.get(merged_id)
-    if merged_id in draft.deletions:
-        begun = draft.deletions[merged_id]
-    if begun is None or begun.ledgers != [[merged_id, uuid]]:
-        raise CatalogueError(f"topic {topic.name} has begun no file {merged_id} of merged ledgers")
-    places: dict[int, tuple[int, int]] = {}
-    for row in fields["places"]:
-        if not isinstance(row, list) or len(row) != 3 or not all(map(_is_integer, row)):
-            raise CatalogueError(f"{row!r:.100} is no place of a ledger in a merged file")
-        if row[1] < 0 or row[1] % 4096 or row[2] < 1:
-            raise CatalogueError(f"ledger {row[0]} cannot be {row[2]} bytes at {row[1]} of a file")
-        places[row[0]] = (row[1], row[2])
-    before = []
-    ledgers = topic.ledgers.copy()
-    for at, ledger in enumerate(ledgers):
-        if ledger.ledger_id in places and ledger.state == LEDGER_SEALED and not ledger.merged_id:
-            before.append([ledger.ledger_id, ledger.uuid])
-            ledgers[at] = ledger.merged(merged_id, *places[ledger.ledger_id])
-    if not before or len(before) != len(fields["places"]):
-        raise CatalogueError(
-            f"topic {topic.name} has not all of the ledgers {sorted(places)} as sealed files of "
-            "their own"
-        )
-    topic.ledgers = ledgers
-    topic.merged[merged_id] = uuid
-    draft.deletions[merged_id] = DeletionRecord(merged_id, topic.name, before, [])
-
-
-def _create_subscription(draft: CatalogueDraft, fields: Operation) -> None:
-    topic = draft.topic(fields.pop("topic"))
-    name = fields["name"]
-    if name in topic.subscriptions:
-        raise CatalogueError(f"topic {topic.name} has subscription {name!r} already")
-    draft.take_id(fields["cursor_id"], "cursor")
-    topic.subscriptions[name] = SubscriptionRecord(**fields)
-
-
-def _remove_subscription(draft: CatalogueDraft, fields: Operation) -> None:
-    topic = draft.topic(fields["topic"])
-    if topic.subscriptions.pop(fields["name"], None) is None:
-        raise CatalogueError(f"topic {topic.name} has no subscription {fields['name']!r}")
-
-
-def _attach_ledgers(draft: CatalogueDraft, fields: Operation) -> None:
-    application, batch_id = fields["application"], fields["batch_id"]
-    for name in fields["forgotten"]:
-        draft.transactions[name] = None
-    known = draft.transactions if application in draft.transactions else draft.state.transactions
-    last = known.get(application)
-    if last is not None and last.batch_id >= batch_id:
-        raise CatalogueError(
-            f"{application} has attached batch {last.batch_id} already, so not batch {batch_id}"
-        )
-    ids: list[int] = []
-    message_count = 0
-    for name, rows in fields["ledgers"].items():
-        topic = draft.topic(name)
-        if topic.partition_count:
-            raise CatalogueError(f"topic {name} is partitioned; ledgers belong to its partitions")
-        for row in rows:
-            _check_keeps_messages(topic)
-            ledger = _attached(row, fields["attached_ms"])
-            _check_comes_last(topic, ledger.ledger_id)
-            ids.append(draft.take_id(ledger.ledger_id, "ledger"))
-            message_count += ledger.message_count
-            topic.ledgers.append(ledger)
-    first = min(ids, default=0)
-    if ids and max(ids) - first + 1 != len(ids):
-        raise CatalogueError("the ids of ledgers that are attached together follow each other")
-    draft.transactions[application] = TransactionRecord(
-        application,
-        batch_id,
-        fields["attached_ms"],
-        first,
-        len(ids),
-        message_count,
-        fields["content"],
-    )
-
-
-def _attached(row: object, attached_ms: int) -> LedgerRecord:
-    """A ledger of the fields id, uuid, entries, messages, size, first and last publish time."""
-    if not isinstance(row, list) or len(row) != 7:
-        raise CatalogueError(f"{row!r} does not describe a ledger")
-    ledger_id, uuid, entry_count, message_count, size, first_ms, last_ms = row
-    if not all(_is_integer(one) for one in (ledger_id, *row[2:])) or not isinstance(uuid, str):
-        raise CatalogueError(f"{row!r} does not describe a ledger")
-    if ledger_id < 1 or min(row[2:5]) < 0:
-        raise CatalogueError(f"{row!r} does not describe a ledger")
-    return LedgerRecord(
-        ledger_id, uuid, -1, LEDGER_SEALED, entry_count, message_count, size, first_ms, last_ms,
-        attached_ms,
-    )  # fmt: skip
-
-
-def _set_lease(draft: CatalogueDraft, fields: Operation) -> None:
-    for name in fields["forgotten"]:
-        draft.leases[name] = None
-    runs = {}
-    for name, ids in fields["ledgers"].items():
-        if not _is_ids(ids):
-            raise CatalogueError(f"lease of {fields['job']}: {ids!r} are no ids")
-        topic = draft.topic_if_any(name)
-        known = [ledger.ledger_id for ledger in topic.ledgers] if topic is not None else []
-        missing = sorted(set(ids).difference(known))
-        if missing:
-            raise CatalogueError(f"topic {name} has no ledgers {missing} (any more)")
-        runs[name] = id_runs(ids)
-    draft.leases[fields["job"]] = LeaseRecord(fields["job"], fields["expires_ms"], runs)
-
-
-def id_runs(ids: list[int]) -> list[list[int]]:
-    """First and last of each run of ids that follow each other, ascending."""
-    found: list[list[int]] = []
-    for one in sorted(ids):
-        if found and one <= found[-1][1] + 1:
-            found[-1][1] = one
-        else:
-            found.append([one, one])
-    return found
-
-
-def _renew_lease(draft: CatalogueDraft, fields: Operation) -> None:
-    job = fields["job"]
-    lease = draft.leases[job] if job in draft.leases else draft.state.leases.get(job)
-    if lease is None:
-        raise CatalogueError(f"job {job} has no lease (any more)")
-    draft.leases[job] = LeaseRecord(job, fields["expires_ms"], lease.ledgers)
-
-
-def _remove_leases(draft: CatalogueDraft, fields: Operation) -> None:
-    for job in fields["jobs"]:
-        draft.leases[job] = None
-
-
-def _schemas(draft: CatalogueDraft, fields: Operation) -> tuple[SchemaRecord, ...]:
-    """The schemas of a topic, to which a record with this version may be added."""
-    topic = fields["topic"]
-    if draft.topic_if_any(topic) is None:
-        raise CatalogueError(f"there is no topic {topic}")
-    known = draft.schemas if topic in draft.schemas else draft.state.schemas
-    found = known.get(topic) or ()
-    if fields["version"] != len(found):
-        raise CatalogueError(
-            f"topic {topic} has {len(found)} versions of its schema, so the next one is not "
-            f"{fields['version']}"
-        )
-    return found
-
-
-def _add_schema(draft: CatalogueDraft, fields: Operation) -> None:
-    from pulsarx.enumerations import SchemaType
-
-    found = _schemas(draft, fields)
-    if fields["type_name"] not in SchemaType.__members__:
-        raise CatalogueError(f"{fields['type_name']!r} is no type of schemas")
-    if not all(isinstance(each, str) for each in fields["properties"].values()):
-        raise CatalogueError("properties of a schema are texts")
-    topic = fields.pop("topic")
-    draft.schemas[topic] = (*found, SchemaRecord(**fields))
-
-
-def _delete_schema(draft: CatalogueDraft, fields: Operation) -> None:
-    found = _schemas(draft, fields)
-    if not found or found[-1].type_name is None:
-        raise CatalogueError(f"topic {fields['topic']} has no schema (any more)")
-    record = SchemaRecord(fields["version"], None, "", "", {}, fields["created_ms"])
-    draft.schemas[fields["topic"]] = (*found, record)
-
-
-_LEDGER_END: dict[str, str] = {
-    "entry_count": "count",
-    "message_count": "count",
-    "size": "count",
-    "first_publish_ms": "integer",
-    "last_publish_ms": "integer",
-    "sealed_ms": "integer",
-}
-_POLICY = {"policy": "text", "value": "value"}
 
 # Name of the operation: its function, the fields it must have, those it may have with their
 # defaults. A default object is shared, which is safe because records do not change.
@@ -799,134 +206,15 @@ OPERATIONS: dict[
     "delete_tenant": (_delete_tenant, {"tenant": "text"}, {}),
     "create_namespace": (_create_namespace, {"namespace": "text"}, {"policies": ("object", {})}),
     "delete_namespace": (_delete_namespace, {"namespace": "text"}, {}),
-    "set_namespace_policy": (_set_namespace_policy, {"namespace": "text", **_POLICY}, {}),
-    "set_topic_policy": (_set_topic_policy, {"topic": "text", **_POLICY}, {}),
-    "create_topic": (
-        _create_topic,
-        {"topic": "text", "topic_id": "id"},
-        {"partition_count": ("count", 0), "properties": ("object", {})},
-    ),
-    "create_non_persistent_topic": (
-        _create_non_persistent_topic,
-        {"topic": "text", "topic_id": "id"},
-        {"partition_count": ("count", 0)},
-    ),
-    "set_partition_count": (_set_partition_count, {"topic": "text", "partition_count": "id"}, {}),
-    "set_topic_epoch": (_set_topic_epoch, {"topic": "text", "epoch": "count"}, {}),
-    "delete_topic": (_delete_topic, {"topic": "text"}, {}),
-    # topic_ids: of deleted topics whose files are gone.
-    "begin_compaction": (
-        _begin_compaction,
-        {"topic": "text", "ledger_id": "id", "uuid": "text"},
-        {},
-    ),
-    "set_compaction": (
-        _set_compaction,
-        {
-            "topic": "text",
-            "ledger_id": "count",
-            "uuid": "string",
-            "entry_count": "count",
-            "message_count": "count",
-            "size": "count",
-            "horizon_ledger_id": "id",
-            "horizon_entry": "count",
-            "horizon_message": "count",
-            "last": "list",
-            "ledgers": "list",
-            "compacted_ms": "integer",
-            "duration_ms": "count",
-            "removed_count": "count",
-        },
-        {},
-    ),
-    "remove_compaction": (_remove_compaction, {"topic": "text"}, {}),
-    # places: id of a ledger, where it begins in the file, and its bytes there.
-    "merge_ledgers": (
-        _merge_ledgers,
-        {"topic": "text", "merged_id": "id", "uuid": "text", "places": "list"},
-        {},
-    ),
-    "forget_deletions": (_forget_deletions, {"topic_ids": "ids"}, {}),
-    "begin_offload": (
-        _begin_offload,
-        {"topic": "text", "file_id": "id", "uuid": "text", "location": "text"},
-        {},
-    ),
-    "finish_offload": (
-        _finish_offload,
-        {"file_id": "id", "location": "text", "size": "id", "offloaded_ms": "integer"},
-        {},
-    ),
-    "forget_offloads": (_forget_offloads, {"file_ids": "ids"}, {}),
-    "expect_change_event": (_expect_change_event, {"topic": "text"}, {}),
-    "forget_change_events": (_forget_change_events, {"topics": "texts"}, {}),
-    "terminate_topic": (_terminate_topic, {"topic": "text"}, {}),
-    "hold_chunks": (_hold_chunks, {"topic": "text"}, {}),
-    "hold_encrypted": (_hold_encrypted, {"topic": "text"}, {}),
-    "add_ledger": (
-        _add_ledger,
-        {"topic": "text", "ledger_id": "id", "uuid": "text"},
-        {
-            "slot": ("integer", -1),
-            "state": ("text", LEDGER_OPEN),
-            "damaged": ("flag", False),
-            **{name: (kind, 0) for name, kind in _LEDGER_END.items()},
-        },
-    ),
-    "prepare_ledger": (
-        _prepare_ledger,
-        {"topic": "text", "ledger_id": "id", "uuid": "text", "slot": "integer"},
-        {},
-    ),
-    "use_ledger": (_use_ledger, {"topic": "text", "ledger_id": "id"}, {}),
-    "seal_ledger": (
-        _seal_ledger,
-        {"topic": "text", "ledger_id": "id", **_LEDGER_END},
-        {"damaged": ("flag", False)},
-    ),
-    "remove_ledgers": (_remove_ledgers, {"topic": "text", "ledger_ids": "ids"}, {}),
-    "create_subscription": (
-        _create_subscription,
-        {"topic": "text", "name": "text", "cursor_id": "id"},
-        {
-            "type": ("text", "Exclusive"),
-            "created_ms": ("integer", 0),
-            "properties": ("object", {}),
-            "initial_ledger_id": ("integer", -1),
-            "initial_message": ("integer", 0),
-        },
-    ),
-    "remove_subscription": (_remove_subscription, {"topic": "text", "name": "text"}, {}),
-    # ledgers: by topic, rows as `_attached` reads them. forgotten: applications too long ago.
-    "attach_ledgers": (
-        _attach_ledgers,
-        {"application": "text", "batch_id": "count", "attached_ms": "integer", "ledgers": "rows"},
-        {"forgotten": ("texts", []), "content": ("string", "")},
-    ),
-    # ledgers: ids by topic. forgotten: jobs whose lease has expired.
-    "set_lease": (
-        _set_lease,
-        {"job": "text", "expires_ms": "integer", "ledgers": "rows"},
-        {"forgotten": ("texts", [])},
-    ),
-    "renew_lease": (_renew_lease, {"job": "text", "expires_ms": "integer"}, {}),
-    "remove_leases": (_remove_leases, {"jobs": "texts"}, {}),
-    "add_schema": (
-        _add_schema,
-        {
-            "topic": "text",
-            "version": "count",
-            "type_name": "text",
-            "name": "string",
-            "definition": "string",
-            "created_ms": "integer",
-        },
-        {"properties": ("object", {})},
-    ),
-    "delete_schema": (
-        _delete_schema,
-        {"topic": "text", "version": "count", "created_ms": "integer"},
-        {},
-    ),
+    "set_namespace_policy": (_set_namespace_policy, {"namespace": "text", **POLICY}, {}),
 }
+
+
+def _operation(name: str) -> Any:
+    """Its row of the tables; None: it is not known."""
+    found = OPERATIONS.get(name)
+    if found is None:  # a new folder needs none of those of topics
+        from pulsarx.broker.catalogue.topic_operations import TOPIC_OPERATIONS
+
+        found = TOPIC_OPERATIONS.get(name)
+    return found

@@ -11,25 +11,25 @@ control.sock   the socket of that name in the folder; reached through a descript
 
 from __future__ import annotations
 
-import _socket
-import errno
 import os
 import stat
 import sys
 import threading
 
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.unix_listener import UnixListener
 from pulsarx.clock import Deadline, ManualClock
 from pulsarx.errors import PulsarException, attributes_of, detail_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import _socket
     from typing import Any
 
     from pulsarx.broker.broker import Broker
 
 SOCKET_NAME = "control.sock"
-GUEST_PROTOCOL = 2  # how processes that share a folder talk; see remote/
+GUEST_PROTOCOL = 4  # how processes that share a folder talk; see remote/
 _REQUEST_MS = 10_000  # how long a request may take to arrive, and its answer to be taken
 _BACKLOG = 64
 _AT_ONCE_MAX = 8  # requests; others wait in the backlog
@@ -47,7 +47,7 @@ class ControlSocket:
         self.address = ""  # as LOCK says it
         self._broker = broker
         self._folder = folder
-        self._listener = new_socket()
+        self._listener = UnixListener()
         self._lock = threading.RLock()
         self._closed = False
         self._changed = threading.Condition(self._lock)
@@ -91,7 +91,7 @@ class ControlSocket:
             self.address = SOCKET_NAME
         except OSError:
             self._listener.close()
-            self._listener = new_socket()  # the first one may be bound
+            self._listener = UnixListener()  # the first one may be bound
             self.address = f"@pulsarx-{self._broker.directory.folder_id}-{os.getpid()}"
             with_address(self._folder, self.address, self._listener.bind)
 
@@ -100,6 +100,8 @@ class ControlSocket:
         """Remove the socket of a killed owner: the lock is ours, so no owner listens there."""
         try:
             if not stat.S_ISSOCK(os.lstat(path).st_mode):
+                import errno
+
                 raise OSError(errno.EEXIST, "is no socket, and none of ours", path)
             os.unlink(path)
         except FileNotFoundError:
@@ -111,7 +113,7 @@ class ControlSocket:
             if self._closed:
                 return
             self._closed = True
-            shut(self._listener)
+            self._listener.shutdown()
             for each in self._reading:
                 shut(each)
             self._changed.notify_all()
@@ -132,20 +134,26 @@ class ControlSocket:
     def abandon(self) -> None:
         """In a forked child: let go of the descriptors, which are copies; the parent listens on."""
         self._closed = True
-        for each in (self._listener, *self._asking):
+        self._listener.close()
+        for each in self._asking:
             each.close()
 
     def _serve(self) -> None:
         while not self._closed:
             try:
-                descriptor, _ = self._listener._accept()  # type: ignore[attr-defined]
+                descriptor = self._listener.accept()
             except ConnectionAbortedError:
                 continue
             except OSError:
                 if not self._closed:
                     self._rest.wait(_REST_SECONDS)
                 continue
-            connection = _socket.socket(fileno=descriptor)
+            try:
+                connection = _connection(descriptor)
+            except (ImportError, OSError):  # no descriptor is left to load the module with
+                os.close(descriptor)
+                self._rest.wait(_REST_SECONDS)
+                continue
             with self._lock:
                 self._asking[connection] = 0
             try:
@@ -162,7 +170,6 @@ class ControlSocket:
         )
 
     def _talk(self, connection: _socket.socket) -> None:
-        # Imported by the first request: opening a folder is not to pay for it.
         from pulsarx.broker.control.control_frame import FrameError
 
         self._asking[connection] = threading.get_ident()
@@ -273,8 +280,16 @@ class ControlSocket:
             return {"error": "InternalError", "detail": f"{type(error).__name__}: {error}"}
 
 
+def _connection(descriptor: int) -> _socket.socket:
+    import _socket  # by the first request: opening a folder is not to pay for it
+
+    return _socket.socket(fileno=descriptor)
+
+
 def new_socket() -> _socket.socket:
     """A Unix stream socket, of the module below `socket`, whose import costs 5 ms."""
+    import _socket
+
     return _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
 
 
@@ -296,6 +311,8 @@ def with_address(folder: str, address: str, use: Any) -> None:
 
 def user_of(connection: _socket.socket) -> int:
     """The user at the other end, as the system knows it."""
+    import _socket
+
     size = _PEER_CREDENTIALS_SIZE
     peer = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, size)
     return int.from_bytes(peer[4:8], sys.byteorder)
@@ -303,6 +320,8 @@ def user_of(connection: _socket.socket) -> int:
 
 def shut(one: _socket.socket) -> None:
     """Wake the threads that sleep in a call on it."""
+    import _socket
+
     try:
         one.shutdown(_socket.SHUT_RDWR)
     except OSError:

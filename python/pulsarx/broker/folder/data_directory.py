@@ -9,6 +9,7 @@ import os
 import threading
 from functools import partial
 
+from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.ground.when_forgotten import WhenForgotten
@@ -28,7 +29,7 @@ from pulsarx.broker.folder.owner_lock import (
 )
 from pulsarx.broker.folder.storage_errors import folder_error, storage_error
 from pulsarx.clock import Deadline
-from pulsarx.errors import AlreadyClosed, FolderError, FolderOwnedError, ForkedError
+from pulsarx.errors import AlreadyClosed, FolderError, FolderOwnedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class DataDirectory:
     def check_usable(self) -> None:
         """Raise when it was closed, or when this process was forked from the one that opened it."""
         if self._forked:
-            raise ForkedError(
+            raise errors.ForkedError(
                 f"this process was forked from the owner of {self.path}, which stays with its "
                 "parent. Open a client of its own in the child"
             )
@@ -159,11 +160,23 @@ class DataDirectory:
             raise FolderError(f"{self.path} was opened read-only; open it for writing to change it")
 
     def owner(self) -> OwnerInfo | None:
-        """The owner of the folder now, be it this opening; None: it has none."""
+        """The owner of the folder now, be it this opening; None: it has none. StorageError: that
+        cannot be told now."""
+        path = f"{self.path}/{LOCK_NAME}"
         try:
-            return owner_lock_query(f"{self.path}/{LOCK_NAME}")
-        except OSError:
-            return None  # not allowed to look, or a file system without locks
+            return owner_lock_query(path)
+        except OSError as error:
+            import errno
+
+            # It is not allowed, or the file system has no locks.
+            if error.errno in (
+                errno.EACCES, errno.EPERM, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS,
+                errno.EINVAL,
+            ):  # fmt: skip
+                return None
+            # No descriptor is left, say. An owner taken for dead would have its open ledgers taken
+            # for whole.
+            raise storage_error(f"look for the owner in {path}", error) from error
 
     def announce(self, epoch: int, control_socket: str = "") -> None:
         """Say in LOCK which epoch this owner has, and where it listens."""

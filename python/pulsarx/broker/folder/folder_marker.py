@@ -7,9 +7,10 @@ folder from a damaged one. Written once and never changed.
 
 from __future__ import annotations
 
+from pulsarx import errors
 from pulsarx._pycore.ground.file_system import crc32
 from pulsarx.broker.folder.storage_errors import folder_error
-from pulsarx.errors import CorruptDataError, FolderError, NewerFormatError
+from pulsarx.errors import FolderError, NewerFormatError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def marker_read(files: FileOperations, folder: str) -> FolderMarker | None:
         raise folder_error(f"read {path}", error, "Make it readable for this user") from error
     found = _checked_lines(data)
     if found is None:
-        raise CorruptDataError(
+        raise errors.CorruptDataError(
             f"{path} is damaged ({len(data)} bytes). Nothing was changed. Restore this file from a "
             "backup of the folder"
         )

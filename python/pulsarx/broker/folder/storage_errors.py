@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import errno
-
 from pulsarx.errors import FolderError, StorageError, StorageFullError
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-# The path or its permissions are at fault, not the device or the limits of the process.
-_OF_THE_PATH = (
-    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR,
-    errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL,
-)  # fmt: skip
+# errno is built into Python, but making its names is worth two modules of a start.
+
+
+def is_full(error: OSError) -> bool:
+    """Whether there is no room on the device."""
+    import errno
+
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def storage_error(what: str, error: OSError) -> StorageError:
     """what: what was done, with which file. StorageFullError: there is no room on the device."""
-    if error.errno in _FULL:
+    if is_full(error):
         return StorageFullError(
             f"{what}: {error.strerror}. Nothing was written; it works again once there is room",
             errno=error.errno,
@@ -27,6 +27,13 @@ def storage_error(what: str, error: OSError) -> StorageError:
 def folder_error(what: str, error: OSError, advice: str) -> FolderError | StorageError:
     """As storage_error, but a FolderError with an advice where another path, or other permissions,
     are what helps."""
-    if error.errno in _OF_THE_PATH:
+    import errno
+
+    # The path or its permissions are at fault, not the device or the limits of the process.
+    of_the_path = (
+        errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR,
+        errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL,
+    )  # fmt: skip
+    if error.errno in of_the_path:
         return FolderError(f"{what}: {error.strerror}. {advice}")
     return storage_error(what, error)

@@ -11,16 +11,21 @@ import weakref
 from errno import ENOENT
 
 from pulsarx import errors
+from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ledger.compacted_ledger import CompactedLedger
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
+from pulsarx._pycore.ledger.ledger_tail import LedgerWanted
 from pulsarx._pycore.message.message_id import MessageId, message_id_with_first_chunk
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsarx._pycore.ledger.ledger_file import LedgerFile
     from pulsarx._pycore.ledger.ledger_tail import LedgerSpan
     from pulsarx.broker.catalogue.catalogue import Catalogue
-    from pulsarx.broker.catalogue.state import CompactionRecord, LedgerRecord, TopicRecord
+    from pulsarx.broker.catalogue.records import CompactionRecord, LedgerRecord, TopicRecord
     from pulsarx.broker.folder.data_directory import DataDirectory
 
 Position = tuple[int, int]
@@ -111,6 +116,18 @@ def open_compacted_file(
 class LedgerList:
     """Finds spans and positions. Any thread may call."""
 
+    __slots__ = (
+        "_compacted",
+        "_headless",
+        "_spans",
+        "_spans_max",
+        "_unfetched",
+        "catalogue",
+        "name",
+        "partition",
+        "topic_id",
+    )
+
     def __init__(self, name: str, catalogue: Catalogue) -> None:
         self.name = name
         self.partition: int = TopicName.of(name).partition_index
@@ -122,6 +139,7 @@ class LedgerList:
         self._spans: dict[int, weakref.ref[LedgerSpan]] | None = None
         self._spans_max = 16  # before those without a reader are forgotten
         self._headless = NO_IDS  # what tell_headless has told
+        self._unfetched = NO_IDS  # in an object store, from where they cannot be read any more
         self._compacted: weakref.ref[CompactedLedger] | None = None
 
     def tell_headless(self, ledger_id: int, path: str) -> None:
@@ -237,14 +255,14 @@ class LedgerList:
         return open_index(record, ledger, directory)
 
     def _directory(self) -> DataDirectory:
-        """Of the folder that the topic is in, which is none in memory."""
+        """The folder that the topic is in. Not called in memory, where there is none."""
         raise NotImplementedError
 
     def _open_offloaded(self, ledger: LedgerRecord) -> LedgerFile | None:
         """A ledger whose file is gone, from the object store; None: it was not offloaded.
 
         CorruptDataError: the object is gone as well, or another's. StorageError: the store cannot
-        be read now.
+        be read now, or the disk has no room for what is fetched.
         """
         record = self.catalogue.state.offload_of(ledger)
         if record is None:
@@ -254,10 +272,22 @@ class LedgerList:
 
         try:
             return open_offloaded(record, ledger, self._directory())
+        except errors.CorruptDataError:
+            raise
         except errors.StorageError as error:
-            if error.errno != ENOENT or not StoredObject(record.location).has_place():
-                raise
-            raise missing_file(self.name, record.location, ledger) from error
+            failure = error
+        if failure.errno == ENOENT:
+            try:
+                StoredObject(record.location).require_place()
+            except errors.StorageError as error:
+                failure = error
+            else:
+                raise missing_file(self.name, record.location, ledger) from failure
+        raise type(failure)(
+            f"read ledger {ledger.ledger_id} of {self.name}, which is in the object store alone: "
+            f"{errors.detail_of(failure)}. No message was skipped; the next call tries again",
+            errno=failure.errno,
+        ) from failure
 
     def has_ledger(self, ledger_id: int) -> bool:
         """Whether the topic has it now."""
@@ -295,6 +325,17 @@ class LedgerList:
                 self._spans_max = 2 * len(spans) + 16
         return found
 
+    def file_and_end(
+        self, ledger: LedgerRecord, span_of: Callable[[LedgerRecord], LedgerSpan] | None = None
+    ) -> tuple[LedgerFile, int]:
+        """The file of a ledger, and how far it is published now. span_of: instead of `span`; raises
+        as that.
+
+        The end of a span is not to be asked twice: that of a ledger which grows moves.
+        """
+        span = (span_of or self.span)(ledger)
+        return span.file, span.end
+
     def span_at_hand(self, ledger: LedgerRecord) -> LedgerSpan:
         """As span. LedgerAway: it would have to be fetched first."""
         offload = self.catalogue.state.offload_of(ledger)
@@ -308,6 +349,27 @@ class LedgerList:
                 raise LedgerAway
         return self.span(ledger)
 
+    def _span_or_wanted(self, ledger: LedgerRecord) -> LedgerSpan:
+        """As span. LedgerWanted: it would have to be fetched."""
+        if ledger.ledger_id in self._unfetched:
+            self._unfetched -= {ledger.ledger_id}
+            return self.span(ledger)
+        try:
+            return self.span_at_hand(ledger)
+        except LedgerAway:
+            pass
+
+        def fetch() -> None:
+            try:
+                self.span(ledger)  # which is kept for a while, as any that was fetched
+            except LedgerTrimmed:
+                pass
+            except errors.CorruptDataError:
+                # The reader is to come to it, and says what that costs.
+                self._unfetched |= {ledger.ledger_id}
+
+        raise LedgerWanted(lambda: control_plane.perform(fetch))
+
     def span_of(self, ledger_id: int) -> LedgerSpan | None:
         for ledger in self.ledgers():
             if ledger.ledger_id == ledger_id:
@@ -318,27 +380,28 @@ class LedgerList:
         return None
 
     def span_after(
-        self, current: LedgerSpan | None, passed_ledger_id: int, offset: int
+        self, current: LedgerSpan | None, passed_ledger_id: int, offset: int, defers: bool = False
     ) -> LedgerSpan | None:
         """Where a reader goes that has read current up to offset and seen nothing more there; None:
-        it waits."""
+        it waits. defers: LedgerWanted where that would have to be fetched."""
         while True:
             try:
-                return self._span_after(current, passed_ledger_id, offset)
+                return self._span_after(current, passed_ledger_id, offset, defers)
             except LedgerTrimmed:
                 pass  # the list is another now
 
     def _span_after(
-        self, current: LedgerSpan | None, passed_ledger_id: int, offset: int
+        self, current: LedgerSpan | None, passed_ledger_id: int, offset: int, defers: bool
     ) -> LedgerSpan | None:
         there = self.ledgers()
+        look = self._span_or_wanted if defers and self.catalogue.state.offloads else self.span
         for index, ledger in enumerate(there):
             if current is not None and ledger.ledger_id == current.ledger_id:
                 span = self.span(ledger)
                 if span is not current and span.end > offset:
                     return span
             elif ledger.ledger_id > passed_ledger_id:
-                span = self.span(ledger)
+                span = look(ledger)
                 # Who went from one to the next will go on; who reads one message will not.
                 if current is not None and self.catalogue.state.offloads and index + 1 < len(there):
                     self._fetch_ahead(there[index + 1])
@@ -377,6 +440,15 @@ class LedgerList:
         if not ledgers:
             return (0, 0)
         return (ledgers[-1].ledger_id, self.published_counts(ledgers[-1])[1])
+
+    def still_there(self, position: Position) -> Position:
+        """A position that was found here before; where its ledger is gone since, or there was none,
+        that of the next message that is left."""
+        ledgers = self.ledgers()
+        if any(each.ledger_id == position[0] for each in ledgers):
+            return position
+        later = next((each for each in ledgers if each.ledger_id > position[0]), None)
+        return self.end_position() if later is None else (later.ledger_id, 0)
 
     def locate(self, message_id: MessageId) -> tuple[int, int, int]:
         """(ledger id, first ordinal, messages) that an id names; no messages when its ledger is
@@ -434,11 +506,11 @@ class LedgerList:
         if entry_id >= entries:
             return (ledger.ledger_id, messages, 0)
         try:
-            span = self.span(ledger)
+            file, end = self.file_and_end(ledger)
         except (LedgerTrimmed, errors.CorruptDataError):
             return (ledger.ledger_id, 0, 0)
-        offset, gap = span.file.find_entry_or_gap(entry_id, span.end)
-        frame = span.file.frame(offset, span.end)
+        offset, gap = file.find_entry_or_gap(entry_id, end)
+        frame = file.frame(offset, end)
         if gap is not None:
             first, count = gap[1], 0
             following = (entries, messages)
@@ -464,12 +536,12 @@ class LedgerList:
                 if not 0 <= entry_id < self.published_counts(ledger)[0]:
                     return False
                 try:
-                    span = self.span(ledger)
+                    file, end = self.file_and_end(ledger)
                 except errors.CorruptDataError:
                     return True
                 except LedgerTrimmed:
                     return False
-                return span.file.find_entry_or_gap(entry_id, span.end)[1] is not None
+                return file.find_entry_or_gap(entry_id, end)[1] is not None
         return False
 
     def position_of(self, message_id: MessageId, inclusive: bool) -> Position:
@@ -515,15 +587,15 @@ class LedgerList:
             ):
                 continue
             try:
-                span = self.span(ledger)
+                file, end = self.file_and_end(ledger)
             except LedgerTrimmed:
                 continue
             except errors.CorruptDataError:
                 return (ledger.ledger_id, 0)  # its messages may be of that time
-            offset, gap = span.file.find_publish_time_or_gap(publish_time_ms, span.end)
+            offset, gap = file.find_publish_time_or_gap(publish_time_ms, end)
             if gap is not None:
                 return (ledger.ledger_id, gap[1])
-            frame = span.file.frame(offset, span.end)
+            frame = file.frame(offset, end)
             if frame is not None:
                 return (ledger.ledger_id, frame["first_message"])
         return self.end_position()
@@ -536,8 +608,8 @@ class LedgerList:
                 continue
             frame = None
             try:
-                span = self.span(ledger)
-                frame = span.file.frame(span.file.find_entry(entries - 1, span.end), span.end)
+                file, end = self.file_and_end(ledger)
+                frame = file.frame(file.find_entry(entries - 1, end), end)
             except LedgerTrimmed:
                 continue
             except errors.CorruptDataError:
@@ -583,10 +655,8 @@ class LedgerList:
 
     def _chunk_at(self, ledger: LedgerRecord, entry_id: int) -> tuple[bytes, int, int] | None:
         """(uuid, chunk id, number of chunks) of an entry; None: it is no chunk."""
-        span = self.span(ledger)
-        found: tuple[bytes, int, int] | None = span.file.chunk(
-            span.file.find_entry(entry_id, span.end), span.end
-        )
+        file, end = self.file_and_end(ledger)
+        found: tuple[bytes, int, int] | None = file.chunk(file.find_entry(entry_id, end), end)
         return found
 
     def size_of(self, ledger: LedgerRecord) -> int:
@@ -594,7 +664,7 @@ class LedgerList:
         if ledger.state == "sealed":
             return ledger.size
         try:
-            return int(self.span(ledger).end)
+            return self.file_and_end(ledger)[1]
         except (LedgerTrimmed, errors.CorruptDataError):
             return 0
 

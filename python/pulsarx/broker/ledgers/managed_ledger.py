@@ -30,7 +30,7 @@ from pulsarx._pycore.ledger.ledger_writer import LedgerWriter
 from pulsarx.broker import life_log
 from pulsarx.broker.attempt import attempt
 from pulsarx.broker.catalogue import changes
-from pulsarx.broker.catalogue.state import LEDGER_PREPARED
+from pulsarx.broker.catalogue.records import LEDGER_PREPARED
 from pulsarx.broker.ledgers.ledger_list import (
     NO_IDS,
     LedgerList,
@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx._pycore.ledger.ledger_summary import LedgerSummary
-    from pulsarx.broker.catalogue.state import CatalogueState, CompactionRecord, LedgerRecord
+    from pulsarx.broker.catalogue.records import CompactionRecord, LedgerRecord
+    from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.folder.data_directory import DataDirectory
     from pulsarx.broker.runtime import BrokerRuntime
 
@@ -61,6 +62,33 @@ _NOTHING_SHOWN: tuple[list[LedgerRecord], bool, list[LedgerRecord]] = ([], False
 class ManagedLedger(LedgerList):
     """The ledgers of one topic of an owned data directory. Any thread; its lock orders changes of
     the list."""
+
+    # An idle topic has one: a dict of so many names takes 1.5 KB.
+    __slots__ = (
+        "_closed",
+        "_cut",
+        "_deleted",
+        "_held",
+        "_in_memory",
+        "_on_change",
+        "_opened_at",
+        "_seal_lock",
+        "_settled_id",
+        "_shown",
+        "_summaries",
+        "_switching",
+        "_trimmed_messages",
+        "_trimmed_size",
+        "_unsealed",
+        "_unused",
+        "_writers",
+        "before_first",
+        "has_begun",
+        "is_unloaded",
+        "lock",
+        "runtime",
+        "tail",
+    )
 
     def __init__(self, runtime: BrokerRuntime, name: str, on_change: Callable[[int], None]) -> None:
         """on_change: told the id of each ledger that came, was prepared or sealed; of a new one
@@ -146,9 +174,11 @@ class ManagedLedger(LedgerList):
             # Fenced first: once readers go on to the next ledger, nothing may be added to this one.
             self._end(writer)
             self._switch()
+            following = self.tail.writer
+        # The next one may be gone by now, with the topic.
         life_log.debug(
             "%s: rolled over from ledger %d, %d entries, to ledger %d",
-            self.name, writer.ledger_id, writer.entry_count, self.tail.writer.ledger_id,
+            self.name, writer.ledger_id, writer.entry_count, following.ledger_id,
         )  # fmt: skip
         self.runtime.background.post(lambda: self._seal_later(writer))
 
@@ -243,7 +273,11 @@ class ManagedLedger(LedgerList):
             ledgers = self.ledgers()
         self.runtime.roll_overs.wait()  # for what was left for a prepared ledger before
         if writer is not None:
-            self._seal_later(writer)
+            try:
+                self._seal_later(writer)
+            except errors.AlreadyClosed:
+                self._check_not_closed()  # deleted meanwhile
+                raise
         return ledgers[-1].ledger_id if ledgers else 0
 
     def _check_not_closed(self) -> None:
@@ -713,8 +747,14 @@ class ManagedLedger(LedgerList):
     def _remove_merged(self, merged_ids: list[int]) -> None:
         """None of the ledgers that were merged into these files is there any more."""
         self._unlink(*merged_ids)
-        there = self.runtime.directory.ledger_path
-        gone = [each for each in merged_ids if not os.path.exists(str(there(each)))]
+        path, deletions = self.runtime.directory.ledger_path, self.catalogue.state.deletions
+        # With the files of before, if those could not be removed when they were merged.
+        gone = [
+            merged_id
+            for merged_id in merged_ids
+            if merged_id in deletions
+            and not any(os.path.exists(str(path(each))) for each, _ in deletions[merged_id].ledgers)
+        ]
         if gone:  # what stays is tried again by the next owner
             attempt(lambda: self.runtime.catalogue.commit([changes.forget_deletions(gone)]))
 
@@ -751,6 +791,9 @@ class ManagedLedger(LedgerList):
                 try:
                     found = look_at(self.name, path, ledger, self.runtime.directory.folder_id)
                 except (ForeignLedger, errors.CorruptDataError) as error:
+                    if not os.path.exists(path) and self.catalogue.state.offload_of(ledger):
+                        there.append(ledger_id)  # the file went just now, for it is in the store
+                        continue
                     self._tell_held(ledger_id, error)
                     break
                 if found == DAMAGED and not ledger.merged_id:

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from pulsarx.broker.catalogue.state import LedgerRecord
+    from pulsarx.broker.catalogue.records import LedgerRecord
     from pulsarx.broker.ledgers.ledger_list import Position
 
 

@@ -4,10 +4,11 @@ else."""
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ledger.ledger_tail import LedgerSpan, LedgerTail
-from pulsarx.broker.catalogue.state import LEDGER_PREPARED
+from pulsarx.broker.catalogue.records import LEDGER_PREPARED
 from pulsarx.broker.ledgers.ledger_list import (
     LedgerList,
     LedgerTrimmed,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.ledger.compacted_ledger import CompactedLedger
     from pulsarx._pycore.ledger.ledger_file import LedgerFile
     from pulsarx._pycore.message.message_id import MessageId
-    from pulsarx.broker.catalogue.state import CompactionRecord, LedgerRecord, TopicRecord
+    from pulsarx.broker.catalogue.records import CompactionRecord, LedgerRecord, TopicRecord
     from pulsarx.broker.faces import FolderView
     from pulsarx.broker.folder.data_directory import DataDirectory
 
@@ -100,18 +101,18 @@ class ReadOnlyLedger(LedgerList):
             return False
 
     def span_after(
-        self, current: LedgerSpan | None, passed_ledger_id: int, offset: int
+        self, current: LedgerSpan | None, passed_ledger_id: int, offset: int, defers: bool = False
     ) -> LedgerSpan | None:
-        look = super().span_after
+        look = partial(super().span_after, current, passed_ledger_id, offset, defers)
         if current is not None and current.is_growing:
             # Its slot goes to another ledger only after the catalogue knows it as sealed.
             self.broker.refresh()
             if current.end == 0 and self._spans is not None:
                 self._spans.pop(current.ledger_id, None)
-        found = self._despite_trimming(lambda: look(current, passed_ledger_id, offset))
+        found = self._despite_trimming(look)
         if found is None:
             if self.broker.refresh():
-                found = self._despite_trimming(lambda: look(current, passed_ledger_id, offset))
+                found = self._despite_trimming(look)
             if self.record() is None:
                 raise errors.TopicNotFound(f"{self.name}: its owner has deleted it")
             self._listen()
@@ -127,12 +128,20 @@ class ReadOnlyLedger(LedgerList):
                 return look()
             except errors.CorruptDataError:
                 raise
-            except errors.StorageError:
+            except errors.StorageError as error:
+                if getattr(error, "of_store", False):
+                    raise  # it was looked again whether the ledger is there
                 self.broker.refresh()
         return look()
 
     def span(self, ledger: LedgerRecord) -> LedgerSpan:
         found = super().span(ledger)
+        if not found.is_growing and ledger.state != "sealed" and self._is_published(ledger):
+            # Recovered while no owner was seen, which this one publishes to.
+            self._recovered.pop(ledger.ledger_id, None)
+            if self._spans is not None:
+                self._spans.pop(ledger.ledger_id, None)
+            found = super().span(ledger)
         if not found.is_growing or found.end:
             return found
         # Its slot is another ledger's by now, so it was sealed since the caller took its list.
@@ -143,6 +152,17 @@ class ReadOnlyLedger(LedgerList):
         if not known:
             raise LedgerTrimmed
         return super().span(known[0])
+
+    def file_and_end(
+        self, ledger: LedgerRecord, span_of: Callable[[LedgerRecord], LedgerSpan] | None = None
+    ) -> tuple[LedgerFile, int]:
+        for _ in range(TRIMS_MAX):
+            span = (span_of or self.span)(ledger)
+            end = span.end
+            if end or not span.is_growing:
+                return span.file, end
+            # Sealed just now, its slot is another ledger's: `span` finds out.
+        raise LedgerTrimmed
 
     def span_of(self, ledger_id: int) -> LedgerSpan | None:
         look = super().span_of
@@ -185,10 +205,15 @@ class ReadOnlyLedger(LedgerList):
         if ledger.state == "sealed":
             return LedgerSpan.sealed(ledger.ledger_id, self._open(ledger), *ends_of(ledger))
         ends = self.broker.ends
-        if ends is not None and ends.find(ledger.ledger_id):
+        if ends is not None and self._is_published(ledger):
             file = self._open(ledger, growing=True)
             return LedgerSpan.published(ledger.ledger_id, file, ends, ledger.slot)
         return self._recover(ledger)[0]
+
+    def _is_published(self, ledger: LedgerRecord) -> bool:
+        """Whether an owner that lives appends to it."""
+        ends = self.broker.ends
+        return ends is not None and bool(ends.find(ledger.ledger_id))
 
     def _open(self, ledger: LedgerRecord, growing: bool = False) -> LedgerFile:
         """LedgerTrimmed: the owner has removed it. CorruptDataError: it has not, and the file is
@@ -222,10 +247,11 @@ class ReadOnlyLedger(LedgerList):
         """As _open_offloaded. LedgerTrimmed: the owner has removed it meanwhile."""
         try:
             return self._open_offloaded(ledger)
-        except errors.StorageError:  # damage, too
+        except errors.StorageError as error:  # damage, too
             self.broker.refresh()
             if not self.has_ledger(ledger.ledger_id):
                 raise LedgerTrimmed from None
+            error.of_store = True  # type: ignore[attr-defined]
             raise
 
     def _directory(self) -> DataDirectory:

@@ -17,6 +17,7 @@ import threading
 from pulsarx import errors
 from pulsarx._pycore.ground.job_queue import JobQueue
 from pulsarx.broker.attempt import attempt
+from pulsarx.broker.offload.stored_object import Stopped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 _KEPT_MAX = 4
 
 
-class Unneeded(Exception):
+class Unneeded(Stopped):
     """The folder was closed while a ledger was fetched ahead. Never leaves this package."""
 
 

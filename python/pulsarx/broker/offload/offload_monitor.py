@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pulsarx.broker.catalogue.state import LedgerRecord, OffloadRecord
+    from pulsarx.broker.catalogue.records import LedgerRecord, OffloadRecord
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.topics.topic import Topic
     from pulsarx.clock import Timer

@@ -8,19 +8,20 @@ comes next, would fetch them again. Any thread of any process; the call waits fo
 from __future__ import annotations
 
 import os
+import threading
 
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx.broker.folder.storage_errors import storage_error
 from pulsarx.broker.offload.fetched_ledgers import fetched_ledgers
-from pulsarx.broker.offload.stored_object import StoredObject, nothing
+from pulsarx.broker.offload.stored_object import Stopped, StoredObject, nothing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import IO
 
-    from pulsarx.broker.catalogue.state import LedgerRecord, OffloadRecord
+    from pulsarx.broker.catalogue.records import LedgerRecord, OffloadRecord
     from pulsarx.broker.folder.data_directory import DataDirectory
     from pulsarx.broker.offload.fetched_ledgers import Key
 
@@ -124,21 +125,66 @@ def fetch_ledger(
 
 
 def copy_object(record: OffloadRecord, target: str, told: Callable[[int], object]) -> bool:
-    """Make a file of an object, durably but for its name. told: called with the bytes of it.
-    False: there is no object."""
+    """Make a file of an object, durably but for its name; of one that was cut off, as far as it
+    goes. told: called with the bytes of it, and with 0 while they come; by this thread, whose lease
+    on the ledger must not end meanwhile.
+
+    False: there is no object. StorageError: the store cannot be read, or is another.
+    """
+    caller = threading.get_ident()
+
+    def check() -> None:
+        if threading.get_ident() == caller:
+            try:
+                told(0)
+            except Exception as error:
+                raise Stopped from error  # else it would be taken for one of the store
+
     stored = StoredObject(record.location)
-    if stored.size() != record.size:
+    size = _size_there(stored, record)
+    if size is None:
         return False
     try:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         with open(target, "wb", buffering=0) as file:
-            os.truncate(file.fileno(), record.size)
-            stored.read_into(file.fileno(), [(0, record.size)])
+            os.truncate(file.fileno(), size)
+            stored.read_into(file.fileno(), [(0, size)], check)
             os.fsync(file.fileno())
+    except Stopped as stopped:
+        raise stopped.__cause__ or stopped from None
     except OSError as error:
         raise storage_error(f"copy {record.location} to {target}", error) from error
-    told(record.size)
+    told(size)
     return True
+
+
+def fetch_object(record: OffloadRecord, folder: str, check: Callable[[], None]) -> IO[bytes] | None:
+    """As copy_object, to a file without a name. check: called before each request, by any thread,
+    may raise Stopped."""
+    stored = StoredObject(record.location)
+    size = _size_there(stored, record)
+    if size is None:
+        return None
+    file = _nameless_file(folder)
+    try:
+        os.truncate(file.fileno(), size)
+        stored.read_into(file.fileno(), [(0, size)], check)
+    except OSError as error:
+        file.close()
+        raise storage_error(f"fetch {record.location}", error) from error
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _size_there(stored: StoredObject, record: OffloadRecord) -> int | None:
+    """How many bytes of an object there are to copy; None: it is not there."""
+    size = stored.size()
+    if size is None:
+        stored.require_place()
+        return None
+    return min(size, record.size)
 
 
 def _nameless_file(folder: str) -> IO[bytes]:

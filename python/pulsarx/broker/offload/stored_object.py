@@ -7,6 +7,7 @@ refused, with the URL and what it said.
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections import deque
@@ -45,6 +46,10 @@ def joined(url: str, name: str) -> str:
     return f"{place.rstrip('/')}/{name}{mark}{query}"
 
 
+class Stopped(Exception):
+    """What a check raises goes through as it is."""
+
+
 def nothing() -> None:
     """A check that lets everything go on."""
 
@@ -58,13 +63,19 @@ class StoredObject:
 
     # Writing --------------------------------------------------------------------------------------
 
+    def make_place(self) -> None:
+        """Have the folder be there that it is to be in, where the store has folders. Before
+        anything says that there may be an object: without its folder none is known to be gone."""
+        store, name = self._find()
+        if store.type_name == "local":
+            with self._asking("make the folder of"):
+                store.create_dir(os.path.dirname(name), recursive=True)
+
     def write(self, path: str, size: int, check: Callable[[], None]) -> None:
         """Make it of the first bytes of a local file. check: called before each chunk, may raise,
         and there is an unfinished object or none."""
         store, name = self._find()
         with self._asking("write"):
-            if store.type_name == "local":
-                store.create_dir(os.path.dirname(name), recursive=True)
             with open(path, "rb") as source, store.open_output_stream(name) as target:
                 for at in range(0, size, CHUNK_SIZE):
                     check()
@@ -89,13 +100,15 @@ class StoredObject:
             return not stored.read(1)
 
     def remove(self) -> None:
-        """Have it be gone."""
+        """Have it be gone. StorageError: also where its folder is not mounted, in which it is."""
         store, name = self._find()
         with self._asking("remove"):
             try:
                 store.delete_file(name)
             except FileNotFoundError:
-                pass
+                place = os.path.dirname(name)
+                if store.type_name == "local" and not os.path.isdir(place):
+                    raise NotADirectoryError(errno.ENOTDIR, f"there is no {place}") from None
 
     # Reading --------------------------------------------------------------------------------------
 
@@ -103,14 +116,24 @@ class StoredObject:
         """In bytes; None: it is not there."""
         store, name = self._find()
         with self._asking("look at"):
+            _forget_listings(store)
             found = store.get_file_info(name)
             return int(found.size) if found.is_file else None
 
-    def has_place(self) -> bool:
-        """Whether there is anything where it should be: a bucket that goes by another name, and a
-        folder that is not mounted, have no objects at all."""
+    def require_place(self) -> None:
+        """StorageError: there is nothing at all where it should be: a bucket that goes by another
+        name, and a folder that is not mounted, have no objects at all."""
+        if not self._has_place():
+            place = self.location.partition("?")[0].rpartition("/")[0]
+            raise errors.StorageError(
+                f"read {self.location}: there is nothing at all in {place}, so the object store is "
+                "taken to be out of reach; mount it, or give it the name it had"
+            )
+
+    def _has_place(self) -> bool:
         store, name = self._find()
         with self._asking("look at"):
+            _forget_listings(store)
             found = store.get_file_info(os.path.dirname(name))
             return bool(found.type.name != "NotFound")
 
@@ -120,30 +143,43 @@ class StoredObject:
         parts: Sequence[tuple[int, int]],
         check: Callable[[], None] = nothing,
     ) -> None:
-        """Put bytes begin..end of it, of each part, to the same place of a local file. check:
-        called before each request, may raise.
-
-        StorageError: also where it has fewer bytes.
+        """Put bytes begin..end of it, of each part, to the same place of a local file; where it has
+        fewer, those it has. check: called before each request, may raise.
         """
         store, name = self._find()
-        chunks = [
-            (at, min(at + CHUNK_SIZE, end))
-            for begin, end in parts
-            for at in range(begin, end, CHUNK_SIZE)
-        ]
         with self._asking("read"), store.open_input_file(name) as stored:
+            # What was cut off is as lost as the end of a file that was: nobody should wait for it.
+            there = stored.size()
+            chunks = [
+                (at, min(at + CHUNK_SIZE, end, there))
+                for begin, end in parts
+                for at in range(begin, min(end, there), CHUNK_SIZE)
+            ]
 
-            def fetch(chunk: tuple[int, int]) -> None:
+            def fetch(chunk: Chunk, own: int) -> None:
                 check()
                 begin, end = chunk
                 data = stored.read_at(end - begin, begin)
                 if len(data) != end - begin:
-                    raise EOFError(f"it ends before byte {end}")
-                written = 0
-                while written < len(data):
-                    written += os.pwrite(descriptor, data[written:], begin + written)
+                    raise errors.StorageError(
+                        f"read {self.location}: {len(data)} bytes came of {end - begin} from byte "
+                        f"{begin} on"
+                    )
+                self._put(own, data, begin)
 
-            _each_at_once(chunks, fetch)
+            _each_at_once(chunks, descriptor, fetch)
+
+    def _put(self, descriptor: int, data: bytes, at: int) -> None:
+        """Write bytes of it to a local file. StorageError: what the disk refused, and not it."""
+        written = 0
+        try:
+            while written < len(data):
+                written += os.pwrite(descriptor, data[written:], at + written)
+        except OSError as error:
+            from pulsarx.broker.folder.storage_errors import storage_error
+
+            what = f"store what was fetched of {self.location} on the local disk"
+            raise storage_error(what, error) from error
 
     # Finding --------------------------------------------------------------------------------------
 
@@ -189,41 +225,74 @@ class _Asking:
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         from pulsarx.broker.folder.storage_errors import storage_error
 
-        if isinstance(error, errors.PulsarException) or not isinstance(
-            error, (OSError, ValueError, EOFError)
-        ):
+        # Stores of fsspec raise what the libraries below them do.
+        known = (errors.PulsarException, ImportError, Stopped)
+        if isinstance(error, known) or not isinstance(error, Exception):
             return
+        if isinstance(error, FileNotFoundError) and error.errno is None:
+            # As some stores of fsspec say it.
+            told: OSError = FileNotFoundError(errno.ENOENT, "it is not there")
+            raise storage_error(self._what, told) from error
         if isinstance(error, OSError):
             raise storage_error(self._what, error) from error
-        raise errors.StorageError(f"{self._what}: {error}") from error
+        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise errors.StorageError(f"{self._what}: {what}") from error
 
 
-def _each_at_once(chunks: list[Chunk], fetch: Callable[[Chunk], None]) -> None:
-    """Call fetch with all of them, some at a time; raises the first failure. In threads that the
-    end of the process does not wait for, as it does for those of concurrent.futures."""
+def _forget_listings(store: Any) -> None:
+    """Stores of fsspec answer out of what they listed before, and others may have removed it."""
+    file_system = getattr(getattr(store, "handler", None), "fs", None)
+    if file_system is not None:
+        file_system.invalidate_cache()
+
+
+def _each_at_once(
+    chunks: list[Chunk], descriptor: int, fetch: Callable[[Chunk, int], None]
+) -> None:
+    """Call fetch with each of the chunks and a descriptor of the file, some at a time; raises the
+    first failure. In threads that the end of the process does not wait for, as it does for those of
+    concurrent.futures. Each has a descriptor of its own: an interrupted caller closes the one that
+    is given, and its number may be another file's while they write.
+    """
     left = deque(chunks)
     failures: list[BaseException] = []
 
-    def work() -> None:
+    def work(own: int) -> None:
         while not failures:
             try:
                 chunk = left.popleft()
             except IndexError:
                 return
             try:
-                fetch(chunk)
+                fetch(chunk, own)
             except BaseException as error:
                 failures.append(error)
 
-    threads = [
-        threading.Thread(target=work, name="pulsarx-offload-read", daemon=True)
-        for _ in range(min(_REQUESTS, len(chunks)) - 1)
-    ]
-    for each in threads:
-        each.start()
-    work()
-    for each in threads:
-        each.join()
+    def run(own: int) -> None:
+        try:
+            work(own)
+        finally:
+            os.close(own)
+
+    threads: list[threading.Thread] = []
+    try:
+        for _ in range(min(_REQUESTS, len(chunks)) - 1):
+            own = os.dup(descriptor)
+            thread = threading.Thread(
+                target=run, args=(own,), name="pulsarx-offload-read", daemon=True
+            )
+            try:
+                thread.start()
+            except RuntimeError:  # no thread more: the others do it
+                os.close(own)
+                break
+            threads.append(thread)
+        work(descriptor)
+        for each in threads:
+            each.join()
+    except BaseException as error:
+        failures.append(error)  # the others begin nothing more
+        raise
     if failures:
         raise failures[0]
 

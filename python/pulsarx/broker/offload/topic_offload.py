@@ -2,7 +2,8 @@
 
 A run does this with each file, and a kill behind each step leaves:
 
-1  read every entry of the file; a damaged one stays    as before
+1  read every entry of the file; a damaged one stays;   as before
+   make the folder that the object is to be in
 2  commit `begin_offload`, which names the object       as before; the next owner removes the object
 3  write the object, and read it back                   as before
 4  commit `finish_offload`                              offloaded: the object is as good as the file
@@ -20,16 +21,17 @@ from pulsarx import errors
 from pulsarx.broker import life_log
 from pulsarx.broker.attempt import attempt
 from pulsarx.broker.catalogue import changes
-from pulsarx.broker.catalogue.state import LEDGER_SEALED
+from pulsarx.broker.catalogue.records import LEDGER_SEALED
 from pulsarx.broker.ledgers.ledger_list import LATEST, open_ledger
-from pulsarx.broker.offload.stored_object import StoredObject, joined
+from pulsarx.broker.offload.stored_object import Stopped, StoredObject, joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import logging
     from typing import Any
 
-    from pulsarx.broker.catalogue.state import CatalogueState, LedgerRecord
+    from pulsarx.broker.catalogue.records import LedgerRecord
+    from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
     from pulsarx.broker.runtime import BrokerRuntime
 
@@ -37,7 +39,7 @@ NOT_RUN, RUNNING, SUCCESS, ERROR = "NOT_RUN", "RUNNING", "SUCCESS", "ERROR"
 _HEADER_SIZE = 4096
 
 
-class OffloadStopped(Exception):
+class OffloadStopped(Stopped):
     """The topic or the broker closes. Never leaves this package."""
 
 
@@ -102,10 +104,15 @@ class TopicOffload:
 
     def stop(self) -> None:
         """End the run that goes on, and begin none any more."""
-        with self._lock:
-            self._stopped = True
+        self.stop_soon()
         with self._run_lock:
             pass
+
+    def stop_soon(self) -> None:
+        """As stop, of a topic that is deleted: a run that goes on, which may wait for its store,
+        finds no ledger and takes back what it had begun."""
+        with self._lock:
+            self._stopped = True
 
     # Running --------------------------------------------------------------------------------------
 
@@ -135,13 +142,18 @@ class TopicOffload:
 
     def _run(self, threshold: int, before_id: int) -> None:
         error = ""
+        # For ledgers that are just being sealed. Not with the lock: a job of the background that
+        # deletes the topic waits for that.
+        self._runtime.roll_overs.wait()
+        self._runtime.background.wait()
         with self._run_lock:
             try:
-                # For ledgers that are just being sealed.
-                self._runtime.roll_overs.wait()
-                self._runtime.background.wait()
-                for file_id, ledgers in self._files(threshold, before_id).items():
-                    self._offload(file_id, ledgers)
+                tried: set[int] = set()
+                # Again, as ledgers may be merged meanwhile, into a file that is not there yet.
+                while left := self._left(threshold, before_id, tried):
+                    for file_id, ledgers in left.items():
+                        tried.add(file_id)
+                        self._offload(file_id, ledgers)
             except Exception as failure:
                 if isinstance(failure, OffloadStopped) or self._ledger.record() is None:
                     error = "it was stopped: the topic was closed, emptied or deleted"
@@ -153,6 +165,14 @@ class TopicOffload:
             self._last_error = error
             if error:
                 self.failed_ms = self._runtime.clock.now_ms()
+
+    def _left(
+        self, threshold: int, before_id: int, tried: set[int]
+    ) -> dict[int, list[LedgerRecord]]:
+        """As _files, without those that were tried."""
+        self._check_goes_on()
+        found = self._files(threshold, before_id)
+        return {file_id: each for file_id, each in found.items() if file_id not in tried}
 
     def _check_goes_on(self) -> None:
         if self._stopped or not self._runtime.state.is_open:
@@ -172,6 +192,7 @@ class TopicOffload:
         location = joined(runtime.options.offload_url, name)
         there = StoredObject(location)
         there.size()  # before anything is begun: can the store be reached?
+        there.make_place()
         begun = changes.begin_offload(topic, file_id, uuid, location)
         done = False
 
@@ -195,11 +216,17 @@ class TopicOffload:
             runtime.catalogue.commit(
                 [changes.finish_offload(file_id, location, size, runtime.clock.now_ms())]
             )
-        except BaseException:
+        except BaseException as error:
             if not runtime.catalogue.outcome_unknown:
                 attempt(lambda: forget_object(runtime, file_id, location))
+            if isinstance(error, errors.StorageError) and not self._is_needed(file_id):
+                return  # it was removed or merged meanwhile, and there is nothing to be offloaded
             raise
         life_log.info("%s: offloaded file %d to %s", topic, file_id, location)
+
+    def _is_needed(self, file_id: int) -> bool:
+        """Whether any ledger is in a file."""
+        return any(each.file_id == file_id for each in self._ledger.ledgers())
 
     def _whole_size(self, path: str, ledgers: list[LedgerRecord]) -> int:
         """How many bytes of the file are ledgers, once every entry was read; 0: one cannot be, or

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.catalogue.catalogue import Catalogue
-    from pulsarx.broker.catalogue.operations import Operation
+    from pulsarx.broker.catalogue.draft import Operation
     from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker_options import BrokerOptions
 
@@ -150,7 +150,8 @@ class PolicyStore:
         return found
 
     def _own(self, topic: str) -> dict[str, Any]:
-        """Of a topic, over those of the partitioned topic that it is a partition of."""
+        """The policies set on a topic, over those of the partitioned topic that it is a partition
+        of."""
         topics = self._catalogue.state.topics
         name = TopicName.of(topic)
         above = topics.get(name.partitioned_name) if name.partition_index >= 0 else None
@@ -161,7 +162,7 @@ class PolicyStore:
     def _namespace(self, namespace: str) -> dict[str, Any]:
         found = self._catalogue.namespace_policies(namespace)
         if found is None:
-            raise errors.TopicNotFound(f"there is no namespace {namespace}")
+            raise errors.missing_namespace(namespace)
         return found
 
     # One policy at one level, as JSON says it; None: it is not set there.
@@ -197,8 +198,9 @@ class PolicyStore:
         """
 
         def operations(_: CatalogueState) -> list[Operation]:
+            there = self._namespace(namespace)  # it may just have been deleted
             if check is not None and value is not None:
-                check({**self._namespace(namespace), policy: value})
+                check({**there, policy: value})
             return [changes.set_namespace_policy(namespace, policy, value)]
 
         if self.namespace_policy(namespace, policy) != value:
@@ -216,7 +218,9 @@ class PolicyStore:
         NotAllowedError: topics have no policies of their own."""
         self._check_may_have(topic, policy)
 
-        def operations(_: CatalogueState) -> list[Operation]:
+        def operations(state: CatalogueState) -> list[Operation]:
+            if topic not in state.topics:
+                raise errors.TopicNotFound(f"{topic}: it was deleted")
             if check is not None and value is not None:
                 own, above = self._own(topic), self._namespace(namespace_of(topic))
                 check({**above, **own, policy: value})

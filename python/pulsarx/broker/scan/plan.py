@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from pulsarx.broker.broker import Broker
-    from pulsarx.broker.catalogue.state import LedgerRecord, OffloadRecord
+    from pulsarx.broker.catalogue.records import LedgerRecord, OffloadRecord
     from pulsarx.broker.ledgers.ledger_list import LedgerList
     from pulsarx.broker.read_only_broker import ReadOnlyBroker
     from pulsarx.broker.scan.offsets import GivenOffsets, Offsets, Position

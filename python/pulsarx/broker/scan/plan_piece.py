@@ -6,7 +6,7 @@ from pulsarx._pycore.ledger.ledger_file import LedgerFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pulsarx.broker.catalogue.state import LedgerRecord
+    from pulsarx.broker.catalogue.records import LedgerRecord
     from pulsarx.broker.ledgers.ledger_list import LedgerList
 
 DATA_OFFSET = 4096  # where the entries of a ledger file begin

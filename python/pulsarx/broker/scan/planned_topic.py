@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.broker.catalogue.state import LEDGER_PREPARED
+from pulsarx.broker.catalogue.records import LEDGER_PREPARED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pulsarx.broker.catalogue.state import LedgerRecord
+    from pulsarx.broker.catalogue.records import LedgerRecord
     from pulsarx.broker.ledgers.ledger_list import LedgerList
     from pulsarx.broker.scan.offsets import Position
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from errno import ENOENT
 
 from pulsarx import errors
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
@@ -86,7 +87,7 @@ def open_ledger(planned: LedgerRange) -> LedgerFile:
     except errors.StorageError as error:
         if os.path.exists(planned.path):
             raise
-        found = _fetched(planned, planned.location, planned.merged_at) or _elsewhere(planned)
+        found = _moved(planned, where)
         if found is None:
             raise errors.FolderError(_missing(planned, where)) from error
         return found
@@ -104,10 +105,30 @@ def open_ledger(planned: LedgerRange) -> LedgerFile:
     return file
 
 
-def _fetched(planned: LedgerRange, location: str, at: int) -> LedgerFile | None:
-    """As much of the ledger as the range is, out of an object store; None: there is no object."""
-    if not location:
-        return None
+def _moved(planned: LedgerRange, where: str) -> LedgerFile | None:
+    """The ledger out of the object store, or from where it went since it was planned; None: it is
+    gone. StorageError: the store cannot be read, or an object is not there that should be."""
+    try:
+        if planned.location:
+            try:
+                return _fetched(planned, planned.location, planned.merged_at)
+            except errors.CorruptDataError:
+                raise
+            except errors.StorageError as error:
+                if error.errno != ENOENT or not os.path.isdir(planned.folder):
+                    raise
+        return _elsewhere(planned)
+    except errors.CorruptDataError:
+        raise
+    except errors.StorageError as error:
+        raise type(error)(
+            f"read {where}, which is in the object store alone: {errors.detail_of(error)}",
+            errno=error.errno,
+        ) from error
+
+
+def _fetched(planned: LedgerRange, location: str, at: int) -> LedgerFile:
+    """As much of the ledger as the range is, out of an object store."""
     from pulsarx.broker.offload.offloaded_ledger import HEADER_SIZE, fetch_ledger
 
     return fetch_ledger(

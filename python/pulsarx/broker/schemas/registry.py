@@ -10,7 +10,7 @@ import threading
 
 from pulsarx import errors
 from pulsarx.broker.catalogue import changes
-from pulsarx.broker.catalogue.state import SchemaRecord
+from pulsarx.broker.catalogue.records import SchemaRecord
 from pulsarx.broker.schemas.compatibility import (
     check_compatible,
     consumer_strategy,

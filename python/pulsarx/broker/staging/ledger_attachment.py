@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.broker import Broker
-    from pulsarx.broker.catalogue.state import CatalogueState, TransactionRecord
+    from pulsarx.broker.catalogue.records import TransactionRecord
+    from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.staging.new_schema import NewSchema
     from pulsarx.broker.topics.topic import Topic
 

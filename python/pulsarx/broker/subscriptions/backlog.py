@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.cursor.ack_tracker import AckTracker
     from pulsarx._pycore.ledger.ledger_tail import LedgerSpan
-    from pulsarx.broker.catalogue.state import LedgerRecord
+    from pulsarx.broker.catalogue.records import LedgerRecord
     from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
 
 HEADER_SIZE = 4096  # of a ledger file
@@ -116,9 +116,9 @@ def _place_of(
     """Offset and publish time of the entry that holds a message, or of the next one. messages: of
     the ledger."""
     try:
-        span = ledger_list.span_at_hand(ledger)
-        offset = span.file.find_message(ordinal, span.end)
-        frame = span.file.frame(offset, span.end)
+        file, end = ledger_list.file_and_end(ledger, ledger_list.span_at_hand)
+        offset = file.find_message(ordinal, end)
+        frame = file.frame(offset, end)
     except (LedgerTrimmed, CorruptDataError):
         return HEADER_SIZE, ledger.first_publish_ms
     except LedgerAway:
@@ -163,8 +163,8 @@ def _entry_before(
     if ordinal >= messages or entries == messages:
         return min(ordinal, entries) - 1 if entries == messages else entries - 1
     try:
-        span = span_of(ledger)
+        file, end = ledger_list.file_and_end(ledger, span_of)
     except LedgerAway:
         return entries * ordinal // messages - 1
-    frame = span.file.frame(span.file.find_message(ordinal, span.end), span.end)
+    frame = file.frame(file.find_message(ordinal, end), end)
     return entries - 1 if frame is None else int(frame["entry_id"]) - 1

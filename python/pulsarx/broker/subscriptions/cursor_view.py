@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from pulsarx.broker.catalogue.state import SubscriptionRecord
+    from pulsarx.broker.catalogue.records import SubscriptionRecord
     from pulsarx.broker.faces import FolderView
     from pulsarx.broker.ledgers.ledger_list import LedgerList
 

@@ -12,6 +12,7 @@ subscription of one name have nothing to do with each other.
 from __future__ import annotations
 
 import weakref
+from collections import deque
 from functools import partial
 
 from pulsarx import errors
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx._pycore.dispatch.entry_sink import Dispatcher, EntrySink
-    from pulsarx.broker.catalogue.state import LedgerRecord, SubscriptionRecord
+    from pulsarx.broker.catalogue.records import LedgerRecord, SubscriptionRecord
     from pulsarx.broker.faces import SubscriptionHost
     from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
     from pulsarx.broker.policies.message_policies import MessagePolicies
@@ -65,7 +66,7 @@ class Subscription:
     """A subscription of a topic. Any thread may call; topic.lock orders attaching and leaving."""
 
     __slots__ = (
-        "__weakref__", "_consumers", "_kind", "_partition_index", "_read_any", "core",
+        "__weakref__", "_consumers", "_forgotten", "_kind", "_partition_index", "_read_any", "core",
         "dispatcher", "flush", "host", "last_active_ms", "name", "record", "removed", "runtime",
         "topic", "tracker",
     )  # fmt: skip
@@ -94,6 +95,7 @@ class Subscription:
         self.core.start()
         self.dispatcher.deadlines_due()  # deadlines that fell due while the topic was closed
         self._consumers: dict[EntrySink, weakref.ref[ConsumerCore]] = {}
+        self._forgotten: deque[EntrySink] = deque()  # those whose consumer is gone
         self._read_any: set[EntrySink] = set()  # of them, those that read any schema
         self.removed = False
 
@@ -152,8 +154,8 @@ class Subscription:
         )
         receiver = request.sink(self.dispatcher, context, request.consumer_name, request.settings)
         consumer: ConsumerCore = make(receiver, self)
-        leave = partial(detach_one, weakref.ref(self), receiver)
-        later = PostLater(self.runtime.background.post, leave)
+        leave = partial(detach_those_of, weakref.ref(self))
+        later = PostLater(self.runtime.background.post, leave, self._forgotten, receiver)
         reference = weakref.ref(consumer, later)
         if self._kind[0] == "Key_Shared":
             self.dispatcher.join(receiver, sticky_ranges(request))
@@ -204,9 +206,12 @@ class Subscription:
 
     def detach_forgotten(self) -> None:
         """Detach consumers that were forgotten; a non-durable subscription may go with them."""
-        for receiver, reference in list(self._consumers.items()):
-            if reference() is None:
-                self.detach(receiver)
+        while self._forgotten:
+            try:
+                receiver = self._forgotten.popleft()
+            except IndexError:  # another thread does it
+                return
+            self.detach(receiver)
 
     def detach(self, receiver: EntrySink) -> None:
         """A consumer is gone: what it did not acknowledge goes to the others, or the next one."""
@@ -518,12 +523,12 @@ class Subscription:
         self.tracker.abandon()
 
 
-def detach_one(reference: weakref.ref[Subscription], receiver: EntrySink) -> None:
-    """Detach a consumer that was forgotten; a job of the background."""
+def detach_those_of(reference: weakref.ref[Subscription]) -> None:
+    """Detach consumers that were forgotten; a job of the background."""
     found = reference()
     # In a forked child nothing of it may be touched.
-    if found is not None and found.runtime.state.is_open and receiver in found._consumers:
-        found.detach(receiver)
+    if found is not None and found.runtime.state.is_open:
+        found.detach_forgotten()
 
 
 def sticky_ranges(request: SubscribeRequest) -> list[tuple[int, int]] | None:

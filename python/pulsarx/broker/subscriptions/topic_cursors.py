@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import logging
     from collections.abc import Callable
 
-    from pulsarx.broker.catalogue.state import SubscriptionRecord
+    from pulsarx.broker.catalogue.records import SubscriptionRecord
     from pulsarx.broker.folder.file_operations import FileOperations
     from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
     from pulsarx.broker.ledgers.managed_ledger import ManagedLedger

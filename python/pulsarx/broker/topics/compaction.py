@@ -26,7 +26,7 @@ from pulsarx._pycore.ledger.published_ends import PublishedEnds
 from pulsarx.broker import life_log
 from pulsarx.broker.attempt import attempt
 from pulsarx.broker.catalogue import changes
-from pulsarx.broker.catalogue.state import CompactionRecord
+from pulsarx.broker.catalogue.records import CompactionRecord
 from pulsarx.broker.folder.directory_flush import flush_directories
 
 TYPE_CHECKING = False

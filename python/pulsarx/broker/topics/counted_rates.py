@@ -15,7 +15,8 @@ LOOK_MS = 30_000  # so a rate is that of the last half to whole minute
 
 
 class Rates:
-    """Any thread may call; one looks at a time. A counter that was not met before was 0."""
+    """Any thread may call; one looks at a time. A counter that was not met before was 0. Times are
+    those of steady_ms, so that a time of day that is set makes no rates."""
 
     def __init__(self, now_ms: int) -> None:
         self._looks: tuple[tuple[int, Counters], tuple[int, Counters]] = ((now_ms, {}),) * 2
@@ -47,14 +48,14 @@ class TopicRates:
         """lock: of the topic, which is just being opened."""
         self._clock = clock
         self._lock = lock
-        self._opened_ms = self._looked_ms = clock.now_ms()
+        self._opened_ms = self._looked_ms = clock.steady_ms()
         self._rates: Rates | None = None  # made with the first look
 
     def per_second(self, counters: Counters) -> dict[Hashable, tuple[float, ...]]:
         """How fast each of the counters has grown since the look before last that took note of
         them, which is half a minute ago at least; since the topic was opened, for the first two."""
         with self._lock:
-            now_ms = self._clock.now_ms()
+            now_ms = self._clock.steady_ms()
             if self._rates is None:
                 self._rates = Rates(self._opened_ms)
             found = {

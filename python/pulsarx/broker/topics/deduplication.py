@@ -139,6 +139,13 @@ class Deduplication:
             found.last_ms = max(found.last_ms, self._runtime.clock.now_ms())
             return found
 
+    def highest(self) -> dict[str, int]:
+        """The highest sequence id that is stored of each producer that has some."""
+        with self._lock:
+            rows = {name: each.row() for name, each in self._producers.items()}
+        found = {name: max([complete, *seen]) for name, (complete, seen, _) in rows.items()}
+        return {name: sequence_id for name, sequence_id in found.items() if sequence_id >= 0}
+
     def left(self, name: str) -> None:
         """The producer of this name has gone."""
         with self._lock:

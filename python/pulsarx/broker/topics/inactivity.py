@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, Protocol
 
-    from pulsarx.broker.catalogue.state import CatalogueState, TopicRecord
+    from pulsarx.broker.catalogue.records import TopicRecord
+    from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.policies.message_policies import InactiveTopics
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.topics.any_topic import AnyTopic

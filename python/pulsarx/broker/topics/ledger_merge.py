@@ -21,7 +21,7 @@ from pulsarx import errors
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx.broker import life_log
 from pulsarx.broker.catalogue import changes
-from pulsarx.broker.catalogue.state import LEDGER_SEALED
+from pulsarx.broker.catalogue.records import LEDGER_SEALED
 from pulsarx.broker.folder.directory_flush import flush_directories
 from pulsarx.broker.folder.storage_errors import storage_error
 from pulsarx.broker.ledgers.ledger_list import open_ledger
@@ -31,7 +31,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from pulsarx.broker.catalogue.state import CatalogueState, LedgerRecord
+    from pulsarx.broker.catalogue.records import LedgerRecord
+    from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
     from pulsarx.broker.runtime import BrokerRuntime
 
@@ -179,7 +180,8 @@ class _Merge:
             self._check(open_ledger(path, each, self._folder_id), each)
 
     def _places(self, state: CatalogueState) -> list[list[int]]:
-        """Of those that are still there as they were, and were not leased meanwhile."""
+        """The places in the new file of those ledgers that are still there as they were, and were
+        not leased meanwhile."""
         topic = state.topics.get(self._ledger.name)
         ledgers = () if topic is None else topic.ledgers
         leased = state.leased(self._ledger.name, ledgers, self._runtime.clock.now_ms())

@@ -181,7 +181,7 @@ class NonPersistentTopic:
         self._check_not_compacted(request.read_compacted)
         with self.lock:
             check_subscription_type(self.runtime, self.name, request.type_name)
-            check_consumer_limit(self.limits, self.name, self.consumer_count())
+            check_consumer_limit(self.limits, self.name, self.consumer_count)
             if request.subscription_name not in self._attached:
                 count = len(self._attached) - len(self.readers())
                 name = request.subscription_name

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.catalogue.catalogue import Catalogue
-    from pulsarx.broker.catalogue.state import CatalogueState, TopicRecord
+    from pulsarx.broker.catalogue.records import TopicRecord
+    from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.topics.any_topic import AnyTopic
 
     Operations = list[dict[str, Any]]

@@ -67,6 +67,7 @@ class ProducerRegistry:
         "_epoch",
         "_holder",
         "_is_closed",
+        "_is_terminated",
         "_keeps_epoch",
         "_lock",
         "_runtime",
@@ -90,6 +91,7 @@ class ProducerRegistry:
         # Producers that are fenced, and not in `_entries` any more; made with the first.
         self._shut: WeakList | None = None
         self._is_closed = False
+        self._is_terminated = False  # while it was open; one that was before lets nobody come
 
     # Coming ---------------------------------------------------------------------------------------
 
@@ -138,7 +140,7 @@ class ProducerRegistry:
                 self._check_nobody(name)
         elif access_mode == EXCLUSIVE:
             self._check_epoch(epoch)
-            self._check_nobody(name)
+            self._check_nobody(name, epoch)
         elif access_mode == WAIT_FOR_EXCLUSIVE:
             self._check_epoch(epoch)
             waiting = self._queue(name, access_mode, epoch)
@@ -178,6 +180,7 @@ class ProducerRegistry:
     def _end_coming(self) -> None:
         with self._lock:
             self._coming = None
+            self._promote_next()
 
     def withdraw(self, waiting: WaitingProducer) -> None:
         """Its caller waits no longer: it leaves the queue, or gives the topic back. Idempotent."""
@@ -200,10 +203,11 @@ class ProducerRegistry:
         fencing: bool = False,
     ) -> Producer:
         """Make the producer that may come now."""
+        goes_on = self._goes_on(epoch)
         if not epoch_is_taken:
             self._commit_epoch(epoch)
         if fencing:
-            self._fence_all(name)
+            self._fence_all(name, spares_waiting=goes_on)
         producer = make(name)
         entry = _Entry(producer, access_mode)
         with self._lock:
@@ -219,18 +223,23 @@ class ProducerRegistry:
                 raise errors.ProducerBusy(
                     f"publish on {self._topic}: producer {self._holder_name()} has it to itself"
                 )
-            if self._waiting:
+            if self._waiting and self._runtime.awaits_nobody:
                 raise errors.ProducerBusy(
                     f"publish on {self._topic}: producer {self._waiting[0].name} waits to have it "
                     f"to itself"
                 )
 
-    def _check_nobody(self, name: str) -> None:
+    def _goes_on(self, epoch: int | None) -> bool:
+        """Whether a producer had the topic to itself when the last owner of the folder left, and
+        comes to this one: in front of those who wait for that."""
+        return epoch is not None and epoch == self.epoch and not self._runtime.awaits_nobody
+
+    def _check_nobody(self, name: str, epoch: int | None = None) -> None:
         with self._lock:
             self._drop_void_reservation()
             if self._holder is not None:
                 why = f"producer {self._holder_name()} has"
-            elif self._waiting:
+            elif self._waiting and not self._goes_on(epoch):
                 why = f"producer {self._waiting[0].name} waits to have"
             elif self._entries:
                 why = f"producer {next(iter(self._entries))} publishes on"
@@ -241,14 +250,31 @@ class ProducerRegistry:
             )
 
     def _queue(self, name: str, access_mode: int, epoch: int | None) -> WaitingProducer | None:
-        """A place in the queue; None: nobody is in the way."""
+        """A place in the queue; None: nobody is in the way. Those that published through the last
+        owner of the folder are, until they have come, or are not awaited any more."""
+        arrivals = self._runtime.arrivals
         with self._lock:
             self._drop_void_reservation()
-            if self._holder is None and not self._entries and not self._waiting:
-                return None
+            if self._is_terminated:
+                raise self._terminated()
+            are_awaited = not arrivals.is_over  # asked once: they may all have come a moment later
+            if self._holder is None and not self._entries:
+                if self._goes_on(epoch) or not (self._waiting or are_awaited):
+                    return None
             waiting = WaitingProducer(name, access_mode, epoch)
             self._waiting += (waiting,)
-            return waiting
+        if are_awaited:
+            try:
+                arrivals.tell(lambda: self._runtime.background.post(self._all_have_arrived))
+            except BaseException:  # no more threads
+                self.withdraw(waiting)
+                raise
+        return waiting
+
+    def _all_have_arrived(self) -> None:
+        """A job."""
+        with self._lock:
+            self._promote_next()
 
     def _check_name(self, name: str) -> None:
         with self._lock:
@@ -276,24 +302,30 @@ class ProducerRegistry:
         found = [entry.producer() for entry in self._entries.values()]
         return sum(bool(each and each.is_open and not each.is_forgotten) for each in found)
 
-    def _fence_all(self, name: str) -> None:
+    def _fence_all(self, name: str, *, spares_waiting: bool) -> None:
         """Shut everybody who waits or publishes: when this returns, nothing of them is stored any
-        more."""
+        more. spares_waiting: those that wait came behind the one that takes the topic."""
         reason = f"producer {name} has taken {self._topic} for itself"
         with self._lock:
-            waiting = list(self._waiting)
-            self._waiting = ()
-            if isinstance(self._holder, WaitingProducer):
-                waiting.append(self._holder)
+            if not spares_waiting:
+                self._end_waiting(lambda: errors.ProducerFenced(reason))
             self._holder = None
             found = [each.producer() for each in self._entries.values()]
             self._entries.clear()
-            for each in waiting:
-                each.change(ENDED, errors.ProducerFenced(reason))
         for producer in found:
             if producer is not None:
                 self._remember_shut(producer)
                 producer.fence(reason)
+
+    def _end_waiting(self, failure: Callable[[], Exception]) -> None:
+        """Nobody waits any more, nor takes his turn. The lock is held."""
+        waiting = list(self._waiting)
+        self._waiting = ()
+        if isinstance(self._holder, WaitingProducer):
+            waiting.append(self._holder)
+            self._holder = None
+        for each in waiting:
+            each.change(ENDED, failure())
 
     def _remember_shut(self, producer: Producer) -> None:
         with self._lock:
@@ -345,6 +377,11 @@ class ProducerRegistry:
             self._holder = Reservation(name, owner)
             if not self._keeps_epoch:
                 self._epoch = 0  # as the commit says that made the partition of a persistent topic
+
+    def is_kept_for(self, owner: object) -> bool:
+        """Whether the topic is reserved for what comes with this owner."""
+        with self._lock:
+            return self._is_reserved_for(owner)
 
     def release(self, owner: object) -> None:
         """The owner of a reservation will not come."""
@@ -402,10 +439,10 @@ class ProducerRegistry:
             self.remove(name, producer)
 
     def _promote_next(self) -> None:
-        """The lock is held."""
-        if self._is_closed:
+        """The lock is held. One that is being made may take the topic: behind it is asked again."""
+        if self._is_closed or not self._waiting or self._coming is not None:
             return
-        if self._holder is None and not self._entries and self._waiting:
+        if self._holder is None and not self._entries and self._runtime.awaits_nobody:
             waiting, *left = self._waiting
             self._waiting = tuple(left)
             self._holder = waiting
@@ -470,14 +507,18 @@ class ProducerRegistry:
         """The topic is deleted: tell those who wait for it; the producers that are to be shut. What
         was coming has come when this returns."""
         with self.unchanged() as producers, self._lock:
-            waiting = list(self._waiting)
-            self._waiting = ()
-            if isinstance(self._holder, WaitingProducer):
-                waiting.append(self._holder)
+            self._end_waiting(lambda: errors.TopicNotFound(f"{self._topic}: it was deleted"))
             self._holder = None
-            for each in waiting:
-                each.change(ENDED, errors.TopicNotFound(f"{self._topic}: it was deleted"))
             return [each for each in producers.values() if each.is_open]
+
+    def terminate(self) -> None:
+        """The topic takes no more messages: who waits to have it to himself is told."""
+        with self._lock:
+            self._is_terminated = True
+            self._end_waiting(self._terminated)
+
+    def _terminated(self) -> Exception:
+        return errors.TopicTerminated(f"{self._topic} is terminated and takes no more messages")
 
     def wait_for_forgotten(self) -> None:
         """Wait until producers that their users dropped are closed."""
@@ -496,6 +537,12 @@ class ProducerRegistry:
                 or self._waiting
                 or self._holder is not None
             )
+
+    def holder(self) -> Producer | None:
+        """The producer that has the topic to itself."""
+        with self._lock:
+            holder = self._holder
+            return holder.producer() if isinstance(holder, _Entry) else None
 
     def open_producers(self) -> list[Producer]:
         return list(self._open().values())

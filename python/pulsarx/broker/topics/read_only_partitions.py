@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pulsarx.broker.catalogue.state import TopicRecord
+    from pulsarx.broker.catalogue.records import TopicRecord
     from pulsarx.broker.faces import FolderView
     from pulsarx.broker.topics.read_only_topic import ReadOnlyTopic
 

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from pulsarx.broker.catalogue.state import TopicRecord
+    from pulsarx.broker.catalogue.records import TopicRecord
     from pulsarx.broker.faces import FolderView
     from pulsarx.broker.schemas.registry import SchemaRegistry
 

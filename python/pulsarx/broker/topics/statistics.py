@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from pulsarx.broker.topics.compaction import compaction_statistics
 
 TYPE_CHECKING = False
@@ -76,11 +78,14 @@ def _add_rates(rates: TopicRates | None, found: dict[str, Any]) -> None:
     """Put msg_rate_in, msg_throughput_in (bytes) of the topic beside its counters, and the same of
     what goes out beside those of subscriptions and consumers. rates None: nobody here knows them.
     """
-    counted: list[tuple[tuple[str, ...], dict[str, Any], str]] = [((), found, "in")]
+    counted: list[tuple[Hashable, dict[str, Any], str]] = [((), found, "in")]
     for name, subscription in found["subscriptions"].items():
         counted.append(((name,), subscription, "out"))
+        met: Counter[str] = Counter()  # several consumers may have one name
         for consumer in subscription.get("consumers") or ():
-            counted.append(((name, consumer["consumer_name"]), consumer, "out"))
+            own = consumer["consumer_name"]
+            counted.append(((name, own, met[own]), consumer, "out"))
+            met[own] += 1
     counters: dict[Hashable, tuple[int, ...]] = {
         key: (figures[f"msg_{way}_counter"], figures[f"bytes_{way}_counter"])
         for key, figures, way in counted

@@ -6,13 +6,16 @@ from pulsarx import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pulsarx.broker.policies.limits import TopicLimits
 
 
-def check_consumer_limit(limits: TopicLimits, topic: str, count: int) -> None:
-    """ConsumerBusy: a topic with so many consumers may have no more."""
+def check_consumer_limit(limits: TopicLimits, topic: str, count: Callable[[], int]) -> None:
+    """ConsumerBusy: a topic with so many consumers may have no more. count: how many it has; asked
+    where there is a limit."""
     limit = limits.max_consumers_per_topic
-    if limit and count >= limit:
+    if limit and count() >= limit:
         raise errors.ConsumerBusy(
             f"subscribe to {topic}: it has {limit} consumers, which is max_consumers_per_topic"
         )

@@ -15,7 +15,7 @@ from pulsarx._pycore.ranges.entry_codec import encode_entry
 from pulsarx.broker.catalogue import changes
 from pulsarx.compression import compress, decompress
 from pulsarx.enumerations import HashingScheme
-from pulsarx.topic_name import TopicName
+from pulsarx.topic_name import HEARTBEAT_NAMESPACE, TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 CHANGE_EVENTS = "__change_events"
 CHANGE_EVENTS_PARTITIONS = 4
-HEALTHCHECK = TopicName.of("persistent://pulsar/standalone/healthcheck")
+HEALTHCHECK = TopicName.of(f"persistent://{HEARTBEAT_NAMESPACE}/healthcheck")
 HEALTHCHECK_PATIENCE_MS = 10_000
 PRODUCER_NAME = "pulsarx-broker"
 

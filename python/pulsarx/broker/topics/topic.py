@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.publish.completion_queue import CompletionQueue
     from pulsarx._pycore.publish.entry_publisher import EntryPublisher
     from pulsarx.broker.catalogue.catalogue import Catalogue
-    from pulsarx.broker.catalogue.state import SubscriptionRecord, TopicRecord
+    from pulsarx.broker.catalogue.records import SubscriptionRecord, TopicRecord
     from pulsarx.broker.folder.file_operations import FileOperations
     from pulsarx.broker.ledgers.ledger_list import Position
     from pulsarx.broker.offload.topic_offload import TopicOffload
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from pulsarx.broker.subscriptions.subscription import MakeConsumer, Subscription
     from pulsarx.broker.subscriptions.topic_cursors import TopicCursors
     from pulsarx.broker.topics.reader_cursor import ReaderCursor
+
+_NOBODY: frozenset[object] = frozenset()
 
 
 class Topic:
@@ -67,7 +69,7 @@ class Topic:
         "_rate_limits",
         "rates",
         "_reader_cursors",
-        "watches",
+        "_watches",
         "_trimming",
         "decompressed_size_max",
         "deduplication",
@@ -96,7 +98,7 @@ class Topic:
         self.subscriptions: dict[str, Subscription] = {}
         self._non_durable: dict[str, Subscription] = {}
         self._reader_cursors: WeakList | None = None  # made with the first
-        self.watches: set[Any] = set()  # of other processes that read it
+        self._watches = _NOBODY  # of other processes that read it
         self._is_gone = False
         self.rates = TopicRates(runtime.clock, self.lock)
         self.producers = ProducerRegistry(self.name, runtime)
@@ -307,14 +309,14 @@ class Topic:
 
     def subscribe(self, request: SubscribeRequest, make: MakeConsumer) -> ConsumerCore:
         """Attach a consumer to a subscription, which is made when it does not exist."""
-        if not (self.runtime.arrivals.is_over or request.sink is PositionSink):
+        if not (self.runtime.awaits_nobody or request.sink is PositionSink):
             self.runtime.arrivals.wait()  # the session of a guest does not
         with self.lock:
             self.runtime.state.require_open()  # else this consumer would never be closed
             self.check_not_gone()
             self.touch()
             check_subscription_type(self.runtime, self.name, request.type_name)
-            check_consumer_limit(self.limits, self.name, self.consumer_count())
+            check_consumer_limit(self.limits, self.name, self.consumer_count)
             if self._rate_limits is not None:
                 self._rate_limits.admit_consumer(request)
             name = request.subscription_name
@@ -593,6 +595,15 @@ class Topic:
 
     # Inactivity -----------------------------------------------------------------------------------
 
+    def watched(self, watch: object) -> None:
+        """Another process reads it, until watched_no_more."""
+        with self.lock:
+            self._watches |= {watch}
+
+    def watched_no_more(self, watch: object) -> None:
+        with self.lock:
+            self._watches -= {watch}
+
     def touch(self) -> None:
         """It is used now."""
         self.last_active_ms = self.runtime.clock.now_ms()
@@ -615,7 +626,7 @@ class Topic:
         for each in self.all_subscriptions():
             each.detach_forgotten()
         found = [each for each in self.all_subscriptions() if not is_exempt_subscription(each.name)]
-        if self.producers.is_used() or self.readers() or self.watches:
+        if self.producers.is_used() or self.readers() or self._watches:
             return True
         if mode == NO_SUBSCRIPTIONS:
             return bool(found)
@@ -710,7 +721,7 @@ class Topic:
             attempt(producer.shut)  # what it had not sent its callbacks and senders are told
         self.compaction.stop()
         if self._offload is not None:
-            self._offload.stop()
+            self._offload.stop_soon()
         with self.lock:
             self.trimming.close()
             for cursor in [] if self._reader_cursors is None else self._reader_cursors.members():

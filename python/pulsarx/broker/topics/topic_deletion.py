@@ -16,7 +16,7 @@ from pulsarx import errors
 from pulsarx.broker import life_log
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.file import TEMPORARY_SUFFIX
-from pulsarx.broker.catalogue.state import LedgerRecord
+from pulsarx.broker.catalogue.records import LedgerRecord
 from pulsarx.broker.folder.directory_flush import flush_directories
 from pulsarx.broker.ledgers.managed_ledger import DAMAGED, ForeignLedger, look_at
 from pulsarx.broker.policies.permissions import forgetting
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Any
 
-    from pulsarx.broker.catalogue.state import CatalogueState, DeletionRecord
+    from pulsarx.broker.catalogue.records import DeletionRecord
+    from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.topics.any_topic import AnyTopic
 
@@ -97,13 +98,19 @@ class TopicDeletion:
         return [*(changes.delete_topic(name) for name in self._names if name in known), *more]
 
     def _check_untouched(self) -> None:
-        topics = self._runtime.catalogue.state.topics
+        state = self._runtime.catalogue.state
+        topics = state.topics
+        for name in self._names:
+            if name in state.schemas or self._runtime.volatile.get(name):
+                raise errors.NotAllowedError(f"delete {name}: it has a schema")
         for record in [topics[name] for name in self._names if name in topics]:
             if (
                 record.ledgers
                 or record.removed_ledger_id
                 or record.subscriptions
                 or record.policies
+                or record.terminated
+                or record.epoch >= 0  # a producer had it to itself
             ):
                 raise errors.NotAllowedError(f"delete {record.name}: it is used")
 

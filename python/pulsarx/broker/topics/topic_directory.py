@@ -29,16 +29,18 @@ from pulsarx.broker.topics.partitioned_topic import (
 from pulsarx.broker.topics.policy_checks import PolicyChecks, tell
 from pulsarx.broker.topics.topic import Topic
 from pulsarx.broker.topics.topic_deletion import TopicDeletion, topics_of_namespace
-from pulsarx.topic_name import TopicName, check_is_for_users, is_system_topic
+from pulsarx.topic_name import TopicName, check_may_be_made, is_system_topic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-    from pulsarx.broker.catalogue.operations import Operation
+    from pulsarx.broker.catalogue.draft import Operation
+    from pulsarx.broker.catalogue.records import TopicRecord
     from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.offload.offload_monitor import OffloadMonitor
+    from pulsarx.broker.policies.creation import TopicCreation
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.topics.any_topic import AnyTopic
 
@@ -184,18 +186,41 @@ class TopicDirectory:
 
     # Creating -------------------------------------------------------------------------------------
 
-    def _create(self, name: TopicName, create: bool, created: list[TopicName]) -> None:
-        """Create a topic that a client named, of the kind that the options say. With the lock;
-        created: gets its name, to be announced without it."""
+    def partitions_if_used(self, name: TopicName) -> int:
+        """How many partitions a topic has that is about to be used, 0 for none: a client asks for
+        that first. One with partitions is made now, one without when it is used; what refuses that
+        is raised now."""
+        created: list[TopicName] = []
+        try:
+            with self._lock:
+                if not self.is_there(str(name)):
+                    policy = self._may_create(name, True)
+                    if policy.kind == "partitioned" and name.partition_index < 0:
+                        self._create(name, True, created)
+                    else:
+                        self._check_topic_limit(name, 1)
+                return partition_count_of(self._runtime.catalogue.state, name)
+        finally:
+            self._announce(created)
+
+    def _may_create(self, name: TopicName, create: bool) -> TopicCreation:
+        """How a topic is created that a client named. Raises what forbids it."""
+        if create:
+            check_may_be_made(name)
         self._check_namespace(name)
         if create:
-            check_is_for_users(name)
             check_may_be_created(self._runtime.catalogue.state, name)
         policy = topic_creation(self._runtime, name)
         if not create or not policy.allowed:
             raise errors.TopicNotFound(
                 f"{name}, and allow_auto_topic_creation is off" if create else str(name)
             )
+        return policy
+
+    def _create(self, name: TopicName, create: bool, created: list[TopicName]) -> None:
+        """Create a topic that a client named, of the kind that the options say. With the lock;
+        created: gets its name, to be announced without it."""
+        policy = self._may_create(name, create)
         flush = self._runtime.durability == "sync"
         if policy.kind == "partitioned" and name.partition_index < 0:
             check_partition_count(policy.partitions, name)
@@ -214,11 +239,12 @@ class TopicDirectory:
         if not name.persistent:
             self._check_non_persistent(name)
         if name.namespace_name not in self._runtime.catalogue.state.namespaces:
-            raise errors.TopicNotFound(f"{name}: there is no namespace {name.namespace_name}")
+            raise errors.missing_namespace(name.namespace_name, f"{name}: ")
 
     def create_non_partitioned_topic(self, name: TopicName, *, flush: bool = True) -> None:
         """NotAllowedError: it exists, or has the name of a partition. TopicNotFound: its topic
         has no such partition. flush: see Catalogue.commit."""
+        check_may_be_made(name)
         with self._lock:
             self._check_namespace(name)
             self._create_whole(name, flush)
@@ -228,7 +254,7 @@ class TopicDirectory:
         catalogue = self._runtime.catalogue
         if self.is_there(str(name)):
             raise errors.NotAllowedError(f"create {name}: it exists already")
-        check_is_for_users(name)
+        check_may_be_made(name)
         check_may_be_created(catalogue.state, name)
         self._check_topic_limit(name, 1)
         if not name.persistent:
@@ -270,6 +296,7 @@ class TopicDirectory:
     ) -> None:
         """Create it with its partitions, all or nothing. NotAllowedError: it exists."""
         check_partition_count(partition_count, name)
+        check_may_be_made(name)
         with self._lock:
             self._check_namespace(name)
             self._create_with_partitions(name, partition_count, flush)
@@ -297,7 +324,7 @@ class TopicDirectory:
     def _create_with_partitions(
         self, name: TopicName, partition_count: int, flush: bool = True
     ) -> None:
-        check_is_for_users(name)
+        check_may_be_made(name)
         self._check_partition_limit(name, partition_count)
         if str(name) in self._runtime.volatile:
             raise errors.NotAllowedError(f"create {name} with partitions: it exists already")
@@ -336,11 +363,25 @@ class TopicDirectory:
             yield
         except BaseException:
             self._noting.created = None
-            for name in created:
-                attempt(partial(self._take_back, name))
+            self.take_back(created)
             raise
         finally:
             self._noting.created = outer
+
+    def take_back(self, names: Iterable[TopicName]) -> None:
+        """Delete topics that were created for a call which failed, but for those that somebody uses
+        by now, or that hold something. Where that fails they stay, and the log says so."""
+        for name in names:
+            error = attempt(partial(self._take_back, name))
+            if error is not None and not isinstance(
+                error, (errors.NotAllowedError, errors.TopicNotFound)
+            ):
+                import logging
+
+                logging.getLogger("pulsarx").warning(
+                    "%s was made for a call that failed, and stays: %s",
+                    name, errors.detail_of(error),
+                )  # fmt: skip
 
     def _take_back(self, name: TopicName) -> None:
         def select(state: CatalogueState) -> list[str]:
@@ -465,6 +506,7 @@ class TopicDirectory:
                 raise errors.TopicNotFound(f"there is no partitioned topic {name}")
             record = catalogue.state.topics[topic.name]
             holder = topic.holder()
+            remote = None if holder is not None else self._remote_holder(record)
             if partition_count > record.partition_count:
                 self._check_partition_limit(name, partition_count)
                 self._check_topic_limit(name, partition_count - record.partition_count)
@@ -474,7 +516,7 @@ class TopicDirectory:
                 partition_count,
                 self._runtime.clock.now_ms(),
                 self._runtime.allocate_cursor_id,
-                holder is not None,
+                holder is not None or remote is not None,
             )
             if partition_count == record.partition_count:
                 return
@@ -482,13 +524,31 @@ class TopicDirectory:
             if holder is not None:  # before anybody else can come
                 for each in range(record.partition_count, partition_count):
                     topic.partition(each).producers.reserve(topic.holder_name, holder)
+            if remote is not None:
+                for each in range(record.partition_count, partition_count):
+                    remote.keep(topic.partition(each).producers)
         self._inactivity.note(topic.name)
         topic.has_grown(partition_count)
         for follower in self._followers.members():
             follower.grown(name)
 
+    def _remote_holder(self, record: TopicRecord) -> Any:
+        """Of one producer at the other end of a connection that has all partitions to itself, the
+        one on the first partition; None: there is none. The lock is held."""
+        held: list[Any] = []
+        for each in partition_names(TopicName.of(record.name), record.partition_count):
+            topic = self._topics.get(each)
+            holder: Any = None if topic is None else topic.producers.holder()
+            context = getattr(holder, "context", None)
+            if context is None or (
+                held and (held[0].context, held[0].name) != (context, holder.name)
+            ):
+                return None
+            held.append(holder)
+        return held[0]
+
     def policy_was_set(self) -> None:
-        """Of those that are asked for when they matter."""
+        """A policy was set that nothing keeps a copy of: it is looked up when it matters."""
         with self._lock:
             self.compaction_monitor.arm()
 

@@ -26,11 +26,11 @@ _PAUSE_SECONDS = 0.0001
 
 
 def get_figures(folder: OpenFolder, after: str, count: int, load: bool) -> dict[str, Any]:
-    """Of the next topics by name, count at most, without those of the system; of a partitioned
-    topic its partitions. after: a name, which need not be there; " " is before all. load: open
-    those that are not open, of which else only `stored` is told. next: what comes as `after` next;
-    None: that were all. Counters count from when the topic was opened; None: only its owner knows
-    them."""
+    """The figures of the next topics by name, count at most, without those of the system; of a
+    partitioned topic those of its partitions. after: a name, which need not be there; " " is before
+    all. load: open those that are not open, of which else only `stored` is told. next: what comes
+    as `after` next; None: that were all. Counters count from when the topic was opened; None: only
+    its owner knows them."""
     if not 1 <= count <= COUNT_MAX:
         raise ValueError(f"get_figures: {count} topics; it must be from 1 to {COUNT_MAX}")
     folder.refresh()

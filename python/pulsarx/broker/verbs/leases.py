@@ -105,9 +105,9 @@ def release(broker: Broker, job: str) -> Arguments:
 
 
 def get_leases(folder: OpenFolder, topic: str) -> list[Arguments]:
-    """Of a topic, those that have not ended: job, expires_ms, and ledgers, the first and last id of
-    each run. messages: how many there are from the first of them on, so how many the job may still
-    have to read at most."""
+    """The leases of a topic that have not ended: job, expires_ms, and ledgers, the first and last
+    id of each run. messages: how many there are from the first of them on, so how many the job may
+    still have to read at most."""
     folder.refresh()
     name = str(TopicName.of(topic))
     state = folder.catalogue.state

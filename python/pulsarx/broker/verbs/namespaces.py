@@ -14,16 +14,16 @@ from pulsarx.broker.verbs.creation_policies import (
     require_effect,
     set_namespace_policy,
 )
-from pulsarx.broker.verbs.tenants import RESERVED_TENANT, namespaces_of, require_tenant
+from pulsarx.broker.verbs.tenants import namespaces_of, require_tenant
 from pulsarx.broker.verbs.verb import Verb
-from pulsarx.topic_name import TopicName, check_namespace_name, is_system_topic
+from pulsarx.topic_name import SYSTEM_TENANT, TopicName, check_namespace_name, is_system_topic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.broker import Broker
-    from pulsarx.broker.catalogue.operations import Operation
+    from pulsarx.broker.catalogue.draft import Operation
     from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.faces import OpenFolder
 
@@ -41,7 +41,7 @@ def create_namespace(
     for name, value in checked.items():
         require_effect(broker, name, value)
     check_no_conflict(f"create namespace {namespace}", broker.settings.options, checked)
-    if namespace.partition("/")[0] == RESERVED_TENANT:
+    if namespace.partition("/")[0] == SYSTEM_TENANT:
         raise errors.NotAllowedError(f"create namespace {namespace}: its tenant is the system's")
 
     def operations(state: CatalogueState) -> list[Operation]:
@@ -77,7 +77,10 @@ def _checked(name: str, value: object) -> object:
 
 
 def delete_namespace(broker: Broker, namespace: str, force: bool) -> None:
-    """NotAllowedError: it has topics that are not the system's, and it is not forced."""
+    """NotAllowedError: it has topics that are not the system's, and it is not forced; or it is the
+    system's."""
+    if namespace.partition("/")[0] == SYSTEM_TENANT:
+        raise errors.NotAllowedError(f"delete namespace {namespace}: it is the system's")
 
     def select(state: CatalogueState) -> list[str]:
         _require_namespace(state, namespace)

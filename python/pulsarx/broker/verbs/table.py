@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _NAME_SIZE_MAX = 32_767  # of a topic's full name
 _LOOKS_MAX = 20
+_INT_END = 1 << 63
 
 VERBS: dict[str, Verb] = {
     **topics.VERBS,
@@ -75,6 +76,8 @@ def perform(folder: OpenFolder, name: object, arguments: object, read_only: bool
             isinstance(value, str) and not 0 < len(value) <= _NAME_SIZE_MAX
         ):
             raise ValueError(f"{name}: {each} must be {_said(kind)}, not {value!r:.100}")
+        if isinstance(value, int) and not -_INT_END <= value < _INT_END:
+            raise ValueError(f"{name}: {each} must be an int of 64 bits, not {errors.shown(value)}")
     if not verb.reads and (read_only or folder.read_only):
         raise errors.OperationNotSupported(f"{name}: the folder was opened read_only")
     looks = 0

@@ -6,18 +6,16 @@ from pulsarx import errors
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.topics.topic_deletion import topics_of_namespace
 from pulsarx.broker.verbs.verb import Verb
-from pulsarx.topic_name import check_entity_name
+from pulsarx.topic_name import SYSTEM_TENANT, check_entity_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.broker import Broker
-    from pulsarx.broker.catalogue.operations import Operation
+    from pulsarx.broker.catalogue.draft import Operation
     from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.faces import OpenFolder
-
-RESERVED_TENANT = "pulsar"  # of system topics
 
 
 def create_tenant(
@@ -26,7 +24,7 @@ def create_tenant(
     """NotAllowedError: it exists, or is the system's."""
     check_entity_name("tenant", tenant)
     properties = _properties(admin_roles, allowed_clusters)
-    if tenant == RESERVED_TENANT:
+    if tenant == SYSTEM_TENANT:
         raise errors.NotAllowedError(f"create tenant {tenant}: its name is the system's")
 
     def operations(state: CatalogueState) -> list[Operation]:
@@ -60,7 +58,7 @@ def update_tenant(
 
 def delete_tenant(broker: Broker, tenant: str, force: bool) -> None:
     """NotAllowedError: it has namespaces, and it is not forced; or it is the system's."""
-    if tenant == RESERVED_TENANT:
+    if tenant == SYSTEM_TENANT:
         raise errors.NotAllowedError(f"delete tenant {tenant}: it is the system's")
 
     def select(state: CatalogueState) -> list[str]:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.topics.topic import Topic
 
 PEEK_MAX = 1000
+_TIME_END = 1 << 63
 
 
 def create_subscription(broker: Broker, topic: str, name: str, position: dict[str, Any]) -> None:
@@ -69,7 +70,7 @@ def get_subscriptions(folder: OpenFolder, topic: str) -> list[str]:
 
 
 def _attached_subscriptions(folder: OpenFolder, topic: str) -> list[str]:
-    """Of a non-persistent topic, those that have consumers."""
+    """The subscriptions of a non-persistent topic: those that have consumers."""
     found: set[str] = set()
     for each in _names_of(folder, topic):
         found.update(folder.topic(TopicName.of(each), create=False).subscription_statistics())
@@ -165,6 +166,11 @@ def _subscriptions(topics: list[Topic], name: str) -> list[tuple[Topic, Subscrip
 def _check_position(position: dict[str, Any], topics: list[Topic]) -> None:
     kind = set(position)
     if kind == {"publish_time_ms"} and position["publish_time_ms"].__class__ is int:
+        if not -_TIME_END <= position["publish_time_ms"] < _TIME_END:
+            raise ValueError(
+                f"{errors.shown(position['publish_time_ms'])} is no time: give milliseconds since "
+                "1970, an int of 64 bits"
+            )
         return
     if kind != {"message_id"} or not isinstance(position["message_id"], str):
         raise ValueError(f"{position!r:.200} is no position in a topic")

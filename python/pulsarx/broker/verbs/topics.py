@@ -106,6 +106,14 @@ def get_deduplication(folder: OpenFolder, topic: str) -> bool | None:
     return found
 
 
+def get_producer_sequences(folder: OpenFolder, topic: str) -> dict[str, int]:
+    """The highest sequence id that is stored of each producer; of none without deduplication, nor
+    beside the owner."""
+    found = folder.topic(_existing(folder, topic), create=False)
+    deduplication = getattr(found, "deduplication", None)
+    return {} if deduplication is None else deduplication.highest()
+
+
 def remove_deduplication(broker: Broker, topic: str) -> None:
     name = TopicName.of(topic)
     broker.policies.set_topic_policy(name.partitioned_name, "deduplication", None)
@@ -158,9 +166,10 @@ def delete_partitioned_topic(broker: Broker, topic: str, force: bool) -> None:
 def terminate(broker: Broker, topic: str) -> str:
     """The id of the last message, as text. OperationNotSupported: it has partitions."""
     name = check_is_not_of_the_system(TopicName.of(topic), "terminate")
-    ledgers = broker.topic(name, create=False).ledger
-    ledgers.terminate()
-    return ledgers.last_message_id().to_text()
+    found = broker.topic(name, create=False)
+    found.ledger.terminate()
+    found.producers.terminate()
+    return found.ledger.last_message_id().to_text()
 
 
 def truncate(broker: Broker, topic: str) -> None:
@@ -209,7 +218,7 @@ def _views_of(folder: OpenFolder, topic: str) -> list[TopicView]:
 
 
 def _worst(found: list[dict[str, str]]) -> dict[str, str]:
-    """Of the partitions of a topic, the one that says most."""
+    """The status of a partitioned topic: that of the partition which says most."""
     for status in ("RUNNING", "ERROR", "SUCCESS"):
         for each in found:
             if each["status"] == status:
@@ -326,6 +335,7 @@ VERBS = {
     "topics.update_partitioned_topic": Verb(update_partitioned_topic, _PARTITIONS),
     "topics.set_deduplication": Verb(set_deduplication, {**_TOPIC, "enabled": bool}),
     "topics.get_deduplication": Verb(get_deduplication, _TOPIC, reads=True),
+    "topics.get_producer_sequences": Verb(get_producer_sequences, _TOPIC, reads=True),
     "topics.remove_deduplication": Verb(remove_deduplication, _TOPIC),
     "topics.ensure": Verb(ensure, _PARTITIONS),
     "topics.get_partitioned_topic_metadata": Verb(

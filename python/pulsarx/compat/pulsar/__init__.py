@@ -17,6 +17,7 @@ from _pulsar import (
 
 from pulsarx._pycore.message.encryption_context import EncryptionContext, EncryptionKey
 from pulsarx.client import Client
+from pulsarx.compat.native_parts import give_parts as _give_parts
 from pulsarx.consumer import Consumer
 from pulsarx.enumerations import (
     BatchingType,
@@ -29,7 +30,6 @@ from pulsarx.enumerations import (
     PartitionsRoutingMode,
     ProducerAccessMode,
     RegexSubscriptionMode,
-    Result,
 )
 from pulsarx.message import Message
 from pulsarx.message_id import MessageId
@@ -53,6 +53,7 @@ from pulsarx.options.loggers import ConsoleLogger, FileLogger
 from pulsarx.options.service_info import AutoClusterFailover, ServiceInfo, ServiceInfoProvider
 from pulsarx.producer import Producer
 from pulsarx.reader import Reader
+from pulsarx.results import Result
 
 from . import exceptions, functions, schema, tableview
 from .__about__ import __version__
@@ -63,6 +64,7 @@ from .functions.serde import IdentitySerDe, PickleSerDe, SerDe
 from .schema.schema import BytesSchema
 from .tableview import TableView
 
+_give_parts()
 _schema = schema
 _retype = type(re.compile(""))
 _sys.modules[f"{__name__}._pulsar"] = _pulsar

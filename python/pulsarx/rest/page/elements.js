@@ -42,15 +42,27 @@ export function select(options, chosen, more = {}) {
   return found;
 }
 
-// What has no shape of its own, or turns the direction of what follows, is written out.
+// What has no shape of its own, or turns the direction of what follows, is written out, but for the
+// signs that choose how a character in front of them looks.
 export function plain(text) {
   return String(text).replace(
-    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
-    (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`);
+    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029]|(?![\ufe00-\ufe0f])\p{Default_Ignorable_Code_Point}|\p{Bidi_Control}|\p{Cs}/gu,
+    (each) => {
+      const code = each.codePointAt(0).toString(16);
+      return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, "0")}`;
+    });
 }
 
 // One line of it.
 export const line = (text) => plain(text).replace(/[\n\t]/g, " ");
+
+// A field of a number that holds none has an empty text, and that is no 0.
+export function whole(text, least) {
+  const found = Number(text);
+  if (!text || !Number.isSafeInteger(found) || found < least)
+    throw new Error(`${text || "nothing"} is no whole number from ${least} on`);
+  return found;
+}
 
 export const count = (value) =>
   (value === null || value === undefined ? "\u2013" : Number(value).toLocaleString("en"));

@@ -90,8 +90,7 @@ function row(found, each, query, changed) {
 }
 
 function value(found, each, id, query, changed) {
-  const bytes = each.data === null ? null
-    : Uint8Array.from(atob(each.data), (one) => one.charCodeAt(0));
+  const bytes = each.data === null ? null : bytesOf(each.data);
   const cut = bytes !== null && bytes.length < each.size;
   const text = each.encrypted || bytes === null ? null : textOf(bytes, cut);
   const marks = [];
@@ -110,7 +109,25 @@ function value(found, each, id, query, changed) {
   return details;
 }
 
-function fill(body, found, each, bytes, cut, text, id, query, changed) {
+// As much as the server gives of one message, which is not all of a very large one.
+async function whole(body, found, each, id, query, changed) {
+  try {
+    const page = await get("/console/messages",
+      { topic: found.topic, from: `${each.place[0]}+${each.place[1]}`, count: 1 });
+    const one = page.messages[0];
+    if (one?.message_id !== each.message_id) throw new Error(one?.damage ?? "the message is gone");
+    const bytes = bytesOf(one.data);
+    const cut = bytes.length < one.size;
+    body.replaceChildren();
+    fill(body, found, one, bytes, cut, textOf(bytes, cut), id, query, changed, true);
+  } catch (error) {
+    body.append(make("p", { class: "warn", role: "alert" }, `Not shown: ${line(error.message)}`));
+  }
+}
+
+const bytesOf = (data) => Uint8Array.from(atob(data), (one) => one.charCodeAt(0));
+
+function fill(body, found, each, bytes, cut, text, id, query, changed, alone = false) {
   const pairs = [["Id", each.message_id], ["Published", time(each.publish_timestamp)],
     each.event_timestamp ? ["Event time", time(each.event_timestamp)] : null,
     ["Producer", line(each.producer_name)],
@@ -122,18 +139,12 @@ function fill(body, found, each, bytes, cut, text, id, query, changed) {
     [make("dt", {}, name), make("dd", {}, one)])));
   if (!each.encrypted && bytes !== null) {
     body.append(make("pre", {}, text === null ? hex(bytes.slice(0, HEX_MAX)) : pretty(text, cut)));
-    if (cut) {
-      const more = button(`Show all ${size(each.size)}`, async () => {
-        const page = await get("/console/messages",
-          { topic: found.topic, from: `${each.place[0]}+${each.place[1]}`, count: 1 });
-        body.replaceChildren();
-        fill(body, found, { ...each, ...page.messages[0] }, Uint8Array.from(
-          atob(page.messages[0].data), (one) => one.charCodeAt(0)), false,
-        textOf(Uint8Array.from(atob(page.messages[0].data), (one) => one.charCodeAt(0)), false),
-        id, query, changed);
-      });
-      body.append(more);
-    }
+    const shown = text === null ? Math.min(bytes.length, HEX_MAX) : bytes.length;
+    if (shown < each.size)
+      body.append(make("p", { class: "soft" },
+        `These are the first ${count(shown)} of ${count(each.size)} bytes.`));
+    if (cut && !alone)
+      body.append(button("Show more", () => whole(body, found, each, id, query, changed)));
   }
   if (found.subscriptions.length) {
     const of = select(found.subscriptions.map((one) => [one, line(one)]),

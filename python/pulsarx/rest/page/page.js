@@ -1,6 +1,7 @@
 // The operator's page: which view is shown, and when it looks again.
 
 import { get, place, setToken, takeKey } from "./api.js";
+import { whenFailed } from "./dialog.js";
 import { $, line, make } from "./elements.js";
 import * as messages from "./messages.js";
 import * as topic from "./topic.js";
@@ -9,7 +10,10 @@ import * as topics from "./topics.js";
 const POLL_MS = 2000;
 const TOLD_MS = 15000;
 
+const OWNER_MS = 10000;
+
 let round = 0;
+let overviewed = 0;  // when it was asked who owns the folder
 let told = "";  // what was done last
 
 function say(text, bad = false) {
@@ -25,13 +29,15 @@ function changed(text) {
 }
 
 async function overview() {
+  overviewed = Date.now();
   const found = await get("/console/overview");
   const select = $("namespace");
+  const owner = found.owner === null ? "owned by nobody" : `owned by process ${found.owner}`;
+  $("who").textContent = `${line(found.folder)}, ${owner}` + (found.role ? `, role ${line(found.role)}` : "");
+  if (document.activeElement === select && select.value) return;  // it is being chosen
   const chosen = select.value || sessionStorage.getItem("pulsarx-namespace") || "public/default";
   select.replaceChildren(...found.namespaces.map((name) => make("option", { value: name }, line(name))));
   if (found.namespaces.includes(chosen)) select.value = chosen;
-  const owner = found.owner === null ? "owned by nobody" : `owned by process ${found.owner}`;
-  $("who").textContent = `${line(found.folder)}, ${owner}` + (found.role ? `, role ${line(found.role)}` : "");
 }
 
 // poll: nothing was asked for, so what the user is at stays.
@@ -41,7 +47,7 @@ async function look({ now = false, poll = false } = {}) {
   const view = name ? (query.view === "messages" ? messages : topic) : topics;
   if (poll && (view === messages || $("dialog").open)) return;
   try {
-    if (!poll || !$("namespace").value) await overview();
+    if (!poll || !$("namespace").value || Date.now() - overviewed > OWNER_MS) await overview();
     const namespace = $("namespace").value;
     const found = view === topics ? await topics.load(namespace, query, now)
       : await view.load(name, query, now);
@@ -49,8 +55,8 @@ async function look({ now = false, poll = false } = {}) {
     if (view === topics && topics.isTyping() && topics.filterText() !== (query.filter ?? "")) return;
     const shown = view === topics ? topics.draw(found, namespace, query, changed)
       : view.draw(found, query, changed);
-    replace(shown);
-    say(told || new Date().toLocaleTimeString());
+    if (replace(shown)) say(told || new Date().toLocaleTimeString());
+    else say("Stands still while text is marked");
   } catch (error) {
     if (mine !== round) return;
     if (error.status === 401) return askToken(error.message);
@@ -66,12 +72,13 @@ function replace(shown) {
   const id = $("main").contains(active) ? active.dataset?.id : undefined;
   const marks = active?.selectionStart;
   const open = window.getSelection()?.toString() && $("main").contains(window.getSelection().anchorNode);
-  if (open && id === undefined) return;  // somebody copies
+  if (open && id === undefined) return false;  // somebody copies
   $("main").replaceChildren(...shown);
-  if (id === undefined) return;
+  if (id === undefined) return true;
   const found = document.querySelector(`[data-id="${CSS.escape(id)}"]`);
   found?.focus({ preventScroll: true });
   if (typeof marks === "number" && found?.type === "search") found.setSelectionRange(marks, marks);
+  return true;
 }
 
 function askToken(reason) {
@@ -104,5 +111,6 @@ async function poll() {
   setTimeout(poll, POLL_MS);
 }
 
+whenFailed((text) => say(text, true));
 takeKey();
 look().then(() => setTimeout(poll, POLL_MS));

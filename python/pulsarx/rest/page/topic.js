@@ -2,7 +2,7 @@
 
 import { address, admin, ask, get, subscriptionPath, topicPath } from "./api.js";
 import { confirm } from "./dialog.js";
-import { age, button, count, facts, line, make, rate, select, size, table, time } from "./elements.js";
+import { age, button, count, facts, line, make, rate, select, size, table, time, whole } from "./elements.js";
 import { plot } from "./plot.js";
 
 const SPANS = [["900000", "15 minutes"], ["3600000", "1 hour"], ["21600000", "6 hours"],
@@ -16,7 +16,7 @@ export const load = (topic, query, now) =>
 
 export function draw(found, query, changed) {
   const topic = found.topic;
-  const whole = found.partitions.length > 0;
+  const parted = found.partitions.length > 0;
   const figure = (at, text, show) => {
     const points = found.points.map((each) => [each[0], each[at]]);
     const most = Math.max(0, ...points.map(([, value]) => value));
@@ -29,7 +29,8 @@ export function draw(found, query, changed) {
   const out = new Map();
   const seconds = before.topic === topic ? (found.now - before.now) / 1000 : 0;
   const consumed = (name, each) => {
-    const key = `${name}\n${each.name}`;
+    let key = `${name}\n${each.name}`;
+    while (out.has(key)) key += "\n";  // several may have one name
     out.set(key, each.out);
     const then = before.out.get(key);
     return seconds > 0 && then !== undefined ? rate(Math.max(0, each.out - then) / seconds) : "\u2013";
@@ -41,7 +42,7 @@ export function draw(found, query, changed) {
       ["Stored", size(found.stored)],
       found.keeps ? ["Messages", count(found.messages)] : null,
       ["Producers", found.producers === null ? "\u2013" : make("span",
-        { title: found.producers.map(line).join(", ") }, count(found.producers.length))],
+        { title: found.producers.map(line).join(", ") }, count(found.producer_count))],
       ["Oldest in a backlog", age(found.oldest)],
       found.terminated ? ["State", make("span", { class: "mark" }, "terminated")] : null,
     ]),
@@ -51,7 +52,7 @@ export function draw(found, query, changed) {
     make("div", { class: "plots" }, figure(1, "Backlog", count), figure(2, "In /s", rate),
       figure(3, "Out /s", rate), figure(4, "Stored", size)),
   ];
-  if (whole)
+  if (parted)
     shown.push(make("h3", {}, "Partitions"), table("Partitions",
       [["Partition", ""], ["Backlog", "n"], ["Stored", "n"]],
       found.partitions.map((each) => [
@@ -72,11 +73,11 @@ export function draw(found, query, changed) {
 function topicActions(found, changed) {
   const topic = found.topic;
   const path = topicPath(topic);
-  const whole = found.partitions.length > 0;
+  const parted = found.partitions.length > 0;
   const simple = (title, text, verb, method, tail, danger = true) => confirm({ title, text, verb,
     danger, action: async () => { await admin(method, path + tail); changed(`${title} Done.`); } });
   const actions = [];
-  if (found.keeps && !whole)
+  if (found.keeps && !parted)
     actions.push(make("a", { class: "button", href: address(topic, { view: "messages" }),
       "data-id": "messages" }, "Messages"));
   if (found.keeps)
@@ -87,7 +88,7 @@ function topicActions(found, changed) {
   if (found.keeps && !found.terminated)
     actions.push(button("Terminate\u2026", () => simple("Terminate the topic?",
       `Nothing can be published to ${line(topic)} any more. That cannot be undone.`,
-      "Terminate", "POST", whole ? "/terminate/partitions" : "/terminate"), { class: "danger" }));
+      "Terminate", "POST", parted ? "/terminate/partitions" : "/terminate"), { class: "danger" }));
   const force = make("input", { type: "checkbox" });
   actions.push(button("Delete topic\u2026", () => confirm({ title: "Delete the topic?",
     text: `${line(topic)} is deleted with its messages (${size(found.stored)}) and subscriptions ` +
@@ -95,7 +96,7 @@ function topicActions(found, changed) {
     verb: "Delete topic", must: topic.split("/").slice(4).join("/"),
     fields: [["force", "Also while it is used, which closes its producers and consumers", force]],
     action: async (given) => {
-      await admin("DELETE", `${path}${whole ? "/partitions" : ""}?force=${given.force}`);
+      await admin("DELETE", `${path}${parted ? "/partitions" : ""}?force=${given.force}`);
       location.hash = address();
       changed("The topic is deleted.");
     } }), { class: "danger" }));
@@ -146,6 +147,9 @@ function subscription(found, name, each, consumed, changed) {
     parts.push(make("p", stuck ? { class: "warn" } : { class: "soft" }, "Nobody consumes."));
   else
     parts.push(consumers(name, each, consumed));
+  if (each.consumers !== null && each.consumers.length < each.consumer_count)
+    parts.push(make("p", { class: "soft" }, `These are ${count(each.consumers.length)} of ` +
+      `${count(each.consumer_count)} consumers.`));
   if (each.keys_held_count)
     parts.push(make("p", {}, `${count(each.keys_held_count)} keys are held back: another consumer ` +
       "than the one they belong to has not acknowledged earlier messages of them."),
@@ -176,23 +180,23 @@ function actionsOf(found, name, each, changed) {
   const topic = found.topic;
   const path = subscriptionPath(topic, name);
   const what = `subscription ${line(name)} of ${line(topic)}`;
-  const whole = found.partitions.length > 0;
+  const parted = found.partitions.length > 0;
   const of = (text, onclick, kind = "") => button(text, onclick,
     { class: kind, "data-of": name, "aria-label": `${text} ${line(name)}` });
   const backlog = `${count(each.backlog)} messages`;
   const made = [];
-  if (!whole)
+  if (!parted)
     made.push(make("a", { class: "button", "data-id": `messages ${name}`,
       "aria-label": `Unacknowledged messages of ${line(name)}`,
       href: address(topic, { view: "messages", subscription: name }) }, "Messages"));
-  if (!whole)
+  if (!parted)
     made.push(of("Skip\u2026", () => {
       const number = make("input", { type: "number", min: 1, value: 1 });
       confirm({ title: "Skip messages?", verb: "Skip",
         text: `The next messages of ${what} are acknowledged. Its consumers will not get them.`,
         fields: [["number", "How many", number]],
         action: async (given) => {
-          const wanted = number_(given.number, 1);
+          const wanted = whole(given.number, 1);
           await admin("POST", `${path}/skip/${wanted}`);
           changed(`Skipped up to ${count(wanted)} messages.`);
         } });
@@ -204,7 +208,7 @@ function actionsOf(found, name, each, changed) {
       text: `What was published earlier is acknowledged for ${what}, up to the first message that was not.`,
       fields: [["number", "Older than so many seconds", number]],
       action: async (given) => {
-        await admin("POST", `${path}/expireMessages/${number_(given.number, 0)}`);
+        await admin("POST", `${path}/expireMessages/${whole(given.number, 0)}`);
         changed("Expired.");
       } });
   }));
@@ -225,13 +229,6 @@ function actionsOf(found, name, each, changed) {
       } });
   }, "danger"));
   return made;
-}
-
-function number_(text, least) {
-  const found = Number(text);
-  if (!Number.isSafeInteger(found) || found < least)
-    throw new Error(`${text || "nothing"} is no number from ${least} on`);
-  return found;
 }
 
 // begin: an id that is proposed.
@@ -266,8 +263,10 @@ export function reset(topic, name, changed, begin = "") {
 }
 
 function idOf(text) {
-  const parts = text.trim().split(":").map(Number);
-  if (parts.length < 2 || parts.length > 4 || parts.some((each) => !Number.isSafeInteger(each)))
+  const given = text.trim().split(":");
+  const parts = given.map(Number);
+  if (parts.length < 2 || parts.length > 4 || !parts.every(Number.isSafeInteger)
+      || given.some((each) => !each.trim()))
     throw new Error("write the id as ledger:entry, or ledger:entry:partition:batch index");
   const [ledgerId, entryId, partitionIndex = -1, batchIndex = -1] = parts;
   return { ledgerId, entryId, partitionIndex, batchIndex };
@@ -285,6 +284,8 @@ function replay(topic, name, changed) {
         { topic: base, subscription: name, dlq: given.letters, count: REPLAYED });
       const sum = Object.values(found.replayed).reduce((one, other) => one + other, 0);
       const damage = found.damage.length ? ` Damaged: ${found.damage.map(line).join("; ")}` : "";
-      changed(`Replayed ${count(sum)} dead letters${found.more ? ", and there are more" : ""}.${damage}`);
+      const replayed = `Replayed ${count(sum)} dead letters${found.more ? ", and there are more" : ""}.${damage}`;
+      changed(replayed);
+      if (found.stopped) throw new Error(`${line(found.stopped)}. ${replayed}`);
     } });
 }

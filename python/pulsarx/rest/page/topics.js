@@ -2,7 +2,7 @@
 
 import { address, get, admin, topicPath } from "./api.js";
 import { confirm } from "./dialog.js";
-import { $, button, count, line, make, rate, select, size, table } from "./elements.js";
+import { $, button, count, line, make, rate, select, size, table, whole } from "./elements.js";
 import { plot } from "./plot.js";
 
 const PAGE = 50;
@@ -99,7 +99,7 @@ function create(namespace, changed) {
     action: async (given) => {
       if (!given.name) throw new Error("a topic needs a name");
       const path = topicPath(`${given.domain}://${namespace}/${given.name}`);
-      const number = Number(given.partitions);
+      const number = whole(given.partitions, 0);
       await (number ? admin("PUT", `${path}/partitions`, number) : admin("PUT", path));
       changed(`Created ${given.name}.`);
     } });

@@ -1,0 +1,404 @@
+"""The records of what the catalogue knows: topics, their ledgers and subscriptions, and others.
+
+A record never changes once it is in a CatalogueState: a change puts a new record in its place.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+LEDGER_PREPARED = "prepared"  # ready, and not known to hold an entry; the last of its topic
+LEDGER_OPEN = "open"
+LEDGER_SEALED = "sealed"
+_UNMERGED_FIELDS = 11  # of a ledger with a file to itself
+
+
+class LedgerRecord:
+    """A ledger of a topic. Immutable by habit."""
+
+    __slots__ = (
+        "ledger_id", "uuid", "slot", "state", "entry_count", "message_count", "size",
+        "first_publish_ms", "last_publish_ms", "sealed_ms", "damaged",
+        "merged_id", "merged_at", "merged_size",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        ledger_id: int,
+        uuid: str,
+        slot: int = -1,
+        state: str = LEDGER_OPEN,
+        entry_count: int = 0,
+        message_count: int = 0,
+        size: int = 0,
+        first_publish_ms: int = 0,
+        last_publish_ms: int = 0,
+        sealed_ms: int = 0,
+        damaged: bool = False,
+        merged_id: int = 0,
+        merged_at: int = 0,
+        merged_size: int = 0,
+    ) -> None:
+        self.ledger_id = ledger_id
+        self.uuid = uuid  # 32 hex digits, as in the header of the file
+        self.slot = slot  # where its end is published while it is open; -1: nowhere
+        self.state = state
+        self.entry_count = entry_count  # this and what follows: known once it is sealed
+        self.message_count = message_count
+        self.size = size
+        self.first_publish_ms = first_publish_ms
+        self.last_publish_ms = last_publish_ms
+        self.sealed_ms = sealed_ms
+        self.damaged = damaged  # sealed although some entry below its end cannot be read
+        # The file that it and others were merged into, and which bytes of it are its own file, from
+        # header to footer; 0: it has a file to itself.
+        self.merged_id = merged_id
+        self.merged_at = merged_at
+        self.merged_size = merged_size
+
+    @property
+    def file_id(self) -> int:
+        """By which `ledger_path` finds the file that holds it."""
+        return self.merged_id or self.ledger_id
+
+    def merged(self, merged_id: int, at: int, size: int) -> LedgerRecord:
+        """Itself, in a merged file."""
+        made = LedgerRecord(*self.row())
+        made.merged_id, made.merged_at, made.merged_size = merged_id, at, size
+        return made
+
+    def used(self) -> LedgerRecord:
+        """A prepared ledger as the open one that it becomes."""
+        return LedgerRecord(self.ledger_id, self.uuid, self.slot)
+
+    def row(self) -> list[Any]:
+        names = self.__slots__ if self.merged_id else self.__slots__[:_UNMERGED_FIELDS]
+        return [getattr(self, name) for name in names]
+
+    def __repr__(self) -> str:
+        return f"LedgerRecord(ledger_id={self.ledger_id}, state={self.state!r})"
+
+
+class SubscriptionRecord:
+    """A durable subscription of a topic. Immutable by habit."""
+
+    __slots__ = (
+        "name", "cursor_id", "type", "created_ms", "properties",
+        "initial_ledger_id", "initial_message",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        name: str,
+        cursor_id: int,
+        type: str,
+        created_ms: int,
+        properties: dict[str, str],
+        initial_ledger_id: int,
+        initial_message: int,
+    ) -> None:
+        self.name = name
+        self.cursor_id = cursor_id
+        self.type = type  # of the consumer that made it; later ones may use another
+        self.created_ms = created_ms
+        self.properties = properties
+        self.initial_ledger_id = initial_ledger_id  # where it began; -1: with the first ledger
+        self.initial_message = initial_message  # ordinal within that ledger
+
+    def row(self) -> list[Any]:
+        return [getattr(self, name) for name in self.__slots__]
+
+    def __repr__(self) -> str:
+        return f"SubscriptionRecord(name={self.name!r}, cursor_id={self.cursor_id})"
+
+
+class CompactionRecord:
+    """What the last compaction of a topic left. Immutable by habit."""
+
+    __slots__ = (
+        "ledger_id", "uuid", "entry_count", "message_count", "size", "horizon_ledger_id",
+        "horizon_entry", "horizon_message", "last", "ledgers", "compacted_ms", "duration_ms",
+        "removed_count",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        ledger_id: int,
+        uuid: str,
+        entry_count: int,
+        message_count: int,
+        size: int,
+        horizon_ledger_id: int,
+        horizon_entry: int,
+        horizon_message: int,
+        last: list[int],
+        ledgers: list[list[int]],
+        compacted_ms: int,
+        duration_ms: int,
+        removed_count: int,
+    ) -> None:
+        self.ledger_id = ledger_id  # of the compacted ledger; 0: nothing survived, there is none
+        self.uuid = uuid
+        self.entry_count = entry_count
+        self.message_count = message_count
+        self.size = size
+        self.horizon_ledger_id = horizon_ledger_id  # up to here the topic was compacted: the
+        self.horizon_entry = horizon_entry  # last entry, and the message behind it
+        self.horizon_message = horizon_message
+        self.last = last  # of the last survivor: ledger id, entry id, batch index; or empty
+        self.ledgers = ledgers  # that hold survivors: id, and the message behind the last of them
+        self.compacted_ms = compacted_ms
+        self.duration_ms = duration_ms
+        self.removed_count = removed_count  # messages that did not survive
+
+    @property
+    def file_id(self) -> int:
+        """By which `ledger_path` finds the file that holds it."""
+        return self.ledger_id
+
+    @property
+    def horizon(self) -> tuple[int, int]:
+        """The position of the topic up to which it was compacted."""
+        return self.horizon_ledger_id, self.horizon_message
+
+    def fields(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def row(self) -> list[Any]:
+        return [getattr(self, name) for name in self.__slots__]
+
+    def __repr__(self) -> str:
+        return f"CompactionRecord(ledger_id={self.ledger_id}, horizon={self.horizon})"
+
+
+class TopicRecord:
+    """A topic, or the number of partitions of a partitioned one. Immutable once published."""
+
+    __slots__ = (
+        "topic_id", "name", "partition_count", "properties", "policies",
+        "ledgers", "subscriptions", "removed_ledger_id", "removed_messages", "epoch", "terminated",
+        "chunked", "encrypted", "compaction", "merged",
+    )  # fmt: skip
+
+    def __init__(
+        self, topic_id: int, name: str, partition_count: int, properties: dict[str, str]
+    ) -> None:
+        self.topic_id = topic_id
+        self.name = name  # full: persistent://tenant/namespace/local
+        self.partition_count = partition_count  # 0: holds messages itself
+        self.properties = properties
+        self.policies: dict[str, Any] = {}
+        self.ledgers: list[LedgerRecord] = []  # in the order of their messages
+        self.subscriptions: dict[str, SubscriptionRecord] = {}
+        self.removed_ledger_id = 0  # the last one with messages that is gone; 0: none is
+        self.removed_messages = 0  # how many it had
+        self.epoch = -1  # of the last producer that had the topic to itself; -1: none had
+        self.terminated = False  # it takes no more messages
+        self.chunked = False  # it may hold messages in chunks
+        self.encrypted = False  # it may hold encrypted entries
+        self.compaction: CompactionRecord | None = None  # None: it was never compacted
+        # Files that hold several of the ledgers: by id, the uuid of the first one in the file.
+        self.merged: dict[int, str] = {}
+
+    def copy(self) -> TopicRecord:
+        made = TopicRecord(self.topic_id, self.name, self.partition_count, self.properties)
+        made.policies = self.policies.copy()
+        made.ledgers = self.ledgers.copy()
+        made.subscriptions = self.subscriptions.copy()
+        made.removed_ledger_id = self.removed_ledger_id
+        made.removed_messages = self.removed_messages
+        made.epoch = self.epoch
+        made.terminated = self.terminated
+        made.chunked = self.chunked
+        made.encrypted = self.encrypted
+        made.compaction = self.compaction
+        made.merged = self.merged.copy()
+        return made
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it has its first fields alone, as most topics of a folder that has many."""
+        return not (
+            self.ledgers
+            or self.subscriptions
+            or self.removed_ledger_id
+            or self.epoch >= 0
+            or self.terminated
+            or self.chunked
+            or self.encrypted
+            or self.compaction is not None
+            or self.merged
+            or self.name.startswith("non-persistent:")
+        )
+
+    def bare_row(self) -> list[Any]:
+        """As row, of one that is bare."""
+        return [
+            self.topic_id, self.name, self.partition_count, self.properties, self.policies,
+            [], [],
+        ]  # fmt: skip
+
+    def row(self) -> list[Any]:
+        """Itself as JSON keeps it, but for `terminated`, `chunked`, `encrypted`, `compaction` and
+        `merged`, which the state keeps."""
+        ledgers = [ledger.row() for ledger in self.ledgers]
+        subscriptions = [subscription.row() for subscription in self.subscriptions.values()]
+        head = [self.topic_id, self.name, self.partition_count, self.properties, self.policies]
+        tail = [self.removed_ledger_id, self.removed_messages] if self.removed_ledger_id else []
+        if self.epoch >= 0:
+            tail = [self.removed_ledger_id, self.removed_messages, self.epoch]
+        return [*head, ledgers, subscriptions, *tail]
+
+    @staticmethod
+    def of_row(row: list[Any]) -> TopicRecord:
+        topic_id, name, partition_count, properties, policies, ledgers, subscriptions = row[:7]
+        made = TopicRecord(topic_id, name, partition_count, properties)
+        made.policies = policies
+        made.ledgers = [LedgerRecord(*fields) for fields in ledgers]
+        made.subscriptions = {fields[0]: SubscriptionRecord(*fields) for fields in subscriptions}
+        # Where nothing was removed, and in checkpoints of version 1, the row ends here; and behind
+        # that where no producer had the topic to itself, and in checkpoints of version 2.
+        made.removed_ledger_id, made.removed_messages = row[7:9] or (0, 0)
+        (made.epoch,) = row[9:] or (-1,)
+        return made
+
+    @property
+    def needs_version(self) -> int:
+        """The first version of a checkpoint that can express it."""
+        if self.merged:
+            return 7
+        if self.encrypted:
+            return 5
+        if self.chunked or self.compaction is not None or self.name.startswith("non-persistent:"):
+            return 4
+        prepared = bool(self.ledgers) and self.ledgers[-1].state == LEDGER_PREPARED
+        if prepared or self.terminated or self.epoch >= 0:
+            return 3
+        return 2 if self.removed_ledger_id else 1
+
+    def __repr__(self) -> str:
+        return f"TopicRecord(topic_id={self.topic_id}, name={self.name!r})"
+
+
+class TransactionRecord:
+    """The last batch an application attached. Immutable by habit."""
+
+    __slots__ = (
+        "application", "batch_id", "attached_ms", "first_ledger_id", "ledger_count",
+        "message_count", "content",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        application: str,
+        batch_id: int,
+        attached_ms: int,
+        first_ledger_id: int,
+        ledger_count: int,
+        message_count: int,
+        content: str = "",
+    ) -> None:
+        self.application = application
+        self.batch_id = batch_id
+        self.attached_ms = attached_ms
+        self.first_ledger_id = first_ledger_id  # the ids of one attach follow each other
+        self.ledger_count = ledger_count
+        self.message_count = message_count
+        self.content = content  # a digest of the messages; "": none was given
+
+    def row(self) -> list[Any]:
+        found = [getattr(self, name) for name in self.__slots__]
+        return found if self.content else found[:-1]
+
+    def __repr__(self) -> str:
+        return f"TransactionRecord(application={self.application!r}, batch_id={self.batch_id})"
+
+
+class LeaseRecord:
+    """Ledgers that a job reads and that are not trimmed meanwhile. Immutable by habit."""
+
+    __slots__ = ("job", "expires_ms", "ledgers")
+
+    def __init__(self, job: str, expires_ms: int, ledgers: dict[str, list[list[int]]]) -> None:
+        self.job = job
+        self.expires_ms = expires_ms
+        self.ledgers = ledgers  # by topic: first and last id of each run of ids
+
+    def row(self) -> list[Any]:
+        return [getattr(self, name) for name in self.__slots__]
+
+    def __repr__(self) -> str:
+        return f"LeaseRecord(job={self.job!r}, expires_ms={self.expires_ms})"
+
+
+class SchemaRecord:
+    """A version of a topic's schema, or its deletion. Immutable by habit."""
+
+    __slots__ = ("version", "type_name", "name", "definition", "properties", "created_ms")
+
+    def __init__(
+        self,
+        version: int,
+        type_name: str | None,
+        name: str,
+        definition: str,
+        properties: dict[str, str],
+        created_ms: int,
+    ) -> None:
+        self.version = version  # its place among the records of the topic
+        self.type_name = type_name  # of SchemaType; None: what came before is deleted
+        self.name = name
+        self.definition = definition
+        self.properties = properties
+        self.created_ms = created_ms
+
+    def row(self) -> list[Any]:
+        return [getattr(self, name) for name in self.__slots__]
+
+    def __repr__(self) -> str:
+        return f"SchemaRecord(version={self.version}, type_name={self.type_name!r})"
+
+
+class DeletionRecord:
+    """Files of a deleted topic that may still be there, or a compacted ledger that is not (or not
+    yet) in use, under its own id. Immutable by habit."""
+
+    __slots__ = ("topic_id", "topic", "ledgers", "cursor_ids")
+
+    def __init__(
+        self, topic_id: int, topic: str, ledgers: list[list[Any]], cursor_ids: list[int]
+    ) -> None:
+        self.topic_id = topic_id
+        self.topic = topic
+        self.ledgers = ledgers  # id and uuid of each
+        self.cursor_ids = cursor_ids
+
+    def row(self) -> list[Any]:
+        return [getattr(self, name) for name in self.__slots__]
+
+    def __repr__(self) -> str:
+        return f"DeletionRecord(topic_id={self.topic_id}, topic={self.topic!r})"
+
+
+class OffloadRecord:
+    """A copy of a file of ledgers in an object store. Immutable by habit."""
+
+    __slots__ = ("file_id", "topic", "uuid", "location", "size", "offloaded_ms")
+
+    def __init__(
+        self, file_id: int, topic: str, uuid: str, location: str, size: int, offloaded_ms: int
+    ) -> None:
+        self.file_id = file_id  # `file_id` of the ledgers in it
+        self.topic = topic
+        self.uuid = uuid  # of the first ledger in it
+        self.location = location  # URL of the object
+        self.size = size  # in bytes; 0: it is being written, and nobody reads it
+        self.offloaded_ms = offloaded_ms  # when it was read back and found whole
+
+    def row(self) -> list[Any]:
+        return [getattr(self, name) for name in self.__slots__]
+
+    def __repr__(self) -> str:
+        return f"OffloadRecord(file_id={self.file_id}, location={self.location!r})"

@@ -1,0 +1,36 @@
+"""How long a call waits for the process that owns its folder. Clients of a process share their
+connection to that one, so the timeout of each travels with its calls: in the thread that makes
+them."""
+
+from __future__ import annotations
+
+import threading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
+_calls = threading.local()
+
+
+def within(seconds: int | None, function: Callable[..., T], *arguments: object) -> T:
+    """What the function returns, called for a client with this operation timeout. None: as if it
+    were called without this."""
+    if seconds is None:
+        return function(*arguments)
+    before = call_timeout()
+    _calls.seconds = seconds
+    try:
+        return function(*arguments)
+    finally:
+        _calls.seconds = before
+
+
+def call_timeout() -> int | None:
+    """The operation timeout, in seconds, of the client for which this thread works just now. None:
+    it works for nobody, or for a client whose process owns the folder."""
+    found: int | None = getattr(_calls, "seconds", None)
+    return found

@@ -1,0 +1,35 @@
+"""The answers to the entries that come over one connection: what was asked counts as in flight
+until it is answered. Any thread may call; each step is one under the GIL."""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from pulsarx._pycore.publish.completion_queue cimport SendTold
+
+
+cdef class EntriesInFlight:
+    cdef readonly int64_t size           # bytes of entries that are not answered
+    cdef public int64_t size_max
+    cdef object wake                     # called when it is full no more
+
+
+cdef class EntryAnswers:
+    cdef EntriesInFlight in_flight
+    cdef int64_t size                    # of its entries among those
+    cdef uint64_t producer_id
+    cdef object write                    # sends bytes to the other end
+    cdef object encode                   # makes the bytes of a receipt
+    cdef object otherwise                # tells what is no plain receipt
+    cdef readonly bint at_once           # by the thread that confirms an entry; else by that of
+    # callbacks
+
+    cdef int land(self, int64_t size) except -1
+
+
+cdef class EntryAnswer(SendTold):
+    cdef EntryAnswers producer
+    cdef int64_t size
+    cdef uint64_t sequence_id
+    cdef list kept                       # places of those messages that were new; None: all were
+
+    cdef object callback(self)
+    """What a publisher is to tell."""

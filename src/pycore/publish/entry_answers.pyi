@@ -1,0 +1,49 @@
+from collections.abc import Callable
+
+from pulsarx._pycore.message.message_id import MessageId
+
+class EntriesInFlight:
+    """Bytes of entries of one connection that are not answered. Any thread."""
+
+    size: int
+    size_max: int
+    def __init__(self, size_max: int, wake: Callable[[], object]) -> None:
+        """wake: called when the connection may be read again; in any thread, and with mutexes
+        held."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much is in flight that nothing more should be read."""
+
+class EntryAnswers:
+    """Those to one producer."""
+
+    def __init__(
+        self,
+        in_flight: EntriesInFlight,
+        producer_id: int,
+        write: Callable[[bytes], object],
+        encode: Callable[[int, int, int, int, int], bytes],
+        otherwise: Callable[[int, Exception | None, MessageId | None, list[int] | None], object],
+        at_once: bool,
+    ) -> None:
+        """write: sends bytes. encode(producer id, sequence id, ledger id, entry id, partition): the
+        bytes of a receipt. otherwise(sequence id, error, message id, kept): tells what is no
+        plain receipt. at_once: both may be called by any thread, with the publisher's mutex held,
+        so that the thread of callbacks need not be woken."""
+
+    def begin(self, sequence_id: int, size: int) -> EntryAnswer:
+        """The answer to an entry that has come, which is in flight until it is told."""
+
+    def leave(self) -> None:
+        """What is not answered yet may never be."""
+
+class EntryAnswer:
+    """That to one entry."""
+
+    def tell(self, error: Exception | None, message_id: MessageId | None) -> None:
+        """error: None where it is stored."""
+
+    @property
+    def is_told_at_once(self) -> bool:
+        """See EntryAnswers."""

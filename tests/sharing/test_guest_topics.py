@@ -1,0 +1,164 @@
+"""Facts about topics that come, go and grow, in processes beside the owner, which tells of them."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sharing_process import SharingProcess
+
+import pulsarx
+from pulsarx import ConsumerType, InitialPosition, MessageId
+from pulsarx.remote import guest_partitions, guest_topics
+
+PATIENCE = 60
+
+
+@pytest.fixture(autouse=True)
+def never_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guests looked each second: what is found here is found because it was told."""
+    for module in (guest_topics, guest_partitions):
+        monkeypatch.setattr(module, "_LOOK_MS", 3_600_000, raising=False)
+
+
+@pytest.fixture
+def owner(folder: Path, processes: list[SharingProcess]) -> SharingProcess:
+    made = SharingProcess(folder)
+    processes.append(made)
+    made.run("client.admin.topics.create_partitioned_topic('t', 2)")
+    return made
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    pause = threading.Event()
+    for _ in range(6000):
+        if holds():
+            return
+        pause.wait(0.01)
+    raise AssertionError("it never happened")
+
+
+def publish_to(process: SharingProcess, partition: int) -> None:
+    process.run(f"client.create_producer('t-partition-{partition}').send(b'{partition}') and None")
+
+
+def test_consumers_and_readers_get_the_partitions_that_the_owner_adds(
+    folder: Path, owner: SharingProcess
+) -> None:
+    heard = threading.Semaphore(0)
+    with pulsarx.Client(folder) as client:
+        consumer = client.subscribe("t", "s")
+        reader = client.create_reader("t", MessageId.earliest)
+        view = client.create_table_view("t")
+        client.subscribe("t", "l", message_listener=lambda *_: heard.release())
+        for partition in (2, 3, 4):
+            owner.run(f"client.admin.topics.update_partitioned_topic('t', {partition + 1})")
+            publish_to(owner, partition)
+            expected = b"%d" % partition
+            assert consumer.receive(PATIENCE * 1000).data() == expected
+            assert reader.read_next(PATIENCE * 1000).data() == expected
+            assert heard.acquire(timeout=PATIENCE)
+        owner.run("client.create_producer('t-partition-4').send(b'v', partition_key='k') and None")
+        wait_until(lambda: view.get("k") == b"v")
+
+
+@pytest.mark.parametrize("grower", ["owner", "another guest", "this guest"])
+def test_producers_publish_to_partitions_that_were_added(
+    folder: Path, owner: SharingProcess, processes: list[SharingProcess], grower: str
+) -> None:
+    growth = "client.admin.topics.update_partitioned_topic('t', 3)"
+    with pulsarx.Client(folder) as client:
+        producer = client.create_producer("t")
+        if grower == "owner":
+            owner.run(growth)
+        elif grower == "another guest":
+            processes.append(SharingProcess(folder))
+            processes[-1].run(growth)
+        else:
+            # Its own producers know it when the call returns.
+            client.admin.topics.update_partitioned_topic("t", 3)
+            places = {producer.send(b"x").partition() for _ in range(3)}
+            assert places == {0, 1, 2}
+        wait_until(lambda: producer.send(b"x").partition() == 2)
+
+
+def test_consumers_of_a_pattern_get_topics_as_they_come(
+    folder: Path, owner: SharingProcess
+) -> None:
+    pattern = re.compile("public/default/p.*")
+    with pulsarx.Client(folder) as client:
+        consumer = client.subscribe(
+            pattern,
+            "s",
+            ConsumerType.Shared,
+            initial_position=InitialPosition.Earliest,
+            regex_subscription_mode=pulsarx.RegexSubscriptionMode.AllTopics,
+        )
+        owner.run("client.create_producer('p1').send(b'1') and None")
+        assert consumer.receive(PATIENCE * 1000).data() == b"1"
+        owner.run("client.admin.topics.create_partitioned_topic('p2', 2)")
+        owner.run("client.create_producer('p2-partition-1').send(b'2') and None")
+        assert consumer.receive(PATIENCE * 1000).data() == b"2"
+        owner.run("client.admin.topics.update_partitioned_topic('p2', 3)")
+        owner.run("client.create_producer('p2-partition-2').send(b'3') and None")
+        assert consumer.receive(PATIENCE * 1000).data() == b"3"
+        owner.run("p = client.create_producer('non-persistent://public/default/p4')")
+        owner.run("topics = client.admin.topics")
+        # What is sent before it has permits is dropped.
+        stats = "topics.stats('non-persistent://public/default/p4')['subscriptions']"
+        consumers = f"{stats}.get('s', {{}}).get('consumers', ())"
+        wait_until(lambda: owner.run(f"[each['available_permits'] for each in {consumers}]") > [0])
+        owner.run("p.send(b'4') and None")
+        assert consumer.receive(PATIENCE * 1000).data() == b"4"
+        owner.run("client.admin.topics.delete('p1', force=True)")
+        owner.run("client.create_producer('p1').send(b'5') and None")
+        assert consumer.receive(PATIENCE * 1000).data() == b"5"
+
+
+def test_the_next_owner_tells_what_came_before_it_and_since(
+    folder: Path, owner: SharingProcess, processes: list[SharingProcess]
+) -> None:
+    with pulsarx.Client(folder) as client:
+        next_owner = SharingProcess(folder)
+        processes.append(next_owner)
+        consumer = client.subscribe("t", "s")
+        producer = client.create_producer("t")
+        owner.run("client.admin.topics.update_partitioned_topic('t', 3)")
+        owner.kill()
+        next_owner.run("client.admin.topics.update_partitioned_topic('t', 4)")
+        for partition in (2, 3):
+            publish_to(next_owner, partition)
+        found = {consumer.receive(PATIENCE * 1000).data() for _ in range(2)}
+        assert found == {b"2", b"3"}
+        wait_until(lambda: producer.send(b"x").partition() == 3)
+
+
+def test_statistics_are_of_the_same_types_in_every_process(
+    folder: Path, owner: SharingProcess
+) -> None:
+    """What is a pair or a range was a list where JSON had brought it."""
+    owner.run("kept = client.subscribe('t', 's', pulsarx.ConsumerType.KeyShared)")
+    owner.run("client.create_producer('t').send(b'1', partition_key='k') and None")
+    partition = "t-partition-0"
+    with pulsarx.Client(folder) as client:
+        topics = client.admin.topics
+        client.subscribe("t", "own", ConsumerType.KeyShared)
+        found = [topics.stats(partition), topics.partitioned_stats("t")["partitions"]]
+        told = [
+            owner.run(f"client.admin.topics.stats('{partition}')"),
+            owner.run("client.admin.topics.partitioned_stats('t')['partitions']"),
+        ]
+    assert told[0]["subscriptions"]["s"]["hash_ranges"]
+    assert types_in(found) == types_in(told)
+
+
+def types_in(value: object) -> object:
+    """The value with each number, text and so on in it replaced by its type."""
+    if isinstance(value, dict):
+        return {name: types_in(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [types_in(each) for each in value]
+    return tuple(map(types_in, value)) if isinstance(value, tuple) else type(value)
