@@ -117,8 +117,10 @@ def bench_import_and_open(measurement: Measurement, scratch: Path) -> None:
         return passed
 
     def turn() -> float:
+        empty = scratch / f"empty-{next(number)}"
+        empty.mkdir()
         bare = whole_ms(BARE)
-        whole = whole_ms(IMPORT_AND_OPEN, str(scratch / f"empty-{next(number)}"))
+        whole = whole_ms(IMPORT_AND_OPEN, str(empty))
         figures["bare"].append(bare)
         figures["whole"].append(whole)
         return whole / bare
