@@ -20,6 +20,7 @@ import spark_ceiling
 from spark_data import FLIGHT_AVRO, FLIGHT_DDL, PARTS, VALUE_SIZE, SparkData, make_root
 
 import pulsarx.spark as pulsarx_spark
+from pulsarx.spark.partition_reader import PASSED_BYTES_MAX, read_partitions
 
 # Of the flights, what is asked for, and what the mapping function makes of it.
 TYPED_DDL = "carrier string, arr_delay int, distance int"
@@ -58,7 +59,8 @@ class Sides:
             self.data.root, "plain", columns="value", lease_ms=0, **self._parts()
         )
         self.shapes = [
-            [batch.num_rows for batch in pulsarx_spark.read_partitions(group)] for group in groups
+            [each.num_rows for each in read_partitions(group, max_bytes=PASSED_BYTES_MAX)]
+            for group in groups
         ]
         largest = max(path.stat().st_size for path in self.data.parquet.glob("*.parquet"))
         self.spark.conf.set("spark.sql.files.maxPartitionBytes", str(largest))

@@ -21,7 +21,7 @@ from pyspark.sql.datasource import (
 )
 
 from pulsarx import errors
-from pulsarx.spark.partition_reader import read_partitions
+from pulsarx.spark.partition_reader import PASSED_BYTES_MAX, read_partitions
 from pulsarx.spark.row_filter import RangeChoice, filter_of, filtered
 from pulsarx.spark.topic_plan import group_for_tasks, plan_leased
 from pulsarx.spark.topic_source import TopicSource, ending_offsets, starting_offsets
@@ -89,6 +89,7 @@ def read_partition(partition: InputPartition) -> Iterator[Any]:
         fail_on_data_loss=partition.fail_on_data_loss,
         values=partition.values,
         where=partition.where,
+        max_bytes=PASSED_BYTES_MAX if partition.values is None else None,
     )
     if not partition.filters:
         return found

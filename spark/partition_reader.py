@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 RANGES_COLUMN = "ranges"
 _READ_ARGUMENTS = ("root", "value_format", "mode")
+# Of a batch that goes to Spark as it was decoded: then it is in the core's cache still. Of those of
+# 8 MiB most was not, and a query took a tenth longer. Functions get large ones: each of their calls
+# of Arrow costs as much for few rows.
+PASSED_BYTES_MAX = 1 << 20
 _RANGES_DDL = f"{RANGES_COLUMN} string"
 
 
@@ -44,12 +48,14 @@ def read_partitions(
     fail_on_data_loss: bool = True,
     values: ValueFormat | None = None,
     where: str | Sequence[RowFilter] | None = None,
+    max_bytes: int | None = None,
 ) -> Batches:
     """The messages of some ledger ranges as Arrow record batches. Runs in a worker: in
     `rdd.mapPartitions`, or first thing in the function of `plan_frame(...).mapInArrow`.
 
     parts: ledger ranges, lists of them, or record batches of `plan_frame`. columns: those of the
-        plan unless given. max_rows: of a batch; 65536, or 8 MiB, whichever comes first.
+        plan unless given. max_rows, max_bytes: of a batch, 65536 and 8 MiB unless given, whichever
+        comes first; a larger message has a batch of its own.
     fail_on_data_loss: False: ledgers that retention removed since the plan are skipped.
     values: how the values become columns; None: they are bytes. where: which messages, as option
         where; their columns need not be among those that are read.
@@ -63,15 +69,15 @@ def read_partitions(
     names = None if columns is None else column_names(columns)
     if isinstance(where, str):
         where = filters_of(where)
-    rows_max = max_rows or MAX_ROWS
-    found = _each_batch(parts, names, rows_max, fail_on_data_loss, values, where or ())
-    return join_small(found, rows_max, MAX_BYTES)
+    limits = max_rows or MAX_ROWS, max_bytes or MAX_BYTES
+    found = _each_batch(parts, names, limits, fail_on_data_loss, values, where or ())
+    return join_small(found, *limits)
 
 
 def _each_batch(
     parts: Iterable[LedgerRange | list[LedgerRange] | pa.RecordBatch],
     names: tuple[str, ...] | None,
-    rows_max: int,
+    limits: tuple[int, int],
     fail_on_data_loss: bool,
     values: ValueFormat | None,
     where: Sequence[RowFilter],
@@ -89,7 +95,7 @@ def _each_batch(
             wanted = tuple(planned.columns if names is None else names)
             compared = tuple({each.column: None for each in of_rows if each.column not in wanted})
             try:
-                read = read_range(planned, wanted + compared, rows_max)
+                read = read_range(planned, wanted + compared, *limits)
             except errors.FolderError as error:
                 if fail_on_data_loss or not _was_removed(planned):
                     raise
@@ -262,10 +268,17 @@ def _mapped_frame(
     texts = [_text_of(group) for group in groups]
     fail = options.get("fail_on_data_loss", True)
     where = options.get("where") or ()
+    bytes_max = PASSED_BYTES_MAX if function is iter and values is None else None
 
     def read_and_map(ids: Batches) -> Batches:
-        parts = _parts_of(ids, texts)
-        return function(read_partitions(parts, fail_on_data_loss=fail, values=values, where=where))
+        found = read_partitions(
+            _parts_of(ids, texts),
+            fail_on_data_loss=fail,
+            values=values,
+            where=where,
+            max_bytes=bytes_max,
+        )
+        return function(found)
 
     frame = _frame_of_ids(spark, len(texts)).mapInArrow(read_and_map, schema)
     keeper.keep(groups, frame_is_left(frame))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from topic_contents import numbers
 import pulsarx
 from pulsarx.spark import map_topic, plan_frame, plan_topic, read_partitions, topic_rdd
 from pulsarx.spark.mapped_batches import checked_batches
+from pulsarx.spark.worker_heap import freeze_heap
 
 
 def sum_numbers(batches):
@@ -43,6 +45,33 @@ def test_function_runs_where_the_messages_are_read(spark, folder, publish):
     assert os.getpid() not in {row["pid"] for row in rows}
     frame = map_topic(spark, "numbers", sum_numbers, "count long, total long", root=folder)
     assert [tuple(row) for row in frame.collect()] == [(1000, sum(range(1000)))]
+
+
+def test_the_heap_of_a_worker_is_frozen_once_and_not_looked_through_for_each_task(
+    spark, folder, publish
+):
+    """To ask how much is frozen takes as long as a task of ten megabytes."""
+    publish("numbers", 10)
+
+    def frozen(batches):
+        for _ in batches:
+            pass
+        before = gc.get_freeze_count()
+        asked = []
+        gc.get_freeze_count, kept = (lambda: asked.append(1) or 1), gc.get_freeze_count
+        made = [[] for _ in range(1000)]
+        freeze_heap()
+        gc.get_freeze_count = kept
+        yield pa.RecordBatch.from_pydict(
+            {"before": [before], "after": [gc.get_freeze_count()], "asked": [len(asked)]}
+        )
+        assert made
+
+    for _ in range(2):
+        ((before, after, asked),) = map_topic(
+            spark, "numbers", frozen, "before long, after long, asked long", root=folder
+        ).collect()
+        assert before > 10_000 and abs(after - before) < 1000 and asked == 0
 
 
 def test_a_topic_is_cut_and_comes_in_order(spark, folder, publish):

@@ -101,6 +101,8 @@ def test_small_ledgers_come_in_large_batches(folder, publish):
     assert values == [*range(60), *range(20)]
     rows = [each.num_rows for each in read_partitions([group], max_rows=25)]
     assert max(rows) <= 25 and sum(rows) == 80 and len(rows) <= 5
+    sizes = [each.column("value").nbytes for each in read_partitions([group], max_bytes=200)]
+    assert max(sizes) <= 500 and len(sizes) > 5
     (both,) = read_partitions([group, group])
     assert both.num_rows == 160
 
