@@ -277,11 +277,11 @@ class Client:
         if folder is None and self._url.is_lasting:
             registry.keep(self._owned())
         self._state = self._broker.state
-        leave = Leave(self._key, self._broker, self._pool, self._is_exclusive)
+        self._leave = Leave(self._key, self._broker, self._pool, self._is_exclusive)
         # Of a folder that another process owns; a broker of this process waits for nobody.
         is_guest = hasattr(self._broker, "timeout_seconds")
         seconds = _timeout_seconds(options) if is_guest else None
-        self._owner.opened(self._broker, WhenForgotten(self._broker.post, leave), seconds)
+        self._owner.opened(self._broker, WhenForgotten(self._broker.post, self._leave), seconds)
         if isinstance(clock, ManualClock):
             clock.settles(self._pool)
 
@@ -850,8 +850,7 @@ class Client:
         failure = self._close_members()
         if self._broker is not None:
             self._owner.forgotten.cancel()
-            leave = Leave(self._key, self._broker, self._pool, self._is_exclusive)
-            failure = attempt(leave) or failure
+            failure = attempt(self._leave) or failure
         if failure is not None:
             raise failure
 

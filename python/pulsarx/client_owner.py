@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from _weakref import ref
+from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
@@ -40,30 +41,33 @@ if TYPE_CHECKING:
 class Leave:
     """Give back what a client has. A job; it does not refer to the client."""
 
-    __slots__ = ("_broker", "_is_exclusive", "_key", "_pool")
+    __slots__ = ("_broker", "_is_exclusive", "_pool", "_release")
 
     def __init__(
         self, key: str, broker: Broker | ReadOnlyBroker, pool: WorkPool, is_exclusive: bool
     ) -> None:
         self._is_exclusive = is_exclusive
-        self._key = key
         self._broker = broker
         self._pool = pool
+        # Named now: this may run in a finalizer, when nothing can be imported any more.
+        self._release: Callable[[], None]
+        if broker.read_only:
+            self._release = broker.close
+        elif hasattr(broker, "timeout_seconds"):  # of another process's folder
+            self._release = partial(sys.modules["pulsarx.remote.guests"].release, broker)
+        else:
+            from pulsarx.broker import registry
+
+            self._release = partial(registry.release, key, broker)  # type: ignore[arg-type]
 
     def __call__(self) -> None:
         if self._broker.state.is_forked:
             return  # the parent's
         try:
-            if self._broker.read_only:
-                self._broker.close()
-            elif hasattr(self._broker, "timeout_seconds"):  # of another process's folder
-                sys.modules["pulsarx.remote.guests"].release(self._broker)
-            elif self._broker.state.is_open:  # the end of the process may have closed it
-                from pulsarx.broker import registry
-
-                if self._is_exclusive:
-                    self._broker.share_again()  # type: ignore[union-attr]
-                registry.release(self._key, self._broker)  # type: ignore[arg-type]
+            # The end of the process may have closed it.
+            if self._is_exclusive and self._broker.state.is_open:
+                self._broker.share_again()  # type: ignore[union-attr]
+            self._release()
         finally:
             self._pool.close()
 
@@ -73,7 +77,7 @@ class ClientOwner:
     and refers to the client weakly, which keeps some of them: so there is no circle."""
 
     __slots__ = (
-        "_broker", "_client", "_closing", "_members", "_timeout_seconds", "forgotten", "lock",
+        "_broker", "_client", "_closing", "_members", "_within", "forgotten", "lock",
     )  # fmt: skip
 
     forgotten: WhenForgotten
@@ -82,7 +86,7 @@ class ClientOwner:
         self._client = ref(client)
         self._closing = closing
         self._broker: Broker | ReadOnlyBroker | None = None
-        self._timeout_seconds: int | None = None
+        self._within: Callable[..., Any] | None = None
         self._members = WeakList()  # what the client made
         self.lock = threading.Lock()  # of the members
 
@@ -121,15 +125,18 @@ class ClientOwner:
         how long its calls wait for the process that owns the folder; None: it is this one."""
         self._broker = broker
         self.forgotten = forgotten
-        self._timeout_seconds = timeout_seconds
+        if timeout_seconds is None:
+            self._within = None
+        else:  # now: a finalizer may call, when nothing can be imported any more
+            from pulsarx.call_timeout import within
+
+            self._within = partial(within, timeout_seconds)
 
     def within(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """What the function returns, called within the operation timeout of the client."""
-        if self._timeout_seconds is None:
+        if self._within is None:
             return function(*arguments)
-        from pulsarx.call_timeout import within
-
-        return within(self._timeout_seconds, function, *arguments)
+        return self._within(function, *arguments)
 
     def perform(self, function: Callable[..., Any], arguments: tuple[Any, ...] = ()) -> Any:
         """See MemberOwner."""

@@ -95,10 +95,13 @@ def detail_of(error: BaseException) -> str:
 
 
 def again(error: Exception) -> Exception:
-    """The same error for another caller: each raises an object of its own."""
-    import copy
-
-    return copy.copy(error)
+    """The same error for another caller: each raises an object of its own. As `copy.copy`, which
+    cannot be imported any more where a finalizer asks when the interpreter ends."""
+    parts: Any = error.__reduce__()
+    made: Exception = parts[0](*parts[1])
+    if len(parts) > 2:
+        made.__setstate__(parts[2])
+    return made
 
 
 def attributes_of(error: BaseException) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 import weakref
@@ -429,19 +430,13 @@ def _nothing(_: Exception | None) -> None:
 
 
 def _text(arguments: dict[str, Any]) -> str:
-    import json
-
     return json.dumps(arguments, separators=(",", ":"))
 
 
 def _result(values: Values) -> Any:
-    import json
-
     return json.loads(values["result"])
 
 
 def _failure_of_verb(values: Values) -> Exception:
-    import json
-
     attributes = json.loads(values["attributes"] or "{}")
     return error_named(values["error"], values["message"] or "", attributes)
