@@ -20,6 +20,7 @@ import shutil
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -54,6 +55,7 @@ class Run:
         self.folder = Path(tempfile.mkdtemp(prefix="pulsarx-interrupts-"))
         self.worlds = 0
         self.doing = ""
+        self.lost_in = ""  # where Python lost what a handler raised
 
     def run(self) -> None:
         self.load()
@@ -97,6 +99,12 @@ class Run:
                 world.count += 1
         world.clocked.shutdown()
         world.client.shutdown()
+
+    def note_lost(self, lost: sys.UnraisableHookArgs) -> None:
+        """Python calls this with an exception that it cannot raise."""
+        frames = traceback.extract_tb(lost.exc_traceback)
+        steps = " > ".join(f"{each.filename}:{each.lineno} {each.name}" for each in frames)
+        self.lost_in = f"in {lost.object!r}: {lost.exc_value!r} {steps}"
 
     def new_world(self) -> World:
         self.worlds += 1
@@ -150,6 +158,7 @@ class Run:
         longest = min(self.durations.get(key, DELAY_SECONDS_MAX) * 1.3, DELAY_SECONDS_MAX)
         delay = self.draw.uniform(0, longest)
         outcome = Outcome(True)
+        self.lost_in = ""
         began = time.monotonic()
         self.doing = f"{key[0]}, step {key[1]}"
         try:
@@ -172,7 +181,8 @@ class Run:
             known = self.durations.get(key, 0.001)
             self.durations[key] = 0.8 * known + 0.2 * (time.monotonic() - began)
             if self.interrupts.fired:
-                self.swallowed[f"{key[0]}, step {key[1]} {self.interrupts.where}"] += 1
+                where = f"{self.interrupts.where} {self.lost_in}"
+                self.swallowed[f"{key[0]}, step {key[1]} {where}"] += 1
         return outcome
 
 
@@ -187,6 +197,7 @@ def main() -> int:
     logging.basicConfig(level=logging.ERROR)
     sys.setswitchinterval(1e-4)
     run = Run(given.kind, given.seed, given.interrupts, given.call or list(CALLS), given.sample)
+    sys.unraisablehook = run.note_lost
     began = time.monotonic()
     try:
         run.run()
