@@ -147,3 +147,13 @@ class Outgrown:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Outgrown(), "outgrown")
+    bear_a_busy_machine()
+
+
+def bear_a_busy_machine() -> None:
+    """Hypothesis fails an example that takes 0.2 s, and a test whose examples are made slowly."""
+    from hypothesis import HealthCheck, settings
+
+    profile = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+    settings.register_profile("busy", **profile)
+    settings.load_profile("busy")

@@ -13,7 +13,7 @@ from topic_reading import payloads
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition
 
-PATIENCE_SECONDS = 20  # for what happens at once unless it is broken
+PATIENCE_SECONDS = 60  # for what happens at once unless it is broken
 
 sharing = pytest.mark.parametrize(
     "kind", [ConsumerType.Shared, ConsumerType.KeyShared], ids=["shared", "key_shared"]

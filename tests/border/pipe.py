@@ -51,7 +51,7 @@ class Pipe:
         self._ended = True
         self._wake()
         if not self.runs_here():
-            self._thread.join(20)
+            self._thread.join(60)
             assert not self._thread.is_alive(), "the pipe is stuck"
 
     # As threads that a ManualClock waits for ------------------------------------------------------

@@ -53,7 +53,7 @@ def test_no_wake_is_missed():
             wait_event_wake(&EVENT)
         wait_event_wake(&EVENT)
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
         assert not thread.is_alive()
     assert EVENT.waiters == 0
 
@@ -95,7 +95,7 @@ def test_one_of_those_that_sleep_is_woken_and_no_wake_is_missed():
                 pass
         wait_event_wake(&TAKERS)
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
         assert not thread.is_alive()
     assert TAKERS.waiters == 0
     assert SLEPT < 16 * 300
@@ -166,6 +166,6 @@ def test_no_wake_of_several_is_missed():
             wait_event_wake(&SEVERAL[step & 1])
         wait_event_wake(&SEVERAL[0])
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
         assert not thread.is_alive()
     assert SEVERAL[0].waiters == SEVERAL[1].waiters == 0

@@ -461,6 +461,33 @@ def test_messages_are_paged_searched_and_opened(administered: Administered, chro
     assert '"number": 5' in chromium.run("return document.querySelector('pre').innerText")
 
 
+# Answers with messages come when the page would have looked again by itself.
+_LATE = """
+let looks = 0;
+const asked = window.fetch;
+Object.defineProperty(document, "hidden", { get: () => (looks++, false) });
+window.fetch = async (path, ...rest) => {
+  const answer = await asked(path, ...rest);
+  const before = looks;
+  while (path.includes("/console/messages") && looks === before)
+    await new Promise((done) => setTimeout(done, 50));
+  return answer;
+};
+"""
+
+
+@needs_chromium
+def test_messages_that_come_late_are_shown(administered: Administered, chromium: Chromium):
+    """They were not, where the page was about to look by itself meanwhile, which it does not do
+    with messages: what was asked for never came."""
+    _publish(administered, b"first", b"second")
+    chromium.open(_at(administered))
+    chromium.until(_button("Messages"))
+    chromium.run(_LATE)
+    _press(chromium, "Messages")
+    chromium.until(_has("2 messages"))
+
+
 @needs_chromium
 def test_damaged_encrypted_and_binary_messages_are_shown_as_such(
     open_administered: Callable[..., Administered], chromium: Chromium, tmp_path: Path

@@ -37,7 +37,7 @@ class Peer:
     def holding_callbacks(self) -> Iterator[None]:
         """Keep the thread busy in which receipts are flushed and told; they come at the end."""
         free = threading.Event()
-        self.server.completions.jobs.post(lambda: free.wait(20))
+        self.server.completions.jobs.post(lambda: free.wait(60))
         try:
             yield
         finally:

@@ -224,7 +224,7 @@ def test_the_official_client_is_told_at_once_that_there_is_no_subscription(
     namespaces = served.client.admin.namespaces
     namespaces.set_auto_subscription_creation("public/default", False)
     quiet = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
-    client = pulsar.Client(served.service.service_url, operation_timeout_seconds=5, logger=quiet)
+    client = pulsar.Client(served.service.service_url, operation_timeout_seconds=60, logger=quiet)
     with pytest.raises(pulsar.NotAllowedError):
         client.subscribe("t", "s")
     client.close()

@@ -716,9 +716,9 @@ def test_the_folder_outlives_the_service(open_served: Open) -> None:
 
 def test_closing_the_client_of_the_folder_ends_the_service(open_served: Open) -> None:
     served = open_served()
-    client = opened(served, operation_timeout_seconds=1)
+    client, hasty = opened(served), opened(served, operation_timeout_seconds=1)
     name = f"t{uuid.uuid4().hex}"
     sent(client, b"x", topic=name)
     served.client.close()
     with pytest.raises(pulsar.PulsarException):
-        client.create_producer(name)
+        hasty.create_producer(name)

@@ -122,7 +122,10 @@ def test_deduplication_that_is_turned_on_drops_nothing_of_busy_producers(
             batching_enabled=True,
             batching_max_publish_delay_ms=ONE_DAY_MS,
             batching_max_messages=100_000,
-            max_pending_messages=0,
+            # However long turning it on takes, there are no more than can be sent in time.
+            max_pending_messages=1_000_000,
+            block_if_queue_full=True,
+            send_timeout_millis=0,
         )
         told, sends = Duplicates(), [True]
 

@@ -249,7 +249,7 @@ def test_a_consumer_that_came_too_late_for_its_caller_does_not_stay(
     guest = SharingProcess(folder)
     processes.append(guest)
     guest.run("p = client.create_producer('t')")
-    guest.run("hasty = pulsarx.Client(sys.argv[1], operation_timeout_seconds=1)")
+    guest.run("hasty = pulsarx.Client(sys.argv[1], operation_timeout_seconds=4)")
     os.kill(owner.pid, signal.SIGSTOP)
     os.waitid(os.P_PID, owner.pid, os.WSTOPPED)
     with pytest.raises(Refused) as refused:
@@ -360,7 +360,7 @@ def test_a_producer_without_a_send_timeout_closes_beside_a_stopped_owner(
     owner = SharingProcess(folder)
     processes.append(owner)
     owner.run("p = client.create_producer('t')")
-    guest = SharingProcess(folder, operation_timeout_seconds=2)
+    guest = SharingProcess(folder, operation_timeout_seconds=5)
     processes.append(guest)
     guest.run(
         f"p = client.create_producer('{domain}://public/default/t', send_timeout_millis=0)\n"

@@ -218,7 +218,7 @@ def test_it_is_looked_after_without_being_asked(topic: Path) -> None:
         over.clear()
         looked.clear()
         made.keep(plan_topic(topic, "t", lease_ms=300), is_left)
-        assert looked.wait(20)
+        assert looked.wait(60)
         over.set()
         wait_until(lambda: not made._kept)
     assert [each.name for each in threading.enumerate()].count("pulsarx-leases") >= 1
@@ -296,7 +296,8 @@ def test_a_second_action_long_after_the_first_reads_under_a_lease(spark: Any, ow
     frame = read(spark, owned, "t", columns="value", leaseSeconds="1")
 
     def expires_ms() -> int:
-        return max(each.expires_ms for each in leases_of(owned).values())
+        # One that has ended may be gone by then.
+        return max((each.expires_ms for each in leases_of(owned).values()), default=0)
 
     assert frame.count() == 10
     wait_until(lambda: expires_ms() < wall_ms())

@@ -146,7 +146,7 @@ def test_what_spark_is_told_otherwise_wins(spark, tmp_path: Path):
         "PYSPARK_SUBMIT_ARGS": f"{arguments} pyspark-shell",
     }
     command = [sys.executable, str(script)]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=110)
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert run.stdout == "['false', 'true', 'false'] local[1] 1\n", run.stderr
 
 

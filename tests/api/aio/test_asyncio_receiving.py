@@ -135,7 +135,7 @@ def test_under_any_interleaving_of_cancelling_each_message_comes_once(
                 if not isinstance(outcome, BaseException):
                     found.append(outcome.data())
             while len(found) < sent:
-                found.append((await asyncio.wait_for(consumer.receive(), 20)).data())
+                found.append((await asyncio.wait_for(consumer.receive(), 60)).data())
             assert sorted(found) == sorted(b"%d" % number for number in range(sent))
             assert not await drained(consumer)
 
@@ -763,7 +763,7 @@ def test_a_receive_whose_beginning_a_signal_ended_keeps_no_message(run: Run, pla
                 receives.wait()
             for content in numbers(3):
                 await producer.send(content)
-                message = await asyncio.wait_for(consumer.receive(), 20)
+                message = await asyncio.wait_for(consumer.receive(), 60)
                 assert message.data() == content
 
     run(main())
@@ -784,7 +784,7 @@ def test_a_signal_while_a_message_comes_leaves_no_receive_waiting(run: Run) -> N
             loop = asyncio.get_running_loop()
             loop.set_exception_handler(lambda *_: None)
             await producer.send(b"x")
-            assert (await asyncio.wait_for(waiting, 20)).data() == b"x"
+            assert (await asyncio.wait_for(waiting, 60)).data() == b"x"
             assert not source.places
 
     run(main())

@@ -231,7 +231,7 @@ def test_a_send_that_goes_while_the_one_before_it_times_out_is_not_lost(
                 await turns(2000)  # for what is done then with the queue
                 plan.release()
                 await advancing
-            await asyncio.wait_for(asyncio.gather(*tasks), 20)
+            await asyncio.wait_for(asyncio.gather(*tasks), 60)
             assert whole_topic(client._client) == numbers(3)
 
     run(main())

@@ -21,7 +21,7 @@ from pulsarx.testing import inspect
 from pulsarx.testing.faults import fault_plan
 
 SMALL = BrokerOptions(managed_ledger_max_entries_per_ledger=5)
-WAIT = 20.0
+WAIT = 60.0
 
 
 class Item(Record):

@@ -94,7 +94,7 @@ def test_a_client_closes_while_all_its_calls_are_running(
     threads[0].join(0.05 + turn / 20)
     client.close()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert not any(thread.is_alive() for thread in threads)
     assert [repr(each) for each in failures] == []
     with pulsarx.Client(folder) as again:
@@ -134,7 +134,7 @@ def test_members_come_and_go_while_messages_flow(folder: Path) -> None:
     threads[0].join(0.3)
     client.close()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert not any(thread.is_alive() for thread in threads)
     assert [repr(each) for each in failures] == []
 

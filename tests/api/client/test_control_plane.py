@@ -198,7 +198,7 @@ def use_reader(client: pulsarx.Client) -> None:
         initial_position=InitialPosition.Earliest,
         message_listener=lambda consumer, message: came.set(),
     )
-    assert came.wait(10)
+    assert came.wait(60)
     listening.pause_message_listener()
     listening.resume_message_listener()
     listening.close()

@@ -185,7 +185,7 @@ fired = threading.Event()
 def arm():
     pulsarx.clock.system_clock().call_after(1, fired.set)
 threading.Thread(target=arm).start()
-assert fired.wait(20)
+assert fired.wait(60)
 print("alive")  # and the interpreter ends, with the client open
 """
     assert run(program, folder, scaled(2000)) == ["alive"]

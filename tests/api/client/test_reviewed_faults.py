@@ -48,7 +48,7 @@ def test_a_full_queue_that_refuses_a_send_empties_by_itself(folder: Path) -> Non
             producer.send_async(b"x", called)
         with pytest.raises(errors.ProducerQueueIsFull):
             producer.send(b"more")
-        assert called.all.wait(10)
+        assert called.all.wait(60)
 
 
 def test_a_send_many_that_is_refused_confirms_what_was_sent_before(folder: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_send_many_that_is_refused_confirms_what_was_sent_before(folder: Path)
         producer.send_async(b"a", called)
         with pytest.raises(errors.MessageTooBig):
             producer.send_many([bytes(6 << 20)])
-        assert called.all.wait(10)
+        assert called.all.wait(60)
 
 
 def test_a_callback_may_raise_anything(folder: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_signal_whose_handler_returns_ends_no_wait_for_a_future(folder: Path) 
         before = signal.signal(signal.SIGALRM, handler)
         signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
         try:
-            assert consumer.receive_async().result(timeout=20).data() == b"x"
+            assert consumer.receive_async().result(timeout=60).data() == b"x"
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
@@ -106,7 +106,7 @@ def test_a_callback_may_close_what_is_being_closed(folder: Path) -> None:
     closing = threading.Event()
 
     def close_too(result: Any, message_id: Any) -> None:
-        assert closing.wait(10)
+        assert closing.wait(60)
         client.close()
 
     producer.send_async(b"x", close_too)
@@ -115,7 +115,7 @@ def test_a_callback_may_close_what_is_being_closed(folder: Path) -> None:
     while not client._closing.begun:
         pass
     closing.set()
-    closer.join(10)
+    closer.join(60)
     assert not closer.is_alive()
 
 
@@ -203,11 +203,11 @@ def test_a_flush_that_fails_tells_what_was_durable_before_as_sent(folder: Path) 
 
     def hold(*_: Any) -> None:
         held.set()
-        assert free.wait(20)
+        assert free.wait(60)
 
     # Callbacks run in the thread that flushes what nobody waits for: it is kept busy.
     first.send_async(b"hold", hold)
-    assert held.wait(20)
+    assert held.wait(60)
     first.send_async(b"a", lambda result, _: told.update(a=result))
     second.send(b"b")
     with fault_plan() as plan:
@@ -262,10 +262,10 @@ def test_a_thread_is_no_thread_of_callbacks_by_its_name(folder: Path) -> None:
 
     def hold(*_: Any) -> None:
         held.set()
-        assert free.wait(20)
+        assert free.wait(60)
 
     producer.send_async(b"x", hold)
-    assert held.wait(20)
+    assert held.wait(60)
     closing = threading.Thread(target=client.close)
     closing.start()
     while not client._closing.begun:
@@ -276,7 +276,7 @@ def test_a_thread_is_no_thread_of_callbacks_by_its_name(folder: Path) -> None:
     assert also.is_alive()
     free.set()
     for each in (closing, also):
-        each.join(20)
+        each.join(60)
         assert not each.is_alive()
 
 
@@ -288,14 +288,14 @@ def test_a_callback_waits_for_the_close_of_another_client(folder: Path, tmp_path
 
     def hold(*_: Any) -> None:
         held.set()
-        assert free.wait(20)
+        assert free.wait(60)
 
     def close_other(*_: Any) -> None:
         other.close()
         closed.append(closing.is_alive() and not free.is_set())
 
     other.create_producer("t").send_async(b"x", hold)
-    assert held.wait(20)
+    assert held.wait(60)
     closing = threading.Thread(target=other.close)
     closing.start()
     while not other._closing.begun:
@@ -304,7 +304,7 @@ def test_a_callback_waits_for_the_close_of_another_client(folder: Path, tmp_path
     threading.Timer(0.3, free.set).start()
     client.close()
     assert closed == [False]
-    closing.join(20)
+    closing.join(60)
 
 
 def test_an_interrupted_flush_neither_forgets_a_failure_nor_tells_it_twice(folder: Path) -> None:
@@ -319,10 +319,10 @@ def test_an_interrupted_flush_neither_forgets_a_failure_nor_tells_it_twice(folde
 
     def hold(*_: Any) -> None:
         held.set()
-        assert free.wait(20)
+        assert free.wait(60)
 
     producer.send_async(b"hold", hold)
-    assert held.wait(20)
+    assert held.wait(60)
     producer.send_async(b"x", None)
     before = signal.signal(signal.SIGALRM, handler)
     try:

@@ -218,7 +218,7 @@ def test_a_waiting_receive_is_woken_by_a_message(open_client: OpenClient, durabi
         thread, found = in_thread(consumer.receive)
         until_asleep(thread)
         client.create_producer("t").send(payload)
-        thread.join(10)
+        thread.join(60)
         assert found[0].data() == payload
 
 
@@ -233,7 +233,7 @@ def test_a_waiting_receive_is_ended_by_a_close(close: str) -> None:
     {"consumer": consumer.close, "client": client.close, "unsubscribe": consumer.unsubscribe}[
         close
     ]()
-    thread.join(10)
+    thread.join(60)
     assert isinstance(found[0], errors.AlreadyClosed)
     client.shutdown()
 
@@ -245,7 +245,7 @@ def test_a_waiting_receive_is_woken_by_a_seek(memory_client: pulsarx.Client) -> 
     thread, found = in_thread(consumer.receive)
     until_asleep(thread)
     consumer.seek(MessageId.earliest)
-    thread.join(10)
+    thread.join(60)
     assert found[0].data() == b"0"
 
 
@@ -256,7 +256,7 @@ def test_a_waiting_receive_is_woken_by_redelivery(memory_client: pulsarx.Client)
     thread, found = in_thread(consumer.receive)
     until_asleep(thread)
     consumer.redeliver_unacknowledged_messages()
-    thread.join(10)
+    thread.join(60)
     assert found[0].data() == b"0"
 
 

@@ -437,7 +437,7 @@ def test_a_listener_goes_on_behind_damage_that_the_log_tells_once(
             done.set()
 
     join(client, ConsumerType.Exclusive, message_listener=listen)
-    assert done.wait(10)
+    assert done.wait(60)
     assert data_of(heard) == texts_without(4)
     inspect(client).settle()
     assert said(caplog, f"offset {offset}") == 1

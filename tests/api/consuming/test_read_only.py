@@ -112,7 +112,7 @@ def test_a_reader_sees_what_the_owner_published_and_is_woken_by_more(
                 thread = in_thread(reader, found) if number % 5 < 2 else None
                 owner.does(f"publish t {number} 1")
                 if thread is not None:
-                    thread.join(10)
+                    thread.join(60)
                     assert found == [b"%d" % number]
                 else:
                     assert payload(reader) == b"%d" % number
@@ -224,7 +224,7 @@ def test_a_reader_waits_on_through_the_death_and_return_of_the_owner(folder: Pat
         client.create_reader("t", MessageId.latest).read_next(100)
     with Owner(folder) as owner:
         owner.does("publish t 3 8")
-        thread.join(10)
+        thread.join(60)
         assert found == [b"3"]
         assert [payload(reader) for _ in range(7)] == numbers(7, 4)
         client.close()
@@ -240,7 +240,7 @@ def test_a_reader_waits_on_through_a_restart_of_the_owner(
         thread = in_thread(reader, found)
         owner.does("restart")
         owner.does(f"publish t {start} 3")
-        thread.join(10)
+        thread.join(60)
         assert found == [b"%d" % start]
         assert [payload(reader) for _ in range(2)] == numbers(2, start + 1)
 
@@ -253,7 +253,7 @@ def test_a_reader_that_came_before_any_owner_sees_the_first_message(folder: Path
         thread = in_thread(client.create_reader("t", MessageId.earliest), found)
         with Owner(folder) as owner:
             owner.does("publish t 0 1")
-            thread.join(10)
+            thread.join(60)
         assert found == [b"0"]
 
 

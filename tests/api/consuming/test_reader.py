@@ -196,7 +196,7 @@ def test_a_waiting_read_is_ended_by_a_close(memory_client: pulsarx.Client) -> No
     thread.start()
     until_asleep(thread)
     reader.close()
-    thread.join(10)
+    thread.join(60)
     assert len(found) == 1
 
 

@@ -14,7 +14,7 @@ import pulsarx
 from pulsarx import schema
 from pulsarx.broker.topics.topic import Topic
 
-WAIT_SECONDS = 20
+WAIT_SECONDS = 60
 
 
 class Updates:

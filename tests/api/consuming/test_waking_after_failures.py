@@ -20,7 +20,7 @@ from pulsarx.broker.subscriptions.subscription import Subscription
 from pulsarx.testing import inspect
 from pulsarx.testing.faults import fault_plan
 
-WAIT = 20
+WAIT = 60
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ class Receiving:
         while clock is not None and self._thread.is_alive():
             clock.advance(1)
             self._thread.join(0.01)
-        self._thread.join(20)
+        self._thread.join(60)
         assert not self._thread.is_alive()
         return self.outcome
 
@@ -193,7 +193,7 @@ WAYS: dict[str, Callable[[Any], Any]] = {
     "receive_many": lambda consumer: consumer.receive_many(5),
     "batch_receive": lambda consumer: consumer.batch_receive(),
     "receive_arrow": lambda consumer: consumer.receive_arrow(5).to_numpy()["value"],
-    "receive_async": lambda consumer: [consumer.receive_async().result(20)],
+    "receive_async": lambda consumer: [consumer.receive_async().result(60)],
 }
 
 
@@ -771,7 +771,7 @@ def test_threads_of_several_subscriptions_lose_and_double_nothing(
     for _, consumer in consumers:
         consumer.close()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert sorted(came["a"]) == sorted(came["b"]) == list(range(120))
 
 

@@ -45,7 +45,7 @@ class Sending:
         return self._thread.is_alive()
 
     def ends(self) -> Any:
-        self._thread.join(20)
+        self._thread.join(60)
         assert not self._thread.is_alive()
         return self.outcome
 

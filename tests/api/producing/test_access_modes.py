@@ -25,7 +25,7 @@ Shared = ProducerAccessMode.Shared
 Exclusive = ProducerAccessMode.Exclusive
 Wait = ProducerAccessMode.WaitForExclusive
 Fencing = ProducerAccessMode.ExclusiveWithFencing
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 60
 
 
 class Waiter:

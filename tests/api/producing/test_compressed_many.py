@@ -124,7 +124,7 @@ def test_an_interrupt_waits_for_the_thread_beside(
                 interrupted.set()
                 signal.raise_signal(signal.SIGUSR1)
         elif not kept:
-            interrupted.wait(20)
+            interrupted.wait(60)
             found = lz4(data)
             kept.append(bytes(data) == before)
             return found
@@ -168,7 +168,7 @@ def test_a_child_forked_within_the_call_does_not_wait_for_the_thread_beside(
                 child.append(os.fork())
                 forked.set()
         else:
-            forked.wait(20)
+            forked.wait(60)
         return lz4(data)
 
     lz4 = lz4_becomes(forking)

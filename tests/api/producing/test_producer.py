@@ -105,7 +105,7 @@ def test_a_callback_may_send(memory_client: pulsarx.Client) -> None:
         done.set()
 
     producer.send_async(b"first", again)
-    assert done.wait(10)
+    assert done.wait(60)
     assert whole_topic(memory_client) == [b"first", b"second"]
 
 
@@ -306,11 +306,11 @@ def test_a_full_queue_blocks_until_there_is_room(folder: Path) -> None:
             plan.stall("flush", sticky=True)
             sender = threading.Thread(target=send_five)
             sender.start()
-            assert entered.wait(10)
+            assert entered.wait(60)
             until_asleep(sender)
             assert sender.is_alive()
             plan.release()
-            sender.join(10)
+            sender.join(60)
             assert not sender.is_alive()
         producer.flush()
         assert whole_topic(client)[1:] == numbers(5)

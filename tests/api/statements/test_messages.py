@@ -89,7 +89,7 @@ def test_a_sync_send_waits_until_its_message_is_stored(folder: Path) -> None:
             until_asleep(sender)
             assert sender.is_alive() and returned == []
             plan.release()
-            sender.join(20)
+            sender.join(60)
         assert [each.entry_id() for each in returned] == [1]
 
 
@@ -109,7 +109,7 @@ def test_an_async_send_returns_at_once_and_is_told_when_it_is_stored(folder: Pat
             plan.stall("flush", sticky=True)
             sender = threading.Thread(target=send)
             sender.start()
-            sender.join(20)
+            sender.join(60)
             assert not sender.is_alive()  # while nothing can be flushed
             while not plan.stalled():
                 pass

@@ -124,7 +124,7 @@ def test_a_waiting_consumer_without_a_queue_is_woken(memory_client: pulsarx.Clie
     thread = threading.Thread(target=lambda: got.append(consumer.receive().data()))
     thread.start()
     publish(memory_client, "1")
-    thread.join(10)
+    thread.join(60)
     assert got == [b"1"]
     assert take(join(memory_client)) == []
     check(consumer)
@@ -173,7 +173,7 @@ def test_a_waiting_consumer_gets_what_a_leaver_gives_back(memory_client: pulsarx
     thread = threading.Thread(target=lambda: got.append(other.receive(10_000).data()))
     thread.start()
     leaver.close()
-    thread.join(20)
+    thread.join(60)
     assert got == [b"1"]
 
 

@@ -304,7 +304,7 @@ def test_a_reader_beside_sees_what_was_attached(owner: Owner, folder: Path) -> N
         thread = threading.Thread(target=lambda: found.append(reader.read_next(10_000).data()))
         thread.start()
         attach(folder, Transaction("query", 0), [stage(folder, "t", [b"b"])])
-        thread.join(10)
+        thread.join(60)
         assert found == [b"b"]
 
 
@@ -364,11 +364,16 @@ def test_who_asked_and_died_finds_it_done(owner: Owner, folder: Path) -> None:
 
 def test_an_idle_owner_uses_no_cpu_for_its_socket(owner: Owner, folder: Path) -> None:
     ask_owner(folder, "topics.ensure", {"topic": "t", "partitions": 0})
-    owner.tell("idle t")
-    before = float(owner.line())
-    threading.Event().wait(0.5)
-    owner.tell("idle t")
-    assert float(owner.line()) - before <= 0.02
+    found: list[float] = []
+    # What making the topic left to do is done in the first of them; waking costs more on a busy
+    # machine. A socket that is asked again and again costs in each.
+    while len(found) < 5 and (not found or min(found) > 0.02):
+        owner.tell("idle t")
+        before = float(owner.line())
+        threading.Event().wait(0.5)
+        owner.tell("idle t")
+        found.append(float(owner.line()) - before)
+    assert min(found) <= 0.02
 
 
 def test_no_descriptor_is_left_open(folder: Path, open_client: OpenClient) -> None:

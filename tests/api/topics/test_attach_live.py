@@ -89,7 +89,7 @@ stop.set()
 for each in producing:
     each.join()
 wanted = attached + sum(sent.values())
-for _ in range(200):
+for _ in range(1200):
     if all(len(each) >= wanted for each in found.values()):
         break
     done.wait(0.05)

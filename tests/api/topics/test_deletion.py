@@ -144,7 +144,7 @@ def test_a_waiting_receive_ends(open_client: OpenClient) -> None:
     thread = threading.Thread(target=receive)
     thread.start()
     client.admin.topics.delete("t", force=True)
-    thread.join(10)
+    thread.join(60)
     assert [type(each) for each in ends] == [errors.AlreadyClosed]
 
 
@@ -491,7 +491,7 @@ def test_a_deletion_in_a_callback_does_not_hang(open_client: OpenClient) -> None
         done.set()
 
     producer.send_async(b"1", delete)
-    assert done.wait(10)
+    assert done.wait(60)
     assert client.admin.topics.get_list() == []
 
 

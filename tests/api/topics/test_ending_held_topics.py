@@ -149,7 +149,7 @@ def test_a_producer_that_waits_is_told_of_the_deletion(open_client: OpenClient) 
     with pytest.raises(errors.NotAllowedError, match="2 producers"):
         client.admin.topics.delete("t")
     client.admin.topics.delete("t", force=True)
-    thread.join(10)
+    thread.join(60)
     assert isinstance(told[0], errors.TopicNotFound)
     with pytest.raises(errors.AlreadyClosed):
         first.send(b"x")
@@ -162,7 +162,7 @@ def test_a_producer_that_waits_is_told_of_the_termination(open_client: OpenClien
     told: list[object] = []
     thread = waiting(client, told)
     client.admin.topics.terminate("t")
-    thread.join(10)
+    thread.join(60)
     assert isinstance(told[0], errors.TopicTerminated)
     first.close()
     with pytest.raises(errors.TopicTerminated):
@@ -211,7 +211,7 @@ def test_a_topic_that_somebody_waits_for_stays_in_memory(open_client: OpenClient
     client.admin.topics.unload("t")
     first.send(b"x")
     first.close()
-    thread.join(10)
+    thread.join(60)
     assert isinstance(told[0], pulsarx.Producer)
     told[0].send(b"y")
     assert whole_topic(client) == [b"x", b"y"]

@@ -14,7 +14,7 @@ from pulsarx.interceptors import ConsumerInterceptor, ProducerInterceptor
 from pulsarx.testing.inspection import inspect
 
 TOPIC = "non-persistent://public/default/t"
-PATIENCE_MS = 10_000
+PATIENCE_MS = 60_000
 DELETING = BrokerOptions(broker_delete_inactive_topics_enabled=True)
 
 

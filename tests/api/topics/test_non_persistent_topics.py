@@ -295,7 +295,7 @@ def test_a_producer_waits_until_it_has_the_topic_to_itself(memory_client: pulsar
     until_asleep(thread)
     assert made == []
     holder.close()
-    thread.join(20)
+    thread.join(60)
     consumer = memory_client.subscribe(TOPIC, "s")
     made[0].send(b"x")
     assert texts(consumer) == ["x"]
@@ -470,7 +470,7 @@ def test_closing_wakes_a_waiting_receive(memory_client: pulsarx.Client) -> None:
     thread.start()
     until_asleep(thread)
     consumer.close()
-    thread.join(20)
+    thread.join(60)
     assert [type(each) for each in failures] == [errors.AlreadyClosed]
 
 

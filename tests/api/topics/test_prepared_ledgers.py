@@ -128,13 +128,13 @@ class Senders:
 
     def join(self) -> None:
         for thread in self.threads:
-            thread.join(20)
+            thread.join(60)
             assert not thread.is_alive()
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
     done = threading.Event()
-    for _ in range(2000):
+    for _ in range(12_000):
         if holds():
             return
         done.wait(0.005)
@@ -445,7 +445,7 @@ def test_consumers_asleep_at_the_end_of_a_full_ledger_wake_when_it_is_durable(
             plan.release()
             senders.join()
         assert [beside.line() for _ in "12"] == ["1", "2"]
-    thread.join(20)
+    thread.join(60)
     assert got == [b"0", b"1", b"2"]
 
 

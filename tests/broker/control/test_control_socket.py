@@ -26,7 +26,6 @@ from pulsarx.broker.requests import owner_request
 from pulsarx.broker.requests.owner_request import ask_owner
 from pulsarx.broker.verbs.table import VERBS
 from pulsarx.broker.verbs.verb import Verb
-from pulsarx.clock import monotonic_ms
 
 TOPIC = "persistent://public/default/t"
 
@@ -71,7 +70,7 @@ def owner_of(folder: Path) -> OwnerInfo:
 
 def connected(folder: Path) -> socket.socket:
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    made.settimeout(5)
+    made.settimeout(60)
     made.connect(str(folder / "control.sock"))
     return made
 
@@ -263,12 +262,12 @@ def test_who_connects_and_says_nothing_does_not_hold_up_closing(folder: Path) ->
 def test_who_says_nothing_holds_nobody_up_and_is_sent_away(
     client: pulsarx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Who waited for one of them would wait for longer than a process of a test may take.
+    monkeypatch.setattr(control_socket, "_REQUEST_MS", 3_600_000)
     with connected(folder) as silent, connected(folder) as slow:
         slow.sendall(b"\0\0\0\x09{")
-        begun = monotonic_ms()
         for name in "tuv":
             assert ask(folder, "topics.ensure", topic=name, partitions=0)["created"]
-        assert monotonic_ms() - begun < control_socket._REQUEST_MS / 2
         with pytest.raises(TimeoutError):
             silent.settimeout(0.01)
             silent.recv(1)
@@ -293,7 +292,7 @@ def test_a_request_that_takes_long_holds_no_other_up(
     go_on = threading.Event()
 
     def slow(broker: Any, topic: str) -> dict[str, Any]:
-        go_on.wait(10)
+        go_on.wait(60)
         return {"slow": True}
 
     monkeypatch.setitem(VERBS, "topics.stats", Verb(slow, {"topic": str}))
@@ -303,7 +302,7 @@ def test_a_request_that_takes_long_holds_no_other_up(
     assert ask(folder, "topics.ensure", topic="t", partitions=0)["created"]
     assert not answers
     go_on.set()
-    asking.join(10)
+    asking.join(60)
     assert answers == [{"slow": True}]
 
 
@@ -453,21 +452,21 @@ def test_closing_finishes_the_request_that_is_being_performed(
 
     def slow(broker: Any, topic: str) -> dict[str, Any]:
         begun.set()
-        go_on.wait(5)
+        go_on.wait(60)
         return {"state": broker.directory.epoch}
 
     monkeypatch.setitem(VERBS, "topics.stats", Verb(slow, {"topic": str}))
     answers: list[Any] = []
     asking = threading.Thread(target=lambda: answers.append(ask(folder, "topics.stats", topic="t")))
     asking.start()
-    assert begun.wait(10)
+    assert begun.wait(60)
     closing = threading.Thread(target=client.close)
     closing.start()
     until_asleep(closing)
     assert closing.is_alive()
     go_on.set()
-    closing.join(10)
-    asking.join(10)
+    closing.join(60)
+    asking.join(60)
     assert answers == [{"state": 1}]
 
 
@@ -477,7 +476,7 @@ def test_an_answer_is_waited_for_only_so_long(
     go_on = threading.Event()
 
     def slow(broker: Any, topic: str) -> dict[str, Any]:
-        go_on.wait(5)
+        go_on.wait(60)
         return {}
 
     monkeypatch.setitem(VERBS, "topics.stats", Verb(slow, {"topic": str}))

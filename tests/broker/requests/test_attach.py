@@ -451,7 +451,7 @@ def test_a_slow_check_holds_no_other_attach_up(
     def check(self: StagedFile, *arguments: Any) -> tuple[int, ...]:
         if self == slow:
             begun.set()
-            go_on.wait(10)
+            go_on.wait(60)
         return whole(self, *arguments)
 
     monkeypatch.setattr(StagedFile, "check", check)
@@ -459,11 +459,11 @@ def test_a_slow_check_holds_no_other_attach_up(
         transaction = Transaction("slow", 0)
         other = threading.Thread(target=lambda: attach(folder, transaction, [slow]))
         other.start()
-        assert begun.wait(10)
+        assert begun.wait(60)
         attach(folder, Transaction("fast", 0), [fast])
         assert attached(folder, transaction) is None
         go_on.set()
-        other.join(10)
+        other.join(60)
         assert whole_topic(client, "t") == [b"2", b"1"]
 
 

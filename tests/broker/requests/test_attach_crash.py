@@ -115,7 +115,7 @@ def test_an_owner_killed_while_it_attaches_is_replaced_and_all_of_it_comes_once(
         assert owner.line() == "ready"
         result = attach(folder, Transaction("query", 0), files)
         assert result.ledger_count == 2
-        assert owner._process.wait(5) == -9
+        assert owner._process.wait(60) == -9
     assert contents(folder, "t", "u") == [[b"before", b"1"], [b"2"]]
     assert attach(folder, Transaction("query", 0), files) == result
 

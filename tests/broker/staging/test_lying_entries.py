@@ -84,9 +84,9 @@ def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
 def bounded() -> Iterator[None]:
     """Neither a second nor much memory."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    begin = time.monotonic()
+    begin = time.process_time()  # the machine may be busy
     yield
-    assert time.monotonic() - begin < 5
+    assert time.process_time() - begin < 5
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < NOTHING_LARGE_KIB
 
 

@@ -64,12 +64,12 @@ def test_it_runs_again_when_the_last_of_several_threads_is_done() -> None:
 
     def hold() -> None:
         entered.set()
-        over.wait(20)
+        over.wait(60)
 
     thread = threading.Thread(target=call_paused, args=(hold,))
     with CollectorPaused():
         thread.start()
-        assert entered.wait(20)
+        assert entered.wait(60)
     assert not gc.isenabled()
     over.set()
     thread.join()

@@ -50,7 +50,7 @@ def test_shutdown_ends_the_waiting_for_a_connection(short_folder: Path) -> None:
     thread = threading.Thread(target=accept)
     thread.start()
     listener.shutdown()
-    thread.join(20)
+    thread.join(60)
     assert [error.errno for error in refused] == [errno.EINVAL]
     listener.close()
     listener.close()

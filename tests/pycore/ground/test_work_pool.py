@@ -6,7 +6,7 @@ import threading
 
 from pulsarx._pycore.ground.work_pool import SerialWork, WorkPool
 
-WAIT = 20
+WAIT = 60
 
 
 def test_what_falls_due_in_a_step_that_a_close_overtakes_is_done_nevertheless() -> None:

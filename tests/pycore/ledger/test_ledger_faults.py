@@ -44,14 +44,19 @@ def test_a_full_disk_refuses_and_works_again(tmp_path: Path) -> None:
 
 
 def test_when_a_step_does_not_fit_the_exact_need_is_tried(tmp_path: Path) -> None:
-    writer = make_ledger(tmp_path / "ledger", size_max=1 << 17)
+    writer = make_ledger(tmp_path / "ledger")
     with fault_plan() as plan:
-        while writer.prepared_end - writer.end > 9000:
-            append(writer, 1, 8000)
-        plan.fail("allocate", 1, error=errno.ENOSPC)
-        plan.fail("allocate", 2, error=errno.ENOSPC)
-        append(writer, 1, 30_000) if writer.end < 90_000 else None
+        plan.fail("allocate", error=errno.ENOSPC)  # the thread that prepares, which gives up then
+        for number in range(5):
+            append(writer, number, 8000)
+        wait_until(lambda: plan.calls("allocate") == 1)
+        plan.fail("allocate", error=errno.ENOSPC)  # a step of the appender's own
+        plan.stall("allocate", 3)  # the thread again, which is asked behind the exact need
+        append(writer, 5, 60_000)
+        assert writer.prepared_end == writer.end
+        plan.release()
     assert writer.state == "open"
+    assert writer.seal().entry_count == 6
 
 
 FULL = """
@@ -171,7 +176,7 @@ def test_all_who_wait_learn_of_a_failed_flush(tmp_path: Path) -> None:
         assert outcomes == []
         plan.release()
         for thread in [leader, *followers]:
-            thread.join(10)
+            thread.join(60)
     assert sorted(outcomes) == ["LedgerPoisonedError"] * 8 + ["done"]
 
 
@@ -195,7 +200,7 @@ def test_appends_go_on_while_a_flush_stalls(tmp_path: Path) -> None:
             append(writer, number)
         assert writer.slots.read(writer.slot)[3] == 50 and writer.durable_count == 0
         plan.release()
-        thread.join(10)
+        thread.join(60)
     assert writer.durable_count == 1
 
 

@@ -51,7 +51,7 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path, durabilit
         acknowledged = [int(child.stdout.readline()) for _ in range(lines)][-1]
         child.kill()
         rest = child.stdout.read().split(b"\n")[:-1]
-        child.wait(10)
+        child.wait(60)
         child.stdout.close()
         acknowledged = int(rest[-1]) if rest else acknowledged
         recovery = LedgerFile.open(str(path), 5).recover()
@@ -133,7 +133,7 @@ def test_a_forked_child_cannot_write_and_does_not_hang(tmp_path: Path) -> None:
             assert forked(writer, tmp_path) == 0
     finally:
         stop.set()
-        thread.join(10)
+        thread.join(60)
     writer.flush()
     assert writer.seal().entry_count == writer.entry_count
 

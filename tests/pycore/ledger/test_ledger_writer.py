@@ -279,9 +279,9 @@ def test_waiting_for_a_slot_ends_with_the_publish(tmp_path: Path, writable: bool
 
     thread = threading.Thread(target=wait)
     thread.start()
-    ready.wait(5)
+    ready.wait(60)
     append(writer, 0)
-    thread.join(10)
+    thread.join(60)
     assert seen == [writer.end]
 
 

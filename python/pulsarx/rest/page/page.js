@@ -42,10 +42,10 @@ async function overview() {
 
 // poll: nothing was asked for, so what the user is at stays.
 async function look({ now = false, poll = false } = {}) {
-  const mine = ++round;
   const { topic: name, query } = place();
   const view = name ? (query.view === "messages" ? messages : topic) : topics;
   if (poll && (view === messages || $("dialog").open)) return;
+  const mine = ++round;  // what was asked before is not shown any more
   try {
     if (!poll || !$("namespace").value || Date.now() - overviewed > OWNER_MS) await overview();
     const namespace = $("namespace").value;
