@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import threading
 
+from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx.clock import Deadline
 
 TYPE_CHECKING = False
@@ -70,13 +71,13 @@ class Arrivals:
 
     def tell(self, over: Callable[[], object]) -> None:
         """Call over() when nobody is awaited any more, in any thread; at once where that is so. It
-        may only enqueue."""
+        may only enqueue. RuntimeError: there is no thread to await them with."""
         with self._changed:
             self._told.append(over)
             begins = not self._is_watched and not self.is_over
             self._is_watched = self._is_watched or begins
         if begins:
-            threading.Thread(target=self.wait, name="pulsarx-arrivals", daemon=True).start()
+            OwnThread(self.wait, "pulsarx-arrivals").start()
         if self.is_over:
             self._tell()
 
