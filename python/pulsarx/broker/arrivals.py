@@ -77,7 +77,13 @@ class Arrivals:
             begins = not self._is_watched and not self.is_over
             self._is_watched = self._is_watched or begins
         if begins:
-            OwnThread(self.wait, "pulsarx-arrivals").start()
+            try:
+                OwnThread(self.wait, "pulsarx-arrivals").start()
+            except BaseException:  # no more threads
+                with self._changed:
+                    self._is_watched = False
+                    self._told = [each for each in self._told if each is not over]
+                raise
         if self.is_over:
             self._tell()
 
