@@ -120,17 +120,24 @@ class GuestService:
             with self._lock:
                 self._is_ending = True
                 guests = list(self.connections)
+            failure: Exception | None = None
+            ended: list[ServedGuest] = []
             try:
                 for each in guests:
-                    each.end()
+                    error = attempt(each.end)
+                    failure = error or failure
+                    if error is None:
+                        ended.append(each)
                 deadline = Deadline(_PARTING_MS)
-                for each in guests:
+                for each in ended:
                     each.is_quiet.wait(deadline.remaining_seconds())
             finally:
                 self.all_are_quiet.set()  # their threads wait for it, and hang up then
-            for each in guests:
+            for each in ended:
                 each.thread.join()
             self.server.close()
+            if failure is not None:
+                raise failure
 
     def abandon(self) -> None:
         """In a forked child: its copies of the connections would keep them open when their owner
