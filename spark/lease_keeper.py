@@ -16,8 +16,10 @@ import atexit
 import os
 import threading
 import weakref
+from functools import partial
 
 from pulsarx import errors
+from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx.broker.scan.lease import lease, lowest_ledgers, release_lease, renew_lease
 from pulsarx.clock import Deadline, system_clock
 
@@ -71,7 +73,7 @@ class LeaseKeeper:
         self._kept = []
         self._lock = threading.RLock()
         self._wake = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread: OwnThread | None = None
 
     def keep(self, groups: Iterable[list[LedgerRange]], is_left: IsLeft) -> None:
         """Keep the lease of planned ranges, if they have one, while is_left answers True."""
@@ -81,9 +83,7 @@ class LeaseKeeper:
         with self._lock:
             self._kept.append(_KeptLease(ranges, self._clock.now_ms(), is_left))
             if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, args=(self._wake,), name="pulsarx-leases", daemon=True
-                )
+                self._thread = OwnThread(partial(self._run, self._wake), "pulsarx-leases")
                 self._thread.start()
         self._wake.set()
 

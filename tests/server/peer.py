@@ -20,12 +20,13 @@ Told = tuple[str, dict[str, Any], bytes]
 class Peer:
     """A client that speaks in commands, and keeps what it is told."""
 
-    def __init__(self, server: Server, **options: Any) -> None:
+    def __init__(self, server: Server, wake: Any = None, **options: Any) -> None:
+        """wake: what the session calls in the place of setting `woken`."""
         self.server = server
         self._reader = FrameReader(5 << 20)
         self.told: list[Told] = []
         self.woken = threading.Event()
-        self.session = self.server.open_session(self._hear, self.woken.set, **options)
+        self.session = self.server.open_session(self._hear, wake or self.woken.set, **options)
 
     def another(self) -> Peer:
         """One more, on a connection of its own."""

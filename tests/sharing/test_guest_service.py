@@ -16,7 +16,7 @@ from sharing_process import SharingProcess
 import pulsarx
 from pulsarx._pycore.ground import owner_link
 from pulsarx.server import guest_service
-from pulsarx.server.guest_service import UNSENT_MAX, GuestService
+from pulsarx.server.guest_service import UNSENT_MAX, GuestService, ServedGuest
 from pulsarx.server.session import Session
 from pulsarx.testing import inspect
 from pulsarx.wire.frames import FrameReader, frame_encode
@@ -139,6 +139,36 @@ def test_an_owner_closes_beside_a_process_that_takes_nothing(
     guest.service.close()
     assert not guest.service.connections
     assert 0 < len(guest.rest()) < SIZE
+
+
+@pytest.mark.parametrize("error", [RuntimeError, SystemExit])
+def test_the_others_are_hung_up_on_though_ending_one_fails(
+    guest: Guest, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    """Those behind it were not, and those in front of it waited for ever for the others."""
+    sockets = {guest.served: guest.socket}
+    for _ in range(3):
+        mine, theirs = socket.socketpair()
+        mine.settimeout(30)
+        guest.service.take(theirs.detach(), 1)
+        (served,) = guest.service.connections - set(sockets)
+        sockets[served] = mine
+    # What is no Exception ends it there, in front of nobody.
+    broken = list(guest.service.connections)[0 if error is RuntimeError else -1]
+    end = ServedGuest.end
+
+    def fail(served: ServedGuest) -> None:
+        if served is broken:
+            raise error("on purpose")
+        end(served)
+
+    monkeypatch.setattr(ServedGuest, "end", fail)
+    with pytest.raises(error):
+        guest.service.close()
+    for served, mine in sockets.items():
+        if served is not broken:
+            assert mine.recv(1 << 16) == b""
+        mine.close()
 
 
 def test_a_process_that_breaks_the_protocol_is_hung_up_on(

@@ -171,6 +171,7 @@ def test_what_lies_in_queues_goes_to_nobody_else_while_an_owner_closes(
     """What a consumer had in hand went to another one for a moment, when the owner had hung up on
     its process and not yet on the other: both handed it out, though both had acknowledged it."""
     owner, guests = with_full_queues(folder, processes, kind)
+    owner.run("import threading")
     owner.run("from pulsarx.server.guest_service import ServedGuest")
     owner.run("end, service = ServedGuest.end, client._broker.guest_service")
     pid = list(guests)[first].pid
@@ -179,7 +180,9 @@ def test_what_lies_in_queues_goes_to_nobody_else_while_an_owner_closes(
         "def end_later(guest):\n"
         "    if guest is not soon:\n"
         "        end(soon)\n"
-        "        soon.thread.join(1)\n"
+        "        waits = threading.Thread(target=soon.thread.join, daemon=True)\n"
+        "        waits.start()\n"
+        "        waits.join(1)\n"
         "    end(guest)\n"
         "ServedGuest.end = end_later"
     )

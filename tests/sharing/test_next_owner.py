@@ -18,6 +18,7 @@ from pulsarx.broker import arrivals
 from pulsarx.broker.arrivals import Arrivals
 from pulsarx.broker.topics import producer_registry
 from pulsarx.broker.topics.waiting_producer import WaitingProducer
+from pulsarx.clock import Deadline
 from pulsarx.testing import inspect
 
 PATIENCE_MS = 60_000
@@ -444,6 +445,38 @@ def test_who_waits_has_its_turn_where_the_last_process_comes_just_then(
 
         def wait() -> None:
             client.create_producer("t", access_mode=ProducerAccessMode.WaitForExclusive).close()
+            came.set()
+
+        threading.Thread(target=wait, daemon=True).start()
+        assert came.wait(PATIENCE_MS / 1000)
+
+
+def test_a_producer_that_cannot_await_the_others_leaves_its_place(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no thread could be had for it, it kept its place, and nobody could publish any more;
+    and nobody awaited the others for those that came behind it."""
+    mode = ProducerAccessMode.WaitForExclusive
+    with pulsarx.Client(folder) as client:
+        client.create_producer("t").close()
+        runtime = inspect(client).broker.runtime
+        monkeypatch.setattr(arrivals, "COMING_MS", 10**9)
+        awaited = Arrivals([os.getpid()])
+        monkeypatch.setattr(runtime, "_arrivals", awaited)
+
+        def refuse(*_: object) -> None:
+            raise RuntimeError("can't start new thread")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(arrivals, "OwnThread", refuse)
+            with pytest.raises(RuntimeError, match="thread"):
+                client.create_producer("t", access_mode=mode)
+        client.create_producer("t").close()
+        awaited._coming = Deadline(0)  # it is late
+        came = threading.Event()
+
+        def wait() -> None:
+            client.create_producer("t", access_mode=mode).close()
             came.set()
 
         threading.Thread(target=wait, daemon=True).start()

@@ -153,7 +153,7 @@ def linger(producer, entry, answer):
     publish(producer, entry, answer)
 SessionProducer._publish = linger
 def cut():
-    for service in list(guest_service._services):
+    for service in guest_service._services.members():
         for guest in list(service.connections):
             guest._socket.shutdown(2)
 """

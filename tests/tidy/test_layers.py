@@ -137,6 +137,7 @@ PERMITTED = [
     ("_pycore*", "linked_modules"),
     ("extras", "_pycore.ground.control_plane"),  # when a package is asked for
     ("_pycore.arrow.arrow_export", "extras"),
+    ("spark.lease_keeper", "_pycore.ground.threads"),  # its thread ends as all of ours do
     ("clock", "_pycore.ground.*"),  # its timers and its waiting are native; they import no Python
     ("_pycore.message.encryption_context", "enumerations"),  # once a message, when asked
     (

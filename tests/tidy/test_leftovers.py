@@ -43,6 +43,18 @@ def test_compiled_modules_share_no_name():
     assert not shared_names(path.stem for path in files(("src/core", "src/pycore"), {".pyx"}))
 
 
+def test_threads_are_own_threads():
+    """One of `threading` may begin behind the end of the interpreter, and crash it; a finalizer
+    that starts one then waits for ever; and where it goes, Python runs that loses an exception."""
+    starts = re.compile(r"\bthreading\.Thread\(|\bstart_new_thread\(")
+    found = {
+        path.stem
+        for path in files(("python", "spark", "src"), {".py", ".pyx"})
+        if starts.search(path.read_text())
+    }
+    assert found == {"threads", "perf"}  # the last waits for its own, which are no daemons
+
+
 def test_a_generated_file_is_found():
     planted = ["src/core/a.c", "src/core/a.so", "build/x", "python/pulsarx.egg-info/PKG-INFO"]
     assert generated([*planted, "src/core/a.pyx", "tools/build_mode.py"]) == planted

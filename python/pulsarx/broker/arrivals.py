@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import threading
 
+from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx.clock import Deadline
 
 TYPE_CHECKING = False
@@ -70,13 +71,19 @@ class Arrivals:
 
     def tell(self, over: Callable[[], object]) -> None:
         """Call over() when nobody is awaited any more, in any thread; at once where that is so. It
-        may only enqueue."""
+        may only enqueue. RuntimeError: there is no thread to await them with."""
         with self._changed:
             self._told.append(over)
             begins = not self._is_watched and not self.is_over
             self._is_watched = self._is_watched or begins
         if begins:
-            threading.Thread(target=self.wait, name="pulsarx-arrivals", daemon=True).start()
+            try:
+                OwnThread(self.wait, "pulsarx-arrivals").start()
+            except BaseException:  # no more threads
+                with self._changed:
+                    self._is_watched = False
+                    self._told = [each for each in self._told if each is not over]
+                raise
         if self.is_over:
             self._tell()
 

@@ -8,6 +8,7 @@ import click
 
 from pulsarx import errors
 from pulsarx.cli.command import command
+from pulsarx.topic_name import SYSTEM_TENANT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from pulsarx.cli.folder import Folder
     from pulsarx.cli.output import Output
 
-_SYSTEM_TENANT = "pulsar"
 _FIGURES = ("messages", "storage_size", "backlog_size")
 _OF_SUBSCRIPTION = ("type", "consumers", "msg_backlog", "backlog_size", "unacked_messages")
 
@@ -42,7 +42,7 @@ def all_namespaces(admin: Admin, system: bool) -> list[str]:
     return [
         namespace
         for tenant in admin.tenants.get_tenants()
-        if system or tenant != _SYSTEM_TENANT
+        if system or tenant != SYSTEM_TENANT
         for namespace in admin.namespaces.get_namespaces(tenant)
     ]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import base64
-import threading
 from concurrent.futures import CancelledError
 
 from pulsarx import errors
+from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx.clock import monotonic_ms, system_clock
 from pulsarx.enumerations import ConsumerType
 from pulsarx.functions.function_context import FunctionContext
@@ -54,9 +54,7 @@ class FunctionInstance:
         self._waiting: Future[Message] | None = None
         self._consumer = self._subscribe(index)
         self.context = FunctionContext(runner, config, index, self._consumer)
-        self._thread = threading.Thread(
-            target=self._run, name=f"{config.full_name}-{index}", daemon=True
-        )
+        self._thread = OwnThread(self._run, f"{config.full_name}-{index}")
 
     def _subscribe(self, index: int) -> Any:
         config = self._config
@@ -93,12 +91,11 @@ class FunctionInstance:
             waiting.cancel()
 
     def check_is_elsewhere(self) -> None:
-        if self._thread is threading.current_thread():
+        if self._thread.runs_here():
             raise RuntimeError("a function cannot wait for its own end: stop it from outside")
 
     def join(self) -> None:
-        if self._thread.ident is not None:
-            self._thread.join()
+        self._thread.join()
 
     def close(self) -> None:
         """When its thread has ended: what it had not begun goes back to the subscription."""

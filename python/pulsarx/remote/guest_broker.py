@@ -19,6 +19,7 @@ from functools import partial
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.job_queue import JobQueue
+from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.publish.completion_queue import CompletionQueue
 from pulsarx.broker import registry
@@ -124,11 +125,9 @@ class GuestBroker(ReadOnlyBroker):
         self._reason = ""  # why this process could not take it over
         self._is_resuming = False  # what this process has at the owner is being brought to the next
         control_plane.hold()
-        self._thread = threading.Thread(
-            target=self._run, args=(socket, pid), name="pulsarx-guest", daemon=True
-        )
-        self._thread.start()
+        self._thread = OwnThread(partial(self._run, socket, pid), "pulsarx-guest")
         try:
+            self._thread.start()
             self.connection  # noqa: B018  # until it is greeted
         except BaseException:
             attempt(self.close)
@@ -499,7 +498,7 @@ class GuestBroker(ReadOnlyBroker):
             self._changed.notify_all()
         if current is not None:
             current.close()
-        if threading.current_thread() is not self._thread:
+        if not self._thread.runs_here():
             self._thread.join()
         for queue in (self._resuming, self.background):
             failure = attempt(queue.close) or failure

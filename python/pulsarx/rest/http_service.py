@@ -9,10 +9,11 @@ import os
 import socket
 import threading
 from contextlib import suppress
-from weakref import WeakSet
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.threads import OwnThread
+from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.ground.when_forgotten import WhenForgotten
 from pulsarx.access.access import Access
 from pulsarx.access.connection_bound import connections_max
@@ -189,7 +190,7 @@ class HttpServer:
             )
             self._look_later()
             self._sample_later()
-            threading.Thread(target=self._run, name="pulsarx-http", daemon=True).start()
+            OwnThread(self._run, "pulsarx-http").start()
         except BaseException:
             self._stop_looking()
             self._listener.close()
@@ -301,11 +302,11 @@ class HttpServer:
 
 
 def _abandon_servers() -> None:
-    for each in list(_servers):
+    for each in _servers.members():
         each.abandon()
 
 
-_servers: WeakSet[HttpServer] = WeakSet()  # those that were opened
+_servers = WeakList()  # those that were opened
 os.register_at_fork(after_in_child=_abandon_servers)
 
 

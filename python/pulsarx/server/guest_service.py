@@ -12,10 +12,11 @@ import logging
 import os
 import socket
 import threading
-from weakref import WeakSet
 
 from pulsarx import errors
 from pulsarx._pycore.ground.owner_link import OwnerLink
+from pulsarx._pycore.ground.threads import OwnThread
+from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.control.control_socket import shut
 from pulsarx.clock import Deadline
 from pulsarx.closing import attempt
@@ -119,17 +120,24 @@ class GuestService:
             with self._lock:
                 self._is_ending = True
                 guests = list(self.connections)
+            failure: Exception | None = None
+            ended: list[ServedGuest] = []
             try:
                 for each in guests:
-                    each.end()
+                    error = attempt(each.end)
+                    failure = error or failure
+                    if error is None:
+                        ended.append(each)
                 deadline = Deadline(_PARTING_MS)
-                for each in guests:
+                for each in ended:
                     each.is_quiet.wait(deadline.remaining_seconds())
             finally:
                 self.all_are_quiet.set()  # their threads wait for it, and hang up then
-            for each in guests:
+            for each in ended:
                 each.thread.join()
             self.server.close()
+            if failure is not None:
+                raise failure
 
     def abandon(self) -> None:
         """In a forked child: its copies of the connections would keep them open when their owner
@@ -150,7 +158,7 @@ class ServedGuest:
         self._session: Session | None = None
         self._is_ending = False  # nothing is to be read but what has come
         self.is_quiet = threading.Event()  # it is given nothing any more
-        self.thread = threading.Thread(target=self._run, name="pulsarx-guests", daemon=True)
+        self.thread = OwnThread(self._run, "pulsarx-guests")
 
     def _run(self) -> None:
         try:
@@ -228,7 +236,7 @@ class ServedGuest:
             os.close(descriptor)
 
 
-_services: WeakSet[GuestService] = WeakSet()
+_services = WeakList()
 _making = threading.Lock()
 
 
@@ -246,7 +254,7 @@ def take_guest(broker: Broker, descriptor: int, pid: int) -> None:
 def _abandon_services() -> None:
     global _making
     _making = threading.Lock()
-    for each in list(_services):
+    for each in _services.members():
         if os.getpid() != each.process:
             each.abandon()
 

@@ -9,9 +9,10 @@ import logging
 import os
 import socket
 import threading
-from weakref import WeakSet
 
 from pulsarx import errors
+from pulsarx._pycore.ground.threads import OwnThread
+from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.ground.work_pool import WorkPool
 from pulsarx.access.access import Access
 from pulsarx.access.connection_bound import connections_max
@@ -80,7 +81,7 @@ class NetworkService:
         try:
             broker.state.require_open()
             self.server = Server(broker, verbs=False, access=self._access)
-            threading.Thread(target=self._run, name="pulsarx-network", daemon=True).start()
+            OwnThread(self._run, "pulsarx-network").start()
         except BaseException:
             self._close_listeners()
             self.loop.close()
@@ -241,11 +242,11 @@ class NetworkService:
 
 
 def _abandon_services() -> None:
-    for each in list(_services):
+    for each in _services.members():
         each.abandon()
 
 
-_services: WeakSet[NetworkService] = WeakSet()  # those that were opened
+_services = WeakList()  # those that were opened
 os.register_at_fork(after_in_child=_abandon_services)
 
 

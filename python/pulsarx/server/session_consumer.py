@@ -204,9 +204,11 @@ class SessionConsumer(EntryConsumer):
 
     def leave(self) -> None:
         """Detach: messages that are not acknowledged go to the next consumer."""
-        self.unwatch(self.due)
-        if self.shut():
-            self.subscription.detach(self.receiver)
+        try:
+            self.unwatch(self.due)  # where it has others told, of whom one may raise
+        finally:
+            if self.shut():
+                self.subscription.detach(self.receiver)
 
 
 class _Runs:

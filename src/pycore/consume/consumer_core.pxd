@@ -16,6 +16,11 @@ cdef enum ConsumerState:
     CONSUMER_FORKED = 3
 
 
+cdef bint is_met_again(object error) except -1
+"""Whether the next call raises it too, so that this one may return what it has: not what a signal
+handler raised."""
+
+
 cdef class ConsumerCore:
     cdef readonly Dispatcher dispatcher
     cdef readonly EntrySink receiver      # the dispatcher's side; guarded by core.mutex

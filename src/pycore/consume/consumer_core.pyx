@@ -25,6 +25,11 @@ from pulsarx._pycore.ground.signals cimport signals_check, signals_sleep_ns
 from pulsarx._pycore.ground.watchers cimport watchers_call, watchers_remove
 
 
+cdef bint is_met_again(object error) except -1:
+    return isinstance(error, (errors.PulsarException, MemoryError, ImportError)) and (
+        not isinstance(error, errors.Interrupted))
+
+
 cdef class ConsumerCore:
     """Receives and acknowledges for one consumer or reader. Any thread may call."""
 
@@ -140,12 +145,12 @@ cdef class ConsumerCore:
                 except errors.CorruptDataError as error:
                     # What was taken before the damage must not be lost.
                     damage = error
-                except Exception:
+                except BaseException as error:
                     if message is not None and (not found
                                                 or found[len(found) - 1] is not message):
                         self.dispatcher.unreceive(self.receiver, [message])     # no room in found
-                    if not found:
-                        raise                # else the next call meets it again
+                    if not found or not is_met_again(error):
+                        raise
                 finally:
                     mutex_unlock(&self.core.mutex)
                     self.after()
@@ -158,9 +163,6 @@ cdef class ConsumerCore:
                         if found:
                             break        # of a ledger, which the next call meets again
                         raise
-                    except BaseException:
-                        self.give_back(found)
-                        raise
                     continue
                 if found:
                     break
@@ -168,6 +170,9 @@ cdef class ConsumerCore:
                     deadline = deadline_of(timeout_millis)
                 if not self.wait(deadline):
                     break
+        except BaseException:
+            self.give_back(found)        # of a signal handler, or a key that cannot be read
+            raise
         finally:                         # interrupted, too: else a message would be kept for it
             self.stop_asking()
         return found
@@ -600,10 +605,21 @@ cdef inline Message take_settled(ConsumerCore self):
             mutex_unlock(&self.core.mutex)
             if self.dispatcher.wakes or self.dispatcher.dead is not None or (
                     self.dispatcher.given_count):
-                self.dispatcher.settle()
+                settle_with(self, message)
         if message is not None or self.receiver.key_wanted is None:
             return message
         self.fetch_key()
+
+
+cdef int settle_with(ConsumerCore self, Message message) except -1:
+    """Settle with a message in hand: what a signal handler raises there keeps no message back."""
+    try:
+        self.dispatcher.settle()
+    except BaseException:
+        if message is not None:
+            self.give_back([message])
+        raise
+    return 0
 
 
 cdef inline bint has_crossed(AckTracker tracker) noexcept:

@@ -52,6 +52,7 @@ cdef class EntryConsumer(ConsumerCore):
         watchers_remove(self.watchers, notify)
         if self.crowd.remove(self.sink):
             self.dispatcher.tail.unwatch_for(self.crowd)
+            self.crowd.stalls(self.sink)     # last: one that is told may raise
 
     def take_entry(self):
         """See ConnectionSink.take_entry. CorruptDataError: a damaged entry was passed over."""

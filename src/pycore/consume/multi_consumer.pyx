@@ -14,6 +14,7 @@ from pulsarx._pycore.arrow.arrow_block cimport (
     ArrowBlock, arrow_block_finish, arrow_block_new, arrow_block_release,
 )
 from pulsarx._pycore.arrow.arrow_export cimport ArrowMessages, arrow_messages_new
+from pulsarx._pycore.consume.consumer_core cimport is_met_again
 from pulsarx._pycore.message.message cimport Message
 from pulsarx._pycore.message.message_id cimport MessageId
 from pulsarx._pycore.ground.control_plane cimport control_plane
@@ -193,10 +194,13 @@ cdef class MultiConsumerCore:
                         break
                     found.append(message)
                     wanted -= 1
-            except Exception:
+            except BaseException as error:
                 # What was taken before must not be lost; the log tells of damage, and everything
                 # else is met by the next call again.
                 if not found:
+                    raise
+                if not is_met_again(error):
+                    self.give_back(found)
                     raise
             if found:
                 return found
@@ -275,7 +279,7 @@ cdef class MultiConsumerCore:
 
     cdef Message take(self):
         """The next message or None: one of each topic in turn."""
-        cdef Message message
+        cdef Message message = None
         cdef Source source
         cdef bint left = False
         cdef bint marked = self.find_more is None
@@ -291,16 +295,18 @@ cdef class MultiConsumerCore:
                 continue
             try:
                 message = source.consumer.take_now()
+                if message is not None:
+                    # A thread that found the flag cleared meanwhile looks again.
+                    source.flag.signal()
+                    return message
             except errors.AlreadyClosed:
                 left = True
                 continue
             except BaseException:
+                if message is not None:      # of a signal handler, in one that was told
+                    source.consumer.give_back([message])
                 source.flag.signal()
                 raise
-            if message is not None:
-                # A thread that found the flag cleared meanwhile looks again.
-                source.flag.signal()
-                return message
         if left:
             self.check_members()  # the last one may have sent it away
         return None

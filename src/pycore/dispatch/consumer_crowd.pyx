@@ -59,7 +59,7 @@ cdef class ConsumerCrowd:
         self.sinks.append(sink)
 
     def remove(self, EntrySink sink not None) -> bool:
-        """It does not look any more; whether it was there. No mutex held."""
+        """It does not look any more; whether it was there. Call `stalls` afterwards."""
         cdef CrowdConnection found
         if sink not in self.sinks:
             return False
@@ -70,7 +70,6 @@ cdef class ConsumerCrowd:
             self.connections.remove(found)
             self.by_key.pop(found.key, None)
         sink.notify = sink.connection = None
-        self.stalls(sink)
         return True
 
     def tell_all(self) -> None:

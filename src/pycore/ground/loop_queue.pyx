@@ -11,6 +11,7 @@ from libc.stdint cimport uint64_t
 from posix.unistd cimport close, read, write
 
 from pulsarx._pycore.ground.control_plane cimport control_plane
+from pulsarx._pycore.ground.threads cimport threads_have_ended
 from pulsarx._pycore.ground.watchers cimport LoopItem
 
 cdef extern from "Python.h":
@@ -21,8 +22,10 @@ cdef extern from "sys/eventfd.h":
     int EFD_NONBLOCK
     int eventfd(unsigned int initial, int flags)
 
-# By the id of the loop. A queue lives as long as its loop watches it, or somebody has it.
-cdef object QUEUES = weakref.WeakValueDictionary()
+# By the id of the loop, weakly: a queue lives as long as its loop watches it, or somebody has it.
+# No WeakValueDictionary: its callback is Python, which would lose what a signal handler raises in
+# it wherever a queue goes.
+cdef dict QUEUES = {}
 cdef LoopQueue LAST = None               # the one that was asked for last
 
 
@@ -89,10 +92,14 @@ cdef LoopQueue loop_queue_here():
     cdef LoopQueue found = LAST
     if found is not None and found.is_of(loop):
         return found
-    found = QUEUES.get(id(loop))
+    reference = QUEUES.get(id(loop))
+    found = reference() if reference is not None else None
     if found is None or not found.is_of(loop):
+        for key, each in list(QUEUES.items()):
+            if each() is None:
+                QUEUES.pop(key, None)
         found = LoopQueue(loop)
-        QUEUES[id(loop)] = found
+        QUEUES[id(loop)] = weakref.ref(found)
     LAST = found
     return found
 
@@ -187,7 +194,10 @@ def begin_call(function, tuple arguments, dict named, give_back) -> LoopCall:
     call.arguments = arguments
     call.named = named
     call.give_back = give_back
-    control_plane.post(call)
+    if threads_have_ended():
+        call()                               # there what is posted is dropped, and this is awaited
+    else:
+        control_plane.post(call)
     return call
 
 

@@ -1,4 +1,13 @@
-"""Starts the threads of PulsarX so that no signal can interrupt the start. For all of pycore."""
+"""Starts the threads of PulsarX so that no signal can interrupt the start, and so that they have
+begun before the interpreter ends. All of pycore and of the library uses it.
+
+A `threading.Thread` does neither, and one that a finalizer starts while the interpreter ends never
+begins before Python 3.12: its starter waits for ever.
+"""
+
+from libc.stdint cimport uint64_t
+
+from pulsarx._core.wait_event cimport WaitEvent
 
 cdef int thread_start(object run, str name) except -1
 """Run run() in a daemon thread of this name. RuntimeError: the system, or the interpreter that
@@ -7,3 +16,15 @@ ends, gives no thread."""
 cdef bint threads_have_ended() noexcept
 """Whether the interpreter ends and finalizers run: threads but the main one are gone, or end as
 soon as they want the GIL, so nobody may wait for them."""
+
+
+cdef class OwnThread:
+    """A daemon thread that others may wait for. Nothing refers to its `threading.Thread`, which so
+    goes in the thread itself: where it goes, Python code of `threading` runs, and loses what a
+    signal handler raises in it."""
+    cdef object work
+    cdef str name
+    cdef WaitEvent ended
+    cdef unsigned long ident             # 0: it does not run
+    cdef bint is_begun                   # it was started, and has not ended
+    cdef uint64_t forks                  # when it was started

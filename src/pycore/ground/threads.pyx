@@ -3,7 +3,17 @@
 import _thread
 import threading
 
-from pulsarx._pycore.ground.signals cimport signals_arrive_here
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from pulsarx._core.wait_event cimport (
+    wait_event_enter, wait_event_leave, wait_event_sleep, wait_event_wake,
+)
+from pulsarx._pycore.ground.signals cimport (
+    signals_arrive_here, signals_check, signals_sleep_ns,
+)
+
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident() noexcept
 
 cdef extern from "<time.h>":
     struct timespec:
@@ -22,11 +32,16 @@ cdef extern from *:
 cdef enum:
     LOOKS_MAX = 100000                   # 100 µs each; a thread begins as soon as a core is free
 
-cdef long starting = 0                   # that were started and have not begun; under the GIL
+# Under the GIL:
+cdef long starting = 0                   # that were started and have not begun
+cdef bint is_exiting = False             # await_beginnings was called
+cdef uint64_t fork_count = 0             # of this process, seen as the child
 
 
 cdef int thread_start(object run, str name) except -1:
     global starting
+    if threads_have_ended():             # before Python 3.12 it would be made, and never begin
+        raise RuntimeError(f"the thread {name} cannot be started: the interpreter ends")
     starting += 1
     try:
         if signals_arrive_here():
@@ -38,6 +53,8 @@ cdef int thread_start(object run, str name) except -1:
     except BaseException:
         starting -= 1
         raise
+    if is_exiting:
+        await_beginnings()
     return 0
 
 
@@ -66,8 +83,10 @@ def await_beginnings() -> None:
     """Return when all threads that were started have begun, after ten seconds at most. At exit:
     before Python 3.12, one that begins behind the end of the interpreter takes a state that is
     freed, and the process crashes."""
+    global is_exiting
     cdef timespec once
     cdef int look
+    is_exiting = True
     once.tv_sec, once.tv_nsec = 0, 100000
     for look in range(LOOKS_MAX):
         if starting <= 0:
@@ -78,5 +97,59 @@ def await_beginnings() -> None:
 
 def forget_beginnings() -> None:
     """In a forked child, which has none of these threads."""
-    global starting
+    global starting, fork_count
     starting = 0
+    fork_count += 1
+
+
+cdef class OwnThread:
+    """See the pxd."""
+
+    def __cinit__(self) -> None:
+        self.ended.event = 0
+        self.ended.waiters = 0
+
+    def __init__(self, work, str name not None) -> None:
+        self.work = work
+        self.name = name
+
+    def start(self) -> None:
+        """Have it run work(). RuntimeError: the system, or the interpreter that ends, gives no
+        thread."""
+        self.forks = fork_count
+        self.is_begun = True
+        try:
+            thread_start(self.run, self.name)
+        except BaseException:
+            self.is_begun = False
+            raise
+
+    def run(self) -> None:
+        """What the thread does."""
+        self.ident = PyThread_get_thread_ident()
+        work, self.work = self.work, None
+        try:
+            work()
+        finally:
+            del work
+            self.ident = 0               # another one may get the same number
+            self.is_begun = False
+            wait_event_wake(&self.ended)
+
+    def runs_here(self) -> bool:
+        """Whether the calling thread is this one."""
+        return self.ident == PyThread_get_thread_ident()
+
+    def join(self) -> None:
+        """Return when it has ended, at once where it was not started, in a forked child, and while
+        the interpreter ends. A signal may end it."""
+        cdef int64_t sleep_ns
+        cdef uint32_t seen
+        while self.is_begun and self.forks == fork_count and not threads_have_ended():
+            seen = wait_event_enter(&self.ended)
+            sleep_ns = signals_sleep_ns(-1)
+            if self.is_begun:
+                with nogil:
+                    wait_event_sleep(&self.ended, seen, sleep_ns)
+            wait_event_leave(&self.ended)
+            signals_check()

@@ -167,6 +167,30 @@ def test_what_goes_in_the_middle_of_a_call_runs_no_callback(world: World) -> Non
     assert not met
 
 
+@pytest.mark.parametrize("call", ["open_and_close", "run_a_function"])
+def test_what_is_closed_runs_no_callback_where_it_is_collected(world: World, call: str) -> None:
+    """The thread of a folder's socket, or of a function, ran one in Python: of `threading`, in
+    whatever call the collector happened to run."""
+    perform(world, call, None)  # imports
+    met: set[str] = set()
+
+    def trace(frame: FrameType, event: str, _: Any) -> None:
+        met.add(f"{frame.f_code.co_filename} {frame.f_code.co_qualname}")
+
+    gc.collect()
+    gc.disable()
+    callbacks, gc.callbacks[:] = gc.callbacks[:], []  # those of hypothesis
+    try:
+        perform(world, call, None)
+        sys.settrace(trace)
+        gc.collect()
+    finally:
+        sys.settrace(None)
+        gc.callbacks[:] = callbacks
+        gc.enable()
+    assert not met
+
+
 @pytest.mark.parametrize(
     "call", [name for name in CALLS if name.startswith(("refuse", "acknowledge"))]
 )

@@ -16,13 +16,16 @@ from catalogue_folder import (
     read_folder,
 )
 
+from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.catalogue import Catalogue
+from pulsarx.broker.catalogue.state import CatalogueState
 from pulsarx.broker.folder.memory_directory import MemoryDirectory
 from pulsarx.errors import (
     CatalogueError,
     FolderError,
     NewerFormatError,
 )
+from pulsarx.topic_name import SYSTEM_NAMESPACE, SYSTEM_TENANT
 
 
 @pytest.fixture(params=["folder", "memory"])
@@ -289,3 +292,12 @@ def test_an_operation_of_a_newer_version_is_refused(tmp_path: Path, operation: A
     directory.close()
     with pytest.raises(NewerFormatError, match=r"00000000000000000002\.commit.*Upgrade"):
         open_folder(tmp_path)
+
+
+def test_the_namespace_of_the_system_is_the_one_that_names_of_topics_know() -> None:
+    """It is said twice: opening a folder makes it, and does not load what knows names."""
+    made = changes.system_namespace(CatalogueState())
+    assert made == [
+        changes.create_tenant(SYSTEM_TENANT, {}),
+        changes.create_namespace(SYSTEM_NAMESPACE),
+    ]

@@ -15,8 +15,10 @@ import os
 import stat
 import sys
 import threading
+from functools import partial
 
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx._pycore.ground.unix_listener import UnixListener
 from pulsarx.clock import Deadline, ManualClock
 from pulsarx.errors import PulsarException, attributes_of, detail_of
@@ -54,7 +56,7 @@ class ControlSocket:
         self._asking: dict[_socket.socket, int] = {}  # and the thread of each
         self._reading: set[_socket.socket] = set()  # those whose request is awaited
         self._rest = threading.Event()
-        self._thread = threading.Thread(target=self._serve, name="pulsarx-socket", daemon=True)
+        self._thread = OwnThread(self._serve, "pulsarx-socket")
 
     @classmethod
     def open(cls, broker: Broker) -> ControlSocket | None:
@@ -119,7 +121,7 @@ class ControlSocket:
             self._changed.notify_all()
         self._rest.set()
         me = threading.get_ident()  # that of a request, if that forgot the last client
-        if me != self._thread.ident:
+        if not self._thread.runs_here():
             self._thread.join()
         with self._lock:
             while any(each != me for each in self._asking.values()):
@@ -157,17 +159,12 @@ class ControlSocket:
             with self._lock:
                 self._asking[connection] = 0
             try:
-                self._request_thread(connection).start()
+                OwnThread(partial(self._talk, connection), "pulsarx-request").start()
             except RuntimeError:  # no more threads
                 self._talk(connection)
             with self._lock:
                 while len(self._asking) >= _AT_ONCE_MAX and not self._closed:
                     self._changed.wait()
-
-    def _request_thread(self, connection: _socket.socket) -> threading.Thread:
-        return threading.Thread(
-            target=self._talk, args=(connection,), name="pulsarx-request", daemon=True
-        )
 
     def _talk(self, connection: _socket.socket) -> None:
         from pulsarx.broker.control.control_frame import FrameError

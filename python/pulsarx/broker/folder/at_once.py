@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from pulsarx._pycore.ground.threads import OwnThread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def take_at_once(steps: Sequence[Callable[[], object]]) -> None:
 
     threads = []
     for _ in range(min(_THREADS_MAX, len(steps) // _ALONE_MAX)):
-        thread = threading.Thread(target=work, daemon=True)
+        thread = OwnThread(work, "pulsarx-at-once")
         try:
             thread.start()
         except RuntimeError:

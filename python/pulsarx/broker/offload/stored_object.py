@@ -11,8 +11,10 @@ import errno
 import os
 import threading
 from collections import deque
+from functools import partial
 
 from pulsarx import errors
+from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx.extras import optional_module
 
 TYPE_CHECKING = False
@@ -274,13 +276,11 @@ def _each_at_once(
         finally:
             os.close(own)
 
-    threads: list[threading.Thread] = []
+    threads: list[OwnThread] = []
     try:
         for _ in range(min(_REQUESTS, len(chunks)) - 1):
             own = os.dup(descriptor)
-            thread = threading.Thread(
-                target=run, args=(own,), name="pulsarx-offload-read", daemon=True
-            )
+            thread = OwnThread(partial(run, own), "pulsarx-offload-read")
             try:
                 thread.start()
             except RuntimeError:  # no thread more: the others do it

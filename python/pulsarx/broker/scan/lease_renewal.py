@@ -11,8 +11,10 @@ from __future__ import annotations
 import os
 import threading
 import uuid
+from functools import partial
 
 from pulsarx import errors
+from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx.clock import system_clock
 
 TYPE_CHECKING = False
@@ -90,8 +92,7 @@ class LeaseRenewals:
             lease.timer = self._clock.call_at(lease.due_ms, lambda: self._fire(lease))
             return
         # Not by a timer: many short reads would each cancel it before it fires.
-        lease.thread = threading.Thread(target=self._renew, args=(lease,), name="pulsarx-lease")
-        lease.thread.daemon = True
+        lease.thread = OwnThread(partial(self._renew, lease), "pulsarx-lease")
         lease.thread.start()
 
     def _fire(self, lease: _ReadLease) -> None:
@@ -176,7 +177,7 @@ class _ReadLease:
         self.lowest: dict[str, int] = {}  # ledger of the job's lease, by topic read here
         self.has_grown = False  # by a topic that a lease of this process does not cover yet
         self.timer: Timer | None = None
-        self.thread: threading.Thread | None = None  # that is asking the owner
+        self.thread: OwnThread | None = None  # that is asking the owner
         self.is_over = False
         self.has_failed = False
 
