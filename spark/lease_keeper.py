@@ -88,13 +88,23 @@ class LeaseKeeper:
         self._wake.set()
 
     def _run(self, wake: threading.Event) -> None:
-        # Ends with the process: Spark keeps a thread in Java for each that ever asked it.
+        # Ends with the process: Spark keeps a thread in Java for each that ever asked it. A look
+        # asks Java about each plan, so a new one has it wait shorter, and does not have it look.
+        next_look = Deadline(LOOK_SECONDS * 1000)
         while True:
-            with self._lock:
-                thirds = [each.ttl_ms / 3000 for each in self._kept]
-            wake.wait(min(LOOK_SECONDS, *thirds) if thirds else None)
+            if not wake.wait(self._wait_seconds(next_look)):
+                self.look()
+                next_look = Deadline(LOOK_SECONDS * 1000)
             wake.clear()
-            self.look()
+
+    def _wait_seconds(self, next_look: Deadline) -> float | None:
+        """None: until there is something to look after."""
+        with self._lock:
+            due_ms = min((each.due_ms for each in self._kept), default=None)
+        if due_ms is None:
+            return None
+        left_ms = max(due_ms - self._clock.now_ms(), 0)
+        return min(left_ms / 1000, next_look.remaining_seconds() or 0)
 
     def look(self) -> None:
         """Give back the leases of plans that are gone, renew what is due."""

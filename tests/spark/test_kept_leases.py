@@ -224,6 +224,21 @@ def test_it_is_looked_after_without_being_asked(topic: Path) -> None:
     assert [each.name for each in threading.enumerate()].count("pulsarx-leases") >= 1
 
 
+def test_a_new_plan_has_nobody_asked_about_the_others(topic: Path) -> None:
+    """Java was asked about each at each new one: a query took the longer, the more came before."""
+    made = LeaseKeeper(pulsarx.ManualClock())
+    asked: list[int] = []
+
+    def is_left() -> bool:
+        asked.append(1)
+        return True
+
+    for _ in range(20):
+        made.keep(plan_topic(topic, "t", lease_ms=3_600_000), is_left)
+        wait_until(lambda: not made._wake.is_set())
+    assert not asked
+
+
 def wait_until(is_so: Callable[[], bool], what: str = "") -> None:
     deadline, rest = Deadline(60_000), threading.Event()
     while not is_so():
