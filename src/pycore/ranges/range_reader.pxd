@@ -6,6 +6,7 @@ from pulsarx._pycore.arrow.arrow_block cimport BlockEntry
 from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
 from pulsarx._pycore.ranges.range_batch cimport RangeBatch
 from pulsarx._pycore.ranges.range_block cimport ColumnOrder, RangeBlock, TopicColumn
+from pulsarx._pycore.ranges.read_window cimport ReadWindow
 
 cdef struct RangeCursor:
     uint64_t offset                      # of the next frame
@@ -15,6 +16,7 @@ cdef struct RangeCursor:
     int64_t from_ms                      # entries published earlier, or at until_ms or later,
     int64_t until_ms                     # are left out
     bint pass_gaps                       # messages that are not there are left out
+    ReadWindow window                    # on what is read; where it has none, by the mapping
     bint inside                          # an entry is being read; what follows is about it
     BlockEntry entry
     uint32_t compression

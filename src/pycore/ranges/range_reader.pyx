@@ -1,6 +1,8 @@
 # cython: language_level=3
 """Body of range_reader.pxd."""
 
+import os
+
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t, uint64_t
@@ -22,12 +24,16 @@ from pulsarx._pycore.ranges.range_block cimport (
     RANGE_BYTES_MAX, RANGE_ROWS_MAX, RANGE_TOPIC, RangeBlock, range_block_new, range_block_release,
     range_block_take_batch, range_block_take_single, topic_column_new, topic_column_release,
 )
+from pulsarx._pycore.ranges.read_window cimport (
+    read_window_close, read_window_entry, read_window_open,
+)
 
 cdef enum:
     # Beside the statuses:
     COMPRESSED = -1              # the payload has to be made plain first
     GAP = -2                     # the next entry begins behind the next message
     ENCRYPTED = -3               # the entry cannot be read here
+    WINDOWED_LEAST = 1048576     # bytes; for less, opening the file again costs more than it saves
 
 
 cdef int step_to(RangeCursor* self, const EntryFrame* frame) noexcept nogil:
@@ -62,6 +68,16 @@ cdef int pass_other_times(RangeCursor* self, LedgerRead* read) noexcept nogil:
     return STATUS_OK
 
 
+cdef int read_entry(RangeCursor* self, LedgerRead* read, EntryFrame* frame,
+                    const uint8_t** entry, uint64_t* next_offset) noexcept nogil:
+    if self.window.descriptor >= 0 and self.offset < self.end:
+        if read_window_entry(&self.window, self.offset, self.end, frame, entry,
+                             next_offset) == STATUS_OK:
+            return STATUS_OK
+        read_window_close(&self.window)  # what comes is read by the mapping, which says why
+    return ledger_read_entry(read, self.offset, self.end, frame, entry, next_offset)
+
+
 cdef int open_entry(RangeCursor* self, LedgerRead* read, EntryFrame* frame) noexcept nogil:
     """Go to the next entry of the range, verified; STATUS_END: there is none."""
     cdef EntryParts parts
@@ -71,7 +87,7 @@ cdef int open_entry(RangeCursor* self, LedgerRead* read, EntryFrame* frame) noex
     while True:
         status = pass_other_times(self, read)
         if status == STATUS_OK:
-            status = ledger_read_entry(read, self.offset, self.end, frame, &entry, &next_offset)
+            status = read_entry(self, read, frame, &entry, &next_offset)
         if status != STATUS_OK:
             return status
         if frame.first_message >= self.end_message:
@@ -153,6 +169,7 @@ cdef class RangeReader:
 
     def __cinit__(self):
         memset(&self.cursor, 0, sizeof(self.cursor))
+        self.cursor.window.descriptor = -1
 
     def __init__(self, LedgerFile file not None, *, uint64_t ledger_id, uint64_t offset,
                  uint64_t end, uint64_t first_message, uint64_t end_message, str topic not None,
@@ -161,6 +178,7 @@ cdef class RangeReader:
         """pass_damage: what cannot be read is logged and left out. from_ms, until_ms: only entries
         published from then on, and before."""
         cdef bytes name = topic.encode()
+        cdef bytes path
         column_order(columns, &self.order)
         if not 1 <= rows_max <= RANGE_ROWS_MAX or not 1 <= bytes_max <= RANGE_BYTES_MAX:
             raise ValueError(f"max_rows is {rows_max}, max_bytes {bytes_max}; they must be from 1 "
@@ -174,6 +192,10 @@ cdef class RangeReader:
                 "planned. It was cut; restore it")
         # Read once from end to end: here faulting pages in costs less than asking for them.
         file.c_read.populated_end = end
+        if file.path is not None and end - offset >= WINDOWED_LEAST and (
+                from_ms is None and until_ms is None):
+            path = os.fsencode(file.path)
+            read_window_open(&self.cursor.window, PyBytes_AS_STRING(path), file.at, &file.c_read)
         self.cursor.offset = offset
         self.cursor.end = end
         self.cursor.first_message = first_message
@@ -198,6 +220,7 @@ cdef class RangeReader:
                 raise MemoryError(f"the names of {self.rows_max} topics")
 
     def __dealloc__(self):
+        read_window_close(&self.cursor.window)
         topic_column_release(self.c_topic)
 
     def __iter__(self):
@@ -217,6 +240,7 @@ cdef class RangeReader:
         cdef int64_t expected
         cdef int64_t left
         if not self.cursor.inside and self.cursor.first_message >= self.cursor.end_message:
+            read_window_close(&self.cursor.window)
             raise StopIteration
         # Plain payloads are no more than what is left of the file; a block's, about its share.
         expected = <int64_t>(self.cursor.end - self.cursor.offset)

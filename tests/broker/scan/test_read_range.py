@@ -24,7 +24,7 @@ from pulsarx._pycore.ranges.range_batch import COLUMNS_ON_DEMAND
 from pulsarx.broker.scan.ledger_range import LedgerRange
 from pulsarx.broker.scan.plan import plan
 from pulsarx.broker.scan.read_range import read_range
-from pulsarx.testing import inspect
+from pulsarx.testing import fault_plan, inspect
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 COLUMNS = (
@@ -431,6 +431,76 @@ def batch_of(values: list[bytes], time_ms: int = 5) -> tuple[bytes, int, int]:
     return body, len(values), time_ms
 
 
+LARGE_SIZES = [20_000, 500, 90_000, 300_000, 8, 200_000, 60_000, 1, 131_072, 250_000]
+
+
+def large_ledger(folder: Path, sizes: list[int]) -> tuple[LedgerRange, list[bytes]]:
+    """More than a window on the file holds, in entries of two messages of such sizes."""
+    content = [bytes([number % 251]) * size for number, size in enumerate(sizes)]
+    pairs = list(zip(content[::2], content[1::2], strict=True))
+    return write_ledger(folder, [batch_of(list(pair)) for pair in pairs]), content
+
+
+def read_values(planned: LedgerRange, **options: Any) -> list[Any]:
+    found: list[Any] = []
+    for batch in read_range(planned, ("value",), **options):
+        found += pa.record_batch(batch).to_pydict()["value"]
+    return found
+
+
+@pytest.mark.parametrize("large", [None, 0, 7, 39])
+def test_a_ledger_larger_than_a_window_is_read(tmp_path: Path, large: int | None):
+    """Entries lie across the ends of windows; one that is larger is read by the mapping, and so is
+    what follows."""
+    sizes = LARGE_SIZES * 4
+    if large is not None:
+        sizes[large] = 900_000
+    planned, content = large_ledger(tmp_path, sizes)
+    for max_rows, max_bytes in ((3, 1 << 20), (65536, 1 << 20), (65536, 8 << 20)):
+        assert read_values(planned, max_rows=max_rows, max_bytes=max_bytes) == content
+
+
+def test_a_ledger_in_a_merged_file_is_read_from_its_place(tmp_path: Path):
+    planned, content = large_ledger(tmp_path, LARGE_SIZES * 4)
+    ledger = (tmp_path / "f").read_bytes()
+    (tmp_path / "merged").write_bytes(bytes(12288) + ledger + b"another one" * 100_000)
+    merged = part(planned, path=str(tmp_path / "merged"), merged_at=12288, merged_size=len(ledger))
+    assert read_values(merged) == content
+
+
+@pytest.mark.parametrize("entry", [0, 6, 19])
+def test_damage_behind_a_window_is_told_with_its_place_or_passed(tmp_path: Path, entry: int):
+    planned, content = large_ledger(tmp_path, LARGE_SIZES * 4)
+    file = LedgerFile.open(planned.path, 9)
+    offset = 4096
+    for _ in range(entry):
+        offset = file.pass_damaged(offset, planned.end)
+    damage(planned, offset + 90)
+    found: list[Any] = []
+    with pytest.raises(errors.CorruptDataError, match=f"ledger .* offset {offset}"):
+        for batch in read_range(planned, ("value",)):
+            found += pa.record_batch(batch).to_pydict()["value"]
+    assert found == content[: 2 * entry]
+    left = content[: 2 * entry] + content[2 * entry + 2 :]
+    assert read_values(planned, pass_damage=True) == left
+
+
+@pytest.mark.parametrize(("operation", "turn"), [("open", 2), ("read", 1), ("read", 3)])
+def test_what_a_window_cannot_have_is_read_by_the_mapping(
+    tmp_path: Path, operation: str, turn: int
+):
+    planned, content = large_ledger(tmp_path, LARGE_SIZES * 4)
+    with fault_plan() as faults:
+        faults.fail(operation, turn)
+        reader = read_range(planned, ("value",))
+        assert faults.calls("open") == 2
+        found: list[Any] = []
+        for batch in reader:
+            found += pa.record_batch(batch).to_pydict()["value"]
+        assert found == content
+        assert faults.calls("read") == (turn if operation == "read" else 0)
+
+
 def test_a_message_that_fails_half_way_leaves_no_trace(tmp_path: Path):
     """Its value was once put in front of the next message's."""
     good = batch_of([b"good"] * 3)
@@ -548,7 +618,7 @@ import resource, sys
 import pulsarx
 from pulsarx.broker.scan.plan import plan
 from pulsarx.broker.scan.read_range import read_range
-from pulsarx.testing import inspect
+from pulsarx.testing import fault_plan, inspect
 client = pulsarx.Client(sys.argv[1], read_only=True)
 (planned,) = plan(inspect(client).broker, "t", columns=["value"])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
