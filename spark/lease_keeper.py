@@ -83,8 +83,9 @@ class LeaseKeeper:
         with self._lock:
             self._kept.append(_KeptLease(ranges, self._clock.now_ms(), is_left))
             if self._thread is None:
-                self._thread = OwnThread(partial(self._run, self._wake), "pulsarx-leases")
-                self._thread.start()
+                thread = OwnThread(partial(self._run, self._wake), "pulsarx-leases")
+                thread.start()
+                self._thread = thread  # else the next plan tries again
         self._wake.set()
 
     def _run(self, wake: threading.Event) -> None:

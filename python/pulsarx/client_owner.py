@@ -64,10 +64,10 @@ class Leave:
         if self._broker.state.is_forked:
             return  # the parent's
         try:
-            # The end of the process may have closed it.
-            if self._is_exclusive and self._broker.state.is_open:
-                self._broker.share_again()  # type: ignore[union-attr]
-            self._release()
+            if self._broker.state.is_open:  # the end of the process may have closed it
+                if self._is_exclusive:
+                    self._broker.share_again()  # type: ignore[union-attr]
+                self._release()
         finally:
             self._pool.close()
 

@@ -51,7 +51,6 @@ class Run:
         self.counts: Counter[str] = Counter()
         self.total = 0
         self.swallowed: Counter[str] = Counter()
-        self.lost: Counter[str] = Counter()
         self.durations: dict[tuple[str, int], float] = {}
         self.folder = Path(tempfile.mkdtemp(prefix="pulsarx-interrupts-"))
         self.worlds = 0
@@ -183,10 +182,7 @@ class Run:
             self.durations[key] = 0.8 * known + 0.2 * (time.monotonic() - began)
             if self.interrupts.fired:
                 place = f"{key[0]}, step {key[1]} {self.interrupts.where} {self.lost_in}"
-                # A callback or finalizer of Python's own, in which it loses what a handler raises.
-                is_ours = "pulsarx" in self.lost_in or "pycore" in self.lost_in
-                is_pythons = self.lost_in and not is_ours
-                (self.lost if is_pythons else self.swallowed)[place] += 1
+                self.swallowed[place] += 1
         return outcome
 
 
@@ -213,8 +209,6 @@ def main() -> int:
     seconds = time.monotonic() - began
     print(f"{given.kind}: {run.total} interrupts in {seconds:.1f} s, {run.worlds} folders")
     print(", ".join(f"{name} {count}" for name, count in sorted(run.counts.items())))
-    if run.lost:
-        print(f"raised where Python loses it: {dict(run.lost)}")
     if run.swallowed:
         print(f"raised and not seen by the caller: {dict(run.swallowed)}")
     return 0

@@ -388,9 +388,8 @@ def test_what_has_timed_out_is_not_stored_though_the_owner_reads_nothing_meanwhi
         found = [int(payload) for payload, _ in stored(client)]
         confirmed = [number for number, result in told.items() if result == Result.Ok]
         assert {*confirmed, 40} <= set(found)
-        # Some may just have been stored when their sends timed out, more where this process was
-        # told late; it was nearly all of them.
-        assert len(found) - len({*confirmed, 40}) <= 10
+        # Some may just have been stored when their sends timed out.
+        assert len(found) - len({*confirmed, 40}) <= 2
         assert found == sorted(found)
 
 
@@ -557,9 +556,8 @@ def test_a_send_that_has_timed_out_waiting_for_the_publish_rate_is_not_stored_la
         found = [int(payload) for payload, _ in stored(client)]
         confirmed = [number for number, result in told.items() if result == Result.Ok]
         assert {*confirmed, 16} <= set(found)
-        # One may just have been stored when its send timed out, some where this process was told
-        # late; it was all of them.
-        assert len(found) - len({*confirmed, 16}) <= 4
+        # One may just have been stored when its send timed out.
+        assert len(found) - len({*confirmed, 16}) <= 1
         assert found == sorted(found)
         # What waits no longer than it may is stored when its turn comes.
         client.admin.topics.set_publish_rate("t", 2)

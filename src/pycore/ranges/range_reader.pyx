@@ -179,6 +179,7 @@ cdef class RangeReader:
         published from then on, and before."""
         cdef bytes name = topic.encode()
         cdef bytes path
+        cdef const char* c_path
         column_order(columns, &self.order)
         if not 1 <= rows_max <= RANGE_ROWS_MAX or not 1 <= bytes_max <= RANGE_BYTES_MAX:
             raise ValueError(f"max_rows is {rows_max}, max_bytes {bytes_max}; they must be from 1 "
@@ -195,7 +196,9 @@ cdef class RangeReader:
         if file.path is not None and end - offset >= WINDOWED_LEAST and (
                 from_ms is None and until_ms is None):
             path = os.fsencode(file.path)
-            read_window_open(&self.cursor.window, PyBytes_AS_STRING(path), file.at, &file.c_read)
+            c_path = PyBytes_AS_STRING(path)
+            with nogil:
+                read_window_open(&self.cursor.window, c_path, file.at, &file.c_read)
         self.cursor.offset = offset
         self.cursor.end = end
         self.cursor.first_message = first_message
