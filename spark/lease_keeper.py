@@ -124,8 +124,8 @@ class LeaseKeeper:
             self._kept.remove(kept)
         try:
             release_lease(kept.folder, kept.job, timeout_ms=timeout_ms)
-        except errors.PulsarException:
-            pass  # it ends by itself
+        except Exception:
+            pass  # it ends by itself, and the thread goes on
 
     def _renew(self, kept: _KeptLease) -> None:
         failure: Exception | None = None

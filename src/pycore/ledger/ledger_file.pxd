@@ -25,6 +25,7 @@ cdef class LedgerFile:
     cdef readonly bint growing           # mapped past its end: a writer's map
     cdef readonly uint64_t ledger_id
     cdef readonly object path            # None: in memory
+    cdef readonly bint is_shown          # path is what errors call it, and not where it lies
     cdef readonly uint64_t at            # where it begins in the file at path; 0 unless merged
     cdef AppendIndex append_index        # keeps c_index of a file that is being written
     cdef int c_footer_load(self) except -1

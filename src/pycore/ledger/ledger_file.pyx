@@ -83,6 +83,7 @@ cdef class LedgerFile:
                 fd, max(there, GROWING_SIZE) if growing else there, there, ledger_id, shown or path,
                 bytes.fromhex(uuid) if uuid else None,
                 bytes.fromhex(folder_id) if folder_id else bytes(16), begin)
+            self.is_shown = bool(shown)
         finally:
             file_close(fd)
         return self

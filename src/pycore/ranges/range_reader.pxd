@@ -40,9 +40,11 @@ cdef class RangeReader:
     cdef int partition
     cdef uint32_t decompressed_size_max
     cdef bint pass_damage
+    cdef bint has_window                 # counted
     cdef bint is_busy                    # a thread is in __next__
 
     cdef RangeBatch read_block(self)
+    cdef void end_window(self) noexcept
     cdef int fill(self, RangeBlock* block) except -1
     cdef int plain_payload(self) except -1
     cdef int raise_at(self, int status) except -1

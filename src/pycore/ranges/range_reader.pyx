@@ -34,6 +34,9 @@ cdef enum:
     GAP = -2                     # the next entry begins behind the next message
     ENCRYPTED = -3               # the entry cannot be read here
     WINDOWED_LEAST = 1048576     # bytes; for less, opening the file again costs more than it saves
+    WINDOWS_MAX = 64             # at a time: each has a descriptor
+
+cdef int windows = 0             # that readers have; the GIL guards it
 
 
 cdef int step_to(RangeCursor* self, const EntryFrame* frame) noexcept nogil:
@@ -177,6 +180,7 @@ cdef class RangeReader:
                  uint32_t decompressed_size_max, bint pass_damage, from_ms=None, until_ms=None):
         """pass_damage: what cannot be read is logged and left out. from_ms, until_ms: only entries
         published from then on, and before."""
+        global windows
         cdef bytes name = topic.encode()
         cdef bytes path
         cdef const char* c_path
@@ -193,8 +197,10 @@ cdef class RangeReader:
                 "planned. It was cut; restore it")
         # Read once from end to end: here faulting pages in costs less than asking for them.
         file.c_read.populated_end = end
-        if file.path is not None and end - offset >= WINDOWED_LEAST and (
-                from_ms is None and until_ms is None):
+        if file.path is not None and not file.is_shown and end - offset >= WINDOWED_LEAST and (
+                from_ms is None and until_ms is None and windows < WINDOWS_MAX):
+            windows += 1
+            self.has_window = True
             path = os.fsencode(file.path)
             c_path = PyBytes_AS_STRING(path)
             with nogil:
@@ -223,7 +229,7 @@ cdef class RangeReader:
                 raise MemoryError(f"the names of {self.rows_max} topics")
 
     def __dealloc__(self):
-        read_window_close(&self.cursor.window)
+        self.end_window()
         topic_column_release(self.c_topic)
 
     def __iter__(self):
@@ -238,12 +244,19 @@ cdef class RangeReader:
         finally:
             self.is_busy = False
 
+    cdef void end_window(self) noexcept:
+        global windows
+        read_window_close(&self.cursor.window)
+        if self.has_window:
+            self.has_window = False
+            windows -= 1
+
     cdef RangeBatch read_block(self):
         cdef RangeBlock* block
         cdef int64_t expected
         cdef int64_t left
         if not self.cursor.inside and self.cursor.first_message >= self.cursor.end_message:
-            read_window_close(&self.cursor.window)
+            self.end_window()
             raise StopIteration
         # Plain payloads are no more than what is left of the file; a block's, about its share.
         expected = <int64_t>(self.cursor.end - self.cursor.offset)

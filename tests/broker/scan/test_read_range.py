@@ -460,6 +460,17 @@ def test_a_ledger_larger_than_a_window_is_read(tmp_path: Path, large: int | None
         assert read_values(planned, max_rows=max_rows, max_bytes=max_bytes) == content
 
 
+def test_many_readers_at_a_time_take_few_descriptors(tmp_path: Path):
+    planned, content = large_ledger(tmp_path, LARGE_SIZES * 2)
+    with fault_plan() as faults:
+        for _ in range(2):  # those of readers that are gone are free again
+            before = faults.calls("open")
+            readers = [read_range(planned, ("value",)) for _ in range(70)]
+            assert faults.calls("open") - before == 70 + 64
+            del readers
+    assert read_values(planned) == content
+
+
 def test_a_ledger_in_a_merged_file_is_read_from_its_place(tmp_path: Path):
     planned, content = large_ledger(tmp_path, LARGE_SIZES * 4)
     ledger = (tmp_path / "f").read_bytes()
