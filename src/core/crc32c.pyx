@@ -6,6 +6,7 @@ cdef extern from "crc32c.h" nogil:
     void crc32c_prepare() noexcept
     uint32_t crc32c_state_u64(uint32_t state, uint64_t word) noexcept
     uint32_t crc32c_state_bytes(uint32_t state, const uint8_t* data, size_t size) noexcept
+    uint32_t crc32c_older_bytes(uint32_t state, const uint8_t* data, size_t size) noexcept
     uint32_t crc32c_table_bytes(uint32_t state, const uint8_t* data, size_t size) noexcept
 
 
@@ -15,6 +16,10 @@ cdef uint32_t crc32c(uint32_t seed, const uint8_t* data, size_t size) noexcept n
 
 cdef uint32_t crc32c_u64(uint32_t seed, uint64_t value) noexcept nogil:
     return ~crc32c_state_u64(~seed, value)
+
+
+cdef uint32_t crc32c_older(uint32_t seed, const uint8_t* data, size_t size) noexcept nogil:
+    return ~crc32c_older_bytes(~seed, data, size)
 
 
 cdef uint32_t crc32c_portable(uint32_t seed, const uint8_t* data, size_t size) noexcept nogil:

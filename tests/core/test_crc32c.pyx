@@ -5,12 +5,19 @@ import random
 from guarded_bytes cimport free_guarded_bytes, guarded_bytes
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from pulsarx._core.crc32c cimport crc32c, crc32c_portable, crc32c_u64
+from pulsarx._core.crc32c cimport crc32c, crc32c_older, crc32c_portable, crc32c_u64
 
 
 cdef uint32_t fast(bytes data, uint32_t seed=0):
     cdef uint8_t* copy = guarded_bytes(data)
     cdef uint32_t found = crc32c(seed, copy, len(data))
+    free_guarded_bytes(copy, data)
+    return found
+
+
+cdef uint32_t older(bytes data, uint32_t seed=0):
+    cdef uint8_t* copy = guarded_bytes(data)
+    cdef uint32_t found = crc32c_older(seed, copy, len(data))
     free_guarded_bytes(copy, data)
     return found
 
@@ -33,6 +40,7 @@ def test_known_values():
         (bytes(reversed(range(32))), 0x113FDB5C),
     ]:
         assert fast(data) == checksum
+        assert older(data) == checksum
         assert portable(data) == checksum
 
 
@@ -42,7 +50,10 @@ def test_every_length_and_alignment_gives_the_same_by_instruction_and_by_table()
     for size in range(1100):
         start = source.randrange(16)
         piece = data[start:start + size]
-        assert fast(piece) == portable(piece), size
+        seed = source.getrandbits(32)
+        expected = portable(piece, seed)
+        assert fast(piece, seed) == expected, size
+        assert older(piece, seed) == expected, size
 
 
 def test_large_blocks_of_several_lanes():
@@ -50,7 +61,9 @@ def test_large_blocks_of_several_lanes():
     lanes = 24 * 1024
     for size in [lanes - 1, lanes, lanes + 215, lanes + 216, lanes * 2 + 5, 131072, 1000003]:
         data = source.randbytes(size)
-        assert fast(data) == portable(data), size
+        expected = portable(data)
+        assert fast(data) == expected, size
+        assert older(data) == expected, size
 
 
 def test_a_checksum_goes_on_where_it_stopped():
@@ -60,6 +73,7 @@ def test_a_checksum_goes_on_where_it_stopped():
     for _ in range(200):
         cut = source.randrange(len(data) + 1)
         assert fast(data[cut:], fast(data[:cut])) == whole
+        assert older(data[cut:], older(data[:cut])) == whole
         assert portable(data[cut:], portable(data[:cut])) == whole
 
 
