@@ -8,7 +8,8 @@ from guarded_bytes cimport free_guarded_bytes, guarded_bytes
 from libc.stdint cimport uint8_t, uint32_t
 
 from pulsarx._core.batch_decode cimport (
-    BatchMessage, batch_decode_next, batch_decode_plain,
+    BatchMessage, BatchShape, batch_decode_alike, batch_decode_next, batch_decode_plain,
+    batch_decode_shape,
 )
 from pulsarx._core.single_metadata cimport *
 from pulsarx._core.status cimport (
@@ -156,3 +157,55 @@ def test_the_plain_walk_takes_what_the_general_one_takes():
             damaged[chance.randrange(len(damaged))] = chance.choice(
                 [0, 1, 4, 0x18, 0x40, 0x7F, 0x80, 0xFF, chance.randrange(256)])
         plain_agrees(bytes(damaged[:chance.randrange(len(damaged) + 1)]))
+
+
+def alike_agrees(bytes data):
+    """How many messages were found to be like the one before them; each must be what
+    batch_decode_plain takes there."""
+    cdef BatchMessage first
+    cdef BatchMessage other
+    cdef BatchShape shape
+    cdef uint8_t* copy = guarded_bytes(data)
+    cdef uint32_t at = 0
+    cdef uint32_t behind = 0
+    cdef uint32_t taken = 0
+    while batch_decode_plain(copy, len(data), &behind, &first):
+        batch_decode_shape(copy, &first, at, behind, &shape)
+        at = behind
+        while batch_decode_alike(copy, len(data), at, &shape):
+            assert batch_decode_plain(copy, len(data), &behind, &other)
+            assert behind == at + shape.size and other.payload_size == shape.payload_size
+            assert other.payload == copy + at + shape.header_size
+            at = behind
+            taken += 1
+    free_guarded_bytes(copy, data)
+    return taken
+
+
+def test_messages_that_are_alike_are_what_the_plain_walk_takes():
+    for size, payload_size in [("05", 5), ("7f", 127), ("8001", 128), ("ff7f", 16383)]:
+        for numbers in [("00", "7f", "01"), ("8001", "ff7f", "8001"), ("ff" * 7 + "01",) * 3]:
+            batch = b"".join(one("18" + size + "40" + number, b"x" * payload_size)
+                             for number in numbers)
+            # Behind the last one there must be as much as is looked at, however short it is.
+            assert alike_agrees(batch + bytes(8)) == 2
+    # A sequence id of more than eight bytes is looked at in full.
+    assert alike_agrees(one("180140" + "80" * 8 + "01", b"x") * 3 + bytes(8)) == 0
+    # Others than the first: larger, a longer id, a key, a property, an id that is none.
+    first = one("18054001", b"12345")
+    for other in [one("18064001", b"123456"), one("1805408001", b"12345"),
+                  one("12016b18054001", b"12345"), one("18054080", b"12345"),
+                  one("18054801", b"12345"), b"\0\0\1" + first[3:], first[:len(first) - 1]]:
+        assert alike_agrees(first + other) == 0
+
+
+def test_messages_that_are_alike_in_damaged_batches():
+    chance = random.Random(new_seed())
+    batch = b"".join(one("180540" + number, b"12345") for number in ["07"] * 4)
+    batch += b"".join(one("18800140" + number, b"x" * 128) for number in ["8001"] * 4)
+    for _ in range(scaled(20000)):
+        damaged = bytearray(batch)
+        for _ in range(chance.randrange(3)):
+            damaged[chance.randrange(len(damaged))] = chance.choice(
+                [0, 1, 4, 5, 0x18, 0x40, 0x7F, 0x80, 0xFF, chance.randrange(256)])
+        alike_agrees(bytes(damaged[:chance.randrange(len(damaged) + 1)]))
