@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 
 from pulsarx import errors
 from pulsarx.broker.scan.ledger_range import LedgerRange
@@ -13,7 +14,7 @@ from pulsarx.spark.cluster_url import folder_path
 from pulsarx.spark.given_filter import filters_of
 from pulsarx.spark.keywords import check_keywords
 from pulsarx.spark.row_filter import filtered
-from pulsarx.spark.topic_columns import column_names, columns_ddl
+from pulsarx.spark.topic_columns import column_names, read_schema
 from pulsarx.spark.topic_plan import plan_topic
 from pulsarx.spark.worker_heap import freeze_heap
 
@@ -202,7 +203,7 @@ def read_topic(
     values = _planned_values(root, topics, columns, chosen, schema, mode)
     frame_schema: StructType | str
     if values is None:
-        frame_schema = columns_ddl(column_names(columns))
+        frame_schema = read_schema(column_names(columns))
     else:
         frame_schema = values.frame_schema
     return _mapped_frame(spark, topics, iter, frame_schema, root, columns, options, values)
@@ -257,10 +258,9 @@ def _mapped_frame(
 ) -> DataFrame:
     from pulsarx.spark.lease_keeper import frame_is_left, keeper
 
-    options = {"parallelism": _parallelism(spark), **options}
     if values is not None:
         columns = values.read_columns
-    groups = _plan_groups(root, topics, columns, options)
+    groups = _plan_groups(root, topics, columns, options, lambda: _parallelism(spark))
     if values is not None and values.reader is not None:
         # Behind the plan: a producer may have brought another version with what it published.
         values = _with_writers(values, root, {each.topic for group in groups for each in group})
@@ -269,20 +269,30 @@ def _mapped_frame(
     fail = options.get("fail_on_data_loss", True)
     where = options.get("where") or ()
     bytes_max = PASSED_BYTES_MAX if function is iter and values is None else None
-
-    def read_and_map(ids: Batches) -> Batches:
-        found = read_partitions(
-            _parts_of(ids, texts),
-            fail_on_data_loss=fail,
-            values=values,
-            where=where,
-            max_bytes=bytes_max,
-        )
-        return function(found)
-
-    frame = _frame_of_ids(spark, len(texts)).mapInArrow(read_and_map, schema)
+    task = partial(_read_and_map, function, texts, fail, values, where, bytes_max)
+    frame = _frame_of_ids(spark, len(texts)).mapInArrow(task, schema)
     keeper.keep(groups, frame_is_left(frame))
     return frame
+
+
+def _read_and_map(
+    function: Callable[[Batches], Batches],
+    texts: list[str],
+    fail_on_data_loss: bool,
+    values: ValueFormat | None,
+    where: str | Sequence[RowFilter],
+    bytes_max: int | None,
+    ids: Batches,
+) -> Batches:
+    """What a task does. Of this module, so that tasks are given its name and not its code."""
+    found = read_partitions(
+        _parts_of(ids, texts),
+        fail_on_data_loss=fail_on_data_loss,
+        values=values,
+        where=where,
+        max_bytes=bytes_max,
+    )
+    return function(found)
 
 
 def _with_writers(
@@ -303,9 +313,12 @@ def _plan_groups(
     topics: str | Sequence[str],
     columns: str | Sequence[str] | None,
     options: dict[str, Any],
+    parallelism: Callable[[], int],
 ) -> list[list[LedgerRange]]:
     if options.get("min_partitions") is not None:
         options = {**options, "parallelism": 0}
+    elif "parallelism" not in options:
+        options = {**options, "parallelism": parallelism()}
     return plan_topic(root, topics, columns=columns, **options)
 
 
@@ -324,8 +337,7 @@ def topic_rdd(
 
     check_keywords("topic_rdd", options, plan_topic, "root", "batches")
     context: SparkContext = spark.sparkContext
-    options = {"parallelism": context.defaultParallelism, **options}
-    groups = _plan_groups(root, topics, columns, options)
+    groups = _plan_groups(root, topics, columns, options, lambda: context.defaultParallelism)
     fail = options.get("fail_on_data_loss", True)
     where = options.get("where") or ()
     if not groups:

@@ -113,11 +113,6 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else "."
 
 
-def columns_ddl(columns: Sequence[str]) -> str:
-    """The schema of these columns as Spark's DDL."""
-    return ", ".join(f"`{name}` {EVERY_TYPE[name]}" for name in columns)
-
-
 # Reading ------------------------------------------------------------------------------------------
 
 

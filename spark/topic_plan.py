@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import os
 import uuid
+from functools import partial
 
 from pulsarx import errors
+from pulsarx.broker.catalogue.kept_log import take_log
 from pulsarx.broker.read_only_broker import ReadOnlyBroker
-from pulsarx.broker.scan.lease import lease_ranges
+from pulsarx.broker.scan.lease import lease_ranges, release_lease
 from pulsarx.broker.scan.ledger_range import group_ranges
-from pulsarx.broker.scan.plan import TARGET_BYTES, Planner, without_collector
+from pulsarx.broker.scan.plan import TARGET_BYTES, Planner, plan_at_once
 from pulsarx.spark.cluster_url import folder_path
 from pulsarx.spark.given_filter import filters_of
 from pulsarx.spark.given_offsets import boundary_of
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 LEASE_MS = 3600 * 1000
 _SHARE_BYTES_MIN = 1 << 20  # a task for less is not worth its start, unless it was asked for
+_RELEASE_TIMEOUT_MS = 1000
 _ATTEMPTS_MAX = 3  # while retention removes ledgers between planning and leasing
 
 
@@ -75,7 +78,8 @@ def plan_topic(
         choice.add(each)
 
     def look() -> list[LedgerRange]:
-        broker = ReadOnlyBroker(path)
+        # Its lease reads the same catalogue, and so does the next plan.
+        broker = ReadOnlyBroker(path, take_log)
         try:
             check_topics(broker, named)
             planner = Planner(broker, named, sealed_only=sealed_only)
@@ -90,7 +94,7 @@ def plan_topic(
             )
             return choice.of(found, broker.catalogue.state.topics)
         finally:
-            broker.close()
+            broker.close_and_keep_log()
 
     ranges = plan_leased(look, path, lease_ms)
     bytes_max = max_bytes_per_partition or TARGET_BYTES
@@ -119,8 +123,14 @@ def topic_names(topics: str | Sequence[str]) -> list[str]:
 def plan_leased(
     look: Callable[[], list[LedgerRange]], root: str, lease_ms: int
 ) -> list[LedgerRange]:
-    """The ranges that look finds, leased; looks again when retention was faster."""
-    return without_collector(_plan_leased, look, root, lease_ms)
+    """The ranges that look finds, leased; looks again when retention was faster. When a signal
+    interrupts the caller, the lease is given back."""
+    return plan_at_once(_plan_leased, (look, root, lease_ms), partial(_give_back, root))
+
+
+def _give_back(root: str, ranges: list[LedgerRange]) -> None:
+    if ranges and ranges[0].lease is not None:
+        release_lease(root, ranges[0].lease[0], timeout_ms=_RELEASE_TIMEOUT_MS)
 
 
 def _plan_leased(

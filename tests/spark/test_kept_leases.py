@@ -19,6 +19,7 @@ from spark_steps import PREFIX, read, send
 
 import pulsarx
 from pulsarx import errors
+from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.scan import lease as leases
 from pulsarx.broker.scan.lease import release_lease
@@ -166,6 +167,50 @@ def test_each_of_two_reads_has_its_own_lease(owned: Path, keeper: LeaseKeeper) -
     assert list(leases_of(owned)) == [two]
     keeper.release_all()
     assert not leases_of(owned)
+
+
+def test_an_interrupted_plan_gives_its_lease_back(
+    owned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Ctrl-C while read_topic plans: nobody is left to give it back for an hour."""
+
+    class Interrupted:
+        """Leaves when the call has run, as one whose caller was interrupted."""
+
+        def perform(self, function: Any, arguments: Any = (), give_back: Any = None) -> Any:
+            made = control_plane.perform(function, arguments)
+            if give_back is None:
+                return made
+            assert len(leases_of(owned)) == 1
+            give_back(made)
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pulsarx.broker.scan.plan.control_plane", Interrupted())
+        with pytest.raises(KeyboardInterrupt):
+            plan_topic(owned, "t")
+    assert not leases_of(owned)
+    assert plan_topic(owned, "t")
+
+
+def test_a_plan_is_of_what_others_committed_since_the_one_before_it(topic: Path) -> None:
+    """A driver keeps the catalogue from one plan to the next."""
+
+    def planned() -> int:
+        parts = plan_topic(topic, "t")
+        return sum(each.end_message - each.first_message for part in parts for each in part)
+
+    assert (planned(), planned()) == (10, 10)
+    with open_owner(topic) as client:
+        for number in range(11, 20):
+            send(client, "t", [b"more"])
+            assert planned() == number
+    assert planned() == 19
+    # Another folder in its place.
+    topic.rename(topic.with_name("moved"))
+    with open_owner(topic) as client:
+        send(client, "t", [b"other"])
+    assert planned() == 1
 
 
 PLANNING = """

@@ -28,8 +28,10 @@ from pulsarx.clock import wall_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
+    from pulsarx.broker.catalogue.log import CatalogueLog
     from pulsarx.broker.catalogue.records import LedgerRecord, TopicRecord
     from pulsarx.broker.schemas.registry import SchemaRegistry
     from pulsarx.topic_name import TopicName
@@ -43,11 +45,15 @@ class ReadOnlyBroker:
     read_only = True
     _opened_how = ", which is opened read_only"
 
-    def __init__(self, folder: str) -> None:
+    def __init__(
+        self, folder: str, take_log: Callable[[DataDirectory], CatalogueLog | None] | None = None
+    ) -> None:
+        """take_log: what this process knows of the catalogue already."""
         self.files = FileSystem()
         self.decompressed_size_max = 1 << 27
         self.directory = DataDirectory.open(folder, files=self.files, read_only=True)
-        self.catalogue = Catalogue.open(self.directory)
+        log = take_log(self.directory) if take_log is not None else None
+        self.catalogue = Catalogue.open(self.directory, log=log)
         self.policies = PolicyStore(self.catalogue, BrokerOptions())
         self.volatile: dict[str, Any] = {}  # only the owner knows
         self.state = OpenState("client")
@@ -234,6 +240,17 @@ class ReadOnlyBroker:
 
                 fetched_ledgers.forget(self.directory.path)
             self.directory.close()
+
+    def close_and_keep_log(self) -> None:
+        """As close, and the next request on this folder goes on with the catalogue as it is here:
+        nobody may use its state any more."""
+        from pulsarx.broker.catalogue.kept_log import keep_log
+
+        self.catalogue.close()
+        self.close()
+        log = self.catalogue.part_with_log()
+        if log is not None:
+            keep_log(self.directory, log)
 
     def abandon(self) -> None:
         """In a forked child: every call raises."""
