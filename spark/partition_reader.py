@@ -4,6 +4,7 @@ renew a lease where the folder has no owner."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from functools import partial
@@ -85,34 +86,41 @@ def _each_batch(
 ) -> Batches:
     import pyarrow as pa
 
-    from pulsarx.broker.scan.read_range import read_range
+    from pulsarx.broker.scan.read_range import read_ranges
 
     of_range = [each for each in where if each.is_of_range()]
     of_rows = [each for each in where if not each.is_of_range()]
-    for part in parts:
-        for planned in _ranges_of(part):
-            if not all(each.holds(planned) for each in of_range):
-                continue
-            wanted = tuple(planned.columns if names is None else names)
-            compared = tuple({each.column: None for each in of_rows if each.column not in wanted})
-            try:
-                read = read_range(planned, wanted + compared, *limits)
-            except errors.FolderError as error:
-                if fail_on_data_loss or not _was_removed(planned):
-                    raise
-                _warn(str(error))
-                continue
-            found: Batches = map(pa.record_batch, read)
-            if of_rows:
-                found = (filtered(batch, of_rows).select(wanted) for batch in found)
-            if values is None:
-                yield from found
-                continue
-            from pulsarx.spark.value_decoder import ValueDecoder
 
-            decoder = ValueDecoder(values, planned, of_rows)
-            for batch in found:
-                yield decoder.columns(batch)
+    def may_miss(planned: LedgerRange, error: errors.FolderError) -> bool:
+        if fail_on_data_loss or not _was_removed(planned):
+            return False
+        _warn(str(error))
+        return True
+
+    def columns_of(planned: LedgerRange) -> tuple[str, ...]:
+        return tuple(planned.columns if names is None else names)
+
+    for part in parts:
+        ranges = [each for each in _ranges_of(part) if all(one.holds(each) for one in of_range)]
+        for wanted, group in itertools.groupby(ranges, columns_of):
+            compared = tuple({each.column: None for each in of_rows if each.column not in wanted})
+            # Values are decoded by what their range says, so each has batches of its own then.
+            alike = list(group)
+            for read in [alike] if values is None else ([each] for each in alike):
+                found: Batches = map(
+                    pa.record_batch,
+                    read_ranges(read, wanted + compared, *limits, may_miss=may_miss),
+                )
+                if of_rows:
+                    found = (filtered(batch, of_rows).select(wanted) for batch in found)
+                if values is None:
+                    yield from found
+                    continue
+                from pulsarx.spark.value_decoder import ValueDecoder
+
+                decoder = ValueDecoder(values, read[0], of_rows)
+                for batch in found:
+                    yield decoder.columns(batch)
 
 
 def _was_removed(planned: LedgerRange) -> bool:

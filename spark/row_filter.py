@@ -93,6 +93,8 @@ class RangeChoice:
     def of(self, ranges: Iterable[LedgerRange], topics: Any) -> list[LedgerRange]:
         """topics: of the catalogue."""
         found = list(ranges)
+        if not (self._of_range or self._from_ms) and self._ledgers is None:
+            return found
         named = {each.topic for each in found} if self._from_ms else ()
         over = {
             ledger.ledger_id

@@ -21,6 +21,7 @@ cdef class LedgerFile:
     cdef bint c_footer_known
     cdef readonly bint unborn            # created and never written
     cdef readonly bint headless          # the header block is gone; the uuid is the one expected
+    cdef bint c_is_read                  # into memory, and not mapped
     cdef uint64_t c_file_size            # when it was mapped
     cdef readonly bint growing           # mapped past its end: a writer's map
     cdef readonly uint64_t ledger_id
@@ -39,6 +40,8 @@ cdef class LedgerFile:
     cdef int c_raise(self, int status, object what) except -1
 
 cdef LedgerFile ledger_file_map(int fd, uint64_t size, uint64_t file_size, uint64_t ledger_id,
-                                object path, bytes uuid, bytes folder_id, uint64_t at = *)
-"""Map size bytes from at (on a page), which may reach past the end of the file. The descriptor
-stays the caller's. uuid, folder_id: what the file must be; None: whatever it is."""
+                                object path, bytes uuid, bytes folder_id, uint64_t at = *,
+                                bint is_read = *)
+"""Map size bytes from at (on a page), which may reach past the end of the file; is_read: read them
+instead. The descriptor stays the caller's. uuid, folder_id: what the file must be; None: whatever
+it is."""

@@ -1,4 +1,4 @@
-"""Reads one ledger range out of its file, block by block. Beneath broker.scan.read_range."""
+"""Reads ledger ranges out of their files, block by block. Beneath broker.scan.read_range."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -26,17 +26,28 @@ cdef struct RangeCursor:
     uint32_t until
 
 
+cdef class LedgerPlace:
+    cdef uint64_t ledger_id
+    cdef object topic
+    cdef object path
+
+
 cdef class RangeReader:
-    cdef LedgerFile file                 # owned; pins the mapping
+    cdef object ranges                   # an iterator of those that are next
+    cdef LedgerFile file                 # owned; pins the mapping; None: no range was begun
     cdef RangeCursor cursor
     cdef ColumnOrder order
-    cdef TopicColumn* c_topic            # owned: one reference; NULL: not a column
+    cdef str topic
+    cdef TopicColumn* c_topic            # owned: one reference; NULL: not made yet
     cdef bytes plain                     # pins the payload of a compressed entry
     cdef object decompress               # (kind, data, uncompressed size, limit) -> bytes
-    cdef object what                     # for errors: which ledger of which topic
+    cdef LedgerPlace what                # for errors
+    cdef object failure                  # of the next range, to be raised by the next call
     cdef tuple names
     cdef int64_t rows_max
     cdef int64_t bytes_max
+    cdef int64_t rows_behind             # this range, which may be in the same block
+    cdef int64_t bytes_behind
     cdef int partition
     cdef uint32_t decompressed_size_max
     cdef bint pass_damage
@@ -44,6 +55,12 @@ cdef class RangeReader:
     cdef bint is_busy                    # a thread is in __next__
 
     cdef RangeBatch read_block(self)
+    cdef RangeBlock* new_block(self) except NULL
+    cdef int64_t topic_rows(self, int64_t rows) except -1
+    cdef bint next_range(self) except -1
+    cdef int start(self, LedgerFile file, uint64_t ledger_id, str topic, uint64_t offset,
+                   uint64_t end, bint is_whole) except -1
+    cdef bint go_on(self, RangeBlock* block) except -1
     cdef void end_window(self) noexcept
     cdef int fill(self, RangeBlock* block) except -1
     cdef int plain_payload(self) except -1

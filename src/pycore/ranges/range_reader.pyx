@@ -167,66 +167,47 @@ cdef int fill_block(RangeCursor* self, LedgerRead* read, RangeBlock* block) noex
 
 
 @cython.final
+cdef class LedgerPlace:
+    """Which ledger of which topic, for errors. Made of every range, and seldom said."""
+
+    def __init__(self, uint64_t ledger_id, topic, path):
+        self.ledger_id = ledger_id
+        self.topic = topic
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"ledger {self.ledger_id} of {self.topic} at {self.path}"
+
+
+@cython.final
 cdef class RangeReader:
-    """An iterator of RangeBatch over one range. One thread at a time."""
+    """An iterator of RangeBatch over ranges. One thread at a time."""
 
     def __cinit__(self):
         memset(&self.cursor, 0, sizeof(self.cursor))
         self.cursor.window.descriptor = -1
 
-    def __init__(self, LedgerFile file not None, *, uint64_t ledger_id, uint64_t offset,
-                 uint64_t end, uint64_t first_message, uint64_t end_message, str topic not None,
-                 int partition, columns, int64_t rows_max, int64_t bytes_max, decompress,
-                 uint32_t decompressed_size_max, bint pass_damage, from_ms=None, until_ms=None):
-        """pass_damage: what cannot be read is logged and left out. from_ms, until_ms: only entries
-        published from then on, and before."""
-        global windows
-        cdef bytes name = topic.encode()
-        cdef bytes path
-        cdef const char* c_path
+    def __init__(self, ranges not None, *, columns, int64_t rows_max, int64_t bytes_max, decompress,
+                 uint32_t decompressed_size_max, bint pass_damage):
+        """ranges: an iterable of tuples (file: LedgerFile, ledger id, topic, partition, offset,
+        end, first message, end message, from_ms, until_ms, rows ahead, bytes ahead).
+
+        from_ms, until_ms: only entries published from then on, and before; None: all. Rows and
+        bytes ahead: of this range and those that follow it as far as their messages may be in one
+        batch; of bytes, about. Asked for the next one, it may let go of the one before.
+        pass_damage: what cannot be read is logged and left out.
+        """
         column_order(columns, &self.order)
         if not 1 <= rows_max <= RANGE_ROWS_MAX or not 1 <= bytes_max <= RANGE_BYTES_MAX:
             raise ValueError(f"max_rows is {rows_max}, max_bytes {bytes_max}; they must be from 1 "
                              f"to {<int>RANGE_ROWS_MAX} and {<int>RANGE_BYTES_MAX}")
         self.names = tuple(columns)
-        self.file = file
-        self.what = f"ledger {ledger_id} of {topic} at {file.path}"
-        if end > file.c_read.mapped_size:
-            raise errors.CorruptDataError(
-                f"read {self.what}: the file has {file.c_read.mapped_size} bytes, {end} were "
-                "planned. It was cut; restore it")
-        # Read once from end to end: here faulting pages in costs less than asking for them.
-        file.c_read.populated_end = end
-        if file.path is not None and not file.is_shown and end - offset >= WINDOWED_LEAST and (
-                from_ms is None and until_ms is None and windows < WINDOWS_MAX):
-            windows += 1
-            self.has_window = True
-            path = os.fsencode(file.path)
-            c_path = PyBytes_AS_STRING(path)
-            with nogil:
-                read_window_open(&self.cursor.window, c_path, file.at, &file.c_read)
-        self.cursor.offset = offset
-        self.cursor.end = end
-        self.cursor.first_message = first_message
-        self.cursor.end_message = end_message
-        self.cursor.from_ms = INT64_MIN if from_ms is None else from_ms
-        self.cursor.until_ms = INT64_MAX if until_ms is None else until_ms
-        self.cursor.pass_gaps = pass_damage
-        self.cursor.entry.ledger_id = ledger_id
-        self.rows_max = min(rows_max, max(<int64_t>(end_message - first_message), 1))
+        self.ranges = iter(ranges)
+        self.rows_max = rows_max
         self.bytes_max = bytes_max
-        self.partition = partition
         self.decompress = decompress
         self.decompressed_size_max = decompressed_size_max
         self.pass_damage = pass_damage
-        if self.order.columns & RANGE_TOPIC:
-            # 2 GiB hold the names of a full block only while the block is not too large.
-            if self.rows_max * len(name) > RANGE_BYTES_MAX:
-                self.rows_max = RANGE_BYTES_MAX // len(name)
-            self.c_topic = topic_column_new(<const uint8_t*>PyBytes_AS_STRING(name),
-                                            <uint32_t>len(name), self.rows_max)
-            if self.c_topic == NULL:
-                raise MemoryError(f"the names of {self.rows_max} topics")
 
     def __dealloc__(self):
         self.end_window()
@@ -244,6 +225,10 @@ cdef class RangeReader:
         finally:
             self.is_busy = False
 
+    def begin(self) -> None:
+        """Go to the first range now: whatever is wrong with it is an error here."""
+        self.next_range()
+
     cdef void end_window(self) noexcept:
         global windows
         read_window_close(&self.cursor.window)
@@ -251,34 +236,128 @@ cdef class RangeReader:
             self.has_window = False
             windows -= 1
 
+    cdef bint next_range(self) except -1:
+        """False: there is none any more."""
+        self.end_window()
+        self.file = None
+        opened = next(self.ranges, None)
+        if opened is None:
+            return False
+        (file, ledger_id, topic, partition, offset, end, first_message, end_message, from_ms,
+         until_ms, rows_ahead, bytes_ahead) = opened
+        self.start(file, ledger_id, topic, offset, end, from_ms is None and until_ms is None)
+        self.partition = partition
+        self.cursor.entry.ledger_id = ledger_id
+        self.cursor.first_message = first_message
+        self.cursor.end_message = end_message
+        self.cursor.from_ms = INT64_MIN if from_ms is None else from_ms
+        self.cursor.until_ms = INT64_MAX if until_ms is None else until_ms
+        self.rows_behind = rows_ahead - (<int64_t>end_message - <int64_t>first_message)
+        self.bytes_behind = bytes_ahead - (<int64_t>end - <int64_t>offset)
+        return True
+
+    cdef int start(self, LedgerFile file, uint64_t ledger_id, str topic, uint64_t offset,
+                   uint64_t end, bint is_whole) except -1:
+        """Go to these bytes of a file. is_whole: nothing between them is left out."""
+        global windows
+        cdef bytes path
+        cdef const char* c_path
+        self.what = LedgerPlace(ledger_id, topic, file.path)
+        if end > file.c_read.mapped_size:
+            raise errors.CorruptDataError(
+                f"read {self.what}: the file has {file.c_read.mapped_size} bytes, {end} were "
+                "planned. It was cut; restore it")
+        # Read once from end to end: here faulting pages in costs less than asking for them.
+        file.c_read.populated_end = end
+        memset(&self.cursor, 0, sizeof(self.cursor))
+        self.cursor.window.descriptor = -1
+        if file.path is not None and not file.is_shown and end - offset >= WINDOWED_LEAST and (
+                is_whole and windows < WINDOWS_MAX):
+            windows += 1
+            self.has_window = True
+            path = os.fsencode(file.path)
+            c_path = PyBytes_AS_STRING(path)
+            with nogil:
+                read_window_open(&self.cursor.window, c_path, file.at, &file.c_read)
+        if topic != self.topic:
+            topic_column_release(self.c_topic)
+            self.c_topic = NULL
+            self.topic = topic
+        self.cursor.offset = offset
+        self.cursor.end = end
+        self.cursor.pass_gaps = self.pass_damage
+        self.file = file
+        return 0
+
     cdef RangeBatch read_block(self):
         cdef RangeBlock* block
-        cdef int64_t expected
-        cdef int64_t left
-        if not self.cursor.inside and self.cursor.first_message >= self.cursor.end_message:
-            self.end_window()
-            raise StopIteration
-        # Plain payloads are no more than what is left of the file; a block's, about its share.
-        expected = <int64_t>(self.cursor.end - self.cursor.offset)
+        while True:
+            if self.failure is not None:
+                failure, self.failure = self.failure, None
+                raise failure
+            if self.file is None or (
+                    not self.cursor.inside
+                    and self.cursor.first_message >= self.cursor.end_message):
+                if not self.next_range():
+                    raise StopIteration
+            block = self.new_block()
+            try:
+                self.fill(block)
+            except BaseException:
+                range_block_release(block)
+                raise
+            if block.row_count:
+                return range_batch_new(block, self.names)
+            range_block_release(block)
+
+    cdef RangeBlock* new_block(self) except NULL:
+        cdef RangeBlock* block
+        cdef int64_t left = <int64_t>(self.cursor.end_message - self.cursor.first_message)
+        cdef int64_t rows
+        # Plain payloads are no more than what is left of the files; a block's, about its share.
+        cdef int64_t expected = <int64_t>(self.cursor.end - self.cursor.offset) + self.bytes_behind
         if self.cursor.inside:
             expected += self.cursor.entry.payload_size
-        left = <int64_t>(self.cursor.end_message - self.cursor.first_message)
-        if left > self.rows_max:
-            expected = expected // left * self.rows_max * 5 // 4
+        left = max(left + self.rows_behind, 1)
+        rows = min(left, self.rows_max)
+        if self.order.columns & RANGE_TOPIC:
+            rows = self.topic_rows(rows)
+        if left > rows:
+            expected = expected // left * rows * 5 // 4
         expected += 4096
-        block = range_block_new(&self.order, self.rows_max, self.bytes_max, expected, self.c_topic)
+        block = range_block_new(&self.order, rows, self.bytes_max, expected, self.c_topic)
         if block == NULL:
-            raise MemoryError(f"the columns of {self.rows_max} messages")
+            raise MemoryError(f"the columns of {rows} messages")
         block.partition = self.partition
+        return block
+
+    cdef int64_t topic_rows(self, int64_t rows) except -1:
+        """For how many rows, of so many, there is the column of the topic's name."""
+        cdef bytes name
+        if self.c_topic == NULL:
+            name = self.topic.encode()
+            # Names are bytes of a batch, too.
+            rows = min(rows, max(self.bytes_max // len(name), 1))
+            self.c_topic = topic_column_new(<const uint8_t*>PyBytes_AS_STRING(name),
+                                            <uint32_t>len(name), rows)
+            if self.c_topic == NULL:
+                raise MemoryError(f"the names of {rows} topics")
+        return min(rows, self.c_topic.rows)
+
+    cdef bint go_on(self, RangeBlock* block) except -1:
+        """Have the next range, if there is one that may be in the same block, go into it."""
+        if self.rows_behind <= 0:
+            return False
         try:
-            self.fill(block)
-        except BaseException:
-            range_block_release(block)
-            raise
-        if block.row_count == 0:
-            range_block_release(block)
-            raise StopIteration
-        return range_batch_new(block, self.names)
+            if not self.next_range():
+                return False
+        except Exception as error:
+            if block.row_count == 0:
+                raise
+            self.failure = error         # what was read before comes first
+            return False
+        block.partition = self.partition
+        return True
 
     cdef int fill(self, RangeBlock* block) except -1:
         cdef int status
@@ -300,7 +379,9 @@ cdef class RangeReader:
                     raise errors.CorruptDataError(
                         f"read {self.what}: the last {missing} messages of the range are not "
                         "there")
-                return 0
+                if not self.go_on(block):
+                    return 0
+                continue
             if status == COMPRESSED:
                 try:
                     self.plain_payload()

@@ -21,9 +21,10 @@ from pulsarx import CompressionType, errors
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ranges.entry_codec import encode_batch
 from pulsarx._pycore.ranges.range_batch import COLUMNS_ON_DEMAND
+from pulsarx.broker.scan.lease import lease_ranges
 from pulsarx.broker.scan.ledger_range import LedgerRange
 from pulsarx.broker.scan.plan import plan
-from pulsarx.broker.scan.read_range import read_range
+from pulsarx.broker.scan.read_range import read_range, read_ranges
 from pulsarx.testing import fault_plan, inspect
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -628,7 +629,8 @@ KEEPER = """
 import resource, sys
 import pulsarx
 from pulsarx.broker.scan.plan import plan
-from pulsarx.broker.scan.read_range import read_range
+from pulsarx.broker.scan.lease import lease_ranges
+from pulsarx.broker.scan.read_range import read_range, read_ranges
 from pulsarx.testing import fault_plan, inspect
 client = pulsarx.Client(sys.argv[1], read_only=True)
 (planned,) = plan(inspect(client).broker, "t", columns=["value"])
@@ -645,3 +647,147 @@ def test_small_batches_take_little_memory(client: pulsarx.Client, run_child: Any
     count, mebibytes = map(int, child.communicate(timeout=60)[0].split())
     assert count == 800
     assert mebibytes < 100
+
+
+# Several ranges -----------------------------------------------------------------------------------
+
+
+def rows_of(ranges: list[LedgerRange], columns: Any = COLUMNS, **options: Any) -> list[Any]:
+    found: list[Any] = []
+    for batch in read_ranges(ranges, columns, **options):
+        pa.record_batch(batch).validate(full=True)
+        found += pa.record_batch(batch).to_pylist()
+    return found
+
+
+@given(data=st.data())
+@settings(
+    max_examples=scaled(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_several_ranges_are_one_after_the_other(several: list[LedgerRange], data: st.DataObject):
+    """Of several topics and partitions, cut inside entries, in any order and size of batches."""
+    chosen = data.draw(st.lists(st.sampled_from(several), max_size=12))
+    columns = data.draw(
+        st.lists(st.sampled_from((*COLUMNS, *COLUMNS_ON_DEMAND)), min_size=1, unique=True)
+    )
+    limits = {
+        "max_rows": data.draw(st.sampled_from([1, 2, 3, 7, 20, 65536])),
+        "max_bytes": data.draw(st.sampled_from([1, 30, 200, 8 << 20])),
+    }
+    expected = [
+        row
+        for each in chosen
+        for batch in read_range(each, columns)
+        for row in pa.record_batch(batch).to_pylist()
+    ]
+    found = []
+    for read in map(pa.record_batch, read_ranges(chosen, columns, **limits)):
+        read.validate(full=True)
+        assert 0 < read.num_rows <= limits["max_rows"]
+        found += read.to_pylist()
+    assert found == expected
+
+
+@pytest.fixture
+def several(open_client: OpenClient) -> list[LedgerRange]:
+    client = open_client(
+        broker_options=pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=2)
+    )
+    publish_all_kinds(client)
+    client.admin.topics.create_partitioned_topic("p", 3)
+    producer = client.create_producer("p", batching_enabled=False)
+    for number in range(20):
+        producer.send(b"%d" % number, partition_key=str(number))
+    ranges = [each for topic in ("t", "p") for each in plan(inspect(client).broker, topic)]
+    assert len(ranges) > 10
+    cut = [
+        part(each, first_message=each.first_message + 1)
+        for each in ranges
+        if each.end_message - each.first_message > 2
+    ]
+    return ranges + cut
+
+
+def test_small_ranges_come_in_few_batches(several: list[LedgerRange]):
+    (one,) = read_ranges(several, ("value", "__partition", "__ledgerId"))
+    assert len(one) == len(rows_of(several))
+    # A batch with the names of topics is of one topic.
+    names = [
+        set(pa.record_batch(each)["__topic"].to_pylist()) for each in read_ranges(several, COLUMNS)
+    ]
+    assert all(len(each) == 1 for each in names) and len(names) < len(several)
+
+
+def test_what_was_read_comes_before_the_error_of_the_next_range(several: list[LedgerRange]):
+    missing = part(several[3], path=several[3].path + ".gone")
+    found: list[Any] = []
+    reader = read_ranges([*several[:3], missing, *several[4:]], ("value",))
+    with pytest.raises(errors.FolderError, match="the file is gone"):
+        for batch in reader:
+            found += pa.record_batch(batch).to_pylist()
+    assert found == rows_of(several[:3], ("value",))
+    asked: list[Any] = []
+
+    def may_miss(planned: LedgerRange, error: errors.FolderError) -> bool:
+        asked.append((planned, str(error)))
+        return True
+
+    left = [*several[:3], *several[4:]]
+    assert rows_of([*several[:3], missing, *several[4:]], may_miss=may_miss) == rows_of(left)
+    assert asked[0][0] is missing and "the file is gone" in asked[0][1]
+    assert rows_of([missing, missing], may_miss=may_miss) == []
+    with pytest.raises(errors.FolderError):
+        rows_of([missing], may_miss=lambda *_: False)
+
+
+def test_damage_in_one_of_several_ranges_is_told_with_its_place(tmp_path: Path):
+    folders = [tmp_path / name for name in "abc"]
+    ranges = []
+    for folder in folders:
+        folder.mkdir()
+        ranges.append(write_ledger(folder, [batch_of([folder.name.encode()] * 3)] * 2))
+    damage(ranges[1], ranges[1].offset + 90)
+    found: list[Any] = []
+    with pytest.raises(errors.CorruptDataError, match=f"ledger .* at {folders[1]}.* offset 4096"):
+        for batch in read_ranges(ranges, ("value",)):
+            found += pa.record_batch(batch).to_pydict()["value"]
+    assert found == [b"a"] * 6
+
+
+def test_each_of_several_ranges_is_leased_while_it_is_read(several: list[LedgerRange]):
+    from pulsarx.broker.scan.lease_renewal import renewals
+
+    lease_ranges(several[0].folder, "job", several, 60_000)
+    lease = renewals.enter(several[0])
+    renewals.leave(lease, several[0])
+    reader = read_ranges(several, ("value",), max_rows=1)
+    seen = []
+    for _ in reader:
+        seen.append(list(lease.reading))
+    assert {len(each) for each in seen} == {1}
+    assert {each[0] for each in seen} == {(each.topic, each.ledger_id) for each in several}
+    assert lease.reading == []
+    dropped = read_ranges(several, ("value",), max_rows=1)
+    next(dropped)
+    assert len(lease.reading) == 1
+    del dropped
+    gc.collect()
+    assert lease.reading == []
+
+
+def test_a_small_ledger_is_read_and_not_mapped(tmp_path: Path):
+    """Mapping one of 32 KiB took three times as long."""
+    planned = write_ledger(tmp_path, [batch_of([b"small"] * 3)])
+    with fault_plan() as faults:
+        assert read_values(planned) == [b"small"] * 3
+        assert (faults.calls("read"), faults.calls("map")) == (1, 0)
+        faults.fail("read", 1)
+        with pytest.raises(errors.StorageError, match=r"ledger 9 at .*Input/output error"):
+            read_range(planned)
+    file = LedgerFile.open(planned.path, 9, read_to=planned.end)
+    assert file.mapped_size == planned.end
+    with pytest.raises(errors.CorruptDataError):
+        file.summary()  # the footer is behind it
+    assert LedgerFile.open(planned.path, 9, read_to=1).mapped_size == 4096

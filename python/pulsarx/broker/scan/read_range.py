@@ -1,4 +1,4 @@
-"""Reads a ledger range into Arrow columns: the file alone, no catalogue, no owner, any process."""
+"""Reads ledger ranges into Arrow columns: the file alone, no catalogue, no owner, any process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from pulsarx.compression import decompress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any
 
     from pulsarx._pycore.ranges.range_batch import RangeBatch
     from pulsarx.broker.scan.ledger_range import LedgerRange
@@ -23,6 +24,7 @@ MAX_ROWS = 65536
 MAX_BYTES = 8 << 20
 # What one compressed payload may become: as for clients opened read_only.
 _DECOMPRESSED_SIZE_MAX = 1 << 27
+_READ_BYTES_MAX = 1 << 16  # of a ledger; to map more takes no longer than to read it
 
 
 def read_range(
@@ -43,26 +45,101 @@ def read_range(
     Errors of the file come at once, before the first batch is asked for. FolderError: it is not
     there, or not the one that was planned. CorruptDataError: it is damaged, says where.
     """
-    file = open_ledger(planned)
-    reader: Iterator[RangeBatch] = RangeReader(
-        file,
-        ledger_id=planned.ledger_id,
-        offset=planned.offset,
-        end=planned.end,
-        first_message=planned.first_message,
-        end_message=planned.end_message,
-        topic=planned.topic,
-        partition=planned.partition,
-        columns=check_columns(planned.columns if columns is None else columns),
+    rows, size = planned.end_message - planned.first_message, planned.end - planned.offset
+    wanted = planned.columns if columns is None else columns
+    opened = [_opened(planned, open_ledger(planned), rows, size)]
+    reader = _reader(opened, wanted, max_rows, max_bytes, pass_damage)
+    reader.begin()
+    return reader if planned.lease is None else _leased(reader, planned)
+
+
+def read_ranges(
+    ranges: Sequence[LedgerRange],
+    columns: Sequence[str],
+    max_rows: int = MAX_ROWS,
+    max_bytes: int = MAX_BYTES,
+    *,
+    may_miss: Callable[[LedgerRange, errors.FolderError], bool] | None = None,
+) -> Iterator[RangeBatch]:
+    """As read_range of one after the other, but a batch has messages of as many as fit: small
+    ledgers cost a third of what each costs alone.
+
+    columns: with `__topic` among them a batch is of one topic.
+    may_miss: asked, when the file of a range is not there, whether to go on without it.
+    Errors of a file come when its first message is due.
+    """
+    reader = _reader(_each_opened(ranges, columns, may_miss), columns, max_rows, max_bytes, False)
+    found: Iterator[RangeBatch] = reader
+    return found
+
+
+def _reader(
+    opened: Iterable[tuple[Any, ...]],
+    columns: Sequence[str],
+    max_rows: int,
+    max_bytes: int,
+    pass_damage: bool,
+) -> RangeReader:
+    return RangeReader(
+        opened,
+        columns=check_columns(columns),
         rows_max=max_rows,
         bytes_max=max_bytes,
         decompress=decompress,
         decompressed_size_max=_DECOMPRESSED_SIZE_MAX,
         pass_damage=pass_damage,
-        from_ms=planned.from_ms,
-        until_ms=planned.until_ms,
     )
-    return reader if planned.lease is None else _leased(reader, planned)
+
+
+def _opened(planned: LedgerRange, file: LedgerFile, rows: int, size: int) -> tuple[Any, ...]:
+    """A range as RangeReader takes it."""
+    return (
+        file, planned.ledger_id, planned.topic, planned.partition, planned.offset, planned.end,
+        planned.first_message, planned.end_message, planned.from_ms, planned.until_ms, rows, size,
+    )  # fmt: skip
+
+
+def _each_opened(
+    ranges: Sequence[LedgerRange],
+    columns: Sequence[str],
+    may_miss: Callable[[LedgerRange, errors.FolderError], bool] | None,
+) -> Iterator[tuple[Any, ...]]:
+    from pulsarx.broker.scan.lease_renewal import renewals
+
+    ahead = _ahead(ranges, "__topic" in columns)
+    for planned, (rows, size) in zip(ranges, ahead):
+        try:
+            file = open_ledger(planned)
+        except errors.FolderError as error:
+            if may_miss is None or not may_miss(planned, error):
+                raise
+            continue
+        opened = _opened(planned, file, rows, size)
+        del file  # the reader's alone, which lets go of it before it asks for the next one
+        if planned.lease is None:
+            yield opened
+            continue
+        lease = renewals.enter(planned)
+        try:
+            yield opened
+        finally:
+            renewals.leave(lease, planned)
+
+
+def _ahead(ranges: Sequence[LedgerRange], by_topic: bool) -> list[tuple[int, int]]:
+    """Of each range: how many messages and bytes it and those behind it have that may be in one
+    batch with it."""
+    found = []
+    rows = size = 0
+    topic: str | None = None
+    for planned in reversed(ranges):
+        if by_topic and planned.topic != topic:
+            rows, size, topic = 0, 0, planned.topic
+        rows += planned.end_message - planned.first_message
+        size += planned.end - planned.offset
+        found.append((rows, size))
+    found.reverse()
+    return found
 
 
 def _leased(reader: Iterator[RangeBatch], planned: LedgerRange) -> Iterator[RangeBatch]:
@@ -76,11 +153,15 @@ def _leased(reader: Iterator[RangeBatch], planned: LedgerRange) -> Iterator[Rang
 
 
 def open_ledger(planned: LedgerRange) -> LedgerFile:
-    """The file of a range, mapped, if it is the one that was planned."""
+    """The file of a range, if it is the one that was planned: mapped, or read where it is small."""
     where = f"ledger {planned.ledger_id} of {planned.topic} at {planned.path}"
     try:
         file = LedgerFile.open(
-            planned.path, planned.ledger_id, at=planned.merged_at, size=planned.merged_size
+            planned.path,
+            planned.ledger_id,
+            at=planned.merged_at,
+            size=planned.merged_size,
+            read_to=planned.end if planned.end <= _READ_BYTES_MAX else 0,
         )
     except errors.CorruptDataError:
         raise
