@@ -6,7 +6,10 @@ from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 
 from pulsarx._core.atomic cimport atomic_add_u32, atomic_sub_u32
-from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next, batch_decode_plain
+from pulsarx._core.batch_decode cimport (
+    BatchMessage, BatchShape, batch_decode_alike, batch_decode_next, batch_decode_plain,
+    batch_decode_shape,
+)
 from pulsarx._core.byte_reader cimport ByteReader, byte_reader_start
 from pulsarx._core.message_metadata cimport MessageMetadata, message_metadata_decode
 from pulsarx._core.single_metadata cimport (
@@ -324,21 +327,40 @@ cdef void fill_fixed(ArrowBlock* self, const BlockEntry* entry, int64_t first) n
         publish_times[row] = publish_time_ms
 
 
+cdef uint32_t take_alike(ArrowBlock* self, const BlockEntry* entry, const BatchShape* shape,
+                         uint32_t* at, uint32_t number, uint32_t until) noexcept nogil:
+    """Append the messages from number on that have the shape of the one before; the next one."""
+    while number < until and self.value_size + shape.payload_size <= INT32_MAX and (
+            batch_decode_alike(entry.payload, entry.payload_size, at[0], shape)):
+        memcpy(self.value_data + self.value_size, entry.payload + at[0] + shape.header_size,
+               shape.payload_size)
+        self.value_size += shape.payload_size
+        self.batch_indexes[self.row_count] = <int32_t>number
+        self.row_count += 1
+        self.value_offsets[self.row_count] = <int32_t>self.value_size
+        at[0] += shape.size
+        number += 1
+    return number
+
+
 cdef int arrow_block_take_batch(ArrowBlock* self, const BlockEntry* entry, uint32_t* at,
                                 uint32_t* index, uint32_t until) noexcept nogil:
     cdef BatchMessage found
+    cdef BatchShape shape
     cdef SingleMetadata single
     cdef int64_t first_row = self.row_count
     cdef uint32_t next_at = at[0]
     cdef uint32_t number = index[0]
     cdef uint32_t run_start = number
     cdef bint described
+    cdef bint is_plain
     cdef int status = arrow_block_reserve(self, until - number, entry.payload_size - at[0])
     described = self.key_validity != NULL or self.event_validity != NULL or (
         self.property_offsets != NULL or self.value_validity != NULL)
     while status == STATUS_OK and number < until:
-        if described or not batch_decode_plain(
-                entry.payload, entry.payload_size, &next_at, &found):
+        is_plain = not described and batch_decode_plain(entry.payload, entry.payload_size,
+                                                        &next_at, &found)
+        if not is_plain:
             status = batch_decode_next(entry.payload, entry.payload_size, &next_at, &found)
         if status != STATUS_OK:
             # The entry claims more messages than it has.
@@ -369,6 +391,9 @@ cdef int arrow_block_take_batch(ArrowBlock* self, const BlockEntry* entry, uint3
         self.row_count += 1
         self.value_offsets[self.row_count] = <int32_t>self.value_size
         number += 1
+        if is_plain:
+            batch_decode_shape(entry.payload, &found, at[0], next_at, &shape)
+            number = take_alike(self, entry, &shape, &next_at, number, until)
         at[0] = next_at
     index[0] = number
     fill_fixed(self, entry, first_row)
