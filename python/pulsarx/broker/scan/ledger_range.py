@@ -6,7 +6,7 @@ from operator import attrgetter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 
@@ -89,7 +89,7 @@ class LedgerRange:
         return _values_of(self)
 
     @staticmethod
-    def of_row(row: list[Any]) -> LedgerRange:
+    def of_row(row: Sequence[Any]) -> LedgerRange:
         """Makes a range of a row that JSON held, where tuples are lists."""
         found = LedgerRange(*row)
         found.columns = tuple(found.columns)
