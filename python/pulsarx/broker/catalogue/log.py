@@ -578,6 +578,7 @@ def _log() -> logging.Logger:
 
 
 def _numbers(kind: str, names: list[str]) -> set[int]:
-    found = {catalogue_file_number(kind, name) for name in names}
+    suffix = f".{kind}"  # most are of another kind
+    found = {catalogue_file_number(kind, name) for name in names if name.endswith(suffix)}
     found.discard(-1)
     return found
