@@ -16,7 +16,7 @@ from pulsarx.spark.given_filter import filters_of
 from pulsarx.spark.keywords import check_keywords
 from pulsarx.spark.row_filter import filtered
 from pulsarx.spark.topic_columns import column_names, read_schema
-from pulsarx.spark.topic_plan import plan_topic
+from pulsarx.spark.topic_plan import given_back_on_error, plan_topic
 from pulsarx.spark.worker_heap import freeze_heap
 
 TYPE_CHECKING = False
@@ -269,17 +269,18 @@ def _mapped_frame(
     if values is not None:
         columns = values.read_columns
     groups = _plan_groups(root, topics, columns, options, lambda: _parallelism(spark))
-    if values is not None and values.reader is not None:
-        # Behind the plan: a producer may have brought another version with what it published.
-        values = _with_writers(values, root, {each.topic for group in groups for each in group})
-    # As text, so that a task makes objects of its own part only.
-    texts = [_text_of(group) for group in groups]
-    fail = options.get("fail_on_data_loss", True)
-    where = options.get("where") or ()
-    bytes_max = PASSED_BYTES_MAX if function is iter and values is None else None
-    task = partial(_read_and_map, function, texts, fail, values, where, bytes_max)
-    frame = _frame_of_ids(spark, len(texts)).mapInArrow(task, schema)
-    keeper.keep(groups, frame_is_left(frame))
+    with given_back_on_error(groups):
+        if values is not None and values.reader is not None:
+            # Behind the plan: a producer may have brought another version with what it published.
+            values = _with_writers(values, root, {each.topic for group in groups for each in group})
+        # As text, so that a task makes objects of its own part only.
+        texts = [_text_of(group) for group in groups]
+        fail = options.get("fail_on_data_loss", True)
+        where = options.get("where") or ()
+        bytes_max = PASSED_BYTES_MAX if function is iter and values is None else None
+        task = partial(_read_and_map, function, texts, fail, values, where, bytes_max)
+        frame = _frame_of_ids(spark, len(texts)).mapInArrow(task, schema)
+        keeper.keep(groups, frame_is_left(frame))
     return frame
 
 
@@ -356,8 +357,9 @@ def topic_rdd(
         found = read_partitions(ranges, fail_on_data_loss=fail, where=where)
         return found if batches else _rows_of(found)
 
-    named = context.parallelize([_text_of(group) for group in groups], len(groups))
-    keeper.keep(groups, rdd_is_left(named))
+    with given_back_on_error(groups):
+        named = context.parallelize([_text_of(group) for group in groups], len(groups))
+        keeper.keep(groups, rdd_is_left(named))
     return named.mapPartitions(read)
 
 

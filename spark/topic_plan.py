@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from functools import partial
+from contextlib import contextmanager
 
 from pulsarx import errors
 from pulsarx.broker.catalogue.kept_log import take_log
@@ -22,7 +22,7 @@ from pulsarx.spark.topic_source import check_topics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
     from pulsarx.broker.scan.ledger_range import LedgerRange
@@ -125,12 +125,25 @@ def plan_leased(
 ) -> list[LedgerRange]:
     """The ranges that look finds, leased; looks again when retention was faster. When a signal
     interrupts the caller, the lease is given back."""
-    return plan_at_once(_plan_leased, (look, root, lease_ms), partial(_give_back, root))
+    return plan_at_once(_plan_leased, (look, root, lease_ms), _give_back)
 
 
-def _give_back(root: str, ranges: list[LedgerRange]) -> None:
+@contextmanager
+def given_back_on_error(groups: list[list[LedgerRange]]) -> Iterator[None]:
+    """A block that makes what is read under the lease of a plan; without it nobody keeps that."""
+    try:
+        yield
+    except BaseException:
+        try:
+            _give_back([each for group in groups for each in group])
+        except errors.PulsarException:
+            pass  # it ends by itself
+        raise
+
+
+def _give_back(ranges: list[LedgerRange]) -> None:
     if ranges and ranges[0].lease is not None:
-        release_lease(root, ranges[0].lease[0], timeout_ms=_RELEASE_TIMEOUT_MS)
+        release_lease(ranges[0].folder, ranges[0].lease[0], timeout_ms=_RELEASE_TIMEOUT_MS)
 
 
 def _plan_leased(

@@ -103,8 +103,8 @@ cdef inline void batch_decode_shape(const uint8_t* data, const BatchMessage* mes
 
 cdef inline bint batch_decode_alike(const uint8_t* data, uint32_t size, uint32_t at,
                                     const BatchShape* shape) noexcept nogil:
-    """Whether the message at `at` has the same sizes in the same places, and is all there: what
-    batch_decode_plain would take. False: ask that."""
+    """Whether the message at `at`, which is no more than size, has the same sizes in the same
+    places and is all there: what batch_decode_plain would take. False: ask that."""
     return (size - at >= shape.size and size - at >= shape.sequence_at + 8
             and load_word(data + at) & shape.head_mask == shape.head
             and load_word(data + at + shape.sequence_at) & shape.sequence_mask

@@ -333,6 +333,25 @@ def test_the_lease_of_a_read_is_given_back_when_nothing_made_of_it_is_left(
     wait_until(is_gone, "the lease is still there")
 
 
+def test_the_lease_of_a_read_that_cannot_be_made_is_given_back(
+    spark: Any, owned: Path, keeper: LeaseKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with Ctrl-C while Spark makes the frame: nobody kept it, so it stayed for an hour."""
+    with pytest.raises(Exception, match="PARSE_SYNTAX_ERROR"):
+        map_topic(spark, "t", iter, "no schema!", root=owned)
+    assert not leases_of(owned)
+
+    def interrupted(*_: Any) -> None:
+        assert len(leases_of(owned)) == 1
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(keeper, "keep", interrupted)
+    for make in (read_topic, topic_rdd):
+        with pytest.raises(KeyboardInterrupt):
+            make(spark, "t", root=owned)
+        assert not leases_of(owned)
+
+
 STOPPING = """
 import sys
 import pulsarx.spark

@@ -35,8 +35,8 @@ cdef uint64_t GROWING_SIZE = <uint64_t>65 << 30
 
 
 cdef class LedgerFile:
-    """A ledger file, mapped read-only. Any number of threads may read; unmapped when the last
-    reference goes."""
+    """A ledger file, mapped read-only, or read. Any number of threads may use it; unmapped when the
+    last reference goes."""
 
     def __cinit__(self):
         memset(&self.c_read, 0, sizeof(self.c_read))
@@ -552,11 +552,13 @@ cdef LedgerFile ledger_file_map(int fd, uint64_t size, uint64_t file_size, uint6
     self.path = path
     self.at = at
     if size > 0 and is_read:
-        error = read_bytes(fd, at, size, &base)
+        with nogil:                      # it may take as long as the disk does
+            error = read_bytes(fd, at, size, &base)
     elif size > 0:
         error = file_map(fd, at, size, False, &base)
     if error:
-        raise_status(STATUS_IO, error, f"map ledger {ledger_id} at {path or 'memory'}")
+        raise_status(STATUS_IO, error, f"{'read' if is_read else 'map'} ledger {ledger_id} at "
+                                       f"{path or 'memory'}")
     self.c_is_read = is_read
     self.c_read.base = base
     self.c_read.mapped_size = size

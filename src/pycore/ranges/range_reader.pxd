@@ -43,6 +43,7 @@ cdef class RangeReader:
     cdef object decompress               # (kind, data, uncompressed size, limit) -> bytes
     cdef LedgerPlace what                # for errors
     cdef object failure                  # of the next range, to be raised by the next call
+    cdef RangeBatch kept                 # of the call before, which was interrupted
     cdef tuple names
     cdef int64_t rows_max
     cdef int64_t bytes_max

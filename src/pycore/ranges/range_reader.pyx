@@ -192,9 +192,10 @@ cdef class RangeReader:
         """ranges: an iterable of tuples (file: LedgerFile, ledger id, topic, partition, offset,
         end, first message, end message, from_ms, until_ms, rows ahead, bytes ahead).
 
-        from_ms, until_ms: only entries published from then on, and before; None: all. Rows and
-        bytes ahead: of this range and those that follow it as far as their messages may be in one
-        batch; of bytes, about. Asked for the next one, it may let go of the one before.
+        from_ms, until_ms: only entries published from then on, and before; None: all.
+        rows, bytes ahead: of this range and those behind it that may be in one batch with it. Bytes
+        may be more or less; no rows ahead but its own: a batch ends with this range.
+        The iterable is asked for the next one when the file of the one before it was let go of.
         pass_damage: what cannot be read is logged and left out.
         """
         column_order(columns, &self.order)
@@ -240,12 +241,16 @@ cdef class RangeReader:
         """False: there is none any more."""
         self.end_window()
         self.file = None
-        opened = next(self.ranges, None)
-        if opened is None:
-            return False
-        (file, ledger_id, topic, partition, offset, end, first_message, end_message, from_ms,
-         until_ms, rows_ahead, bytes_ahead) = opened
-        self.start(file, ledger_id, topic, offset, end, from_ms is None and until_ms is None)
+        try:
+            opened = next(self.ranges, None)
+            if opened is None:
+                return False
+            (file, ledger_id, topic, partition, offset, end, first_message, end_message, from_ms,
+             until_ms, rows_ahead, bytes_ahead) = opened
+            self.start(file, ledger_id, topic, offset, end, from_ms is None and until_ms is None)
+        except BaseException:
+            self.ranges = iter(())       # none is passed over by who asks again
+            raise
         self.partition = partition
         self.cursor.entry.ledger_id = ledger_id
         self.cursor.first_message = first_message
@@ -292,6 +297,9 @@ cdef class RangeReader:
     cdef RangeBatch read_block(self):
         cdef RangeBlock* block
         while True:
+            if self.kept is not None:
+                kept, self.kept = self.kept, None
+                return kept
             if self.failure is not None:
                 failure, self.failure = self.failure, None
                 raise failure
@@ -304,7 +312,11 @@ cdef class RangeReader:
             try:
                 self.fill(block)
             except BaseException:
-                range_block_release(block)
+                # Rows are there when a signal interrupted what is Python's.
+                if block.row_count:
+                    self.kept = range_batch_new(block, self.names)
+                else:
+                    range_block_release(block)
                 raise
             if block.row_count:
                 return range_batch_new(block, self.names)
@@ -356,6 +368,8 @@ cdef class RangeReader:
                 raise
             self.failure = error         # what was read before comes first
             return False
+        if block.topic != self.c_topic:
+            return False                 # those of its topic that were ahead are missing
         block.partition = self.partition
         return True
 
@@ -375,6 +389,7 @@ cdef class RangeReader:
                     return 0
                 self.cursor.first_message = self.cursor.end_message
                 if missing and not self.pass_damage:
+                    self.ranges = iter(())
                     # All of the range was published when it was planned.
                     raise errors.CorruptDataError(
                         f"read {self.what}: the last {missing} messages of the range are not "

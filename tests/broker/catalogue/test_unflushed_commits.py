@@ -15,6 +15,7 @@ from seeds import seeds
 from simulated_files import Crash, SimulatedFiles
 
 from pulsarx.broker.catalogue.catalogue import Catalogue
+from pulsarx.broker.catalogue.kept_log import keep_log, take_log
 from pulsarx.broker.catalogue.log import FLUSHED_ONE_BY_ONE
 from pulsarx.broker.folder.data_directory import DataDirectory
 from pulsarx.broker.folder.folder_marker import MARKER_NAME
@@ -272,6 +273,27 @@ def test_a_reader_that_left_out_what_was_lost_may_look_again(folder: Path) -> No
     assert names_of(folder) == ["t0", "t1", "t2"]
     reader.refresh()
     assert reader.state.epoch == 2 and len(reader.topic_names()) == 3
+
+
+def test_a_kept_log_knows_that_what_was_lost_is_set_aside(folder: Path) -> None:
+    """An owner that went on with it took commits of the owner before it for lost ones."""
+    commits(folder)[4].write_bytes(b"")
+    directory = DataDirectory.open(str(folder), files=PlainFiles(flush=False), read_only=True)
+    reader = Catalogue.open(directory)
+    reader.close()
+    log = reader.part_with_log()
+    assert log is not None
+    keep_log(directory, log)
+    assert names_of(folder) == ["t0", "t1", "t2"]  # of an owner in another process
+    other = DataDirectory.open(str(folder), files=PlainFiles(flush=False))
+    create(Catalogue.open(other), f"{TOPIC}new", flush=False)
+    other.close()
+    directory = DataDirectory.open(str(folder), files=PlainFiles(flush=False))
+    taken = take_log(directory)
+    assert taken is log
+    assert len(Catalogue.open(directory, log=taken).topic_names()) == 4
+    directory.close()
+    assert names_of(folder) == ["t0", "t1", "t2", "new"]
 
 
 class Hurried(PlainFiles):

@@ -742,6 +742,96 @@ def test_what_was_read_comes_before_the_error_of_the_next_range(several: list[Le
         rows_of([missing], may_miss=lambda *_: False)
 
 
+def test_a_range_behind_a_missing_one_keeps_its_own_topic(open_client: OpenClient):
+    """It went into the batch of the topic in front, because of the messages that are missing."""
+    client = open_client(
+        broker_options=pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=2)
+    )
+    for topic in ("a", "b"):
+        producer = client.create_producer(topic, batching_enabled=False)
+        for _ in range(6):
+            producer.send(topic.encode())
+    a, b = (plan(inspect(client).broker, topic) for topic in ("a", "b"))
+    missing = part(a[1], path=a[1].path + ".gone")
+    emptied = part(b[0], until_ms=1)
+    for ranges, count in [
+        ([a[0], missing, b[0], b[1]], 2),
+        ([missing, b[0], missing, a[0]], 2),
+        ([a[0], missing, emptied, b[1]], 2),
+        ([a[0], missing, emptied, missing, a[0]], 2),
+    ]:
+        tables = [
+            pa.record_batch(each).to_pydict()
+            for each in read_ranges(ranges, ("__topic", "value"), may_miss=lambda *_: True)
+        ]
+        assert len(tables) == count
+        for each in tables:
+            assert {name[-1].encode() for name in each["__topic"]} == set(each["value"])
+
+
+@pytest.mark.parametrize("kind", ["missing", "cut", "short"])
+def test_no_range_is_passed_over_behind_an_error(several: list[LedgerRange], kind: str):
+    from pulsarx.broker.scan.lease_renewal import renewals
+
+    lease_ranges(several[0].folder, "job", several, 60_000)
+    changes = {
+        "missing": {"path": several[1].path + ".gone"},
+        "cut": {"end": 1 << 40},
+        "short": {"end_message": several[1].end_message + 1},
+    }[kind]
+    bad = part(several[1], **changes)
+    bad.lease = several[1].lease
+    reader = read_ranges([several[0], bad, *several[2:]], ("value",))
+    found = len(next(reader))
+    size = several[0].end_message - several[0].first_message
+    assert found == (size + several[1].end_message - several[1].first_message
+                     if kind == "short" else size)  # fmt: skip
+    with pytest.raises(errors.PulsarException):
+        next(reader)
+    assert list(reader) == []
+    lease = renewals.enter(several[0])
+    renewals.leave(lease, several[0])
+    assert lease.reading == []
+
+
+def test_a_reader_that_a_signal_interrupted_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """What it had read before of the same batch was lost."""
+    import pulsarx.broker.scan.read_range as module
+
+    plain = module.decompress
+    calls: list[int] = []
+
+    def interrupted(*arguments: Any) -> bytes:
+        calls.append(1)
+        if len(calls) % 2:
+            raise KeyboardInterrupt
+        return plain(*arguments)
+
+    monkeypatch.setattr(module, "decompress", interrupted)
+    ranges = []
+    for name in "abc":
+        (tmp_path / name).mkdir()
+        packed = encode_batch(
+            [(name.encode(), {})] * 3, producer_name="p", publish_time_ms=5,
+            compression=CompressionType.ZLib.value,
+        )  # fmt: skip
+        ranges.append(write_ledger(tmp_path / name, [batch_of([b"plain"]), (packed, 3, 5)]))
+    reader = read_ranges(ranges, ("value",))
+    found: list[Any] = []
+    interrupts = 0
+    while True:
+        try:
+            found += pa.record_batch(next(reader)).to_pydict()["value"]
+        except KeyboardInterrupt:
+            interrupts += 1
+        except StopIteration:
+            break
+    assert interrupts == 3
+    assert found == [value for name in "abc" for value in [b"plain"] + [name.encode()] * 3]
+
+
 def test_damage_in_one_of_several_ranges_is_told_with_its_place(tmp_path: Path):
     folders = [tmp_path / name for name in "abc"]
     ranges = []

@@ -1,8 +1,8 @@
 """Keeps the catalogue this process read last without owning it, for the next request.
 
-A job that attaches again and again without an owner would else read a large catalogue whole each
-time. Used by Broker and `attach`. At most one log is kept, and it is checked before it is used
-again, because the path may name another folder by then.
+A job that attaches or plans again and again without owning the folder would else read a large
+catalogue whole each time. Used by Broker, `attach` and Spark's plans. At most one log is kept, and
+it is checked before it is used again, because the path may name another folder by then.
 """
 
 from __future__ import annotations

@@ -147,6 +147,7 @@ class CatalogueLog:
                     used |= self._apply(
                         self.state, next_number, self._recent, self.unflushed.numbers
                     )
+                self._lost_from = 0  # another owner has set aside what was there
                 return used
             except (CatalogueError, FileNotFoundError):
                 pass

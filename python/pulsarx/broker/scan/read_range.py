@@ -66,7 +66,7 @@ def read_ranges(
 
     columns: with `__topic` among them a batch is of one topic.
     may_miss: asked, when the file of a range is not there, whether to go on without it.
-    Errors of a file come when its first message is due.
+    Errors of a file come when its first message is due. No range behind it is read then.
     """
     reader = _reader(_each_opened(ranges, columns, may_miss), columns, max_rows, max_bytes, False)
     found: Iterator[RangeBatch] = reader
@@ -115,15 +115,13 @@ def _each_opened(
                 raise
             continue
         opened = _opened(planned, file, rows, size)
-        del file  # the reader's alone, which lets go of it before it asks for the next one
-        if planned.lease is None:
-            yield opened
-            continue
-        lease = renewals.enter(planned)
+        lease = None if planned.lease is None else renewals.enter(planned)
         try:
             yield opened
         finally:
-            renewals.leave(lease, planned)
+            if lease is not None:
+                renewals.leave(lease, planned)
+        del file, opened  # the reader has let go of it, so the next one gets its memory
 
 
 def _ahead(ranges: Sequence[LedgerRange], by_topic: bool) -> list[tuple[int, int]]:
