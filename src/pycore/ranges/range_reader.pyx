@@ -219,7 +219,7 @@ cdef class RangeReader:
 
     def __next__(self) -> RangeBatch:
         if self.is_busy:
-            raise ValueError(f"read {self.what}: another thread is reading this range")
+            raise ValueError(f"read {self.what or 'a range'}: another thread is reading it")
         self.is_busy = True
         try:
             return self.read_block()
