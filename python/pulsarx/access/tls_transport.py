@@ -63,6 +63,8 @@ class TlsTransport(asyncio.BufferedProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._is_over = True
         self._protocol.connection_lost(error)
+        free_from_itself(self._transport)
+        self._protocol = None  # which refers to this
 
     def pause_writing(self) -> None:
         self._protocol.pause_writing()
@@ -189,6 +191,14 @@ class TlsTransport(asyncio.BufferedProtocol):
     def abort(self) -> None:
         self._is_over = True
         self._transport.abort()
+
+
+def free_from_itself(transport: Any) -> None:
+    """Of a connection that is lost. asyncio's transport refers to itself by a method, so it would
+    wait for the collector, which runs its finalizer in Python in whatever call of the main thread:
+    what a signal handler raises there is lost."""
+    if getattr(transport, "_read_ready_cb", None) is not None:
+        transport._read_ready_cb = None
 
 
 def _name_of(certificate: Any) -> str | None:
