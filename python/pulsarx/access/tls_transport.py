@@ -11,6 +11,8 @@ import asyncio
 import logging
 import ssl
 
+from pulsarx.access.listening import free_from_itself
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -191,14 +193,6 @@ class TlsTransport(asyncio.BufferedProtocol):
     def abort(self) -> None:
         self._is_over = True
         self._transport.abort()
-
-
-def free_from_itself(transport: Any) -> None:
-    """Of a connection that is lost. asyncio's transport refers to itself by a method, so it would
-    wait for the collector, which runs its finalizer in Python in whatever call of the main thread:
-    what a signal handler raises there is lost."""
-    if getattr(transport, "_read_ready_cb", None) is not None:
-        transport._read_ready_cb = None
 
 
 def _name_of(certificate: Any) -> str | None:

@@ -10,8 +10,8 @@ from typing import cast
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from pulsarx.access.listening import accept_no_more
-from pulsarx.access.tls_transport import TlsTransport, free_from_itself
+from pulsarx.access.listening import accept_no_more, free_from_itself
+from pulsarx.access.tls_transport import TlsTransport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
