@@ -36,6 +36,7 @@ RETURN_VALUE = dis.opmap["RETURN_VALUE"]
 KEEPS = ("client.py", "_keep")
 # What frees a call that waits for ever when no line is left to raise at.
 LAST_RESORT_SECONDS = 0.02
+STEPS_MAX = 12  # that are told
 
 
 class RaisedError(Exception):
@@ -52,6 +53,16 @@ def is_interrupt(error: BaseException) -> bool:
     return isinstance(error, (RaisedError, RaisedExit, KeyboardInterrupt))
 
 
+def steps_to(frame: FrameType | None) -> str:
+    """The innermost lines that run."""
+    found: list[str] = []
+    while frame is not None and len(found) < STEPS_MAX:
+        code = frame.f_code
+        found.append(f"{code.co_filename}:{frame.f_lineno} {code.co_qualname}")
+        frame = frame.f_back
+    return " > ".join(reversed(found))
+
+
 class Interrupts:
     """Base of the kinds."""
 
@@ -60,7 +71,7 @@ class Interrupts:
         self.armed = False
         self.fired = False
         self.left = 0  # events until it raises, where events are counted
-        self.where = ""  # the event it was raised at
+        self.where = ""  # it was raised at
 
     def start(self) -> None:
         """Once, before the first `arm`."""
@@ -77,11 +88,12 @@ class Interrupts:
             return RaisedError("on purpose")
         return RaisedExit("on purpose")
 
-    def fire(self, *_: object) -> None:
+    def fire(self, _: int, frame: FrameType | None) -> None:
         """The signal handler."""
         if self.armed:
             self.armed = False
             self.fired = True
+            self.where = steps_to(frame)
             raise self.error()
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from administered import Administered
+from collected import nothing_collected
 from signing import SECRET_TEXT, token
 
 import pulsarx
@@ -316,6 +317,34 @@ def test_a_client_that_takes_it_slowly_is_not_dropped(
         assert connections(served)
     while connections(served):
         look_when_paused(served)
+
+
+def test_a_piece_that_nobody_waits_for_leaves_no_loop_to_the_collector(
+    served: Administered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The future of a piece, and that of the thread that made it, were a cycle that has the loop,
+    whose finalizer is in Python."""
+    entered, may_go = threading.Event(), threading.Event()
+    make = streams.Stream.next
+
+    def slow(self: streams.Stream) -> bytes | None:
+        entered.set()
+        assert may_go.wait(LIMIT_SECONDS)
+        return make(self)
+
+    monkeypatch.setattr(streams.Stream, "next", slow)
+    with nothing_collected() as collect:
+        asked = Asked(served, "/pulsarx/backup")
+        assert entered.wait(LIMIT_SECONDS)
+        asked.hang_up()
+        while connections(served):
+            pass
+        closing = threading.Thread(target=served.service.close)
+        closing.start()
+        assert served.server._ended.wait(LIMIT_SECONDS)
+        may_go.set()
+        closing.join()
+        assert not collect()
 
 
 def look_when_paused(served: Administered, taker: Asked | None = None) -> None:

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
+import struct
 import subprocess
 import sys
 import threading
 import urllib.error
 import urllib.request
+from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import pytest
 from administered import Administered
+from certificates import Authority
+from collected import nothing_collected
 from signing import SECRET_TEXT
 
 import pulsarx
-from pulsarx.access import AccessSettings
+from pulsarx.access import AccessSettings, TlsSettings
+from pulsarx.access.basic_users import BasicUsers
+from pulsarx.access.password_queue import PasswordQueue
 from pulsarx.rest import http_service, loop_server, serve_http
 
 
@@ -60,6 +68,49 @@ def test_it_ends_with_the_folder(open_administered: Any):
     administered.client.close()
     with pytest.raises(OSError):
         connect(administered)
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_a_connection_that_is_reset_leaves_nothing_that_runs_python_where_it_is_collected(
+    open_administered: Any, tmp_path: Path, encrypted: bool
+):
+    """asyncio's transport waited for the collector, in a cycle of its own, of uvicorn's timer, or
+    of TLS; the collector runs in any call of the main thread."""
+    authority = Authority(tmp_path)
+    tls = TlsSettings(*authority.sign("server", "localhost")) if encrypted else None
+    administered: Administered = open_administered(tls=tls)
+    with nothing_collected() as collect:
+        client = connect(administered)
+        if encrypted:
+            context = ssl.create_default_context(cafile=authority.file)
+            client = context.wrap_socket(client, server_hostname="localhost")
+        client.sendall(b"GET /status.html HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        answer = b""
+        while not answer.endswith(b"OK"):
+            answer += client.recv(4096)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+        while connections(administered):
+            pass
+        administered.service.close()
+        assert not collect()
+
+
+def test_threads_that_checked_passwords_run_no_python_where_they_are_collected(tmp_path: Path):
+    (tmp_path / "users").touch()
+    users = BasicUsers(str(tmp_path / "users"))
+    with nothing_collected() as collect:
+        holder: list[Any] = [PasswordQueue(users)]
+        holder.append(holder)  # as the application that has it
+        future = holder[0].identify(b"name:password", "host")
+        assert isinstance(future, Future)
+        future.exception(60)
+        threads = [each for each in threading.enumerate() if each.name.startswith("pulsarx-pass")]
+        holder[0].close()
+        while threads:
+            threads.pop().join()
+        del future, holder
+        assert not collect()
 
 
 def test_it_ends_when_it_is_forgotten():

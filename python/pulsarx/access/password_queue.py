@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import partial
 
 from pulsarx import errors
+from pulsarx.access.work_threads import WorkThreads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class PasswordQueue:
         self._users = users
         # Half of the processors: the others go on with the work of those who are known.
         threads = max(1, (os.cpu_count() or 1) // 2)
-        self._executor = ThreadPoolExecutor(threads, "pulsarx-passwords")
+        self._executor = WorkThreads(threads, "pulsarx-passwords")
         self._lock = threading.Lock()  # of what follows
         self._waiting: dict[bytes, Future[Identity]] = {}  # by what is checked
         self._hosts: Counter[str] = Counter()

@@ -11,6 +11,8 @@ import asyncio
 import logging
 import ssl
 
+from pulsarx.access.listening import free_from_itself
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -63,6 +65,8 @@ class TlsTransport(asyncio.BufferedProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._is_over = True
         self._protocol.connection_lost(error)
+        free_from_itself(self._transport)
+        self._protocol = None  # which refers to this
 
     def pause_writing(self) -> None:
         self._protocol.pause_writing()

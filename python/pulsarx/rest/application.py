@@ -9,7 +9,7 @@ import logging
 from starlette.applications import Starlette
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
 
 from pulsarx.backups.streams import Stream
@@ -24,7 +24,7 @@ from pulsarx.rest.namespaces import ROUTES as NAMESPACES
 from pulsarx.rest.openapi import description
 from pulsarx.rest.page_routes import page_routes
 from pulsarx.rest.permissions import ROUTES as PERMISSIONS
-from pulsarx.rest.pieces import STREAMS_MAX, PiecesResponse
+from pulsarx.rest.pieces import STREAMS_MAX, HeardResponse, PiecesResponse
 from pulsarx.rest.policies import ROUTES as POLICIES
 from pulsarx.rest.roles import Roles
 from pulsarx.rest.schemas import ROUTES as SCHEMAS
@@ -125,7 +125,7 @@ def _metrics_routes(host: Host, executor: Executor) -> list[StarletteRoute]:
 
     async def endpoint(request: Request) -> Response:
         consumers = request.query_params.get("consumers", "").lower() == "true"
-        return StreamingResponse(pieces(consumers), 200, None, CONTENT_TYPE)
+        return HeardResponse(pieces(consumers), 200, None, CONTENT_TYPE)
 
     return [StarletteRoute(path, endpoint, methods=["GET"]) for path in ("/metrics", "/metrics/")]
 

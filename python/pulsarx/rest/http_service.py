@@ -150,8 +150,7 @@ class HttpServer:
         secret: str | None = None,
     ) -> None:
         """See serve_http. secret: see Roles."""
-        from concurrent.futures import ThreadPoolExecutor
-
+        from pulsarx.access.work_threads import WorkThreads
         from pulsarx.rest.application import make_application
         from pulsarx.rest.loop_server import LoopServer
 
@@ -173,14 +172,14 @@ class HttpServer:
         self.sampler = Sampler(folder.perform, folder.clock)
         self._sample_timer: Timer | None = None
         self._on_close: list[Any] = []  # of whom to tell that it is closed
-        self._executor = ThreadPoolExecutor(THREADS_MAX, "pulsarx-http-work")
+        self._executor = WorkThreads(THREADS_MAX, "pulsarx-http-work")
         self._timer: Timer | None = None
         self._closing = threading.Lock()
         self._ended = threading.Event()  # the loop has
         self.loop = asyncio.new_event_loop()
         try:
             application = make_application(self, self._executor, is_local, secret=secret)
-            self._server = LoopServer(
+            self._server: LoopServer | None = LoopServer(
                 application,
                 connections_max=min(CONNECTIONS_MAX, max(1, connections_max() // 2)),
                 head_size_max=_HEAD_SIZE_MAX,
@@ -267,9 +266,11 @@ class HttpServer:
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
         try:
+            assert self._server is not None
             self.loop.run_until_complete(self._server.serve(self._listener))
         finally:
             self.loop.close()
+            asyncio.set_event_loop(None)
             self._ended.set()
 
     def close(self) -> None:
@@ -278,6 +279,8 @@ class HttpServer:
         if os.getpid() != self.process:
             return
         with self._closing:
+            if self._server is None:
+                return
             try:
                 self.loop.call_soon_threadsafe(self._server.end)
             except RuntimeError:
@@ -291,11 +294,16 @@ class HttpServer:
                 self.access.close()
             if self.close in self._on_close:
                 self._on_close.remove(self.close)
+            # The application and this are a cycle. A loop in it runs Python where it is collected,
+            # and what a signal handler raises there is lost.
+            self._server = None
+            del self.loop
 
     def abandon(self) -> None:
         """In a forked child: its copies of the sockets would keep them open. By number, as nobody
         else may close them there: what waits for them is the parent's."""
-        for each in (self._listener.fileno(), *self._server.descriptors()):
+        descriptors = [] if self._server is None else self._server.descriptors()
+        for each in (self._listener.fileno(), *descriptors):
             if each >= 0:
                 os.close(each)
         self._listener.detach()

@@ -10,7 +10,7 @@ from typing import cast
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from pulsarx.access.listening import accept_no_more
+from pulsarx.access.listening import accept_no_more, free_from_itself
 from pulsarx.access.tls_transport import TlsTransport
 
 TYPE_CHECKING = False
@@ -88,6 +88,7 @@ class LoopServer(uvicorn.Server):
             for each in list(self.server_state.connections):
                 each.transport.abort()
             await self._hang_up()
+        self.servers.clear()  # they refer to this, and to the loop
 
     async def _hang_up(self) -> None:
         """Let each connection answer what it was asked, and end."""
@@ -119,11 +120,19 @@ class Buffered(asyncio.BufferedProtocol):
     def __init__(self, protocol: Protocol, buffer: memoryview) -> None:
         self._protocol = protocol
         self._buffer = buffer
-        self.connection_made = protocol.connection_made  # type: ignore[assignment]
-        self.connection_lost = protocol.connection_lost  # type: ignore[method-assign]
+        self._transport: Any = None
         self.eof_received = protocol.eof_received  # type: ignore[method-assign]
         self.pause_writing = protocol.pause_writing  # type: ignore[method-assign]
         self.resume_writing = protocol.resume_writing  # type: ignore[method-assign]
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        self._protocol.connection_made(transport)  # type: ignore[arg-type]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._protocol.connection_lost(exc)
+        free_from_itself(self._transport)
+        self._transport = None
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._buffer
@@ -172,9 +181,11 @@ class Protocol(H11Protocol):
         self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
         super().connection_lost(exc)
+        # uvicorn leaves its own where the connection was reset.
+        for each in (self._timer, self.timeout_keep_alive_task):
+            if each is not None:
+                each.cancel()
 
     def data_received(self, data: bytes) -> None:
         self._was_heard = True

@@ -23,7 +23,33 @@ STREAMS_MAX = 4  # at a time, of all clients
 PULSE_SECONDS = 10.0  # a piece that takes longer is announced, so that its client waits on
 
 
-class PiecesResponse(StreamingResponse):
+class HeardResponse(StreamingResponse):
+    """Is sent for as long as its client listens. Called by the loop.
+
+    Starlette's way, by a group of tasks, leaves a cycle behind every answer: a cancellation, the
+    tasks and the loop. Where they are collected, in whatever call of the main thread, asyncio's
+    callbacks run in Python, and what a signal handler raises there is lost.
+    """
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        sending = asyncio.ensure_future(self.stream_response(send))
+        leaving = asyncio.ensure_future(self.listen_for_disconnect(receive))
+        try:
+            await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sending.cancel()
+            leaving.cancel()
+            await asyncio.wait((sending, leaving))
+        try:
+            if not sending.cancelled():
+                sending.result()
+            if not leaving.cancelled():
+                leaving.result()
+        finally:
+            del sending, leaving  # what is raised refers to this frame
+
+
+class PiecesResponse(HeardResponse):
     """Makes the next piece when the one before is sent. Called by the loop."""
 
     def __init__(
@@ -54,9 +80,12 @@ class PiecesResponse(StreamingResponse):
         loop = asyncio.get_running_loop()
         while True:
             making = loop.run_in_executor(self._executor, self._stream.next)
-            while not (await asyncio.wait([making], timeout=PULSE_SECONDS))[0]:
-                yield PULSE
-            piece = making.result()
+            try:
+                while not (await asyncio.wait([making], timeout=PULSE_SECONDS))[0]:
+                    yield PULSE
+                piece = making.result()
+            finally:
+                making.cancel()  # when nobody waits for it any more: it and its loop are a cycle
             if piece is None:
                 return
             yield piece

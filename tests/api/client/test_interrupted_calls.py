@@ -29,6 +29,14 @@ from pulsarx import ConsumerType, errors
 BY_TIME = [name for name, kind in KINDS.items() if not issubclass(kind, LineInterrupts)]
 # Of each kind in `make test`; two seconds to ten.
 RANDOM_COUNT = 120
+# The calls that begin threads of their own.
+THREADED = {
+    "open_and_close",
+    "run_a_function",
+    "serve_a_folder",
+    "serve_a_folder_over_http",
+    "back_up_over_http",
+}
 
 
 def run(kind: str, *arguments: object) -> str:
@@ -38,7 +46,7 @@ def run(kind: str, *arguments: object) -> str:
         command, capture_output=True, text=True, check=False, env=environment, timeout=3000
     )
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}"
-    assert "not seen by the caller" not in done.stdout, done.stdout
+    assert "not seen by the caller" not in done.stdout, f"{done.stdout}\n{done.stderr}"
     return done.stdout
 
 
@@ -167,10 +175,17 @@ def test_what_goes_in_the_middle_of_a_call_runs_no_callback(world: World) -> Non
     assert not met
 
 
-@pytest.mark.parametrize("call", ["open_and_close", "run_a_function"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        each if each in THREADED else pytest.param(each, marks=pytest.mark.standard)
+        for each in CALLS
+    ],
+)
 def test_what_is_closed_runs_no_callback_where_it_is_collected(world: World, call: str) -> None:
     """The thread of a folder's socket, or of a function, ran one in Python: of `threading`, in
-    whatever call the collector happened to run."""
+    whatever call the collector happened to run. So did the threads, connections and tasks of a
+    service over HTTP."""
     perform(world, call, None)  # imports
     met: set[str] = set()
 
