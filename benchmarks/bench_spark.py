@@ -47,7 +47,13 @@ Side = tuple[str, dict[str, Any]]  # a frame of spark_sides, and what it is aske
 
 
 def compare(
-    measurement: Measurement, spark: SparkProcess, row: str, floor: Side, path: Side, messages: int
+    measurement: Measurement,
+    spark: SparkProcess,
+    row: str,
+    floor: Side,
+    path: Side,
+    messages: int,
+    rounds: int | None = None,
 ) -> None:
     """Reading one frame against reading the other."""
 
@@ -61,7 +67,7 @@ def compare(
         assert found == expected, f"{name} {arguments}: {found}, not {expected}"
     names = (spoken(floor[0]), spoken(path[0]))
     names = ("one column", "seven") if names[0] == names[1] else names
-    measure(measurement, row, read(floor), read(path), messages, names)
+    measure(measurement, row, read(floor), read(path), messages, names, rounds=rounds)
 
 
 def measure(
@@ -72,6 +78,7 @@ def measure(
     messages: int,
     names: tuple[str, str],
     clean: Callable[[], object] | None = None,
+    rounds: int | None = None,
 ) -> None:
     measurement.pairs(
         row,
@@ -79,7 +86,7 @@ def measure(
         path,
         before=clean,
         between=clean,
-        rounds=measurement.sizes.spark_rounds,
+        rounds=rounds or measurement.sizes.spark_rounds,
         warmup_rounds=measurement.sizes.spark_warmups,
         floor_count=messages,
         path_count=messages,
@@ -94,12 +101,19 @@ def spoken(name: str) -> str:
 
 def bench_source(measurement: Measurement, spark: SparkProcess, data: SparkData) -> None:
     row = {"tcp": "spark_source_tcp", "uds": "spark_source_uds"}[spark.sockets]
-    compare(measurement, spark, row, ("source_ceiling", {}), ("source", {}), data.messages)
+    floor, path, rounds = (
+        ("source_ceiling", {}),
+        ("source", {}),
+        measurement.sizes.spark_read_rounds,
+    )
+    compare(measurement, spark, row, floor, path, data.messages, rounds)
 
 
 def bench_topic(measurement: Measurement, spark: SparkProcess, data: SparkData) -> None:
     row = {"tcp": "spark_topic_tcp", "uds": "spark_topic_uds"}[spark.sockets]
-    compare(measurement, spark, row, ("topic_ceiling", {}), ("topic", {}), data.messages)
+    floor, path = ("topic_ceiling", {}), ("topic", {})
+    rounds = measurement.sizes.spark_read_rounds
+    compare(measurement, spark, row, floor, path, data.messages, rounds)
 
 
 def bench_map(measurement: Measurement, spark: SparkProcess, data: SparkData) -> None:
@@ -245,7 +259,8 @@ def compare_small(
     def read(side: dict[str, Any]) -> Callable[[], object]:
         return lambda: spark.ask("read", frame="small_topics", **side)
 
-    measure(measurement, row, read(sides[0]), read(sides[1]), small.messages, names)
+    rounds = measurement.sizes.spark_read_rounds
+    measure(measurement, row, read(sides[0]), read(sides[1]), small.messages, names, rounds=rounds)
 
 
 @only_uds

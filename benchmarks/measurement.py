@@ -47,6 +47,7 @@ class Sizes:
     client_rounds: int = 7
     load_messages: int = 3_000_000  # in batches; a hundredth of them one by one
     spark_rounds: int = 5
+    spark_read_rounds: int = 21  # of what takes a third of a second, and varies by a fifth
     spark_warmups: int = 2
     spark_messages: int = 5_000_000
     spark_messages_large: int = 20_000_000
@@ -89,6 +90,7 @@ QUICK = Sizes(
     client_rounds=1,
     load_messages=100_000,
     spark_rounds=1,
+    spark_read_rounds=1,
     spark_warmups=0,
     spark_messages=96_000,
     spark_messages_large=96_000,
