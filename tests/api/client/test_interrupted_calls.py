@@ -19,6 +19,7 @@ from typing import Any
 import interrupted_run
 import pytest
 from child_process import PACKAGE_PARENT, ChildProcess
+from collected import nothing_collected
 from interrupt_kinds import KINDS, PACKAGE, LineInterrupts, RaisedError
 from interrupted_calls import CALLS, Outcome, Waiting, World
 from seeds import new_seed, scaled
@@ -187,23 +188,9 @@ def test_what_is_closed_runs_no_callback_where_it_is_collected(world: World, cal
     whatever call the collector happened to run. So did the threads, connections and tasks of a
     service over HTTP."""
     perform(world, call, None)  # imports
-    met: set[str] = set()
-
-    def trace(frame: FrameType, event: str, _: Any) -> None:
-        met.add(f"{frame.f_code.co_filename} {frame.f_code.co_qualname}")
-
-    gc.collect()
-    gc.disable()
-    callbacks, gc.callbacks[:] = gc.callbacks[:], []  # those of hypothesis
-    try:
+    with nothing_collected() as collect:
         perform(world, call, None)
-        sys.settrace(trace)
-        gc.collect()
-    finally:
-        sys.settrace(None)
-        gc.callbacks[:] = callbacks
-        gc.enable()
-    assert not met
+        assert not collect()
 
 
 @pytest.mark.parametrize(

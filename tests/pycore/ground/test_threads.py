@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import os
-import sys
 import threading
-from types import FrameType
 
 import pytest
 from child_process import ChildProcess
+from collected import nothing_collected
 
 from pulsarx._pycore.ground.threads import OwnThread
 
@@ -161,25 +159,13 @@ def test_what_a_thread_raises_is_told_and_ends_it(monkeypatch: pytest.MonkeyPatc
 def test_where_an_own_thread_goes_no_python_runs() -> None:
     """A `threading.Thread` runs a callback in Python where it goes, which loses what a signal
     handler raises in it: in the middle of a call, where the collector found it."""
-    met: set[str] = set()
-
-    def trace(frame: FrameType, event: str, _: object) -> None:
-        met.add(frame.f_code.co_qualname)
-
-    gc.collect()
-    holder: list[object] = []
-    thread = OwnThread(lambda: None, "own")
-    holder += [thread, holder]  # a circle, as a broker is
-    thread.start()
-    thread.join()
-    while any(each.name == "own" for each in threading.enumerate()):
-        os.sched_yield()
-    del holder, thread
-    callbacks, gc.callbacks[:] = gc.callbacks[:], []  # those of hypothesis
-    sys.settrace(trace)
-    try:
-        gc.collect()
-    finally:
-        sys.settrace(None)
-        gc.callbacks[:] = callbacks
-    assert not met
+    with nothing_collected() as collect:
+        holder: list[object] = []
+        thread = OwnThread(lambda: None, "own")
+        holder += [thread, holder]  # a circle, as a broker is
+        thread.start()
+        thread.join()
+        while any(each.name == "own" for each in threading.enumerate()):
+            os.sched_yield()
+        del holder, thread
+        assert not collect()
