@@ -608,18 +608,21 @@ def test_an_interrupted_copy_writes_into_no_other_file(
         assert goes_on.wait(LIMIT_SECONDS)
         put(stored, descriptor, data, at)
 
-    def interrupting(thread: threading.Thread, timeout: float | None = None) -> None:
-        if thread.name == "pulsarx-offload-read" and not goes_on.is_set():
-            raise KeyboardInterrupt
-        join(thread, timeout)
+    class Interrupted(stored_object.OwnThread):
+        """The caller is interrupted where it waits for it, if it got no chunk to fetch."""
 
-    join = threading.Thread.join
+        def join(self) -> None:
+            while not fetching:
+                pass
+            interrupted.set()
+            raise KeyboardInterrupt
+
     with store.open(manual_clock) as client:
         publish(client)
         offloaded(client, manual_clock)
         with monkeypatch.context() as patched:
             patched.setattr(StoredObject, "_put", waiting)
-            patched.setattr(threading.Thread, "join", interrupting)
+            patched.setattr(stored_object, "OwnThread", Interrupted)
             with pytest.raises(KeyboardInterrupt):
                 backup(store.folder, tmp_path / "backup")
             files = [(tmp_path / f"other {number}").open("w+b") for number in range(20)]
