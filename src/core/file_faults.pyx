@@ -167,11 +167,6 @@ cdef int faulty_unmap(uint8_t* base, uint64_t size) noexcept nogil:
     return file_ops_system().unmap(base, size)
 
 
-cdef int faulty_populate(const uint8_t* base, uint64_t size) noexcept nogil:
-    cdef int error = plain_fault(FILE_OP_POPULATE)
-    return error if error else file_ops_system().populate(base, size)
-
-
 cdef int faulty_punch_hole(int fd, uint64_t offset, uint64_t size) noexcept nogil:
     cdef int error = plain_fault(FILE_OP_PUNCH_HOLE)
     return error if error else file_ops_system().punch_hole(fd, offset, size)
@@ -193,7 +188,6 @@ FAULTY.make_directory = faulty_make_directory
 FAULTY.size = faulty_size
 FAULTY.map = faulty_map
 FAULTY.unmap = faulty_unmap
-FAULTY.populate = faulty_populate
 FAULTY.punch_hole = faulty_punch_hole
 
 

@@ -29,9 +29,8 @@ cdef enum FileOp:                 # the names of the table's rows, for faults an
     FILE_OP_SIZE = 12
     FILE_OP_MAP = 13
     FILE_OP_UNMAP = 14
-    FILE_OP_POPULATE = 15
-    FILE_OP_PUNCH_HOLE = 16
-    FILE_OP_COUNT = 17
+    FILE_OP_PUNCH_HOLE = 15
+    FILE_OP_COUNT = 16
 
 cdef struct FileOps:
     int (*open)(const char* path, uint32_t flags, int* fd) noexcept nogil
@@ -50,7 +49,6 @@ cdef struct FileOps:
     int (*map)(int fd, uint64_t offset, uint64_t size, bint writable,
                uint8_t** base) noexcept nogil
     int (*unmap)(uint8_t* base, uint64_t size) noexcept nogil
-    int (*populate)(const uint8_t* base, uint64_t size) noexcept nogil
     int (*punch_hole)(int fd, uint64_t offset, uint64_t size) noexcept nogil
 
 cdef const FileOps* file_ops_system() noexcept nogil
@@ -91,8 +89,11 @@ cdef int file_map(int fd, uint64_t offset, uint64_t size, bint writable,
 once the file has them."""
 
 cdef int file_unmap(uint8_t* base, uint64_t size) noexcept nogil
-cdef int file_populate(const uint8_t* base, uint64_t size) noexcept nogil
-"""Map these pages for reading now; base lies on a page."""
+cdef bint file_map_is_coarse(const uint8_t* base, uint64_t size) noexcept nogil
+"""Whether the system maps these pages by pieces of 2 MiB and not of some pages, as it does where the
+page cache has them in such folios. Looks at the first whole piece. False: it does not, or there is
+no whole piece, or it is not in memory."""
+
 
 cdef int file_punch_hole(int fd, uint64_t offset, uint64_t size) noexcept nogil
 """Give the room back; the bytes read as zeros, the file keeps its size."""

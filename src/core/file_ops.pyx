@@ -31,16 +31,21 @@ cdef extern from "<sys/stat.h>" nogil:
 cdef extern from "<sys/mman.h>" nogil:
     void* mmap(void* at, size_t size, int protection, int flags, int fd, int64_t offset)
     int munmap(void* at, size_t size)
-    int madvise(void* at, size_t size, int advice)
+    int mincore(void* at, size_t size, unsigned char* resident)
     int memfd_create(const char* name, unsigned int flags)
     int PROT_READ, PROT_WRITE, MAP_SHARED, MAP_NORESERVE
     unsigned int MFD_CLOEXEC
     void* MAP_FAILED
 
-# Linux 5.14; older kernels answer EINVAL and the pages fault in one by one.
+cdef extern from "<sys/resource.h>" nogil:
+    struct rusage:
+        long ru_minflt
+    int getrusage(int who, rusage* usage)
+    int RUSAGE_THREAD
+
 cdef enum:
-    ADVICE_POPULATE_READ = 22
     INTERRUPTS_MAX = 100
+    COARSE_PIECE = 2097152
 
 
 cdef int system_open(const char* path, uint32_t flags, int* fd) noexcept nogil:
@@ -183,10 +188,6 @@ cdef int system_unmap(uint8_t* base, uint64_t size) noexcept nogil:
     return errno if munmap(base, size) < 0 else 0
 
 
-cdef int system_populate(const uint8_t* base, uint64_t size) noexcept nogil:
-    return errno if madvise(<void*>base, size, ADVICE_POPULATE_READ) < 0 else 0
-
-
 cdef int system_punch_hole(int fd, uint64_t offset, uint64_t size) noexcept nogil:
     if fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, <int64_t>offset,
                  <int64_t>size) < 0:
@@ -210,7 +211,6 @@ SYSTEM.make_directory = system_make_directory
 SYSTEM.size = system_size
 SYSTEM.map = system_map
 SYSTEM.unmap = system_unmap
-SYSTEM.populate = system_populate
 SYSTEM.punch_hole = system_punch_hole
 
 cdef const FileOps* IN_FORCE = &SYSTEM
@@ -287,8 +287,24 @@ cdef int file_unmap(uint8_t* base, uint64_t size) noexcept nogil:
     return IN_FORCE.unmap(base, size)
 
 
-cdef int file_populate(const uint8_t* base, uint64_t size) noexcept nogil:
-    return IN_FORCE.populate(base, size)
+cdef bint file_map_is_coarse(const uint8_t* base, uint64_t size) noexcept nogil:
+    cdef const uint8_t* piece = <const uint8_t*>(
+        (<size_t>base + COARSE_PIECE - 1) & ~<size_t>(COARSE_PIECE - 1))
+    cdef unsigned char resident[2]
+    cdef rusage before
+    cdef rusage after
+    if <uint64_t>(piece - base) + COARSE_PIECE > size:
+        return False
+    # A byte that the device has to be asked for may kill the process where the device fails.
+    if mincore(<void*>piece, 1, &resident[0]) < 0 or not resident[0] & 1:
+        return False
+    if mincore(<void*>(piece + COARSE_PIECE // 2), 1, &resident[1]) < 0 or not resident[1] & 1:
+        return False
+    (<const volatile uint8_t*>piece)[0]
+    if getrusage(RUSAGE_THREAD, &before) < 0:
+        return False
+    (<const volatile uint8_t*>piece)[COARSE_PIECE // 2]
+    return getrusage(RUSAGE_THREAD, &after) == 0 and after.ru_minflt == before.ru_minflt
 
 
 cdef int file_punch_hole(int fd, uint64_t offset, uint64_t size) noexcept nogil:

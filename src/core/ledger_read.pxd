@@ -10,7 +10,6 @@ cdef struct LedgerRead:
     const uint8_t* base               # the mapping, borrowed
     uint64_t mapped_size
     uint32_t seed
-    uint64_t populated_end            # private: pages asked for ahead
 
 cdef struct LedgerGap:                # a place that cannot be read
     uint64_t offset                   # where it begins; 0: there is none
@@ -21,8 +20,9 @@ cdef int ledger_read_frame(const LedgerRead* self, uint64_t offset, uint64_t end
                            EntryFrame* frame) noexcept nogil
 """The frame alone, verified. STATUS_END at offset == end."""
 
-cdef int ledger_read_entry(LedgerRead* self, uint64_t offset, uint64_t end, EntryFrame* frame,
-                           const uint8_t** entry, uint64_t* next_offset) noexcept nogil
+cdef int ledger_read_entry(const LedgerRead* self, uint64_t offset, uint64_t end,
+                           EntryFrame* frame, const uint8_t** entry,
+                           uint64_t* next_offset) noexcept nogil
 """An entry with its frame, both checksums verified, padding checked. STATUS_END at offset == end.
 
 CORRUPT: frame (if it could be read) and next_offset are set only if the frame itself is good, so

@@ -3,10 +3,8 @@ publish time."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from pulsarx._core.atomic cimport atomic_load_u64, atomic_store_u64
 from pulsarx._core.crc32c cimport crc32c
 from pulsarx._core.entry_frame cimport EntryFrame, entry_frame_decode, entry_frame_span
-from pulsarx._core.file_ops cimport file_populate
 from pulsarx._core.ledger_index cimport (
     FIND_ENTRY, FIND_MESSAGE, IndexRecord, LedgerIndex, ledger_index_before,
 )
@@ -14,27 +12,7 @@ from pulsarx._core.limits cimport ENTRY_ALIGNMENT, ENTRY_FRAME_SIZE, LEDGER_HEAD
 from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_END, STATUS_OK, STATUS_OUT_OF_RANGE
 
 cdef enum:
-    # Asking for 2 MiB at once costs a tenth of faulting its pages in; below 128 KiB the call costs
-    # more.
-    POPULATE_WINDOW = 2097152
-    POPULATE_LEAST = 131072
-    PAGE_SIZE = 4096
     ENTRY_MAGIC_SIZE = 6
-
-
-cdef void populate_ahead(LedgerRead* self, uint64_t offset, uint64_t end) noexcept nogil:
-    cdef uint64_t start = atomic_load_u64(&self.populated_end)
-    cdef uint64_t stop = offset + POPULATE_WINDOW
-    if start < offset:
-        start = offset & ~<uint64_t>(PAGE_SIZE - 1)
-    if stop > end:
-        stop = end
-    if stop < start + POPULATE_LEAST:
-        return
-    stop &= ~<uint64_t>(PAGE_SIZE - 1)
-    # A refusal only means that pages fault in one by one.
-    atomic_store_u64(&self.populated_end, stop)
-    file_populate(self.base + start, stop - start)
 
 
 cdef int ledger_read_frame(const LedgerRead* self, uint64_t offset, uint64_t end,
@@ -72,16 +50,13 @@ cdef int entry_check(const uint8_t* entry, const EntryFrame* frame) noexcept nog
     return STATUS_OK
 
 
-cdef int ledger_read_entry(LedgerRead* self, uint64_t offset, uint64_t end, EntryFrame* frame,
-                           const uint8_t** entry, uint64_t* next_offset) noexcept nogil:
+cdef int ledger_read_entry(const LedgerRead* self, uint64_t offset, uint64_t end,
+                           EntryFrame* frame, const uint8_t** entry,
+                           uint64_t* next_offset) noexcept nogil:
     cdef int status = ledger_read_frame(self, offset, end, frame)
-    cdef uint64_t behind
     if status != STATUS_OK:
         return status
-    behind = offset + entry_frame_span(frame.entry_size)
-    if behind > atomic_load_u64(&self.populated_end):
-        populate_ahead(self, offset, end)
-    next_offset[0] = behind
+    next_offset[0] = offset + entry_frame_span(frame.entry_size)
     entry[0] = self.base + offset + ENTRY_FRAME_SIZE
     return entry_check(entry[0], frame)
 

@@ -570,7 +570,6 @@ cdef LedgerFile ledger_file_map(int fd, uint64_t size, uint64_t file_size, uint6
     if status != STATUS_OK and not self.unborn:
         self.c_raise(status, "header")
     self.c_read.seed = self.c_header.seed
-    self.c_read.populated_end = LEDGER_HEADER_SIZE
     return self
 
 

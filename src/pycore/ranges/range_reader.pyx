@@ -11,6 +11,7 @@ from libc.string cimport memset
 from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.entry_frame cimport ENTRY_CHUNK, EntryFrame, entry_frame_span
+from pulsarx._core.file_ops cimport file_map_is_coarse
 from pulsarx._core.ledger_read cimport LedgerRead, ledger_read_entry, ledger_read_frame
 from pulsarx._core.message_metadata cimport EntryParts, entry_count_holds, entry_decode
 from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_ENCRYPTED, METADATA_UUID
@@ -272,12 +273,11 @@ cdef class RangeReader:
             raise errors.CorruptDataError(
                 f"read {self.what}: the file has {file.c_read.mapped_size} bytes, {end} were "
                 "planned. It was cut; restore it")
-        # Read once from end to end: here faulting pages in costs less than asking for them.
-        file.c_read.populated_end = end
         memset(&self.cursor, 0, sizeof(self.cursor))
         self.cursor.window.descriptor = -1
         if file.path is not None and not file.is_shown and end - offset >= WINDOWED_LEAST and (
-                is_whole and windows < WINDOWS_MAX):
+                is_whole and windows < WINDOWS_MAX) and not (
+                file_map_is_coarse(file.c_read.base + offset, end - offset)):
             windows += 1
             self.has_window = True
             path = os.fsencode(file.path)

@@ -29,7 +29,6 @@ cdef int read_window_open(ReadWindow* self, const char* path, uint64_t at,
     self.read.base = self.room
     self.read.mapped_size = 0
     self.read.seed = read.seed
-    self.read.populated_end = <uint64_t>-1      # nothing is to be asked for ahead
     return STATUS_OK
 
 

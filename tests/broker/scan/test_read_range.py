@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import mmap
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -459,6 +461,54 @@ def test_what_a_window_cannot_have_is_read_by_the_mapping(
             found += pa.record_batch(batch).to_pydict()["value"]
         assert found == content
         assert faults.calls("read") == (turn if operation == "read" else 0)
+
+
+def coarse(path: str) -> bool:
+    """Whether this system maps the file by pieces of 2 MiB."""
+    with open(path, "rb") as file:
+        seen = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+    sum(seen[at] for at in range(0, len(seen), 4096))
+    with open("/proc/self/smaps") as maps:
+        lines = iter(maps)
+        while not next(lines).rstrip().endswith(path):
+            pass
+        size = next(int(each.split()[1]) for each in lines if each.startswith("FilePmdMapped"))
+    seen.close()
+    return size > 0
+
+
+@pytest.mark.parametrize("piece", [4096, 8 << 20])
+def test_a_file_that_is_mapped_by_large_pieces_has_no_window(tmp_path: Path, piece: int):
+    """How it lies in the page cache decides, and what is read is the same."""
+    planned, content = large_ledger(tmp_path, LARGE_SIZES * 16)
+    ledger = (tmp_path / "f").read_bytes()
+    with open(tmp_path / "again", "wb", buffering=0) as file:
+        for at in range(0, len(ledger), piece):
+            file.write(ledger[at : at + piece])
+    again = part(planned, path=str(tmp_path / "again"))
+    has_window = not coarse(again.path)
+    assert has_window or piece > 4096
+    with fault_plan() as faults:
+        assert read_values(again) == content
+        assert faults.calls("open") == (2 if has_window else 1)
+
+
+def test_a_file_that_is_not_in_memory_has_a_window(tmp_path: Path):
+    """A byte that is missing in a mapping has to be waited for, and a device that fails then ends
+    the process."""
+    planned, content = large_ledger(tmp_path, LARGE_SIZES * 16)
+    ledger = (tmp_path / "f").read_bytes()
+    with open(tmp_path / "again", "wb", buffering=0) as file:
+        file.write(ledger)
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    with fault_plan() as faults:
+        reader = read_range(part(planned, path=str(tmp_path / "again")), ("value",))
+        opened = faults.calls("open")
+        found = [row for each in reader for row in pa.record_batch(each).to_pydict()["value"]]
+    # A file system in memory has it there all the time.
+    assert opened == 2 or coarse(str(tmp_path / "again"))
+    assert found == content
 
 
 def test_a_message_that_fails_half_way_leaves_no_trace(tmp_path: Path):

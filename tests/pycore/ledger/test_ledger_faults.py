@@ -216,7 +216,6 @@ def test_every_failing_call_of_a_ledgers_life(tmp_path: Path) -> None:
             "flush_directory",
             "map",
             "punch_hole",
-            "populate",
         ):
             for call in range(1, 60):
                 path = tmp_path / f"{durability}-{op}-{call}"
