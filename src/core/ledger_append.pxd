@@ -18,7 +18,8 @@ cdef struct LedgerSettings:
     uint64_t size_max
     uint32_t publish_on_flush
     uint32_t zero_space
-    uint32_t flushed_later            # by the creator, once it is sealed; not even the header now
+    uint32_t staged                   # nobody reads it before it is sealed, and the creator flushes
+                                      # it then: not even the header now
     PublishedEnd* published
     WaitEvent* topic_event
 
@@ -36,7 +37,7 @@ cdef int ledger_append_prepare(LedgerAppend* self, uint64_t size) noexcept nogil
 cdef int ledger_append_entry(LedgerAppend* self, EntryFrame* frame, uint8_t* entry,
                              PublishGate* gate, GateAnswer* answer,
                              uint64_t* offset) noexcept nogil
-"""Store one entry of frame.entry_size bytes, with one write.
+"""Store one entry of frame.entry_size bytes, with one write, or a staged ledger's with others.
 
 The ENTRY_FRAME_SIZE bytes before entry and the 8 behind it are overwritten (frame, padding).
 frame in: entry_size, message_count, publish_time_ms, deliver_at_ms, sticky_hash, flags. Out:

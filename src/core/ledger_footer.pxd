@@ -63,7 +63,7 @@ cdef enum LedgerFormat:
 
 cdef enum LedgerHeaderFlags:
     LEDGER_SYNC = 1                # durability sync: readers saw only what was flushed
-    LEDGER_ZEROED = 2              # prepared space was written with zeros
+    LEDGER_ZEROED = 2              # prepared space was written with zeros and flushed
 
 cdef enum LedgerFooterFlags:
     LEDGER_RECOVERED = 1

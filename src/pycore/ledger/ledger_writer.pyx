@@ -63,11 +63,12 @@ cdef class LedgerWriter:
                entry_count_max: int, size_max: int,
                publish_on_flush: bool, zero_space: bool, slots: PublishedEnds,
                slot: int, folder_id: bytes = bytes(16),
-               flushed_later: bool = False) -> LedgerWriter:
+               staged: bool = False) -> LedgerWriter:
         """Create the file, which must not exist; path None: in memory. The slot shows its end from
         here on.
 
-        flushed_later: the caller calls flush_sealed, and a power cut before may take the file.
+        staged: nobody reads it before it is sealed, so that entries are written in large blocks;
+        the caller calls flush_sealed, and a power cut before may take the file.
         """
         cdef LedgerWriter self = LedgerWriter.__new__(LedgerWriter)
         cdef LedgerSettings settings
@@ -90,7 +91,7 @@ cdef class LedgerWriter:
         settings.size_max = size_max
         settings.publish_on_flush = publish_on_flush
         settings.zero_space = zero_space
-        settings.flushed_later = flushed_later
+        settings.staged = staged
         settings.published = slots.c_slot(slot)
         self.ledger_id = ledger_id
         self.path = path

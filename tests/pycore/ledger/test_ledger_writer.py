@@ -10,12 +10,13 @@ from pathlib import Path
 import ledger_files
 import pytest
 from child_process import run_program
-from ledger_files import append, make_entry, make_ledger
+from ledger_files import append, make_entry, make_ledger, wait_until
 
 from pulsarx import errors
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ledger.ledger_writer import LedgerWriter
 from pulsarx._pycore.ledger.published_ends import PublishedEnds
+from pulsarx.testing.faults import fault_plan
 
 DURABILITIES = ["memory", "os", "interval", "sync"]
 
@@ -223,6 +224,43 @@ def test_space_is_prepared_ahead_and_given_back(tmp_path: Path) -> None:
     found = os.stat(tmp_path / "ledger")
     assert found.st_blocks * 512 < summary.size + 65536
     assert LedgerFile.open(str(tmp_path / "ledger"), 5).recover().entry_count == 400
+
+
+@pytest.mark.parametrize("durability", ["os", "interval", "sync"])
+def test_prepared_space_is_in_the_page_cache_before_it_is_used(
+    tmp_path: Path, durability: str
+) -> None:
+    """Appends write to folios that are there, and do not make one page after the other."""
+    path = tmp_path / "ledger"
+    writer = make_ledger(path, durability=durability)
+    for number in range(3):
+        append(writer, number, 20_000)
+    wait_until(lambda: writer.prepared_end == 3 * 65536)
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        # Space that was only allocated is a hole.
+        assert os.lseek(descriptor, 65536, os.SEEK_DATA) == 65536
+        assert os.lseek(descriptor, 65536, os.SEEK_HOLE) == writer.prepared_end
+    finally:
+        os.close(descriptor)
+    writer.close()
+
+
+@pytest.mark.parametrize("size", [500, 40_000])
+def test_zeros_that_cannot_be_written_cost_no_entry(tmp_path: Path, size: int) -> None:
+    """The thread gives up, and the appender has the space that it needs allocated."""
+    writer = make_ledger(tmp_path / "ledger")
+    count = next(n for n in range(1, 100) if 4096 + n * (size + 70) > 32768)
+    with fault_plan() as plan:
+        plan.fail("write", count + 1)  # behind the append that asks the thread
+        entries = [append(writer, number, size) for number in range(count)]
+        wait_until(lambda: plan.calls("write") == count + 1)
+        assert writer.prepared_end == 65536
+        entries += [append(writer, number, size) for number in range(count, 5 * count)]
+    assert writer.state == "open"
+    end = writer.end
+    assert writer.seal().entry_count == 5 * count
+    check_content(LedgerFile.open(str(tmp_path / "ledger"), 5), end, entries)
 
 
 @pytest.mark.standard

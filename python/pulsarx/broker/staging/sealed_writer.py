@@ -179,7 +179,7 @@ class SealedLedgerWriter:
             zero_space=False,
             slots=slots,
             slot=slots.allocate(),
-            flushed_later=True,
+            staged=True,
         )
 
     @property
