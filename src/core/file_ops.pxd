@@ -90,9 +90,9 @@ once the file has them."""
 
 cdef int file_unmap(uint8_t* base, uint64_t size) noexcept nogil
 cdef bint file_map_is_coarse(const uint8_t* base, uint64_t size) noexcept nogil
-"""Whether the system maps these pages by pieces of 2 MiB and not of some pages, as it does where the
-page cache has them in such folios. Looks at the first whole piece. False: it does not, or there is
-no whole piece, or it is not in memory, or was mapped already."""
+"""Whether the system maps these pages by pieces of 2 MiB and not of some pages, as it does where
+the page cache has them in such folios. Looks at the first whole piece. False: it does not, or there
+is no whole piece, or it is not in memory, or was mapped already."""
 
 cdef int file_punch_hole(int fd, uint64_t offset, uint64_t size) noexcept nogil
 """Give the room back; the bytes read as zeros, the file keeps its size."""
