@@ -24,8 +24,8 @@ cdef int ledger_block_init(LedgerBlock* self, uint64_t end) noexcept nogil
 
 cdef int ledger_block_append(LedgerBlock* self, int fd, const uint8_t* data,
                              uint64_t size) noexcept nogil
-"""Take size bytes; blocks that are full are written. errno: what was taken before still waits, these
-bytes do not; nothing can be appended any more."""
+"""Take size bytes; blocks that are full are written. errno: what was taken before still waits,
+these bytes do not; nothing can be appended any more."""
 
 cdef int ledger_block_write(LedgerBlock* self, int fd) noexcept nogil
 """Write what waits. errno: it still waits."""
