@@ -19,8 +19,8 @@ BLOCK_MIN, BLOCK_MAX = 65536, 2097152
 FILLS = BLOCK_MIN - 4096 - 64 - 6
 
 
-def staged(folder: Path, **options: object) -> LedgerWriter:
-    return make_ledger(folder / "staged", staged=True, uuid=bytes(range(16)), **options)  # type: ignore[arg-type]
+def staged(folder: Path) -> LedgerWriter:
+    return make_ledger(folder / "staged", staged=True, uuid=bytes(range(16)))
 
 
 def entries_of(path: Path, end: int) -> list[bytes]:
