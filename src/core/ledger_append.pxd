@@ -2,7 +2,8 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from pulsarx._core.entry_frame cimport EntryFrame
+from pulsarx._core.atomic cimport atomic_load_u64
+from pulsarx._core.entry_frame cimport EntryFrame, entry_frame_span
 from pulsarx._core.ledger_footer cimport LedgerFooter
 from pulsarx._core.ledger_state cimport LedgerAppend
 from pulsarx._core.publish_gate cimport GateAnswer, PublishGate
@@ -33,6 +34,14 @@ NO_SPACE, IO (self.error): nothing is left behind, ledger_append_free need not b
 
 cdef int ledger_append_prepare(LedgerAppend* self, uint64_t size) noexcept nogil
 """Prepare space for the next size bytes now, in this thread. NO_SPACE: nothing was changed."""
+
+cdef inline bint ledger_append_is_brief(LedgerAppend* self, uint32_t entry_size) noexcept nogil:
+    """Whether an entry is stored without more than one write of its size: there is space for it,
+    and of a staged ledger it fills no block. Others that append may change that."""
+    cdef uint64_t span = entry_frame_span(entry_size)
+    if atomic_load_u64(&self.end) + span > atomic_load_u64(&self.prepared_end):
+        return False
+    return not self.staged or self.block.end + span < self.block.start + self.block.size
 
 cdef int ledger_append_entry(LedgerAppend* self, EntryFrame* frame, uint8_t* entry,
                              PublishGate* gate, GateAnswer* answer,

@@ -366,6 +366,7 @@ cdef int seal_begin(LedgerAppend* self, uint32_t* state) noexcept nogil:
 cdef int ledger_append_seal(LedgerAppend* self, bint flush, LedgerFooter* footer) noexcept nogil:
     cdef WaitEvent* event
     cdef uint64_t footer_end = 0
+    cdef uint64_t file_end = 0
     cdef uint32_t before = 0
     cdef int error = 0
     cdef int status = seal_begin(self, &before)
@@ -402,8 +403,9 @@ cdef int ledger_append_seal(LedgerAppend* self, bint flush, LedgerFooter* footer
         if event != NULL:
             wait_event_wake(event)
         footer_end = (footer_end + PAGE_SIZE - 1) & ~<uint64_t>(PAGE_SIZE - 1)
-        if self.prepared_end > footer_end:
-            file_punch_hole(self.fd, footer_end, self.prepared_end - footer_end)
+        # Space behind prepared_end is there if its zeros could not be written.
+        if file_size(self.fd, &file_end) == 0 and file_end > footer_end:
+            file_punch_hole(self.fd, footer_end, file_end - footer_end)
         return STATUS_OK
     self.error = error
     if status == STATUS_POISONED:

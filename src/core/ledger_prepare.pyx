@@ -36,7 +36,8 @@ cdef extern from *:
     void queue_mutex_reset() nogil
 
 cdef enum:
-    PIECE_SIZE = 1048576           # zeros between two flushes: a flush waits not long for the turn
+    # Zeros written at a time: an appender waits not long for them, nor a flush for the turn.
+    PIECE_SIZE = 1048576
     # What one call writes, at a multiple of its size, becomes one folio of the page cache. Folios
     # of 64 KiB are read at three times the speed of single pages, those of 256 KiB are mapped at
     # twice that of 64; but every write to a folio walks all its blocks.
@@ -148,8 +149,7 @@ cdef int ledger_prepare_room(LedgerAppend* self, uint64_t end) noexcept nogil:
             wait_event_sleep(&preparer.progress, seen, POLL_NS)
         wait_event_leave(&preparer.progress)
     start = self.prepared_end
-    # No zeros here: an appender that outruns the preparer wants bandwidth, and has to write them
-    # itself.
+    # No zeros here: they are to spare the appender time, and it would have to write them itself.
     target = page_up(end + (preparer.step if preparer.step < PIECE_SIZE else PIECE_SIZE))
     error = 0
     if start < end:

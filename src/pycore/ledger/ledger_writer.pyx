@@ -7,7 +7,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from pulsarx._core.atomic cimport atomic_load_u32, atomic_load_u64, atomic_store_u32
-from pulsarx._core.entry_frame cimport EntryFrame, entry_frame_span
+from pulsarx._core.entry_frame cimport EntryFrame
 from pulsarx._core.file_ops cimport file_flush
 from pulsarx._core.ledger_append cimport *
 from pulsarx._core.ledger_footer cimport LedgerFooter
@@ -143,7 +143,6 @@ cdef class LedgerWriter:
         cdef size_t size = PyBytes_GET_SIZE(entry)
         cdef const char* data = PyBytes_AS_STRING(entry)
         cdef uint64_t offset = 0
-        cdef uint64_t end
         cdef int status
         if size > <size_t>0xFFFFFFFF:
             self.c_raise(STATUS_TOO_LARGE, f"append {size} bytes to")
@@ -159,8 +158,7 @@ cdef class LedgerWriter:
             if room == NULL:
                 raise MemoryError(f"append {size} bytes to ledger {self.ledger_id}: out of memory; "
                                   "nothing was changed")
-        end = self.c_ledger.end + entry_frame_span(frame.entry_size)
-        if size > SMALL_SIZE or end > self.c_ledger.prepared_end:
+        if size > SMALL_SIZE or not ledger_append_is_brief(&self.c_ledger, frame.entry_size):
             with nogil:
                 memcpy(room + ENTRY_FRAME_SIZE, data, size)
                 status = ledger_append_entry(&self.c_ledger, &frame, room + ENTRY_FRAME_SIZE, NULL,

@@ -13,7 +13,8 @@ from pulsarx import errors
 from pulsarx._core.atomic cimport atomic_load_u32, atomic_load_u64
 from pulsarx._core.entry_frame cimport EntryFrame
 from pulsarx._core.ledger_append cimport (
-    ledger_append_entry, ledger_append_flush, ledger_append_quietly, ledger_append_tell_others,
+    ledger_append_entry, ledger_append_flush, ledger_append_is_brief, ledger_append_quietly,
+    ledger_append_tell_others,
 )
 from pulsarx._core.ledger_state cimport (
     LEDGER_FENCED, LEDGER_OPEN, LEDGER_POISONED, LedgerAppend,
@@ -285,7 +286,8 @@ cdef class LedgerPublisher(EntryPublisher):
                                           and frame.publish_time_ms >= self.tail.roll_over_at_ms):
                 self.tail.roll_over(writer, frame.publish_time_ms)
                 continue
-            if frame.entry_size > GIL_KEPT_UP_TO:
+            if frame.entry_size > GIL_KEPT_UP_TO or not (
+                    ledger_append_is_brief(&writer.c_ledger, frame.entry_size)):
                 with nogil:
                     status = append_to(&writer.c_ledger, frame, entry, self.gate, &answer,
                                        &offset, quietly)

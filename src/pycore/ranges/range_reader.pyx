@@ -276,14 +276,16 @@ cdef class RangeReader:
         memset(&self.cursor, 0, sizeof(self.cursor))
         self.cursor.window.descriptor = -1
         if file.path is not None and not file.is_shown and end - offset >= WINDOWED_LEAST and (
-                is_whole and windows < WINDOWS_MAX) and not (
-                file_map_is_coarse(file.c_read.base + offset, end - offset)):
-            windows += 1
-            self.has_window = True
+                is_whole and windows < WINDOWS_MAX):
             path = os.fsencode(file.path)
             c_path = PyBytes_AS_STRING(path)
+            windows += 1
+            self.has_window = True
             with nogil:
-                read_window_open(&self.cursor.window, c_path, file.at, &file.c_read)
+                if not file_map_is_coarse(file.c_read.base + offset, end - offset):
+                    read_window_open(&self.cursor.window, c_path, file.at, &file.c_read)
+            if self.cursor.window.descriptor < 0:
+                self.end_window()
         if topic != self.topic:
             topic_column_release(self.c_topic)
             self.c_topic = NULL

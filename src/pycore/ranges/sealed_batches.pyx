@@ -16,7 +16,7 @@ from pulsarx._core.batch_encode cimport (
 from pulsarx._core.entry_frame cimport (
     ENTRY_BATCH, ENTRY_CHUNK, ENTRY_COMPRESSED, ENTRY_MIXED_KEYS, EntryFrame,
 )
-from pulsarx._core.ledger_append cimport ledger_append_entry
+from pulsarx._core.ledger_append cimport ledger_append_entry, ledger_append_is_brief
 from pulsarx._core.limits cimport ENTRY_FRAME_SIZE
 from pulsarx._core.message_metadata cimport EntryParts, MessageMetadata, entry_decode
 from pulsarx._core.single_metadata cimport (
@@ -327,7 +327,8 @@ cdef class SealedBatches:
     cdef int store(self, EntryFrame* frame, uint8_t* entry) except -1:
         cdef uint64_t offset
         cdef int status
-        if frame.entry_size > GIL_KEPT_UP_TO:
+        if frame.entry_size > GIL_KEPT_UP_TO or not (
+                ledger_append_is_brief(&self.writer.c_ledger, frame.entry_size)):
             with nogil:
                 status = ledger_append_entry(&self.writer.c_ledger, frame, entry, NULL, NULL,
                                              &offset)

@@ -480,3 +480,31 @@ sys.stdin.read()
         with pytest.raises(errors.CorruptDataError, match="1 message is missing"):
             consumer.receive(0)
         assert consumer.receive(5000).data() == b"later"
+
+
+WAITING_FOR_SPACE = """
+import signal, sys, threading, pulsarx
+from pulsarx.testing.faults import fault_plan
+signal.alarm(30)  # ends the process also where its interpreter is held up
+client = pulsarx.Client(sys.argv[1], durability="os")
+producer = client.create_producer("t", batching_enabled=False)
+sent = [producer.send(b"makes the ledger")]
+def publish():
+    for _ in range(199):
+        sent.append(producer.send(bytes(1000)))
+with fault_plan() as plan:
+    plan.stall("allocate")  # of the thread that prepares space
+    thread = threading.Thread(target=publish)
+    thread.start()
+    while len(sent) < 50:
+        threading.Event().wait(0.01)
+    threading.Event().wait(0.2)
+    plan.release()
+    thread.join()
+print(len(sent))
+client.close()
+"""
+
+
+def test_other_threads_run_while_a_small_message_waits_for_space(tmp_path: Path) -> None:
+    assert run_program(WAITING_FOR_SPACE, tmp_path / "data") == ["200"]

@@ -263,6 +263,22 @@ def test_zeros_that_cannot_be_written_cost_no_entry(tmp_path: Path, size: int) -
     check_content(LedgerFile.open(str(tmp_path / "ledger"), 5), end, entries)
 
 
+def test_space_whose_zeros_were_not_all_written_is_given_back(tmp_path: Path) -> None:
+    """It lies behind all that was prepared."""
+    writer = make_ledger(tmp_path / "ledger")
+    count = next(n for n in range(1, 100) if 4096 + n * 1070 > 32768)
+    with fault_plan() as plan:
+        plan.fail("write", count + 2)  # the second of the thread
+        for number in range(count):
+            append(writer, number, 1000)
+        wait_until(lambda: plan.calls("write") == count + 2)
+        summary = writer.seal()
+    assert writer.prepared_end == 65536
+    found = os.stat(tmp_path / "ledger")
+    assert found.st_size == 3 * 65536
+    assert found.st_blocks * 512 < summary.size + 16384
+
+
 @pytest.mark.standard
 def test_ledgers_closed_while_space_is_prepared(tmp_path: Path) -> None:
     for turn in range(40):
