@@ -83,6 +83,11 @@ cdef int file_link(const char* source, const char* target) noexcept nogil
 cdef int file_unlink(const char* path) noexcept nogil
 cdef int file_make_directory(const char* path) noexcept nogil
 cdef int file_size(int fd, uint64_t* size) noexcept nogil
+cdef bint file_is_overwritten(int fd) noexcept nogil
+"""Whether its file system writes the same place anew where a file is overwritten, by its kind:
+ext4, XFS, and overlays, which are of one of them as a rule. Others may take new space for it, or a
+network."""
+
 cdef int file_map(int fd, uint64_t offset, uint64_t size, bint writable,
                   uint8_t** base) noexcept nogil
 """Shared; offset lies on a page. May reach past the end of the file; such bytes may only be touched

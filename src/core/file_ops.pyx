@@ -44,8 +44,16 @@ cdef extern from "<sys/resource.h>" nogil:
     int getrusage(int who, rusage* usage)
     int RUSAGE_THREAD
 
+cdef extern from "<sys/vfs.h>" nogil:
+    struct c_statfs "statfs":
+        long f_type
+    int fstatfs(int fd, c_statfs* found)
+
 cdef enum:
     INTERRUPTS_MAX = 100
+    EXT4_MAGIC = 0xEF53
+    XFS_MAGIC = 0x58465342
+    OVERLAY_MAGIC = 0x794C7630
     COARSE_PIECE = 2097152
 
 
@@ -286,6 +294,14 @@ cdef int file_map(int fd, uint64_t offset, uint64_t size, bint writable,
 
 cdef int file_unmap(uint8_t* base, uint64_t size) noexcept nogil:
     return IN_FORCE.unmap(base, size)
+
+
+cdef bint file_is_overwritten(int fd) noexcept nogil:
+    cdef c_statfs found
+    if fstatfs(fd, &found) < 0:
+        return False
+    return found.f_type == EXT4_MAGIC or found.f_type == XFS_MAGIC or (
+        found.f_type == OVERLAY_MAGIC)
 
 
 cdef bint file_map_is_coarse(const uint8_t* base, uint64_t size) noexcept nogil:

@@ -29,7 +29,6 @@ from pulsarx._core.wait_event cimport wait_event_wake
 
 cdef enum:
     PATH_SIZE_MAX = 4096
-    PAGE_SIZE = 4096
     ENTRY_SIZE_MIN = 6                # 0x0e01 and the checksum
 
 
@@ -365,8 +364,6 @@ cdef int seal_begin(LedgerAppend* self, uint32_t* state) noexcept nogil:
 
 cdef int ledger_append_seal(LedgerAppend* self, bint flush, LedgerFooter* footer) noexcept nogil:
     cdef WaitEvent* event
-    cdef uint64_t footer_end = 0
-    cdef uint64_t file_end = 0
     cdef uint32_t before = 0
     cdef int error = 0
     cdef int status = seal_begin(self, &before)
@@ -392,7 +389,7 @@ cdef int ledger_append_seal(LedgerAppend* self, bint flush, LedgerFooter* footer
         error = self.before.error
     elif status == STATUS_OK:
         status = ledger_seal_write(self.fd, self.seed, <LedgerIndex*>self.index, NULL, footer,
-                                   flush, &footer_end, &error)
+                                   flush, &error)
     if status == STATUS_OK:
         ledger_flush_end(self, 0, self.end, self.entry_count, self.message_count)
         atomic_swap_if_u32(&self.state, LEDGER_SEALING, LEDGER_SEALED)
@@ -402,10 +399,6 @@ cdef int ledger_append_seal(LedgerAppend* self, bint flush, LedgerFooter* footer
         event = <WaitEvent*>atomic_load_u64(<const uint64_t*>&self.topic_event)
         if event != NULL:
             wait_event_wake(event)
-        footer_end = (footer_end + PAGE_SIZE - 1) & ~<uint64_t>(PAGE_SIZE - 1)
-        # Space behind prepared_end is there if its zeros could not be written.
-        if file_size(self.fd, &file_end) == 0 and file_end > footer_end:
-            file_punch_hole(self.fd, footer_end, file_end - footer_end)
         return STATUS_OK
     self.error = error
     if status == STATUS_POISONED:

@@ -2,10 +2,12 @@
 ledger_append only.
 
 The thread starts with the first request, takes no signals and sleeps while nothing is due. A
-writer that outruns it allocates what it needs itself. Prepared space is written with zeros: the
-page cache has it in large folios then, so that entries are written and read at twice the speed.
-That of durable ledgers is flushed too, so that a later flush of an entry changes no metadata of the
-file system. Staged ledgers have large folios by their blocks, and those in memory have none.
+writer that outruns it allocates what it needs itself. Where a file system overwrites in place, the
+thread writes the space with zeros: the page cache has it in large folios then, so that entries are
+written and read at twice the speed. The device may get the zeros before the entries, so no more
+than three eighths of a ledger are ahead (or 128 KiB). Durable ledgers have zeros everywhere, and
+they are flushed, so that a later flush of an entry changes no metadata of the file system. Staged
+ledgers have large folios by their blocks, and those in memory have none.
 """
 
 from libc.stdint cimport uint32_t, uint64_t
@@ -23,6 +25,7 @@ cdef struct LedgerPreparer:
     uint64_t ask_at                # atomic: an end beyond this asks the thread
     uint32_t queued                # guarded by the queue's mutex
     uint32_t stopping              # atomic: give up between two pieces
+    bint zeros                     # the thread writes the space that it prepares
 
 cdef int ledger_prepare_start(LedgerAppend* self) noexcept nogil
 """Make self.preparer and the first step of the new file, header block included but not written.

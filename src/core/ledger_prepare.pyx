@@ -5,7 +5,7 @@ from libc.stdint cimport UINT64_MAX, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from pulsarx._core.atomic cimport *
-from pulsarx._core.file_ops cimport file_allocate, file_flush, file_write
+from pulsarx._core.file_ops cimport file_allocate, file_flush, file_is_overwritten, file_write
 from pulsarx._core.ledger_flush cimport FLUSH_NOTHING, ledger_flush_end, ledger_flush_turn
 from pulsarx._core.ledger_state cimport *
 from pulsarx._core.limits cimport LEDGER_HEADER_SIZE
@@ -74,15 +74,16 @@ cdef inline uint64_t page_up(uint64_t offset) noexcept nogil:
     return (offset + PAGE_SIZE - 1) & ~<uint64_t>(PAGE_SIZE - 1)
 
 
-cdef inline uint64_t step_max(LedgerAppend* self) noexcept nogil:
+cdef uint64_t step_max(LedgerAppend* self) noexcept nogil:
+    cdef LedgerPreparer* preparer = <LedgerPreparer*>self.preparer
+    cdef uint64_t share
     if self.memory:
         return LEDGER_STEP_MAX_MEMORY
-    return LEDGER_STEP_MAX if self.zero_space or self.staged else LEDGER_STEP_MAX_CACHED
-
-
-cdef inline bint zeros_ahead(LedgerAppend* self) noexcept nogil:
-    """Whether the thread writes the space that it prepares."""
-    return not self.memory and not self.staged
+    if self.zero_space or not preparer.zeros:
+        return LEDGER_STEP_MAX
+    share = atomic_load_u64(&self.prepared_end) // 4
+    share -= share % LEDGER_STEP_MIN
+    return max(<uint64_t>LEDGER_STEP_MIN, min(share, <uint64_t>LEDGER_STEP_MAX_CACHED))
 
 
 cdef int zeros_write(LedgerAppend* self, uint64_t start, uint64_t end) noexcept nogil:
@@ -128,8 +129,10 @@ cdef int ledger_prepare_start(LedgerAppend* self) noexcept nogil:
         error = zeros_write(self, LEDGER_HEADER_SIZE, first)
     if error:
         return error
-    preparer.step = 2 * LEDGER_STEP_MIN
+    preparer.zeros = not self.memory and not self.staged and (
+        self.zero_space or file_is_overwritten(self.fd))
     self.prepared_end = first
+    preparer.step = min(<uint64_t>2 * LEDGER_STEP_MIN, step_max(self))
     ask_later(self, preparer, LEDGER_STEP_MIN)
     return 0
 
@@ -172,12 +175,12 @@ cdef int piece_prepare(LedgerAppend* self, LedgerPreparer* preparer, uint64_t en
     pthread_mutex_lock(&preparer.mutex)
     start = self.prepared_end
     target = end
-    if zeros_ahead(self) and target > start + PIECE_SIZE:
+    if preparer.zeros and target > start + PIECE_SIZE:
         target = start + PIECE_SIZE
     error = 0
     if start < target:
         error = file_allocate(self.fd, start, target - start)
-        if error == 0 and zeros_ahead(self):
+        if error == 0 and preparer.zeros:
             error = zeros_write(self, start, target)
         if error == 0:
             atomic_store_u64(&self.prepared_end, target)

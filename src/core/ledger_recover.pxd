@@ -55,7 +55,7 @@ Reads only; the same bytes give the same answer. Afterwards ledger_recover_free,
 answer.
 """
 
-cdef int ledger_recover_seal(LedgerRecover* self, int fd, uint64_t size, LedgerFooter* footer,
+cdef int ledger_recover_seal(LedgerRecover* self, int fd, LedgerFooter* footer,
                              int* error) noexcept nogil
 """Write the header if the file has none, the cut record, then index and footer at end, then the
 seal record, each flushed before the next.

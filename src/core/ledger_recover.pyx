@@ -5,16 +5,13 @@ from libc.string cimport memcpy, memset
 
 from pulsarx._core.crc32c cimport crc32c, crc32c_u64
 from pulsarx._core.entry_frame cimport EntryFrame, entry_frame_span
-from pulsarx._core.file_ops cimport file_flush, file_punch_hole, file_write
+from pulsarx._core.file_ops cimport file_flush, file_write
 from pulsarx._core.ledger_footer cimport *
 from pulsarx._core.ledger_index cimport *
 from pulsarx._core.ledger_read cimport *
 from pulsarx._core.ledger_seal cimport ledger_seal_write
 from pulsarx._core.limits cimport ENTRY_ALIGNMENT, ENTRY_FRAME_SIZE, LEDGER_HEADER_SIZE
 from pulsarx._core.status cimport *
-
-cdef enum:
-    PAGE_SIZE = 4096
 
 cdef struct Scan:
     LedgerRead read
@@ -331,9 +328,8 @@ cdef void footer_fill(const LedgerRecover* self, LedgerFooter* footer) noexcept 
     footer.flags = LEDGER_RECOVERED
 
 
-cdef int ledger_recover_seal(LedgerRecover* self, int fd, uint64_t size, LedgerFooter* footer,
+cdef int ledger_recover_seal(LedgerRecover* self, int fd, LedgerFooter* footer,
                              int* error) noexcept nogil:
-    cdef uint64_t footer_end = 0
     cdef int status
     error[0] = 0
     if self.unborn:
@@ -349,14 +345,7 @@ cdef int ledger_recover_seal(LedgerRecover* self, int fd, uint64_t size, LedgerF
         status = cut_write(self, fd, error)
         if status != STATUS_OK:
             return status
-    status = ledger_seal_write(fd, self.header.seed, &self.index, self.damage, footer, True,
-                               &footer_end, error)
-    if status != STATUS_OK:
-        return status
-    footer_end = (footer_end + PAGE_SIZE - 1) & ~<uint64_t>(PAGE_SIZE - 1)
-    if size > footer_end:
-        file_punch_hole(fd, footer_end, size - footer_end)
-    return STATUS_OK
+    return ledger_seal_write(fd, self.header.seed, &self.index, self.damage, footer, True, error)
 
 
 cdef void ledger_recover_free(LedgerRecover* self) noexcept nogil:

@@ -8,10 +8,15 @@ from libc.string cimport memcpy
 
 from pulsarx._core.atomic cimport atomic_load_u64
 from pulsarx._core.crc32c cimport crc32c
-from pulsarx._core.file_ops cimport file_allocate, file_flush, file_write
+from pulsarx._core.file_ops cimport (
+    file_allocate, file_flush, file_punch_hole, file_size, file_write,
+)
 from pulsarx._core.ledger_footer cimport *
 from pulsarx._core.ledger_index cimport *
 from pulsarx._core.status cimport *
+
+cdef enum:
+    PAGE_SIZE = 4096
 
 
 cdef int fail(int status, int errno_of, int* error) noexcept nogil:
@@ -19,10 +24,18 @@ cdef int fail(int status, int errno_of, int* error) noexcept nogil:
     return status
 
 
+cdef void give_back(int fd, uint64_t end) noexcept nogil:
+    """All space behind end: also what was allocated, and could not be written with zeros then. In
+    front of the flush, which would have the device write those zeros."""
+    cdef uint64_t size = 0
+    end = (end + PAGE_SIZE - 1) & ~<uint64_t>(PAGE_SIZE - 1)
+    if file_size(fd, &size) == 0 and size > end:
+        file_punch_hole(fd, end, size - end)
+
+
 cdef int ledger_seal_write(int fd, uint32_t seed, const LedgerIndex* index,
                            const LedgerDamage* damage,
-                           LedgerFooter* footer, bint flush, uint64_t* footer_end,
-                           int* error) noexcept nogil:
+                           LedgerFooter* footer, bint flush, int* error) noexcept nogil:
     cdef uint64_t index_count = atomic_load_u64(&index.count)
     cdef uint64_t index_size = index_count * INDEX_RECORD_SIZE
     cdef uint64_t records_size = index_size + <uint64_t>footer.damage_count * LEDGER_DAMAGE_SIZE
@@ -51,6 +64,7 @@ cdef int ledger_seal_write(int fd, uint32_t seed, const LedgerIndex* index,
     free(room)
     if failed:
         return fail(STATUS_IO, failed, error)
+    give_back(fd, footer.end + records_size + LEDGER_FOOTER_SIZE)
     if flush:
         failed = file_flush(fd)
     if failed:
@@ -63,5 +77,4 @@ cdef int ledger_seal_write(int fd, uint32_t seed, const LedgerIndex* index,
         failed = file_flush(fd)
     if failed:
         return fail(STATUS_POISONED, failed, error)
-    footer_end[0] = footer.end + records_size + LEDGER_FOOTER_SIZE
     return STATUS_OK

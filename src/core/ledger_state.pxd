@@ -32,7 +32,7 @@ cdef enum LedgerSizes:
     LEDGER_OVERSHOOT_MAX = 67108864
     LEDGER_STEP_MIN = 65536           # space is prepared in steps from here, doubling
     LEDGER_STEP_MAX = 67108864
-    LEDGER_STEP_MAX_CACHED = 8388608  # zeros may reach the device before the entries do
+    LEDGER_STEP_MAX_CACHED = 8388608  # zeros that are not flushed, but may reach the device
     LEDGER_STEP_MAX_MEMORY = 4194304  # memory prepared is memory used
 
 cdef struct LedgerAppend:

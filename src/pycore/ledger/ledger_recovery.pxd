@@ -8,7 +8,6 @@ from pulsarx._core.ledger_recover cimport LedgerPublished, LedgerRecover
 cdef class LedgerRecovery:
     cdef LedgerRecover* c_recover        # owned
     cdef readonly object ledger_id, path
-    cdef uint64_t c_size                 # of the file when it was scanned
 
 cdef LedgerRecovery ledger_recovery_scan(const LedgerHeader* header, bint unborn, bint headless,
                                          const uint8_t* base, uint64_t size, object ledger_id,

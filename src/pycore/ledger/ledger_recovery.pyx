@@ -108,7 +108,6 @@ cdef LedgerRecovery ledger_recovery_scan(const LedgerHeader* header, bint unborn
     cdef LedgerRecovery self = LedgerRecovery.__new__(LedgerRecovery)
     self.ledger_id = ledger_id
     self.path = path
-    self.c_size = size
     self.c_recover = <LedgerRecover*>malloc(sizeof(LedgerRecover))
     if self.c_recover == NULL:
         raise MemoryError(f"recover ledger {ledger_id}: out of memory; nothing was changed")
@@ -145,7 +144,7 @@ def seal_recovered(path: str, recovery: LedgerRecovery) -> LedgerSummary:
             if memcmp(header.uuid, recovery.c_recover.header.uuid, 16) != 0:
                 raise_status(STATUS_FOREIGN, 0, f"{what}: not the file that was recovered")
         with nogil:
-            status = ledger_recover_seal(recovery.c_recover, fd, recovery.c_size, &footer, &error)
+            status = ledger_recover_seal(recovery.c_recover, fd, &footer, &error)
         if status != STATUS_DUPLICATE:
             raise_status(status, error, what)
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
 import threading
 from pathlib import Path
 
@@ -226,16 +227,24 @@ def test_space_is_prepared_ahead_and_given_back(tmp_path: Path) -> None:
     assert LedgerFile.open(str(tmp_path / "ledger"), 5).recover().entry_count == 400
 
 
+def zeros_are_cached(folder: Path) -> bool:
+    code = ["stat", "-f", "-c", "%T", str(folder)]
+    kind = subprocess.run(code, capture_output=True, text=True, check=True).stdout.strip()
+    return kind in ("ext2/ext3", "xfs", "overlayfs")
+
+
 @pytest.mark.parametrize("durability", ["os", "interval", "sync"])
 def test_prepared_space_is_in_the_page_cache_before_it_is_used(
     tmp_path: Path, durability: str
 ) -> None:
     """Appends write to folios that are there, and do not make one page after the other."""
     path = tmp_path / "ledger"
+    if durability == "os" and not zeros_are_cached(tmp_path):
+        pytest.skip("the file system may take new space for what is overwritten")
     writer = make_ledger(path, durability=durability)
     for number in range(3):
         append(writer, number, 20_000)
-    wait_until(lambda: writer.prepared_end == 3 * 65536)
+    wait_until(lambda: writer.prepared_end >= 2 * 65536)
     descriptor = os.open(path, os.O_RDONLY)
     try:
         # Space that was only allocated is a hole.
@@ -246,9 +255,23 @@ def test_prepared_space_is_in_the_page_cache_before_it_is_used(
     writer.close()
 
 
+def test_little_is_prepared_ahead_of_what_is_only_cached(tmp_path: Path) -> None:
+    """The device may get the zeros before the entries, so each is written twice at worst."""
+    writer = make_ledger(tmp_path / "ledger")
+    if not zeros_are_cached(tmp_path):
+        pytest.skip("the file system may take new space for what is overwritten")
+    for number in range(1500):
+        append(writer, number, 8000)
+        # The thread is never asked for more while it has not answered.
+        assert writer.prepared_end - writer.end <= max(131_072, writer.end * 3 // 5) + 8100
+    writer.close()
+
+
 @pytest.mark.parametrize("size", [500, 40_000])
 def test_zeros_that_cannot_be_written_cost_no_entry(tmp_path: Path, size: int) -> None:
     """The thread gives up, and the appender has the space that it needs allocated."""
+    if not zeros_are_cached(tmp_path):
+        pytest.skip("the file system may take new space for what is overwritten")
     writer = make_ledger(tmp_path / "ledger")
     count = next(n for n in range(1, 100) if 4096 + n * (size + 70) > 32768)
     with fault_plan() as plan:
@@ -265,18 +288,34 @@ def test_zeros_that_cannot_be_written_cost_no_entry(tmp_path: Path, size: int) -
 
 def test_space_whose_zeros_were_not_all_written_is_given_back(tmp_path: Path) -> None:
     """It lies behind all that was prepared."""
+    if not zeros_are_cached(tmp_path):
+        pytest.skip("the file system may take new space for what is overwritten")
     writer = make_ledger(tmp_path / "ledger")
     count = next(n for n in range(1, 100) if 4096 + n * 1070 > 32768)
     with fault_plan() as plan:
-        plan.fail("write", count + 2)  # the second of the thread
+        plan.fail("write", count + 1)  # the thread's
         for number in range(count):
             append(writer, number, 1000)
-        wait_until(lambda: plan.calls("write") == count + 2)
+        wait_until(lambda: plan.calls("write") == count + 1)
         summary = writer.seal()
     assert writer.prepared_end == 65536
     found = os.stat(tmp_path / "ledger")
-    assert found.st_size == 3 * 65536
+    assert found.st_size == 2 * 65536
     assert found.st_blocks * 512 < summary.size + 16384
+
+
+def test_space_is_given_back_in_front_of_the_flush(tmp_path: Path) -> None:
+    """Which would have the device write the zeros in it."""
+    writer = make_ledger(tmp_path / "ledger")
+    for number in range(100):
+        append(writer, number, 20_000)
+    wait_until(lambda: writer.prepared_end > writer.end + 65536)
+    with fault_plan() as plan:
+        plan.fail("flush")
+        with pytest.raises(errors.StorageError, match="seal ledger 5"):
+            writer.seal()
+    assert writer.state == "poisoned"
+    assert os.stat(tmp_path / "ledger").st_blocks * 512 < writer.end + 65536
 
 
 @pytest.mark.standard
