@@ -5,9 +5,10 @@ The thread starts with the first request, takes no signals and sleeps while noth
 writer that outruns it allocates what it needs itself. Where a file system overwrites in place, the
 thread writes the space with zeros: the page cache has it in large folios then, so that entries are
 written and read at twice the speed. The device may get the zeros before the entries, so no more
-than three eighths of a ledger are ahead (or 128 KiB). Durable ledgers have zeros everywhere, and
-they are flushed, so that a later flush of an entry changes no metadata of the file system. Staged
-ledgers have large folios by their blocks, and those in memory have none.
+than three eighths of a ledger are ahead (or 128 KiB), unless entries come so fast that they outrun
+the thread. Durable ledgers have zeros everywhere, and they are flushed, so that a later flush of an
+entry changes no metadata of the file system. Staged ledgers have large folios by their blocks, and
+those in memory have none.
 """
 
 from libc.stdint cimport uint32_t, uint64_t

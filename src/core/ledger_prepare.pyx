@@ -74,16 +74,18 @@ cdef inline uint64_t page_up(uint64_t offset) noexcept nogil:
     return (offset + PAGE_SIZE - 1) & ~<uint64_t>(PAGE_SIZE - 1)
 
 
-cdef uint64_t step_max(LedgerAppend* self) noexcept nogil:
-    cdef LedgerPreparer* preparer = <LedgerPreparer*>self.preparer
-    cdef uint64_t share
+cdef uint64_t next_step(LedgerAppend* self, LedgerPreparer* preparer, uint64_t step,
+                        bint is_fast) noexcept nogil:
+    """is_fast: the appender outruns the thread, or nearly."""
+    cdef uint64_t most = LEDGER_STEP_MAX
     if self.memory:
-        return LEDGER_STEP_MAX_MEMORY
-    if self.zero_space or not preparer.zeros:
-        return LEDGER_STEP_MAX
-    share = atomic_load_u64(&self.prepared_end) // 4
-    share -= share % LEDGER_STEP_MIN
-    return max(<uint64_t>LEDGER_STEP_MIN, min(share, <uint64_t>LEDGER_STEP_MAX_CACHED))
+        most = LEDGER_STEP_MAX_MEMORY
+    elif preparer.zeros and not self.zero_space:
+        most = LEDGER_STEP_MAX_CACHED
+        if not is_fast:
+            most = min(most, self.prepared_end // 4)
+            most = max(<uint64_t>LEDGER_STEP_MIN, most - most % LEDGER_STEP_MIN)
+    return min(2 * step, most)
 
 
 cdef int zeros_write(LedgerAppend* self, uint64_t start, uint64_t end) noexcept nogil:
@@ -132,7 +134,7 @@ cdef int ledger_prepare_start(LedgerAppend* self) noexcept nogil:
     preparer.zeros = not self.memory and not self.staged and (
         self.zero_space or file_is_overwritten(self.fd))
     self.prepared_end = first
-    preparer.step = min(<uint64_t>2 * LEDGER_STEP_MIN, step_max(self))
+    preparer.step = next_step(self, preparer, LEDGER_STEP_MIN, False)
     ask_later(self, preparer, LEDGER_STEP_MIN)
     return 0
 
@@ -161,6 +163,8 @@ cdef int ledger_prepare_room(LedgerAppend* self, uint64_t end) noexcept nogil:
             preparer.step = LEDGER_STEP_MIN
             target = end
             error = file_allocate(self.fd, start, target - start)
+        else:
+            preparer.step = next_step(self, preparer, preparer.step, True)
         if error == 0:
             atomic_store_u64(&self.prepared_end, target)
             ask_later(self, preparer, target - start)
@@ -198,7 +202,10 @@ cdef int piece_prepare(LedgerAppend* self, LedgerPreparer* preparer, uint64_t en
 cdef void step_prepare(LedgerPreparer* preparer) noexcept nogil:
     cdef LedgerAppend* self = preparer.ledger
     cdef uint64_t step = preparer.step
-    cdef uint64_t end = page_up(atomic_load_u64(&self.prepared_end) + step)
+    cdef uint64_t prepared = atomic_load_u64(&self.prepared_end)
+    cdef uint64_t end = page_up(prepared + step)
+    # It was asked when less than half of the step before was left.
+    cdef bint is_fast = atomic_load_u64(&self.end) + step // 8 > prepared
     if end > page_up(self.size_max):
         end = page_up(self.size_max)
     while atomic_load_u64(&self.prepared_end) < end:
@@ -208,7 +215,9 @@ cdef void step_prepare(LedgerPreparer* preparer) noexcept nogil:
             # The writer will meet the full disk itself; asking again at each append would only
             # cost.
             return
-    preparer.step = 2 * step if 2 * step < step_max(self) else step_max(self)
+    pthread_mutex_lock(&preparer.mutex)
+    preparer.step = next_step(self, preparer, step, is_fast)
+    pthread_mutex_unlock(&preparer.mutex)
     ask_later(self, preparer, step)
 
 
