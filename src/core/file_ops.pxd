@@ -94,11 +94,5 @@ cdef int file_map(int fd, uint64_t offset, uint64_t size, bint writable,
 once the file has them."""
 
 cdef int file_unmap(uint8_t* base, uint64_t size) noexcept nogil
-cdef bint file_map_is_coarse(const uint8_t* base, uint64_t size) noexcept nogil
-"""Whether the system maps this by pieces of 2 MiB, as it does where the page cache has it in such
-folios, and not by a few pages at a time. Looks at the first whole piece; False where there is none,
-where it is not in memory, and where it was mapped already."""
-
-
 cdef int file_punch_hole(int fd, uint64_t offset, uint64_t size) noexcept nogil
 """Give the room back; the bytes read as zeros, the file keeps its size."""

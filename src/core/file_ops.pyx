@@ -31,18 +31,10 @@ cdef extern from "<sys/stat.h>" nogil:
 cdef extern from "<sys/mman.h>" nogil:
     void* mmap(void* at, size_t size, int protection, int flags, int fd, int64_t offset)
     int munmap(void* at, size_t size)
-    int mincore(void* at, size_t size, unsigned char* resident)
     int memfd_create(const char* name, unsigned int flags)
     int PROT_READ, PROT_WRITE, MAP_SHARED, MAP_NORESERVE
     unsigned int MFD_CLOEXEC
     void* MAP_FAILED
-
-cdef extern from "<sys/resource.h>" nogil:
-    struct rusage:
-        long ru_minflt
-        long ru_majflt
-    int getrusage(int who, rusage* usage)
-    int RUSAGE_THREAD
 
 cdef extern from "<sys/vfs.h>" nogil:
     struct c_statfs "statfs":
@@ -54,7 +46,6 @@ cdef enum:
     EXT4_MAGIC = 0xEF53
     XFS_MAGIC = 0x58465342
     OVERLAY_MAGIC = 0x794C7630
-    COARSE_PIECE = 2097152
 
 
 cdef int system_open(const char* path, uint32_t flags, int* fd) noexcept nogil:
@@ -302,35 +293,6 @@ cdef bint file_is_overwritten(int fd) noexcept nogil:
         return False
     return found.f_type == EXT4_MAGIC or found.f_type == XFS_MAGIC or (
         found.f_type == OVERLAY_MAGIC)
-
-
-cdef bint file_map_is_coarse(const uint8_t* base, uint64_t size) noexcept nogil:
-    cdef const uint8_t* piece = <const uint8_t*>(
-        (<size_t>base + COARSE_PIECE - 1) & ~<size_t>(COARSE_PIECE - 1))
-    cdef unsigned char resident[2]
-    cdef rusage before
-    cdef rusage between
-    cdef rusage after
-    if <uint64_t>(piece - base) + COARSE_PIECE > size:
-        return False
-    # The device is not to be waited for here. Of files that the user may not write, mincore says
-    # that all is in memory.
-    if mincore(<void*>piece, 1, &resident[0]) < 0 or not resident[0] & 1:
-        return False
-    if mincore(<void*>(piece + COARSE_PIECE // 2), 1, &resident[1]) < 0 or not resident[1] & 1:
-        return False
-    if getrusage(RUSAGE_THREAD, &before) < 0:
-        return False
-    (<const volatile uint8_t*>piece)[0]
-    if getrusage(RUSAGE_THREAD, &between) < 0:
-        return False
-    (<const volatile uint8_t*>piece)[COARSE_PIECE // 2]
-    if getrusage(RUSAGE_THREAD, &after) < 0:
-        return False
-    # That the first byte takes a fault shows that faults are counted (gVisor does not), and that
-    # the second was not mapped before. Those that read the device are not among the minor ones.
-    return (between.ru_minflt > before.ru_minflt and between.ru_majflt == before.ru_majflt
-            and after.ru_minflt == between.ru_minflt and after.ru_majflt == between.ru_majflt)
 
 
 cdef int file_punch_hole(int fd, uint64_t offset, uint64_t size) noexcept nogil:

@@ -19,8 +19,7 @@ cdef struct LedgerSettings:
     uint64_t size_max
     uint32_t publish_on_flush
     uint32_t zero_space
-    uint32_t staged                   # nobody reads it before it is sealed, and the creator flushes
-                                      # it then: not even the header now
+    uint32_t flushed_later            # by the creator, once it is sealed; not even the header now
     PublishedEnd* published
     WaitEvent* topic_event
 
@@ -36,17 +35,15 @@ cdef int ledger_append_prepare(LedgerAppend* self, uint64_t size) noexcept nogil
 """Prepare space for the next size bytes now, in this thread. NO_SPACE: nothing was changed."""
 
 cdef inline bint ledger_append_is_brief(LedgerAppend* self, uint32_t entry_size) noexcept nogil:
-    """Whether an entry is stored without more than one write of its size: there is space for it,
-    and of a staged ledger it fills no block. Others that append may change that."""
+    """Whether an entry is stored without more than one write of its size: there is space for it.
+    Others that append may change that."""
     cdef uint64_t span = entry_frame_span(entry_size)
-    if atomic_load_u64(&self.end) + span > atomic_load_u64(&self.prepared_end):
-        return False
-    return not self.staged or self.block.end + span < self.block.start + self.block.size
+    return atomic_load_u64(&self.end) + span <= atomic_load_u64(&self.prepared_end)
 
 cdef int ledger_append_entry(LedgerAppend* self, EntryFrame* frame, uint8_t* entry,
                              PublishGate* gate, GateAnswer* answer,
                              uint64_t* offset) noexcept nogil
-"""Store one entry of frame.entry_size bytes, with one write, or a staged ledger's with others.
+"""Store one entry of frame.entry_size bytes, with one write.
 
 The ENTRY_FRAME_SIZE bytes before entry and the 8 behind it are overwritten (frame, padding).
 frame in: entry_size, message_count, publish_time_ms, deliver_at_ms, sticky_hash, flags. Out:

@@ -13,9 +13,6 @@ from pulsarx._core.entry_frame cimport (
 )
 from pulsarx._core.file_ops cimport *
 from pulsarx._core.invariant cimport invariant
-from pulsarx._core.ledger_block cimport (
-    ledger_block_append, ledger_block_free, ledger_block_init, ledger_block_write,
-)
 from pulsarx._core.ledger_flush cimport *
 from pulsarx._core.ledger_footer cimport *
 from pulsarx._core.ledger_index cimport *
@@ -69,7 +66,7 @@ cdef int header_write(LedgerAppend* self, const LedgerSettings* settings) noexce
     ledger_header_encode(&header, block)
     error = file_write(self.fd, block, LEDGER_HEADER_SIZE, 0)
     # Once a ledger, whatever the durability: a power cut must not take a whole file.
-    if error == 0 and settings.path != NULL and not settings.staged:
+    if error == 0 and settings.path != NULL and not settings.flushed_later:
         error = file_flush(self.fd)
         if error == 0:
             error = parent_flush(settings.path)
@@ -88,7 +85,6 @@ cdef int ledger_append_create(LedgerAppend* self, const LedgerSettings* settings
     self.size_max = settings.size_max
     self.publish_on_flush = settings.publish_on_flush
     self.zero_space = settings.zero_space
-    self.staged = settings.staged
     self.published = settings.published
     self.topic_event = settings.topic_event
     if self.memory:
@@ -100,8 +96,6 @@ cdef int ledger_append_create(LedgerAppend* self, const LedgerSettings* settings
         return status_of(error)
     self.index = malloc(sizeof(LedgerIndex))
     error = ENOMEM if self.index == NULL else ledger_prepare_start(self)
-    if error == 0 and self.staged:
-        error = ledger_block_init(&self.block, LEDGER_HEADER_SIZE)
     if error == 0:
         error = header_write(self, settings)
     if error:
@@ -110,7 +104,6 @@ cdef int ledger_append_create(LedgerAppend* self, const LedgerSettings* settings
             file_unlink(settings.path)
         free(self.index)
         self.index = NULL
-        ledger_block_free(&self.block)
         ledger_prepare_free(self)
         self.fd = -1
         self.state = LEDGER_CLOSED
@@ -198,15 +191,11 @@ cdef int append_locked(LedgerAppend* self, EntryFrame* frame, uint8_t* room, uin
     if not entry_frame_place_holds(frame):
         return STATUS_LEDGER_FULL
     entry_frame_encode(frame, self.seed, at, room)
-    if self.staged:
-        error = ledger_block_append(&self.block, self.fd, room, span)
-    else:
-        error = file_write(self.fd, room, span, at)
-        if error:
-            # It may lie there whole all the same, and is refused: recovery is not to find it.
-            memset(room, 0, ENTRY_FRAME_SIZE)
-            file_write(self.fd, room, ENTRY_FRAME_SIZE, at)
+    error = file_write(self.fd, room, span, at)
     if error:
+        # It may lie there whole all the same, and is refused: recovery is not to find it.
+        memset(room, 0, ENTRY_FRAME_SIZE)
+        file_write(self.fd, room, ENTRY_FRAME_SIZE, at)
         self.error = error
         atomic_swap_if_u32(&self.state, LEDGER_OPEN, LEDGER_FENCED)
         return status_of(error)
@@ -338,10 +327,8 @@ cdef int ledger_append_flush(LedgerAppend* self, uint64_t entry_count,
     end = self.end
     written_count = self.entry_count
     message_count = self.message_count
-    error = ledger_block_write(&self.block, self.fd) if self.staged else 0
     pthread_mutex_unlock(&self.append_mutex)
-    if error == 0:
-        error = file_flush(self.fd)
+    error = file_flush(self.fd)
     ledger_flush_end(self, error, end, written_count, message_count)
     return STATUS_POISONED if error else STATUS_OK
 
@@ -382,9 +369,6 @@ cdef int ledger_append_seal(LedgerAppend* self, bint flush, LedgerFooter* footer
     footer.last_publish_ms = self.last_publish_ms
     footer.digest = self.digest
     status = flush_before(self, -1) if flush else STATUS_OK
-    if status == STATUS_OK and self.staged:
-        error = ledger_block_write(&self.block, self.fd)
-        status = status_of(error)
     if status == STATUS_POISONED:
         error = self.before.error
     elif status == STATUS_OK:
@@ -393,7 +377,6 @@ cdef int ledger_append_seal(LedgerAppend* self, bint flush, LedgerFooter* footer
     if status == STATUS_OK:
         ledger_flush_end(self, 0, self.end, self.entry_count, self.message_count)
         atomic_swap_if_u32(&self.state, LEDGER_SEALING, LEDGER_SEALED)
-        ledger_block_free(&self.block)
         atomic_store_u64(&self.published.state, PUBLISHED_SEALED)
         wait_event_wake(&self.published.event)
         event = <WaitEvent*>atomic_load_u64(<const uint64_t*>&self.topic_event)
@@ -431,7 +414,6 @@ cdef void ledger_append_free(LedgerAppend* self) noexcept nogil:
     invariant(atomic_load_u32(&self.state) == LEDGER_CLOSED)
     if self.preparer == NULL:
         return
-    ledger_block_free(&self.block)
     if self.index != NULL:
         ledger_index_free(<LedgerIndex*>self.index)
         free(self.index)

@@ -7,8 +7,7 @@ thread writes the space with zeros: the page cache has it in large folios then, 
 written and read at twice the speed. The device may get the zeros before the entries, so no more
 than three eighths of a ledger are ahead (or 128 KiB), unless entries come so fast that they outrun
 the thread. Durable ledgers have zeros everywhere, and they are flushed, so that a later flush of an
-entry changes no metadata of the file system. Staged ledgers have large folios by their blocks, and
-those in memory have none.
+entry changes no metadata of the file system. Ledgers in memory have no zeros.
 """
 
 from libc.stdint cimport uint32_t, uint64_t

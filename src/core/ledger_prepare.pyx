@@ -131,7 +131,7 @@ cdef int ledger_prepare_start(LedgerAppend* self) noexcept nogil:
         error = zeros_write(self, LEDGER_HEADER_SIZE, first)
     if error:
         return error
-    preparer.zeros = not self.memory and not self.staged and (
+    preparer.zeros = not self.memory and (
         self.zero_space or file_is_overwritten(self.fd))
     self.prepared_end = first
     preparer.step = next_step(self, preparer, LEDGER_STEP_MIN, False)

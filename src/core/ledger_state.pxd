@@ -15,7 +15,6 @@ ledger_append alone.
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsarx._core.atomic cimport pthread_mutex_t
-from pulsarx._core.ledger_block cimport LedgerBlock
 from pulsarx._core.published_end cimport PublishedEnd
 from pulsarx._core.wait_event cimport WaitEvent
 
@@ -66,5 +65,3 @@ cdef struct LedgerAppend:
     void* preparer                    # private: LedgerPreparer
     uint32_t digest                   # of the footer, so far
     bint memory                       # no path: a file in memory
-    bint staged                       # nobody reads it before it is sealed: block is in use
-    LedgerBlock block                 # guarded by append_mutex

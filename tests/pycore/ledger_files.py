@@ -44,7 +44,6 @@ def make_ledger(
     size_max: int = 1 << 26,
     slots: PublishedEnds | None = None,
     uuid: bytes | None = None,
-    staged: bool = False,
 ) -> LedgerWriter:
     """A new ledger with id 5, as a broker of this durability makes it."""
     if slots is None:
@@ -60,7 +59,6 @@ def make_ledger(
         zero_space=durability != "os" and path is not None,
         slots=slots,
         slot=slots.allocate(),
-        staged=staged,
     )
 
 

@@ -63,12 +63,11 @@ cdef class LedgerWriter:
                entry_count_max: int, size_max: int,
                publish_on_flush: bool, zero_space: bool, slots: PublishedEnds,
                slot: int, folder_id: bytes = bytes(16),
-               staged: bool = False) -> LedgerWriter:
+               flushed_later: bool = False) -> LedgerWriter:
         """Create the file, which must not exist; path None: in memory. The slot shows its end from
         here on.
 
-        staged: nobody reads it before it is sealed, so that entries are written in large blocks;
-        the caller calls flush_sealed, and a power cut before may take the file.
+        flushed_later: the caller calls flush_sealed, and a power cut before may take the file.
         """
         cdef LedgerWriter self = LedgerWriter.__new__(LedgerWriter)
         cdef LedgerSettings settings
@@ -91,7 +90,7 @@ cdef class LedgerWriter:
         settings.size_max = size_max
         settings.publish_on_flush = publish_on_flush
         settings.zero_space = zero_space
-        settings.staged = staged
+        settings.flushed_later = flushed_later
         settings.published = slots.c_slot(slot)
         self.ledger_id = ledger_id
         self.path = path

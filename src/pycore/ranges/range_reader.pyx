@@ -11,7 +11,6 @@ from libc.string cimport memset
 from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.entry_frame cimport ENTRY_CHUNK, EntryFrame, entry_frame_span
-from pulsarx._core.file_ops cimport file_map_is_coarse
 from pulsarx._core.ledger_read cimport LedgerRead, ledger_read_entry, ledger_read_frame
 from pulsarx._core.message_metadata cimport EntryParts, entry_count_holds, entry_decode
 from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_ENCRYPTED, METADATA_UUID
@@ -277,15 +276,12 @@ cdef class RangeReader:
         self.cursor.window.descriptor = -1
         if file.path is not None and not file.is_shown and end - offset >= WINDOWED_LEAST and (
                 is_whole and windows < WINDOWS_MAX):
-            path = os.fsencode(file.path)
-            c_path = PyBytes_AS_STRING(path)
             windows += 1
             self.has_window = True
+            path = os.fsencode(file.path)
+            c_path = PyBytes_AS_STRING(path)
             with nogil:
-                if not file_map_is_coarse(file.c_read.base + offset, end - offset):
-                    read_window_open(&self.cursor.window, c_path, file.at, &file.c_read)
-            if self.cursor.window.descriptor < 0:
-                self.end_window()
+                read_window_open(&self.cursor.window, c_path, file.at, &file.c_read)
         if topic != self.topic:
             topic_column_release(self.c_topic)
             self.c_topic = NULL

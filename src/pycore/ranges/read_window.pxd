@@ -1,10 +1,9 @@
 """A part of a ledger file that was read into memory which is used again and again. Beneath
 range_reader; for one thread at a time.
 
-To read a ledger once from end to end by its mapping takes longer than to copy it where the pages of
-the file are mapped and unmapped by few: what was copied is in the cache of the core when its
-checksum is computed. Where they are mapped by pieces of 2 MiB (file_map_is_coarse) the copy takes
-longer.
+To read a ledger once from end to end by its mapping takes longer than to copy it: the pages of the
+file are mapped and unmapped one by one, and its bytes come from main memory when their checksum is
+computed. What was copied is in the cache of the core.
 """
 
 from libc.stdint cimport uint64_t, uint8_t

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import gc
-import mmap
-import os
-import pickle
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from child_process import let_all_read, run_program
 from encryption_steps import write_keys
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -36,7 +32,7 @@ from pulsarx._pycore.ranges.entry_codec import encode_batch
 from pulsarx._pycore.ranges.range_batch import COLUMNS_ON_DEMAND
 from pulsarx.broker.scan.ledger_range import LedgerRange
 from pulsarx.broker.scan.plan import plan
-from pulsarx.broker.scan.read_range import _opened, _reader, open_ledger, read_range
+from pulsarx.broker.scan.read_range import read_range
 from pulsarx.testing import fault_plan, inspect
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -463,100 +459,6 @@ def test_what_a_window_cannot_have_is_read_by_the_mapping(
             found += pa.record_batch(batch).to_pydict()["value"]
         assert found == content
         assert faults.calls("read") == (turn if operation == "read" else 0)
-
-
-def coarse(path: str) -> bool:
-    """Whether this system maps the file by pieces of 2 MiB."""
-    with open(path, "rb") as file:
-        seen = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
-    sum(seen[at] for at in range(0, len(seen), 4096))
-    with open("/proc/self/smaps") as maps:
-        lines = iter(maps)
-        while not next(lines).rstrip().endswith(path):
-            pass
-        size = next(int(each.split()[1]) for each in lines if each.startswith("FilePmdMapped"))
-    seen.close()
-    return size > 0
-
-
-@pytest.mark.parametrize("piece", [4096, 8 << 20])
-def test_a_file_that_is_mapped_by_large_pieces_has_no_window(tmp_path: Path, piece: int):
-    """How it lies in the page cache decides, and what is read is the same."""
-    planned, content = large_ledger(tmp_path, LARGE_SIZES * 16)
-    ledger = (tmp_path / "f").read_bytes()
-    with open(tmp_path / "again", "wb", buffering=0) as file:
-        for at in range(0, len(ledger), piece):
-            file.write(ledger[at : at + piece])
-    again = part(planned, path=str(tmp_path / "again"))
-    has_window = not coarse(again.path)
-    assert has_window or piece > 4096
-    with fault_plan() as faults:
-        assert read_values(again) == content
-        assert faults.calls("open") == (2 if has_window else 1)
-
-
-def test_a_file_that_is_not_in_memory_has_a_window(tmp_path: Path):
-    """A byte that is missing in a mapping has to be waited for, and a device that fails then ends
-    the process."""
-    planned, content = large_ledger(tmp_path, LARGE_SIZES * 16)
-    ledger = (tmp_path / "f").read_bytes()
-    with open(tmp_path / "again", "wb", buffering=0) as file:
-        file.write(ledger)
-        os.fsync(file.fileno())
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    with fault_plan() as faults:
-        reader = read_range(part(planned, path=str(tmp_path / "again")), ("value",))
-        opened = faults.calls("open")
-        found = [row for each in reader for row in pa.record_batch(each).to_pydict()["value"]]
-    # A file system in memory has it there all the time.
-    assert opened == 2 or coarse(str(tmp_path / "again"))
-    assert found == content
-
-
-def written_again(folder: Path) -> tuple[LedgerRange, list[bytes]]:
-    """A ledger that no system maps by pieces of 2 MiB."""
-    planned, content = large_ledger(folder, LARGE_SIZES * 16)
-    ledger = (folder / "f").read_bytes()
-    with open(folder / "again", "wb", buffering=0) as file:
-        for at in range(0, len(ledger), 4096):
-            file.write(ledger[at : at + 4096])
-    return part(planned, path=str(folder / "again")), content
-
-
-def test_what_was_mapped_before_is_not_taken_for_a_large_piece(tmp_path: Path):
-    """Bytes that are mapped take no fault, either."""
-    planned, _ = written_again(tmp_path)
-    file = open_ledger(planned)
-    with fault_plan() as faults:
-        for count in (1, 2):
-            reader = _reader([_opened(planned, file, 0, 0)], ("value",), 1000, 1 << 20, False)
-            reader.begin()
-            assert faults.calls("open") == count
-
-
-READ_AS_SOMEBODY = """
-import os, pickle, sys
-from pulsarx.broker.scan.read_range import read_range
-from pulsarx.testing import fault_plan
-planned = pickle.loads(bytes.fromhex(sys.argv[1]))
-os.setuid(65534)
-with fault_plan() as faults:
-    read_range(planned, ("value",))
-    print(faults.calls("open"))
-"""
-
-
-def test_what_the_device_is_read_for_is_not_taken_for_a_large_piece(tmp_path: Path):
-    """The system says of a file that is another user's that all of it is in memory."""
-    if os.getuid() != 0:
-        pytest.skip("only root can become somebody else")
-    planned, _ = written_again(tmp_path)
-    let_all_read(tmp_path)
-    with open(planned.path, "rb+") as file:
-        os.fsync(file.fileno())
-        for at in range(1 << 20, os.path.getsize(planned.path), 2 << 20):
-            os.posix_fadvise(file.fileno(), at, 1 << 20, os.POSIX_FADV_DONTNEED)
-    assert run_program(READ_AS_SOMEBODY, pickle.dumps(planned).hex()) == ["2"]
 
 
 def test_a_message_that_fails_half_way_leaves_no_trace(tmp_path: Path):

@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from child_process import run_program
 from range_topics import FULL, clients_of, tables, whole
 
 import pulsarx
@@ -325,28 +324,3 @@ def test_a_full_disk_is_told(path: str, faults: None):
         writer.append_arrow(pa.table({"value": [b"x" * 100_000] * 50}))
         writer.seal()
     writer.abort()
-
-
-SMALL_ENTRIES = """
-import signal, sys, threading
-from pulsarx.broker.staging.sealed_writer import SealedLedgerWriter
-from pulsarx.testing import fault_plan
-signal.alarm(30)  # ends the process also where its interpreter is held up
-writer = SealedLedgerWriter(sys.argv[1], "0123456789abcdef" * 2)
-def write():
-    for _ in range(200):
-        writer.append_single(bytes(1000))
-with fault_plan() as plan:
-    plan.stall("write")
-    thread = threading.Thread(target=write)
-    thread.start()
-    while not plan.stalled():
-        threading.Event().wait(0.01)
-    plan.release()
-    thread.join()
-print(writer.seal().message_count)
-"""
-
-
-def test_other_threads_run_while_a_block_of_small_entries_is_written(path: str):
-    assert run_program(SMALL_ENTRIES, path) == ["200"]

@@ -179,7 +179,7 @@ class SealedLedgerWriter:
             zero_space=False,
             slots=slots,
             slot=slots.allocate(),
-            staged=True,
+            flushed_later=True,
         )
 
     @property
