@@ -112,10 +112,11 @@ REASONS: dict[str, str] = {
         "process while the main thread sleeps."
     ),
     "spark_topic_uds": (
-        "runs differ, 0.77 to 0.91, and the ceiling more than the topic; by processor time of both "
-        "cores it is 0.90. Of 9 ns a row beyond the ceiling 5 are the kernel's copy out of the "
-        "file's pages, at the speed of main memory, and 3 checksum, finding and copying the "
-        "messages. The plan and its lease are 4 ms a query, which more messages would hide."
+        "runs differ, 0.82 to 0.94, and it falls while Java compiles: the ceiling took 300 ms at "
+        "first and 220 after a hundred queries, and what is beyond it 35 to 45 all the time. "
+        "Reading, checksum, finding and copying are half of that, 5 ns a row of both cores; the "
+        "plan and its lease are 4 ms a query, which more messages would hide; the rest is what "
+        "Java and the system take longer for bytes that come from main memory each time."
     ),
     "spark_source_uds": "it lies at the limit, and the spread reaches over it.",
     "spark_columns_uds": _COLUMNS,
