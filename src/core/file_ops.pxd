@@ -30,7 +30,8 @@ cdef enum FileOp:                 # the names of the table's rows, for faults an
     FILE_OP_MAP = 13
     FILE_OP_UNMAP = 14
     FILE_OP_PUNCH_HOLE = 15
-    FILE_OP_COUNT = 16
+    FILE_OP_ZEROS = 16
+    FILE_OP_COUNT = 17
 
 cdef struct FileOps:
     int (*open)(const char* path, uint32_t flags, int* fd) noexcept nogil
@@ -50,6 +51,7 @@ cdef struct FileOps:
                uint8_t** base) noexcept nogil
     int (*unmap)(uint8_t* base, uint64_t size) noexcept nogil
     int (*punch_hole)(int fd, uint64_t offset, uint64_t size) noexcept nogil
+    int (*zeros)(int fd, const uint8_t* data, size_t size, uint64_t offset) noexcept nogil
 
 cdef const FileOps* file_ops_system() noexcept nogil
 """The version that asks the operating system."""
@@ -64,6 +66,10 @@ cdef int file_open_memory(int* fd) noexcept nogil
 cdef int file_close(int fd) noexcept nogil
 cdef int file_write(int fd, const uint8_t* data, size_t size, uint64_t offset) noexcept nogil
 """All of it or an errno; after an errno a part may be written."""
+
+cdef int file_zeros(int fd, const uint8_t* data, size_t size, uint64_t offset) noexcept nogil
+"""As file_write, of zeros in prepared space. An operation of its own: a thread writes them when it
+may, and a plan of faults means an entry by the n-th write."""
 
 cdef int file_read(int fd, uint8_t* room, size_t size, uint64_t offset, size_t* done) noexcept nogil
 """done: less than size only at the end of the file."""

@@ -212,6 +212,7 @@ SYSTEM.size = system_size
 SYSTEM.map = system_map
 SYSTEM.unmap = system_unmap
 SYSTEM.punch_hole = system_punch_hole
+SYSTEM.zeros = system_write
 
 cdef const FileOps* IN_FORCE = &SYSTEM
 
@@ -239,6 +240,10 @@ cdef int file_close(int fd) noexcept nogil:
 
 cdef int file_write(int fd, const uint8_t* data, size_t size, uint64_t offset) noexcept nogil:
     return IN_FORCE.write(fd, data, size, offset)
+
+
+cdef int file_zeros(int fd, const uint8_t* data, size_t size, uint64_t offset) noexcept nogil:
+    return IN_FORCE.zeros(fd, data, size, offset)
 
 
 cdef int file_read(int fd, uint8_t* room, size_t size, uint64_t offset,

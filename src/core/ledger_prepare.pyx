@@ -5,7 +5,7 @@ from libc.stdint cimport UINT64_MAX, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from pulsarx._core.atomic cimport *
-from pulsarx._core.file_ops cimport file_allocate, file_flush, file_is_overwritten, file_write
+from pulsarx._core.file_ops cimport file_allocate, file_flush, file_is_overwritten, file_zeros
 from pulsarx._core.ledger_flush cimport FLUSH_NOTHING, ledger_flush_end, ledger_flush_turn
 from pulsarx._core.ledger_state cimport *
 from pulsarx._core.limits cimport LEDGER_HEADER_SIZE
@@ -98,7 +98,7 @@ cdef int zeros_write(LedgerAppend* self, uint64_t start, uint64_t end) noexcept 
         size = most - start % most
         if size > end - start:
             size = end - start
-        error = file_write(self.fd, ZEROS, size, start)
+        error = file_zeros(self.fd, ZEROS, size, start)
         if error:
             return error
         start += size

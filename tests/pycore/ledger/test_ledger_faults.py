@@ -216,6 +216,7 @@ def test_every_failing_call_of_a_ledgers_life(tmp_path: Path) -> None:
             "flush_directory",
             "map",
             "punch_hole",
+            "zeros",
         ):
             for call in range(1, 60):
                 path = tmp_path / f"{durability}-{op}-{call}"

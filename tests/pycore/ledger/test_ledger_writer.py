@@ -278,9 +278,9 @@ def test_zeros_that_cannot_be_written_cost_no_entry(tmp_path: Path, size: int) -
     writer = make_ledger(tmp_path / "ledger")
     count = next(n for n in range(1, 100) if 4096 + n * (size + 70) > 32768)
     with fault_plan() as plan:
-        plan.fail("write", count + 1)  # behind the append that asks the thread
+        plan.fail("zeros")
         entries = [append(writer, number, size) for number in range(count)]
-        wait_until(lambda: plan.calls("write") == count + 1)
+        wait_until(lambda: plan.calls("zeros") == 1)
         assert writer.prepared_end == 65536
         entries += [append(writer, number, size) for number in range(count, 5 * count)]
     assert writer.state == "open"
@@ -296,10 +296,10 @@ def test_space_whose_zeros_were_not_all_written_is_given_back(tmp_path: Path) ->
     writer = make_ledger(tmp_path / "ledger")
     count = next(n for n in range(1, 100) if 4096 + n * 1070 > 32768)
     with fault_plan() as plan:
-        plan.fail("write", count + 1)  # the thread's
+        plan.fail("zeros")
         for number in range(count):
             append(writer, number, 1000)
-        wait_until(lambda: plan.calls("write") == count + 1)
+        wait_until(lambda: plan.calls("zeros") == 1)
         summary = writer.seal()
     assert writer.prepared_end == 65536
     found = os.stat(tmp_path / "ledger")
