@@ -172,6 +172,11 @@ cdef int faulty_punch_hole(int fd, uint64_t offset, uint64_t size) noexcept nogi
     return error if error else file_ops_system().punch_hole(fd, offset, size)
 
 
+cdef int faulty_large_folios(int fd) noexcept nogil:
+    cdef int error = plain_fault(FILE_OP_LARGE_FOLIOS)
+    return error if error else file_ops_system().large_folios(fd)
+
+
 cdef int faulty_zeros(int fd, const uint8_t* data, size_t size, uint64_t offset) noexcept nogil:
     cdef int error = plain_fault(FILE_OP_ZEROS)
     return error if error else file_ops_system().zeros(fd, data, size, offset)
@@ -194,6 +199,7 @@ FAULTY.size = faulty_size
 FAULTY.map = faulty_map
 FAULTY.unmap = faulty_unmap
 FAULTY.punch_hole = faulty_punch_hole
+FAULTY.large_folios = faulty_large_folios
 FAULTY.zeros = faulty_zeros
 
 

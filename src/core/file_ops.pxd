@@ -31,7 +31,8 @@ cdef enum FileOp:                 # the names of the table's rows, for faults an
     FILE_OP_UNMAP = 14
     FILE_OP_PUNCH_HOLE = 15
     FILE_OP_ZEROS = 16
-    FILE_OP_COUNT = 17
+    FILE_OP_LARGE_FOLIOS = 17
+    FILE_OP_COUNT = 18
 
 cdef struct FileOps:
     int (*open)(const char* path, uint32_t flags, int* fd) noexcept nogil
@@ -52,6 +53,7 @@ cdef struct FileOps:
     int (*unmap)(uint8_t* base, uint64_t size) noexcept nogil
     int (*punch_hole)(int fd, uint64_t offset, uint64_t size) noexcept nogil
     int (*zeros)(int fd, const uint8_t* data, size_t size, uint64_t offset) noexcept nogil
+    int (*large_folios)(int fd) noexcept nogil
 
 cdef const FileOps* file_ops_system() noexcept nogil
 """The version that asks the operating system."""
@@ -93,6 +95,10 @@ cdef bint file_is_overwritten(int fd) noexcept nogil
 """Whether its file system writes the same place anew where a file is overwritten, by its kind:
 ext4, XFS, and overlays, which are of one of them as a rule. Others may take new space for it, or a
 network."""
+
+cdef bint file_has_large_folios(int fd) noexcept nogil
+"""Whether the system keeps such files in pieces of many pages, by its version and the kind of file
+system: what is mapped is then mapped by pieces, and not page by page."""
 
 cdef int file_map(int fd, uint64_t offset, uint64_t size, bint writable,
                   uint8_t** base) noexcept nogil

@@ -1,6 +1,6 @@
 """The table of file operations: the system's version and the one in force."""
 
-from libc.errno cimport EINTR, EIO, errno
+from libc.errno cimport EINTR, EIO, ENOSYS, errno
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 cdef extern from "<unistd.h>" nogil:
@@ -14,6 +14,7 @@ cdef extern from "<unistd.h>" nogil:
 
 cdef extern from "<stdio.h>" nogil:
     int rename(const char* source, const char* target)
+    int sscanf(const char* text, const char* format, ...)
 
 cdef extern from "<fcntl.h>" nogil:
     int c_open "open"(const char* path, int flags, ...)
@@ -41,11 +42,18 @@ cdef extern from "<sys/vfs.h>" nogil:
         long f_type
     int fstatfs(int fd, c_statfs* found)
 
+cdef extern from "<sys/utsname.h>" nogil:
+    struct c_utsname "utsname":
+        char release[65]
+    int uname(c_utsname* found)
+
 cdef enum:
     INTERRUPTS_MAX = 100
     EXT4_MAGIC = 0xEF53
     XFS_MAGIC = 0x58465342
     OVERLAY_MAGIC = 0x794C7630
+    FOLIOS_MAJOR = 6                     # Linux 6.16: files of ext4 may be in large folios
+    FOLIOS_MINOR = 16
 
 
 cdef int system_open(const char* path, uint32_t flags, int* fd) noexcept nogil:
@@ -188,6 +196,31 @@ cdef int system_unmap(uint8_t* base, uint64_t size) noexcept nogil:
     return errno if munmap(base, size) < 0 else 0
 
 
+cdef bint is_of_kind(int fd) noexcept nogil:
+    """ext4, XFS, or an overlay, which is of one of them as a rule."""
+    cdef c_statfs found
+    if fstatfs(fd, &found) < 0:
+        return False
+    return found.f_type == EXT4_MAGIC or found.f_type == XFS_MAGIC or (
+        found.f_type == OVERLAY_MAGIC)
+
+
+cdef bint system_has_large_folios() noexcept nogil:
+    cdef c_utsname found
+    cdef int major = 0
+    cdef int minor = 0
+    if uname(&found) < 0 or sscanf(found.release, "%d.%d", &major, &minor) != 2:
+        return False
+    return major > FOLIOS_MAJOR or major == FOLIOS_MAJOR and minor >= FOLIOS_MINOR
+
+
+cdef bint SYSTEM_HAS_FOLIOS = system_has_large_folios()
+
+
+cdef int system_large_folios(int fd) noexcept nogil:
+    return 0 if SYSTEM_HAS_FOLIOS and is_of_kind(fd) else ENOSYS
+
+
 cdef int system_punch_hole(int fd, uint64_t offset, uint64_t size) noexcept nogil:
     if fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, <int64_t>offset,
                  <int64_t>size) < 0:
@@ -213,6 +246,7 @@ SYSTEM.map = system_map
 SYSTEM.unmap = system_unmap
 SYSTEM.punch_hole = system_punch_hole
 SYSTEM.zeros = system_write
+SYSTEM.large_folios = system_large_folios
 
 cdef const FileOps* IN_FORCE = &SYSTEM
 
@@ -293,11 +327,11 @@ cdef int file_unmap(uint8_t* base, uint64_t size) noexcept nogil:
 
 
 cdef bint file_is_overwritten(int fd) noexcept nogil:
-    cdef c_statfs found
-    if fstatfs(fd, &found) < 0:
-        return False
-    return found.f_type == EXT4_MAGIC or found.f_type == XFS_MAGIC or (
-        found.f_type == OVERLAY_MAGIC)
+    return is_of_kind(fd)
+
+
+cdef bint file_has_large_folios(int fd) noexcept nogil:
+    return IN_FORCE.large_folios(fd) == 0
 
 
 cdef int file_punch_hole(int fd, uint64_t offset, uint64_t size) noexcept nogil:

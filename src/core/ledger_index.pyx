@@ -27,7 +27,7 @@ cdef void ledger_index_map(LedgerIndex* self, const uint8_t* records,
 
 
 cdef void ledger_index_free(LedgerIndex* self) noexcept nogil:
-    cdef int chunk
+    cdef uint32_t chunk
     for chunk in range(INDEX_CHUNKS_MAX):
         free(self.chunks[chunk])
     ledger_index_init(self)

@@ -22,6 +22,7 @@ cdef class LedgerFile:
     cdef readonly bint unborn            # created and never written
     cdef readonly bint headless          # the header block is gone; the uuid is the one expected
     cdef bint c_is_read                  # into memory, and not mapped
+    cdef bint c_has_large_folios         # so mapping it costs little
     cdef uint64_t c_file_size            # when it was mapped
     cdef readonly bint growing           # mapped past its end: a writer's map
     cdef readonly uint64_t ledger_id

@@ -92,6 +92,7 @@ cdef class LedgerFile:
                 bytes.fromhex(uuid) if uuid else None,
                 bytes.fromhex(folder_id) if folder_id else bytes(16), begin, read_to > 0)
             self.is_shown = bool(shown)
+            self.c_has_large_folios = read_to == 0 and file_has_large_folios(fd)
         finally:
             file_close(fd)
         return self

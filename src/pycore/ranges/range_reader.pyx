@@ -275,7 +275,7 @@ cdef class RangeReader:
         memset(&self.cursor, 0, sizeof(self.cursor))
         self.cursor.window.descriptor = -1
         if file.path is not None and not file.is_shown and end - offset >= WINDOWED_LEAST and (
-                is_whole and windows < WINDOWS_MAX):
+                is_whole and windows < WINDOWS_MAX and not file.c_has_large_folios):
             windows += 1
             self.has_window = True
             path = os.fsencode(file.path)

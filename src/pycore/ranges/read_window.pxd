@@ -1,9 +1,9 @@
 """A part of a ledger file that was read into memory which is used again and again. Beneath
 range_reader; for one thread at a time.
 
-To read a ledger once from end to end by its mapping takes longer than to copy it: the pages of the
-file are mapped and unmapped one by one, and its bytes come from main memory when their checksum is
-computed. What was copied is in the cache of the core.
+For files whose pages the system keeps one by one: there, to read a ledger once from end to end by
+its mapping takes a tenth longer than to copy it, for the pages are mapped and unmapped one by one.
+Where they are in large folios, the mapping takes a sixth less than the copy.
 """
 
 from libc.stdint cimport uint64_t, uint8_t

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,7 @@ from pulsarx.broker.scan.ledger_range import LedgerRange
 from pulsarx.broker.scan.plan import plan
 from pulsarx.broker.scan.read_range import read_range
 from pulsarx.testing import fault_plan, inspect
+from pulsarx.testing.faults import FaultPlan
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -397,8 +401,37 @@ def large_ledger(folder: Path, sizes: list[int]) -> tuple[LedgerRange, list[byte
     return write_ledger(folder, [batch_of(list(pair)) for pair in pairs]), content
 
 
+@pytest.fixture
+def small_pages() -> Iterator[FaultPlan]:
+    """As a system does it that keeps files page by page: ledgers are read by windows."""
+    with fault_plan() as faults:
+        faults.fail("large_folios", 1, sticky=True)
+        yield faults
+
+
+def test_a_file_in_large_folios_is_mapped_and_another_read(tmp_path: Path):
+    planned, content = large_ledger(tmp_path, LARGE_SIZES * 4)
+    reads = []
+    for folios in (True, False):
+        with fault_plan() as faults:
+            if not folios:
+                faults.fail("large_folios", 1, sticky=True)
+            assert read_values(planned) == content
+            reads.append(faults.calls("read"))
+    assert reads[1] > 3
+    assert reads[0] == (0 if has_large_folios(tmp_path) else reads[1])
+
+
+def has_large_folios(folder: Path) -> bool:
+    release = tuple(int(each) for each in os.uname().release.split(".")[:2])
+    kind = subprocess.check_output(["stat", "-f", "-c", "%T", str(folder)], text=True).strip()
+    return release >= (6, 16) and kind in ("ext2/ext3", "xfs", "overlayfs")
+
+
 @pytest.mark.parametrize("large", [None, 0, 7, 39])
-def test_a_ledger_larger_than_a_window_is_read(tmp_path: Path, large: int | None):
+def test_a_ledger_larger_than_a_window_is_read(
+    tmp_path: Path, small_pages: FaultPlan, large: int | None
+):
     """Entries lie across the ends of windows; one that is larger is read by the mapping, and so is
     what follows."""
     sizes = LARGE_SIZES * 4
@@ -409,27 +442,32 @@ def test_a_ledger_larger_than_a_window_is_read(tmp_path: Path, large: int | None
         assert read_values(planned, max_rows=max_rows, max_bytes=max_bytes) == content
 
 
-def test_many_readers_at_a_time_take_few_descriptors(tmp_path: Path):
+def test_many_readers_at_a_time_take_few_descriptors(tmp_path: Path, small_pages: FaultPlan):
     planned, content = large_ledger(tmp_path, LARGE_SIZES * 2)
-    with fault_plan() as faults:
-        for _ in range(2):  # those of readers that are gone are free again
-            before = faults.calls("open")
-            readers = [read_range(planned, ("value",)) for _ in range(70)]
-            assert faults.calls("open") - before == 70 + 64
-            del readers
+    for _ in range(2):  # those of readers that are gone are free again
+        before = small_pages.calls("open")
+        readers = [read_range(planned, ("value",)) for _ in range(70)]
+        assert small_pages.calls("open") - before == 70 + 64
+        del readers
     assert read_values(planned) == content
 
 
-def test_a_ledger_in_a_merged_file_is_read_from_its_place(tmp_path: Path):
+@pytest.mark.parametrize("folios", [True, False])
+def test_a_ledger_in_a_merged_file_is_read_from_its_place(tmp_path: Path, folios: bool):
     planned, content = large_ledger(tmp_path, LARGE_SIZES * 4)
     ledger = (tmp_path / "f").read_bytes()
     (tmp_path / "merged").write_bytes(bytes(12288) + ledger + b"another one" * 100_000)
     merged = part(planned, path=str(tmp_path / "merged"), merged_at=12288, merged_size=len(ledger))
-    assert read_values(merged) == content
+    with fault_plan() as faults:
+        if not folios:
+            faults.fail("large_folios", 1, sticky=True)
+        assert read_values(merged) == content
 
 
 @pytest.mark.parametrize("entry", [0, 6, 19])
-def test_damage_behind_a_window_is_told_with_its_place_or_passed(tmp_path: Path, entry: int):
+def test_damage_behind_a_window_is_told_with_its_place_or_passed(
+    tmp_path: Path, small_pages: FaultPlan, entry: int
+):
     planned, content = large_ledger(tmp_path, LARGE_SIZES * 4)
     file = LedgerFile.open(planned.path, 9)
     offset = 4096
@@ -447,18 +485,18 @@ def test_damage_behind_a_window_is_told_with_its_place_or_passed(tmp_path: Path,
 
 @pytest.mark.parametrize(("operation", "turn"), [("open", 2), ("read", 1), ("read", 3)])
 def test_what_a_window_cannot_have_is_read_by_the_mapping(
-    tmp_path: Path, operation: str, turn: int
+    tmp_path: Path, small_pages: FaultPlan, operation: str, turn: int
 ):
     planned, content = large_ledger(tmp_path, LARGE_SIZES * 4)
-    with fault_plan() as faults:
-        faults.fail(operation, turn)
-        reader = read_range(planned, ("value",))
-        assert faults.calls("open") == 2
-        found: list[Any] = []
-        for batch in reader:
-            found += pa.record_batch(batch).to_pydict()["value"]
-        assert found == content
-        assert faults.calls("read") == (turn if operation == "read" else 0)
+    small_pages.fail(operation, turn)
+    before = small_pages.calls("open")
+    reader = read_range(planned, ("value",))
+    assert small_pages.calls("open") - before == 2
+    found: list[Any] = []
+    for batch in reader:
+        found += pa.record_batch(batch).to_pydict()["value"]
+    assert found == content
+    assert small_pages.calls("read") == (turn if operation == "read" else 0)
 
 
 def test_a_message_that_fails_half_way_leaves_no_trace(tmp_path: Path):
