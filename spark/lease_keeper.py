@@ -7,7 +7,9 @@ read it: between the actions of a DataFrame no task renews them.
   Spark Connect           the plans are objects of Python
 
 When nothing is left, or the driver ends, the lease is given back. Java notices with its next
-garbage collection, which Spark asks for every half hour. Imports no Spark.
+garbage collection, which Spark asks for every half hour. Until then who plans the same ledgers
+again joins the lease: to take another one is a commit, and twice the time of the plan. Imports no
+Spark.
 """
 
 from __future__ import annotations
@@ -20,32 +22,44 @@ from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ground.threads import OwnThread
-from pulsarx.broker.scan.lease import lease, lowest_ledgers, release_lease, renew_lease
+from pulsarx.broker.scan.lease import (
+    bear_lease,
+    lease,
+    lowest_ledgers,
+    release_lease,
+    renew_lease,
+)
 from pulsarx.clock import Deadline, system_clock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from pyspark import RDD, SparkContext
     from pyspark.sql import DataFrame
 
+    from pulsarx.broker.catalogue.records import LeaseRecord
     from pulsarx.broker.scan.ledger_range import LedgerRange
     from pulsarx.clock import Clock
 
     IsLeft = Callable[[], bool]  # whether Spark can still read it
 
 LOOK_SECONDS = 30.0
+_TTL_LONGER_MAX_MS = 30 * 24 * 3600 * 1000  # the longest that there can be
 _RENEW_TIMEOUT_MS = 20_000
 _RELEASE_TIMEOUT_MS = 1000
 _EXIT_TIMEOUT_MS = 5000
 
 
 class _KeptLease:
-    """The lease of one read. The lock of LeaseKeeper is held for what changes."""
+    """The lease of reads of the same ledgers. The lock of LeaseKeeper is held for what changes.
 
-    __slots__ = ("folder", "job", "ttl_ms", "due_ms", "lowest", "is_left", "has_failed")
+    readers: of each read, whether it is left. held: of each plan that joined and that nobody keeps
+    yet, until when the lease was promised to it.
+    """
+
+    __slots__ = ("folder", "job", "ttl_ms", "due_ms", "lowest", "readers", "held", "has_failed")
 
     def __init__(self, ranges: list[LedgerRange], now_ms: int, is_left: IsLeft) -> None:
         assert ranges[0].lease is not None
@@ -53,8 +67,12 @@ class _KeptLease:
         self.folder = ranges[0].folder
         self.lowest = lowest_ledgers(ranges)
         self.due_ms = now_ms + self.ttl_ms // 3
-        self.is_left = is_left
+        self.readers = [is_left]
+        self.held: list[int] = []
         self.has_failed = False
+
+    def is_over(self, now_ms: int) -> bool:
+        return not self.readers and all(until_ms <= now_ms for until_ms in self.held)
 
 
 class LeaseKeeper:
@@ -78,15 +96,84 @@ class LeaseKeeper:
     def keep(self, groups: Iterable[list[LedgerRange]], is_left: IsLeft) -> None:
         """Keep the lease of planned ranges, if they have one, while is_left answers True."""
         ranges = [each for group in groups for each in group]
-        if not ranges or ranges[0].lease is None:
+        if not is_leased([ranges]):
             return
         with self._lock:
-            self._kept.append(_KeptLease(ranges, self._clock.now_ms(), is_left))
+            kept = self._kept_of(ranges)
+            if kept is None:
+                self._kept.append(_KeptLease(ranges, self._clock.now_ms(), is_left))
+            else:
+                kept.readers.append(is_left)
+                _let_go(kept)
             if self._thread is None:
                 thread = OwnThread(partial(self._run, self._wake), "pulsarx-leases")
                 thread.start()
                 self._thread = thread  # else the next plan tries again
         self._wake.set()
+
+    def join(
+        self, ranges: list[LedgerRange], ttl_ms: int, leases: Mapping[str, LeaseRecord]
+    ) -> bool:
+        """Have ranges read under a lease that is kept for the same ledgers, if there is one; for
+        ttl_ms, until `keep` or `leave` is called. leases: of the catalogue that they were planned
+        with."""
+        # Not waited for: who has the lock may wait for this thread, where a signal's handler plans.
+        if not ranges or not self._lock.acquire(blocking=False):
+            return False
+        try:
+            lowest, now_ms = lowest_ledgers(ranges), self._clock.now_ms()
+            for kept in self._kept:
+                found = leases.get(kept.job)
+                if (
+                    (kept.folder, kept.ttl_ms, kept.lowest) == (ranges[0].folder, ttl_ms, lowest)
+                    and found is not None
+                    and found.expires_ms > now_ms
+                    and _covers(found, ranges)
+                ):
+                    kept.held = [each for each in kept.held if each > now_ms]
+                    kept.held.append(now_ms + ttl_ms)
+                    bear_lease(ranges, kept.job, ttl_ms, found.expires_ms)
+                    return True
+            return False
+        finally:
+            self._lock.release()
+
+    def lengthen(self, ranges: list[LedgerRange]) -> bool:
+        """Have the lease that ranges have joined last as long as one of their own would, a quarter
+        longer where it has to be renewed, so that those who join soon need not; False: they have
+        not joined one, or it was over."""
+        if not ranges or ranges[0].lease is None:
+            return False
+        job, ttl_ms, expires_ms, _ = ranges[0].lease
+        if expires_ms - self._clock.now_ms() >= ttl_ms:
+            return True
+        longer_ms = max(ttl_ms, min(ttl_ms * 5 // 4, _TTL_LONGER_MAX_MS))
+        try:
+            expires_ms = renew_lease(ranges[0].folder, job, longer_ms)
+        except BaseException as error:
+            self.leave(ranges)
+            for each in ranges:
+                each.lease = None
+            if isinstance(error, errors.PulsarException):
+                return False  # to take one says why not
+            raise
+        bear_lease(ranges, job, ttl_ms, expires_ms)
+        return True
+
+    def leave(self, ranges: list[LedgerRange]) -> bool:
+        """Nobody will read what joined; False: its lease is not kept here."""
+        with self._lock:
+            kept = self._kept_of(ranges)
+            if kept is None:
+                return False
+            _let_go(kept)
+        self._wake.set()
+        return True
+
+    def _kept_of(self, ranges: list[LedgerRange]) -> _KeptLease | None:
+        """The lock is held."""
+        job = ranges[0].lease[0] if ranges and ranges[0].lease is not None else None
+        return next((each for each in self._kept if each.job == job), None)
 
     def _run(self, wake: threading.Event) -> None:
         # Ends with the process: Spark keeps a thread in Java for each that ever asked it. A look
@@ -110,18 +197,21 @@ class LeaseKeeper:
     def look(self) -> None:
         """Give back the leases of plans that are gone, renew what is due."""
         with self._lock:
-            kept = list(self._kept)
-        for each in kept:
-            if not each.is_left():
+            kept = [(each, list(each.readers)) for each in self._kept]
+        for each, readers in kept:
+            gone = [is_left for is_left in readers if not is_left()]
+            now_ms = self._clock.now_ms()
+            with self._lock:
+                each.readers = [is_left for is_left in each.readers if is_left not in gone]
+                is_over = each.is_over(now_ms) and each in self._kept
+                if is_over:
+                    self._kept.remove(each)  # nobody can join it any more
+            if is_over:
                 self._give_back(each, _RELEASE_TIMEOUT_MS)
-            elif each.due_ms <= self._clock.now_ms():
+            elif each.due_ms <= now_ms:
                 self._renew(each)
 
     def _give_back(self, kept: _KeptLease, timeout_ms: int) -> None:
-        with self._lock:
-            if kept not in self._kept:
-                return
-            self._kept.remove(kept)
         try:
             release_lease(kept.folder, kept.job, timeout_ms=timeout_ms)
         except Exception:
@@ -149,11 +239,26 @@ class LeaseKeeper:
         """Give everything back, within a few seconds: the driver ends."""
         deadline = Deadline(_EXIT_TIMEOUT_MS)
         with self._lock:
-            kept = list(self._kept)
+            kept, self._kept = self._kept, []
         for each in kept:
             if not deadline.expired():
                 left_ms = deadline.remaining_ms() or 0
                 self._give_back(each, min(_RELEASE_TIMEOUT_MS, left_ms))
+
+
+def _let_go(kept: _KeptLease) -> None:
+    """Of the plan that joined last, whichever it was: what was promised to the others lasts as
+    long."""
+    if kept.held:
+        kept.held.remove(max(kept.held))
+
+
+def _covers(found: LeaseRecord, ranges: list[LedgerRange]) -> bool:
+    """Ledgers that were added since it was taken are spared by retention, and may be merged."""
+    return all(
+        any(first <= each.ledger_id <= last for first, last in found.ledgers.get(each.topic, ()))
+        for each in ranges
+    )
 
 
 def _lease_on(kept: _KeptLease) -> None:
@@ -166,8 +271,14 @@ def _lease_on(kept: _KeptLease) -> None:
 
 
 keeper = LeaseKeeper(system_clock())
+_weak_references: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 os.register_at_fork(after_in_child=keeper.reset)
 atexit.register(keeper.release_all)
+
+
+def is_leased(groups: Iterable[list[LedgerRange]]) -> bool:
+    """Whether what was planned has a lease; all of it has, or nothing."""
+    return any(each.lease is not None for group in groups for each in group[:1])
 
 
 def frame_is_left(frame: DataFrame) -> IsLeft:
@@ -185,9 +296,17 @@ def rdd_is_left(rdd: RDD[Any]) -> IsLeft:
     return _java_is_left(rdd.context, rdd._jrdd.rdd())
 
 
-def _java_is_left(context: SparkContext, found: Any) -> IsLeft:
+def _weak_reference_class(context: SparkContext) -> Any:
+    """Of this Java: it is asked about each part of the name, a third of a millisecond a time."""
     assert context._jvm is not None
-    reference = context._jvm.java.lang.ref.WeakReference(found)
+    known = _weak_references.get(context._jvm)
+    if known is None:
+        known = _weak_references[context._jvm] = context._jvm.java.lang.ref.WeakReference
+    return known
+
+
+def _java_is_left(context: SparkContext, found: Any) -> IsLeft:
+    reference = _weak_reference_class(context)(found)
 
     def is_left() -> bool:
         try:

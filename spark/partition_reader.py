@@ -264,7 +264,7 @@ def _mapped_frame(
     options: dict[str, Any],
     values: ValueFormat | None,
 ) -> DataFrame:
-    from pulsarx.spark.lease_keeper import frame_is_left, keeper
+    from pulsarx.spark.lease_keeper import frame_is_left, is_leased, keeper
 
     if values is not None:
         columns = values.read_columns
@@ -280,7 +280,8 @@ def _mapped_frame(
         bytes_max = PASSED_BYTES_MAX if function is iter and values is None else None
         task = partial(_read_and_map, function, texts, fail, values, where, bytes_max)
         frame = _frame_of_ids(spark, len(texts)).mapInArrow(task, schema)
-        keeper.keep(groups, frame_is_left(frame))
+        if is_leased(groups):
+            keeper.keep(groups, frame_is_left(frame))
     return frame
 
 
@@ -342,7 +343,7 @@ def topic_rdd(
 ) -> RDD[Any]:
     """The messages of topics as an RDD of Rows; batches: of Arrow record batches, much faster.
     options: of `map_topic`."""
-    from pulsarx.spark.lease_keeper import keeper, rdd_is_left
+    from pulsarx.spark.lease_keeper import is_leased, keeper, rdd_is_left
 
     check_keywords("topic_rdd", options, plan_topic, "root", "batches")
     context: SparkContext = spark.sparkContext
@@ -359,7 +360,8 @@ def topic_rdd(
 
     with given_back_on_error(groups):
         named = context.parallelize([_text_of(group) for group in groups], len(groups))
-        keeper.keep(groups, rdd_is_left(named))
+        if is_leased(groups):
+            keeper.keep(groups, rdd_is_left(named))
     return named.mapPartitions(read)
 
 

@@ -77,6 +77,8 @@ def plan_topic(
     for each in [] if where is None else filters_of(where):
         choice.add(each)
 
+    from pulsarx.spark.lease_keeper import keeper
+
     def look() -> list[LedgerRange]:
         # Its lease reads the same catalogue, and so does the next plan.
         broker = ReadOnlyBroker(path, take_log)
@@ -92,7 +94,10 @@ def plan_topic(
                 max_records_per_partition=max_records_per_partition,
                 fail_on_data_loss=fail_on_data_loss,
             )
-            return choice.of(found, broker.catalogue.state.topics)
+            chosen = choice.of(found, broker.catalogue.state.topics)
+            if lease_ms:
+                keeper.join(chosen, lease_ms, broker.catalogue.state.leases)
+            return chosen
         finally:
             broker.close_and_keep_log()
 
@@ -142,20 +147,25 @@ def given_back_on_error(groups: list[list[LedgerRange]]) -> Iterator[None]:
 
 
 def _give_back(ranges: list[LedgerRange]) -> None:
-    if ranges and ranges[0].lease is not None:
+    from pulsarx.spark.lease_keeper import keeper
+
+    if ranges and ranges[0].lease is not None and not keeper.leave(ranges):
         release_lease(ranges[0].folder, ranges[0].lease[0], timeout_ms=_RELEASE_TIMEOUT_MS)
 
 
 def _plan_leased(
     look: Callable[[], list[LedgerRange]], root: str, lease_ms: int
 ) -> list[LedgerRange]:
+    from pulsarx.spark.lease_keeper import keeper
+
     job = f"spark-read-{uuid.uuid4().hex}"
     for attempt in range(1, _ATTEMPTS_MAX + 1):
         ranges = look()
         if not lease_ms:
             break
         try:
-            lease_read(root, job, ranges, lease_ms)
+            if not keeper.lengthen(ranges):
+                lease_read(root, job, ranges, lease_ms)
             break
         except errors.NotAllowedError:
             if attempt == _ATTEMPTS_MAX:

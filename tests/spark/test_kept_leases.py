@@ -26,6 +26,7 @@ from pulsarx.broker.scan.lease import release_lease
 from pulsarx.clock import Deadline, wall_ms
 from pulsarx.spark import lease_keeper, map_topic, plan_topic, read_topic, topic_rdd
 from pulsarx.spark.lease_keeper import LeaseKeeper
+from pulsarx.spark.topic_plan import given_back_on_error
 
 T = PREFIX + "t"
 TWO_A_LEDGER = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=2)
@@ -157,16 +158,137 @@ def test_a_lease_that_cannot_be_given_back_ends_by_itself(
     assert keeper._kept == [] and len(leases_of(moved)) == 1
 
 
-def test_each_of_two_reads_has_its_own_lease(owned: Path, keeper: LeaseKeeper) -> None:
-    left = {"one": True, "two": True}
-    for name in left:
-        keeper.keep(plan_topic(owned, "t"), lambda name=name: left[name])  # type: ignore[misc]
-    one, two = leases_of(owned)
-    left["one"] = False
+def test_each_of_two_reads_of_other_ledgers_has_its_own_lease(
+    owned: Path, keeper: LeaseKeeper
+) -> None:
+    left = {"earliest": True, "where": True}
+    whole = plan_topic(owned, "t")
+    keeper.keep(whole, lambda: left["earliest"])
+    (one,) = leases_of(owned)
+    behind = whole[0][1].ledger_id if len(whole[0]) > 1 else whole[1][0].ledger_id
+    keeper.keep(plan_topic(owned, "t", where=f"__ledgerId >= {behind}"), lambda: left["where"])
+    (two,) = set(leases_of(owned)) - {one}
+    left["earliest"] = False
     keeper.look()
     assert list(leases_of(owned)) == [two]
     keeper.release_all()
     assert not leases_of(owned)
+
+
+def commits(folder: Path) -> int:
+    broker = ReadOnlyBroker(str(folder))
+    found = broker.catalogue.state.number
+    broker.close()
+    return found
+
+
+def jobs(groups: list[list[Any]]) -> set[str]:
+    return {each.lease[0] for group in groups for each in group}
+
+
+def test_reads_of_the_same_ledgers_share_a_lease(
+    topic: Path, clock: pulsarx.ManualClock, keeper: LeaseKeeper
+) -> None:
+    """Each wrote one of its own, which was two thirds of the time of its plan; a notebook that
+    asked again and again had hundreds of them."""
+    left = [True, True, True]
+    with open_owner(topic, clock=clock):
+        first = plan_topic(topic, "t", lease_ms=60_000)
+        keeper.keep(first, lambda: left[0])
+        for number in (1, 2):
+            before = commits(topic)
+            groups = plan_topic(topic, "t", lease_ms=60_000)
+            assert jobs(groups) == jobs(first) and groups == first
+            keeper.keep(groups, lambda number=number: left[number])  # type: ignore[misc]
+            assert commits(topic) == before
+        for number in range(3):
+            assert set(leases_of(topic)) == jobs(first)
+            left[number] = False
+            keeper.look()
+        assert not leases_of(topic)
+
+
+def test_a_plan_that_joins_is_spared_as_long_as_by_a_lease_of_its_own(
+    topic: Path, clock: pulsarx.ManualClock, keeper: LeaseKeeper
+) -> None:
+    with open_owner(topic, clock=clock):
+        first = plan_topic(topic, "t", lease_ms=60_000)
+        keeper.keep(first, lambda: False)
+        written = []
+        for _ in range(8):
+            clock.advance(5)
+            before = commits(topic)
+            groups = plan_topic(topic, "t", lease_ms=60_000)
+            assert jobs(groups) == jobs(first)
+            (lease,) = leases_of(topic).values()
+            assert 60_000 <= lease.expires_ms - clock.now_ms() <= 75_000
+            assert groups[0][0].lease is not None and groups[0][0].lease[2] == lease.expires_ms
+            written.append(commits(topic) - before)
+        assert written == [1, 0, 0, 0, 1, 0, 0, 0]  # a quarter longer, for those that come soon
+        # Nobody has it kept: it is spared for what was promised, and no longer.
+        clock.advance(59)
+        keeper.look()
+        assert set(leases_of(topic)) == jobs(first)
+        clock.advance(2)
+        keeper.look()
+        assert not leases_of(topic)
+
+
+def test_a_plan_that_joined_and_failed_leaves_the_lease_to_the_others(
+    topic: Path, clock: pulsarx.ManualClock, keeper: LeaseKeeper
+) -> None:
+    left = [True]
+    with open_owner(topic, clock=clock):
+        keeper.keep(plan_topic(topic, "t", lease_ms=60_000), lambda: left[0])
+        groups = plan_topic(topic, "t", lease_ms=60_000)
+        with pytest.raises(KeyboardInterrupt), given_back_on_error(groups):
+            raise KeyboardInterrupt
+        assert len(leases_of(topic)) == 1
+        left[0] = False
+        keeper.look()
+        assert not leases_of(topic)
+
+
+def test_a_lease_is_joined_only_where_it_is_one_for_all_that_is_planned(
+    topic: Path, clock: pulsarx.ManualClock, keeper: LeaseKeeper
+) -> None:
+    with open_owner(topic, clock=clock) as client:
+        first = plan_topic(topic, "t", lease_ms=60_000)
+        keeper.keep(first, lambda: True)
+        assert jobs(plan_topic(topic, "t", lease_ms=59_000)) != jobs(first)
+        for number in range(4):  # ledgers that it does not have
+            send(client, "t", [b"%d" % number])
+        second = plan_topic(topic, "t", lease_ms=60_000)
+        assert jobs(second) != jobs(first)
+        keeper.keep(second, lambda: True)
+        (job,) = jobs(second)
+        assert release_lease(topic, job)  # by hand
+        third = plan_topic(topic, "t", lease_ms=60_000)
+        assert not jobs(third) & (jobs(first) | jobs(second))
+        keeper.keep(third, lambda: True)
+        clock.advance(60)  # it is over, and nobody has looked
+        assert not jobs(plan_topic(topic, "t", lease_ms=60_000)) & jobs(third)
+
+
+def test_a_lease_that_cannot_be_made_longer_is_not_joined(
+    topic: Path,
+    clock: pulsarx.ManualClock,
+    keeper: LeaseKeeper,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: Any, **__: Any) -> int:
+        raise errors.NotAllowedError("it is over")
+
+    with open_owner(topic, clock=clock):
+        first = plan_topic(topic, "t", lease_ms=60_000)
+        keeper.keep(first, lambda: False)
+        clock.advance(1)
+        with monkeypatch.context() as patch:
+            patch.setattr(lease_keeper, "renew_lease", refuse)
+            second = plan_topic(topic, "t", lease_ms=60_000)
+        assert not jobs(second) & jobs(first)
+        keeper.look()
+        assert set(leases_of(topic)) == jobs(second)  # the other one is held by nobody
 
 
 def test_an_interrupted_plan_gives_its_lease_back(
