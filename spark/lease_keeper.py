@@ -236,12 +236,15 @@ class LeaseKeeper:
         kept.has_failed = failure is not None
 
     def release_all(self) -> None:
-        """Give everything back, within a few seconds: the driver ends."""
+        """Give everything back, within a few seconds: the driver ends. Not what was promised to a
+        plan that nobody keeps: other processes may read it."""
         deadline = Deadline(_EXIT_TIMEOUT_MS)
         with self._lock:
             kept, self._kept = self._kept, []
+        now_ms = self._clock.now_ms()
         for each in kept:
-            if not deadline.expired():
+            each.readers = []
+            if each.is_over(now_ms) and not deadline.expired():
                 left_ms = deadline.remaining_ms() or 0
                 self._give_back(each, min(_RELEASE_TIMEOUT_MS, left_ms))
 

@@ -234,6 +234,17 @@ def test_a_plan_that_joins_is_spared_as_long_as_by_a_lease_of_its_own(
         assert not leases_of(topic)
 
 
+def test_a_driver_that_ends_leaves_what_it_promised_to_a_plan(
+    topic: Path, clock: pulsarx.ManualClock, keeper: LeaseKeeper
+) -> None:
+    """Who plans may hand the ranges to other processes, and end."""
+    with open_owner(topic, clock=clock):
+        keeper.keep(plan_topic(topic, "t", lease_ms=60_000), lambda: True)
+        groups = plan_topic(topic, "t", lease_ms=60_000)
+        keeper.release_all()
+        assert set(leases_of(topic)) == jobs(groups)
+
+
 def test_a_plan_that_joined_and_failed_leaves_the_lease_to_the_others(
     topic: Path, clock: pulsarx.ManualClock, keeper: LeaseKeeper
 ) -> None:
