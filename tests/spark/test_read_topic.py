@@ -11,7 +11,7 @@ import pulsarx
 from pulsarx._pycore.ranges.range_batch import COLUMNS
 from pulsarx.broker.scan.lease import release_lease
 from pulsarx.broker.scan.plan import Planner
-from pulsarx.spark import plan_topic, read_partitions, read_topic
+from pulsarx.spark import partition_reader, plan_topic, read_partitions, read_topic
 from pulsarx.spark.topic_columns import COLUMN_TYPES
 from pulsarx.testing import inspect
 
@@ -49,6 +49,32 @@ def test_partitions_topics_and_columns_are_chosen(spark, folder, publish):
     assert sorted(numbers(frame.collect())) == list(range(1000))
     assert frame.where("__key = 'k3'").count() == 200
     assert frame.select("value").limit(3).count() == 3
+
+
+def test_reads_share_what_they_are_made_from_and_nothing_else(spark, folder, publish, monkeypatch):
+    """To have Java make the same numbers again took twice as long as the plan of a read."""
+    publish("numbers", 50)
+    publish("others", 50, first=25)
+    made = []
+    make = type(spark).range
+    monkeypatch.setattr(partition_reader, "_last_ids", None)
+    monkeypatch.setattr(type(spark), "range", lambda *given: made.append(1) or make(*given))
+
+    def frame(*topics):
+        found = read_topic(spark, topics, root=folder, columns="__messageProperties")
+        return found.selectExpr("int(__messageProperties['number']) AS v")
+
+    one, other, again = frame("numbers"), frame("others"), frame("numbers")
+    assert len(made) == 1
+    joined = one.join(other, one["v"] == other["v"]).select(one["v"])
+    assert sorted(row["v"] for row in joined.collect()) == list(range(25, 50))
+    joined = one.alias("a").join(again.alias("b"), "v").selectExpr("a.v + b.v AS v")
+    assert sorted(row["v"] for row in joined.collect()) == list(range(0, 100, 2))
+    assert one.union(other).union(again).count() == 150
+    of_session = spark.newSession()
+    found = read_topic(of_session, "numbers", root=folder, columns="value")
+    assert len(made) == 2
+    assert found.sparkSession is of_session and found.count() == 50
 
 
 def test_tasks_read_ledgers_out_of_an_object_store(spark, folder, tmp_path):
