@@ -177,6 +177,11 @@ cdef int faulty_large_folios(int fd) noexcept nogil:
     return error if error else file_ops_system().large_folios(fd)
 
 
+cdef int faulty_resident(const uint8_t* base, uint64_t size) noexcept nogil:
+    cdef int error = plain_fault(FILE_OP_RESIDENT)
+    return error if error else file_ops_system().resident(base, size)
+
+
 cdef int faulty_zeros(int fd, const uint8_t* data, size_t size, uint64_t offset) noexcept nogil:
     cdef int error = plain_fault(FILE_OP_ZEROS)
     return error if error else file_ops_system().zeros(fd, data, size, offset)
@@ -200,6 +205,7 @@ FAULTY.map = faulty_map
 FAULTY.unmap = faulty_unmap
 FAULTY.punch_hole = faulty_punch_hole
 FAULTY.large_folios = faulty_large_folios
+FAULTY.resident = faulty_resident
 FAULTY.zeros = faulty_zeros
 
 

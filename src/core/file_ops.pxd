@@ -32,7 +32,8 @@ cdef enum FileOp:                 # the names of the table's rows, for faults an
     FILE_OP_PUNCH_HOLE = 15
     FILE_OP_ZEROS = 16
     FILE_OP_LARGE_FOLIOS = 17
-    FILE_OP_COUNT = 18
+    FILE_OP_RESIDENT = 18
+    FILE_OP_COUNT = 19
 
 cdef struct FileOps:
     int (*open)(const char* path, uint32_t flags, int* fd) noexcept nogil
@@ -54,6 +55,7 @@ cdef struct FileOps:
     int (*punch_hole)(int fd, uint64_t offset, uint64_t size) noexcept nogil
     int (*zeros)(int fd, const uint8_t* data, size_t size, uint64_t offset) noexcept nogil
     int (*large_folios)(int fd) noexcept nogil
+    int (*resident)(const uint8_t* base, uint64_t size) noexcept nogil
 
 cdef const FileOps* file_ops_system() noexcept nogil
 """The version that asks the operating system."""
@@ -99,6 +101,10 @@ network."""
 cdef bint file_has_large_folios(int fd) noexcept nogil
 """Whether the system keeps such files in pieces of many pages, by its version and the kind of file
 system: what is mapped is then mapped by pieces, and not page by page."""
+
+cdef bint file_is_resident(const uint8_t* base, uint64_t size) noexcept nogil
+"""Whether these bytes of a mapping are in memory, by a few of their pages. Where the system does
+not tell this process, it says so of all."""
 
 cdef int file_map(int fd, uint64_t offset, uint64_t size, bint writable,
                   uint8_t** base) noexcept nogil

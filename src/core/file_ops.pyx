@@ -1,6 +1,6 @@
 """The table of file operations: the system's version and the one in force."""
 
-from libc.errno cimport EINTR, EIO, ENOSYS, errno
+from libc.errno cimport EAGAIN, EINTR, EIO, ENOSYS, errno
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 cdef extern from "<unistd.h>" nogil:
@@ -11,6 +11,7 @@ cdef extern from "<unistd.h>" nogil:
     int close(int fd)
     int link(const char* source, const char* target)
     int unlink(const char* path)
+    int getpagesize()
 
 cdef extern from "<stdio.h>" nogil:
     int rename(const char* source, const char* target)
@@ -32,6 +33,7 @@ cdef extern from "<sys/stat.h>" nogil:
 cdef extern from "<sys/mman.h>" nogil:
     void* mmap(void* at, size_t size, int protection, int flags, int fd, int64_t offset)
     int munmap(void* at, size_t size)
+    int mincore(void* at, size_t size, uint8_t* pages)
     int memfd_create(const char* name, unsigned int flags)
     int PROT_READ, PROT_WRITE, MAP_SHARED, MAP_NORESERVE
     unsigned int MFD_CLOEXEC
@@ -54,6 +56,7 @@ cdef enum:
     OVERLAY_MAGIC = 0x794C7630
     FOLIOS_MAJOR = 6                     # Linux 6.16: files of ext4 may be in large folios
     FOLIOS_MINOR = 16
+    RESIDENT_SAMPLES = 16                # about five microseconds
 
 
 cdef int system_open(const char* path, uint32_t flags, int* fd) noexcept nogil:
@@ -221,6 +224,21 @@ cdef int system_large_folios(int fd) noexcept nogil:
     return 0 if SYSTEM_HAS_FOLIOS and is_of_kind(fd) else ENOSYS
 
 
+cdef int system_resident(const uint8_t* base, uint64_t size) noexcept nogil:
+    cdef uint64_t page_size = <uint64_t>getpagesize()
+    cdef uint64_t last = size - 1 if size else 0
+    cdef int sample
+    cdef size_t page
+    cdef uint8_t found = 0
+    for sample in range(RESIDENT_SAMPLES):
+        page = <size_t>base + last // (RESIDENT_SAMPLES - 1) * <uint64_t>sample
+        if mincore(<void*>(page - page % page_size), 1, &found) < 0:
+            return errno
+        if found & 1 == 0:
+            return EAGAIN
+    return 0
+
+
 cdef int system_punch_hole(int fd, uint64_t offset, uint64_t size) noexcept nogil:
     if fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, <int64_t>offset,
                  <int64_t>size) < 0:
@@ -247,6 +265,7 @@ SYSTEM.unmap = system_unmap
 SYSTEM.punch_hole = system_punch_hole
 SYSTEM.zeros = system_write
 SYSTEM.large_folios = system_large_folios
+SYSTEM.resident = system_resident
 
 cdef const FileOps* IN_FORCE = &SYSTEM
 
@@ -332,6 +351,10 @@ cdef bint file_is_overwritten(int fd) noexcept nogil:
 
 cdef bint file_has_large_folios(int fd) noexcept nogil:
     return IN_FORCE.large_folios(fd) == 0
+
+
+cdef bint file_is_resident(const uint8_t* base, uint64_t size) noexcept nogil:
+    return IN_FORCE.resident(base, size) == 0
 
 
 cdef int file_punch_hole(int fd, uint64_t offset, uint64_t size) noexcept nogil:

@@ -42,7 +42,7 @@ cdef dict OPS = {
     "flush_directory": FILE_OP_FLUSH_DIRECTORY, "rename": FILE_OP_RENAME, "link": FILE_OP_LINK,
     "unlink": FILE_OP_UNLINK, "make_directory": FILE_OP_MAKE_DIRECTORY, "size": FILE_OP_SIZE,
     "map": FILE_OP_MAP, "unmap": FILE_OP_UNMAP, "punch_hole": FILE_OP_PUNCH_HOLE,
-    "zeros": FILE_OP_ZEROS, "large_folios": FILE_OP_LARGE_FOLIOS,
+    "zeros": FILE_OP_ZEROS, "large_folios": FILE_OP_LARGE_FOLIOS, "resident": FILE_OP_RESIDENT,
 }
 cdef dict KINDS = {
     "error": FAULT_ERROR, "short": FAULT_SHORT, "stall": FAULT_STALL,

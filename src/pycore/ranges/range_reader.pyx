@@ -11,6 +11,7 @@ from libc.string cimport memset
 from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.entry_frame cimport ENTRY_CHUNK, EntryFrame, entry_frame_span
+from pulsarx._core.file_ops cimport file_is_resident
 from pulsarx._core.ledger_read cimport LedgerRead, ledger_read_entry, ledger_read_frame
 from pulsarx._core.message_metadata cimport EntryParts, entry_count_holds, entry_decode
 from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_ENCRYPTED, METADATA_UUID
@@ -275,7 +276,9 @@ cdef class RangeReader:
         memset(&self.cursor, 0, sizeof(self.cursor))
         self.cursor.window.descriptor = -1
         if file.path is not None and not file.is_shown and end - offset >= WINDOWED_LEAST and (
-                is_whole and windows < WINDOWS_MAX and not file.c_has_large_folios):
+                is_whole and windows < WINDOWS_MAX) and not (
+                    file.c_has_large_folios
+                    and file_is_resident(file.c_read.base + offset, end - offset)):
             windows += 1
             self.has_window = True
             path = os.fsencode(file.path)

@@ -3,7 +3,8 @@ range_reader; for one thread at a time.
 
 For files whose pages the system keeps one by one: there, to read a ledger once from end to end by
 its mapping takes a tenth longer than to copy it, for the pages are mapped and unmapped one by one.
-Where they are in large folios, the mapping takes a sixth less than the copy.
+And for what is not in memory: the system reads further ahead of who reads than of who has mapped,
+a third less time with its usual 128 KiB. Else the mapping takes a sixth less than the copy.
 """
 
 from libc.stdint cimport uint64_t, uint8_t
