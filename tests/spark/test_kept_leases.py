@@ -431,6 +431,21 @@ def test_an_interrupted_plan_gives_its_lease_back(
     assert plan_topic(owned, "t")
 
 
+def test_a_plan_that_is_interrupted_when_it_is_leased_gives_its_lease_back(
+    owned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Ctrl-C while thousands of ledgers are put together for tasks."""
+
+    def interrupted(*_: Any) -> None:
+        assert len(leases_of(owned)) == 1
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pulsarx.spark.topic_plan.group_ranges", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        plan_topic(owned, "t")
+    assert not leases_of(owned)
+
+
 def test_a_plan_is_of_what_others_committed_since_the_one_before_it(topic: Path) -> None:
     """A driver keeps the catalogue from one plan to the next."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -420,6 +421,26 @@ def test_a_file_in_large_folios_is_mapped_and_another_read(tmp_path: Path):
             reads.append(faults.calls("read"))
     assert reads[1] > 3
     assert reads[0] == (0 if has_large_folios(tmp_path) else reads[1])
+
+
+def test_other_threads_run_while_a_file_system_is_asked_for_its_kind(tmp_path: Path):
+    """One of a network asks its server: the whole process stood still."""
+    planned, content = large_ledger(tmp_path, LARGE_SIZES)
+    program = (
+        "import sys, threading\n"
+        "from pulsarx._pycore.ledger.ledger_file import LedgerFile\n"
+        "from pulsarx.testing import fault_plan\n"
+        "with fault_plan() as faults:\n"
+        "    faults.stall('large_folios')\n"
+        "    other = threading.Thread(target=LedgerFile.open, args=(sys.argv[1], 9))\n"
+        "    other.start()\n"
+        "    while not faults.stalled():\n"
+        "        pass\n"
+        "    faults.release()\n"
+        "    other.join()\n"
+    )
+    subprocess.run([sys.executable, "-c", program, planned.path], check=True, timeout=30)
+    assert read_values(planned) == content
 
 
 def has_large_folios(folder: Path) -> bool:
