@@ -56,23 +56,37 @@ class _KeptLease:
     """The lease of reads of the same ledgers. The lock of LeaseKeeper is held for what changes.
 
     readers: of each read, whether it is left. held: of each plan that joined and that nobody keeps
-    yet, until when the lease was promised to it.
+    yet, until when the lease was promised to it; with its first range, to know it by.
     """
 
     __slots__ = ("folder", "job", "ttl_ms", "due_ms", "lowest", "readers", "held", "has_failed")
 
     def __init__(self, ranges: list[LedgerRange], now_ms: int, is_left: IsLeft) -> None:
         assert ranges[0].lease is not None
-        self.job, self.ttl_ms, *_ = ranges[0].lease
+        self.job, self.ttl_ms, expires_ms, _ = ranges[0].lease
         self.folder = ranges[0].folder
         self.lowest = lowest_ledgers(ranges)
-        self.due_ms = now_ms + self.ttl_ms // 3
+        # From when it was taken: Spark may have needed long to make what reads it.
+        self.due_ms = min(now_ms, expires_ms - self.ttl_ms) + self.ttl_ms // 3
         self.readers = [is_left]
-        self.held: list[int] = []
+        self.held: list[tuple[int, LedgerRange]] = []
         self.has_failed = False
 
     def is_over(self, now_ms: int) -> bool:
-        return not self.readers and all(until_ms <= now_ms for until_ms in self.held)
+        return not self.readers and not self.is_held(now_ms)
+
+    def is_held(self, now_ms: int) -> bool:
+        return any(until_ms > now_ms for until_ms, _ in self.held)
+
+    def hold(self, ranges: list[LedgerRange], now_ms: int) -> None:
+        """For a plan that joined, from now on for ttl_ms."""
+        self.let_go(ranges)
+        self.held = [each for each in self.held if each[0] > now_ms]
+        self.held.append((now_ms + self.ttl_ms, ranges[0]))
+
+    def let_go(self, ranges: list[LedgerRange]) -> None:
+        """Of this plan, if it is held; never of another one, which may still be read."""
+        self.held = [each for each in self.held if each[1] is not ranges[0]]
 
 
 class LeaseKeeper:
@@ -104,7 +118,7 @@ class LeaseKeeper:
                 self._kept.append(_KeptLease(ranges, self._clock.now_ms(), is_left))
             else:
                 kept.readers.append(is_left)
-                _let_go(kept)
+                kept.let_go(ranges)
             if self._thread is None:
                 thread = OwnThread(partial(self._run, self._wake), "pulsarx-leases")
                 thread.start()
@@ -130,8 +144,7 @@ class LeaseKeeper:
                     and found.expires_ms > now_ms
                     and _covers(found, ranges)
                 ):
-                    kept.held = [each for each in kept.held if each > now_ms]
-                    kept.held.append(now_ms + ttl_ms)
+                    kept.hold(ranges, now_ms)
                     bear_lease(ranges, kept.job, ttl_ms, found.expires_ms)
                     return True
             return False
@@ -150,6 +163,11 @@ class LeaseKeeper:
         longer_ms = max(ttl_ms, min(ttl_ms * 5 // 4, _TTL_LONGER_MAX_MS))
         try:
             expires_ms = renew_lease(ranges[0].folder, job, longer_ms)
+            with self._lock:
+                kept = self._kept_of(ranges)
+                if kept is None:
+                    raise errors.NotAllowedError(f"the lease of job {job} was over meanwhile")
+                kept.hold(ranges, self._clock.now_ms())
         except BaseException as error:
             self.leave(ranges)
             for each in ranges:
@@ -166,7 +184,7 @@ class LeaseKeeper:
             kept = self._kept_of(ranges)
             if kept is None:
                 return False
-            _let_go(kept)
+            kept.let_go(ranges)
         self._wake.set()
         return True
 
@@ -220,9 +238,12 @@ class LeaseKeeper:
     def _renew(self, kept: _KeptLease) -> None:
         failure: Exception | None = None
         try:
-            _lease_on(kept)
+            self._lease_on(kept)
         except Exception as error:
             failure = error
+        if not self._is_kept(kept):
+            self._give_back(kept, _RELEASE_TIMEOUT_MS)  # as release_all did: it may be there again
+            return
         wait_ms = kept.ttl_ms // 3 if failure is None else max(kept.ttl_ms // 12, 1000)
         kept.due_ms = self._clock.now_ms() + wait_ms
         if failure is not None and not kept.has_failed:
@@ -235,25 +256,32 @@ class LeaseKeeper:
             )  # fmt: skip
         kept.has_failed = failure is not None
 
-    def release_all(self) -> None:
-        """Give everything back, within a few seconds: the driver ends. Not what was promised to a
-        plan that nobody keeps: other processes may read it."""
-        deadline = Deadline(_EXIT_TIMEOUT_MS)
+    def _lease_on(self, kept: _KeptLease) -> None:
+        try:
+            renew_lease(kept.folder, kept.job, kept.ttl_ms, timeout_ms=_RENEW_TIMEOUT_MS)
+        except errors.NotAllowedError:
+            if not self._is_kept(kept):
+                return
+            # It was over, as where the host slept: all of it again, or it is lost.
+            wanted = {topic: [ledger_id] for topic, ledger_id in kept.lowest.items()}
+            lease(kept.folder, kept.job, wanted, kept.ttl_ms, timeout_ms=_RENEW_TIMEOUT_MS)
+
+    def _is_kept(self, kept: _KeptLease) -> bool:
         with self._lock:
-            kept, self._kept = self._kept, []
+            return kept in self._kept
+
+    def release_all(self) -> None:
+        """Give everything back, within a few seconds: the driver ends. But for what was planned
+        under it and that nobody keeps: another process may read that."""
+        deadline = Deadline(_EXIT_TIMEOUT_MS)
         now_ms = self._clock.now_ms()
+        with self._lock:
+            kept = [each for each in self._kept if not each.is_held(now_ms)]
+            self._kept = [each for each in self._kept if each.is_held(now_ms)]
         for each in kept:
-            each.readers = []
-            if each.is_over(now_ms) and not deadline.expired():
+            if not deadline.expired():
                 left_ms = deadline.remaining_ms() or 0
                 self._give_back(each, min(_RELEASE_TIMEOUT_MS, left_ms))
-
-
-def _let_go(kept: _KeptLease) -> None:
-    """Of the plan that joined last, whichever it was: what was promised to the others lasts as
-    long."""
-    if kept.held:
-        kept.held.remove(max(kept.held))
 
 
 def _covers(found: LeaseRecord, ranges: list[LedgerRange]) -> bool:
@@ -262,15 +290,6 @@ def _covers(found: LeaseRecord, ranges: list[LedgerRange]) -> bool:
         any(first <= each.ledger_id <= last for first, last in found.ledgers.get(each.topic, ()))
         for each in ranges
     )
-
-
-def _lease_on(kept: _KeptLease) -> None:
-    try:
-        renew_lease(kept.folder, kept.job, kept.ttl_ms, timeout_ms=_RENEW_TIMEOUT_MS)
-    except errors.NotAllowedError:
-        # It was over, as where the host slept: all of it again, or it is lost.
-        wanted = {topic: [ledger_id] for topic, ledger_id in kept.lowest.items()}
-        lease(kept.folder, kept.job, wanted, kept.ttl_ms, timeout_ms=_RENEW_TIMEOUT_MS)
 
 
 keeper = LeaseKeeper(system_clock())

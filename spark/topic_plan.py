@@ -102,11 +102,12 @@ def plan_topic(
             broker.close_and_keep_log()
 
     ranges = plan_leased(look, path, lease_ms)
-    bytes_max = max_bytes_per_partition or TARGET_BYTES
-    if parallelism > least:
-        share = sum(each.size for each in ranges) // parallelism
-        bytes_max = min(bytes_max, max(share, _SHARE_BYTES_MIN))
-    return group_for_tasks(ranges, bytes_max, least, max_records_per_partition)
+    with given_back_on_error([ranges]):
+        bytes_max = max_bytes_per_partition or TARGET_BYTES
+        if parallelism > least:
+            share = sum(each.size for each in ranges) // parallelism
+            bytes_max = min(bytes_max, max(share, _SHARE_BYTES_MIN))
+        return group_for_tasks(ranges, bytes_max, least, max_records_per_partition)
 
 
 def topic_names(topics: str | Sequence[str]) -> list[str]:

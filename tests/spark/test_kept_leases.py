@@ -234,17 +234,6 @@ def test_a_plan_that_joins_is_spared_as_long_as_by_a_lease_of_its_own(
         assert not leases_of(topic)
 
 
-def test_a_driver_that_ends_leaves_what_it_promised_to_a_plan(
-    topic: Path, clock: pulsarx.ManualClock, keeper: LeaseKeeper
-) -> None:
-    """Who plans may hand the ranges to other processes, and end."""
-    with open_owner(topic, clock=clock):
-        keeper.keep(plan_topic(topic, "t", lease_ms=60_000), lambda: True)
-        groups = plan_topic(topic, "t", lease_ms=60_000)
-        keeper.release_all()
-        assert set(leases_of(topic)) == jobs(groups)
-
-
 def test_a_plan_that_joined_and_failed_leaves_the_lease_to_the_others(
     topic: Path, clock: pulsarx.ManualClock, keeper: LeaseKeeper
 ) -> None:
@@ -302,6 +291,122 @@ def test_a_lease_that_cannot_be_made_longer_is_not_joined(
         assert set(leases_of(topic)) == jobs(second)  # the other one is held by nobody
 
 
+def test_what_one_keeps_is_not_taken_from_those_that_joined_later(
+    topic: Path, clock: pulsarx.ManualClock, keeper: LeaseKeeper
+) -> None:
+    """The lease was given back when it was over for the plan that joined first."""
+    left = [True]
+    with open_owner(topic, clock=clock):
+        keeper.keep(plan_topic(topic, "t", lease_ms=60_000), lambda: left[0])
+        second = plan_topic(topic, "t", lease_ms=60_000)
+        clock.advance(50)
+        third = plan_topic(topic, "t", lease_ms=60_000)
+        assert jobs(second) == jobs(third)
+        keeper.keep(second, lambda: left[0])
+        left[0] = False
+        clock.advance(11)  # the third is promised another 49 s
+        keeper.look()
+        assert set(leases_of(topic)) == jobs(third)
+        keeper.keep(third, lambda: left[0])
+        keeper.look()
+        assert not leases_of(topic)
+
+
+@pytest.mark.parametrize("joins", [False, True])
+def test_a_read_that_is_kept_and_then_fails_takes_nothing_from_others(
+    topic: Path, clock: pulsarx.ManualClock, keeper: LeaseKeeper, joins: bool
+) -> None:
+    """As with Ctrl-C in the last line of `keep`, or behind it: what another thread had joined was
+    let go in its place."""
+    with open_owner(topic, clock=clock):
+        if joins:
+            keeper.keep(plan_topic(topic, "t", lease_ms=60_000), lambda: False)
+        first = plan_topic(topic, "t", lease_ms=60_000)
+        with pytest.raises(KeyboardInterrupt), given_back_on_error(first):
+            keeper.keep(first, lambda: False)
+            other = plan_topic(topic, "t", lease_ms=60_000)  # of another thread
+            raise KeyboardInterrupt
+        assert jobs(other) == jobs(first)
+        keeper.look()
+        assert set(leases_of(topic)) == jobs(other)
+        keeper.keep(other, lambda: False)
+        keeper.look()
+        assert not leases_of(topic)
+
+
+def test_what_is_planned_and_not_kept_is_spared_when_the_driver_ends(
+    topic: Path, clock: pulsarx.ManualClock, keeper: LeaseKeeper
+) -> None:
+    """As `plan_topic` for another process: alone it has a lease that lasts, and lost it where it
+    had joined one."""
+    with open_owner(topic, clock=clock):
+        keeper.keep(plan_topic(topic, "t", lease_ms=60_000), lambda: True)
+        groups = plan_topic(topic, "t", lease_ms=60_000)
+        keeper.release_all()
+        assert set(leases_of(topic)) == jobs(groups)
+        clock.advance(61)
+        keeper.release_all()
+        assert not leases_of(topic)
+
+
+def test_a_lease_that_is_kept_late_is_renewed_before_it_is_over(
+    topic: Path, clock: pulsarx.ManualClock, keeper: LeaseKeeper
+) -> None:
+    """Where Spark takes long to make the frame: the first renewal came a third behind that."""
+    with open_owner(topic, clock=clock):
+        groups = plan_topic(topic, "t", lease_ms=60_000)
+        clock.advance(50)
+        keeper.keep(groups, lambda: True)
+        for _ in range(30):
+            keeper.look()
+            (lease,) = leases_of(topic).values()
+            assert lease.expires_ms > clock.now_ms()
+            clock.advance(1)
+
+
+def test_a_lease_that_is_given_back_while_it_is_renewed_is_not_taken_again(
+    topic: Path,
+    clock: pulsarx.ManualClock,
+    keeper: LeaseKeeper,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As where the driver ends meanwhile: it stayed for an hour."""
+
+    def renew(*arguments: Any, **options: Any) -> int:
+        keeper.release_all()
+        return leases.renew_lease(*arguments, **options)
+
+    with open_owner(topic, clock=clock):
+        keeper.keep(plan_topic(topic, "t", lease_ms=60_000), lambda: True)
+        clock.advance(30)
+        monkeypatch.setattr(lease_keeper, "renew_lease", renew)
+        keeper.look()
+        assert not leases_of(topic)
+
+
+def test_a_lease_that_is_given_back_while_a_plan_makes_it_longer_is_not_joined(
+    topic: Path,
+    clock: pulsarx.ManualClock,
+    keeper: LeaseKeeper,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As where the owner takes longer to answer than a short lease lasts."""
+
+    def renew(*arguments: Any, **options: Any) -> int:
+        found = leases.renew_lease(*arguments, **options)
+        clock.advance(61)
+        keeper.look()
+        return found
+
+    with open_owner(topic, clock=clock):
+        keeper.keep(plan_topic(topic, "t", lease_ms=60_000), lambda: False)
+        clock.advance(1)
+        with monkeypatch.context() as patch:
+            patch.setattr(lease_keeper, "renew_lease", renew)
+            groups = plan_topic(topic, "t", lease_ms=60_000)
+        assert set(leases_of(topic)) == jobs(groups)
+
+
 def test_an_interrupted_plan_gives_its_lease_back(
     owned: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -324,6 +429,21 @@ def test_an_interrupted_plan_gives_its_lease_back(
             plan_topic(owned, "t")
     assert not leases_of(owned)
     assert plan_topic(owned, "t")
+
+
+def test_a_plan_that_is_interrupted_when_it_is_leased_gives_its_lease_back(
+    owned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Ctrl-C while thousands of ledgers are put together for tasks."""
+
+    def interrupted(*_: Any) -> None:
+        assert len(leases_of(owned)) == 1
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pulsarx.spark.topic_plan.group_ranges", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        plan_topic(owned, "t")
+    assert not leases_of(owned)
 
 
 def test_a_plan_is_of_what_others_committed_since_the_one_before_it(topic: Path) -> None:

@@ -73,6 +73,7 @@ cdef class LedgerFile:
         cdef LedgerFile self
         cdef uint64_t begin = at
         cdef uint64_t there = 0
+        cdef bint has_large_folios = False
         cdef int fd = -1
         cdef int error
         with nogil:
@@ -92,7 +93,10 @@ cdef class LedgerFile:
                 bytes.fromhex(uuid) if uuid else None,
                 bytes.fromhex(folder_id) if folder_id else bytes(16), begin, read_to > 0)
             self.is_shown = bool(shown)
-            self.c_has_large_folios = read_to == 0 and file_has_large_folios(fd)
+            if read_to == 0:
+                with nogil:                      # a network file system asks its server
+                    has_large_folios = file_has_large_folios(fd)
+                self.c_has_large_folios = has_large_folios
         finally:
             file_close(fd)
         return self

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -439,6 +440,26 @@ def test_a_file_that_is_not_in_memory_is_read_and_not_mapped(tmp_path: Path):
         assert reads[0] == 0 and reads[1] > 3 and reads[2] > 3
     else:
         assert reads[0] > 3
+
+
+def test_other_threads_run_while_a_file_system_is_asked_for_its_kind(tmp_path: Path):
+    """One of a network asks its server: the whole process stood still."""
+    planned, content = large_ledger(tmp_path, LARGE_SIZES)
+    program = (
+        "import sys, threading\n"
+        "from pulsarx._pycore.ledger.ledger_file import LedgerFile\n"
+        "from pulsarx.testing import fault_plan\n"
+        "with fault_plan() as faults:\n"
+        "    faults.stall('large_folios')\n"
+        "    other = threading.Thread(target=LedgerFile.open, args=(sys.argv[1], 9))\n"
+        "    other.start()\n"
+        "    while not faults.stalled():\n"
+        "        pass\n"
+        "    faults.release()\n"
+        "    other.join()\n"
+    )
+    subprocess.run([sys.executable, "-c", program, planned.path], check=True, timeout=30)
+    assert read_values(planned) == content
 
 
 def has_large_folios(folder: Path) -> bool:
