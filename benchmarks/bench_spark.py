@@ -112,7 +112,8 @@ def bench_source(measurement: Measurement, spark: SparkProcess, data: SparkData)
 def bench_topic(measurement: Measurement, spark: SparkProcess, data: SparkData) -> None:
     row = {"tcp": "spark_topic_tcp", "uds": "spark_topic_uds"}[spark.sockets]
     floor, path = ("topic_ceiling", {}), ("topic", {})
-    rounds = measurement.sizes.spark_read_rounds
+    sizes = measurement.sizes
+    rounds = {"tcp": sizes.spark_read_rounds, "uds": sizes.spark_topic_rounds}[spark.sockets]
     compare(measurement, spark, row, floor, path, data.messages, rounds)
 
 
