@@ -113,8 +113,8 @@ REASONS: dict[str, str] = {
     ),
     "spark_topic_uds": (
         "pairs of queries differ by a seventh, so few of them say little: runs of 21 and 41 gave "
-        "0.82 to 0.90 in one hour, 161 gave 0.86. What is beyond the ceiling is decoding: bytes "
-        "come from main memory (9 ns of a core for each message), their pages are mapped (5), and "
+        "0.82 to 0.90 in one hour, 161 gave 0.86 and 0.88. What is beyond the ceiling is decoding: "
+        "bytes come from main memory (9 ns of a core a message), their pages are mapped (5), and "
         "messages are found and copied (8). The plan takes as long as the ceiling's own. The "
         "ceiling runs in workers whose heap PulsarX has frozen: in a session without PulsarX it "
         "takes a seventh more of the processors' time, as much as `read_topic`."
