@@ -44,21 +44,20 @@ spark-demo:
 	@tools/bootstrap spark spark-demo
 	$(VENV_PYTHON) examples/spark_demo.py
 
-# `-n auto`: a process of tests more than there are processors; PYTEST_ARGS=-n0 runs all tests in one. What is
-# compiled of the tests is kept, whatever the caller wants elsewhere: without it each of those
-# processes spends 15 s on rewriting their assertions, before the first test.
-RUN_TESTS := env -u PYTHONDONTWRITEBYTECODE $(VENV_PYTHON) -m pytest -n auto
+# What is compiled of the tests is kept, whatever the caller wants elsewhere: without it each part
+# spends seconds on rewriting their assertions.
+RUN_TESTS := env -u PYTHONDONTWRITEBYTECODE $(VENV_PYTHON) tools/run_tests.py
 test:
-	@tools/bootstrap test
-	$(RUN_TESTS) $(TESTS) $(PYTEST_ARGS)
+	@tools/bootstrap test spark
+	@$(RUN_TESTS) $(TESTS) $(PYTEST_ARGS)
 
-# Randomized tests draw less often than in `make test`.
+# Without Spark and Java. Randomized tests draw less often than in `make test`.
 test-quick:
 	@tools/bootstrap test
-	PULSARX_TEST_SCALE=0.3 $(RUN_TESTS) -q -m quick $(TESTS) $(PYTEST_ARGS)
+	@PULSARX_TEST_SCALE=0.3 $(RUN_TESTS) $(TESTS) -m quick $(PYTEST_ARGS)
 
 test-long:
-	@tools/bootstrap test
+	@tools/bootstrap test spark
 	$(VENV_PYTHON) tests/long/long_run.py $(LONG_ARGS)
 
 # What is Spark's own, under each PySpark that is supported, and by Spark Connect. Each is
@@ -68,26 +67,26 @@ SPARK_TESTS := $(addprefix tests/spark/test_,data_source.py stream.py exactly_on
 	cluster_stream.py connect.py)
 CONNECT_PACKAGES := grpcio grpcio-status googleapis-common-protos zstandard
 test-spark-versions:
-	@tools/bootstrap test
+	@tools/bootstrap test spark
 	@set -e; for version in $(SPARK_VERSIONS); do \
 	    place="$(CURDIR)/build/spark-$$version"; \
 	    if [ ! -e "$$place/complete" ]; then \
 	        rm -rf "$$place"; \
-	        $(VENV_PYTHON) -m pip install -q --target "$$place" "pyspark==$$version.*" \
+	        $(VENV_PYTHON) tools/packages.py "$$place" "pyspark==$$version.*" \
 	            $(CONNECT_PACKAGES); \
 	        touch "$$place/complete"; \
 	    fi; \
 	    PYTHONPATH="$$place" $(VENV_PYTHON) -c 'import pyspark; print("PySpark", pyspark.__version__)'; \
-	    env -u PYTHONDONTWRITEBYTECODE PYTHONPATH="$$place" $(VENV_PYTHON) -m pytest -q -n0 \
+	    env -u PYTHONDONTWRITEBYTECODE PYTHONPATH="$$place" $(VENV_PYTHON) -m pytest -q \
 	        $(SPARK_TESTS) $(PYTEST_ARGS); \
 	done
 
 test-clients:
 	@tools/bootstrap test
-	$(RUN_TESTS) -m long $(addprefix tests/server/test_,go_client.py java_client.py node_client.py) $(PYTEST_ARGS)
+	$(VENV_PYTHON) -m pytest -m long $(addprefix tests/server/test_,go_client.py java_client.py node_client.py) $(PYTEST_ARGS)
 
 lint:
-	@tools/bootstrap test lint
+	@tools/bootstrap test spark lint
 	$(VENV_PYTHON) -m ruff check .
 	$(VENV_PYTHON) -m ruff format --check .
 	MYPYPATH= $(VENV_PYTHON) -m mypy -p pulsarx -m pytest_pulsarx
@@ -130,7 +129,7 @@ compare:
 wheel:
 	@tools/bootstrap
 	rm -rf build/lib* build/bdist* dist
-	$(VENV_PYTHON) -m pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps -w dist .
+	$(VENV_PYTHON) setup.py -q bdist_wheel -d dist
 	$(VENV_PYTHON) wheels/test_wheel.py dist/*.whl
 
 clean:

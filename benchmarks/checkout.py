@@ -92,6 +92,7 @@ def _unpacked(commit: str) -> Path:
 
 
 def _build(folder: Path) -> None:
+    _share_what_is_made(folder)
     if (folder / ".venv").exists():
         command = ["tools/bootstrap", "bench"]  # its own way, so that it stays as its owner has it
     else:
@@ -103,3 +104,11 @@ def _build(folder: Path) -> None:
     )
     if done.returncode:
         raise CheckoutError(f"{folder} does not build:\n{done.stdout.decode(errors='replace')}")
+
+
+def _share_what_is_made(folder: Path) -> None:
+    """Most modules of two revisions are the same, and what was made of them is known by their
+    content."""
+    if not (folder / "build").exists() and (ROOT / "build" / "objects").exists():
+        for name in ("c", "objects"):
+            shutil.copytree(ROOT / "build" / name, folder / "build" / name)

@@ -1,8 +1,9 @@
 """The second half of tools/bootstrap, run by the .venv's Python: `prepare.py [extra...]`.
 
 Installs what pyproject.toml asks for, builds the extensions in the mode of the environment and puts
-build/tree, which is release's, on the .venv's path. Each step is skipped while its inputs are what
-they were.
+build/tree, which is release's, on the .venv's path. Packages that the build does not need are
+fetched while it compiles. Each step is skipped while its inputs are what they were, so a run that
+was interrupted is gone on with by the next one.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -18,31 +20,30 @@ from pathlib import Path
 
 from build_mode import ROOT, build_mode
 from link_tree import link_tree
+from packages import InstallError, begin_installing, install
 
 STAMPS = ROOT / ".venv" / "stamps"
 MODE = build_mode()
+FULL_DISK_BYTES = 64 << 20  # with less nothing can be built
+FOR_JAVA = {"spark", "spark-demo"}
+CORE_TESTS = ROOT / "tests" / "core" / "compile_modules.py"
+
+
+class PrepareError(Exception):
+    """The text says what to do."""
 
 
 def requirements(extras: list[str]) -> list[str]:
-    """What to install for building, for running, and for the extras."""
+    """What to install beside what building needs."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extra = project["optional-dependencies"]
+    return [*project["dependencies"], *(each for name in extras for each in extra[name])]
+
+
+def build_requirements() -> list[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    found = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
-    for extra in extras:
-        found += project["project"]["optional-dependencies"][extra]
-    return found
-
-
-def install(extras: list[str]) -> None:
-    for extra in ["", *extras]:
-        wanted = requirements([extra] if extra else [])
-        stamp = STAMPS / f"installed-{extra or 'base'}"
-        text = "\n".join(wanted)
-        if stamp.exists() and stamp.read_text() == text:
-            continue
-        print(f"bootstrap: installing {' '.join(wanted)}", file=sys.stderr, flush=True)
-        pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-        subprocess.run([*pip, *wanted], check=True)
-        stamp.write_text(text)
+    wanted: list[str] = project["build-system"]["requires"]
+    return wanted
 
 
 def provide_java() -> None:
@@ -51,13 +52,14 @@ def provide_java() -> None:
     if stamp.exists() and Path(stamp.read_text(), "bin", "java").exists():
         return
     find = [sys.executable, "-P", str(ROOT / "spark" / "java_runtime.py")]
-    found = subprocess.run(find, capture_output=True, text=True)
+    found = subprocess.run(find, capture_output=True, text=True, check=False)
     if found.returncode:
         try:
-            install(["java"])
-        except subprocess.CalledProcessError:
+            project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+            install(project["optional-dependencies"]["java"])
+        except InstallError:
             print("bootstrap: no Java for this platform there", file=sys.stderr)
-        found = subprocess.run(find, stdout=subprocess.PIPE, text=True)
+        found = subprocess.run(find, stdout=subprocess.PIPE, text=True, check=False)
     if found.returncode:
         print("bootstrap: going on without Java; what needs Spark is skipped", file=sys.stderr)
     else:
@@ -65,7 +67,7 @@ def provide_java() -> None:
 
 
 def inputs_digest() -> str:
-    """Changes whenever the extensions must be built again."""
+    """Changes whenever something may have to be built again."""
     digest = hashlib.sha256(f"{MODE} {sys.version}".encode())
     files = [ROOT / "setup.py", ROOT / "pyproject.toml", *ROOT.glob("tools/*.py")]
     for pattern in ("*.pyx", "*.pxd", "*.h"):
@@ -82,34 +84,58 @@ def build() -> None:
     if stamp.exists() and stamp.read_text() == digest and MODE.library.exists():
         return
     stamp.unlink(missing_ok=True)
-    print(f"bootstrap: building the extensions, {MODE.name}", file=sys.stderr, flush=True)
-    subprocess.run(
-        [sys.executable, "setup.py", "-q", "build_ext", *MODE.build_arguments],
-        cwd=ROOT,
-        check=True,
-        stdout=sys.stderr,
-    )
+    _run("build the extensions", "setup.py", "-q", "build_ext", *MODE.build_arguments)
     stamp.write_text(digest)
 
 
-def main(extras: list[str]) -> None:
-    os.chdir(ROOT)
-    STAMPS.mkdir(exist_ok=True)
-    with open(STAMPS / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        tree = link_tree()
-        install(extras)
-        if {"test", "spark"} & set(extras):
-            provide_java()
+def _run(what: str, *arguments: str) -> None:
+    command = [sys.executable, *arguments]
+    if subprocess.run(command, cwd=ROOT, check=False, stdout=sys.stderr).returncode:
+        raise PrepareError(f"cannot {what}; the reasons are above")
+
+
+def prepare(extras: list[str]) -> None:
+    link_tree()
+    install(build_requirements())
+    installing = begin_installing(requirements(extras))
+    try:
         # Not an editable install: its import hook costs time at each start and hides types.
         path_file = Path(sysconfig.get_paths()["purelib"]) / "pulsarx.pth"
-        path_file.write_text(f"{tree}\n")
+        path_file.write_text(f"{link_tree()}\n")
         build()
         link_tree(MODE)  # the library itself
+        if "test" in extras:
+            _run("build the tests of the core", str(CORE_TESTS))
+    except BaseException:
+        if installing:
+            installing.stop()
+        raise
+    if installing:
+        installing.wait()
+    if FOR_JAVA & set(extras):
+        provide_java()
+
+
+def main(extras: list[str]) -> int:
+    os.chdir(ROOT)
+    STAMPS.mkdir(exist_ok=True)
+    try:
+        with open(STAMPS / "lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            prepare(extras)
+    except KeyboardInterrupt:
+        print("\nbootstrap: interrupted; the next run goes on from here", file=sys.stderr)
+        return 130
+    except (PrepareError, InstallError, OSError) as error:
+        free = shutil.disk_usage(ROOT).free
+        if free < FULL_DISK_BYTES:
+            error = PrepareError(
+                f"the disk of {ROOT} is full ({free >> 20} MiB left): make room"
+            )
+        print(f"bootstrap: {error}. The next run goes on from here.", file=sys.stderr)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    try:
-        main(sys.argv[1:])
-    except subprocess.CalledProcessError as error:
-        sys.exit(f"bootstrap: failed: {' '.join(map(str, error.cmd))}")
+    sys.exit(main(sys.argv[1:]))

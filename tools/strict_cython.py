@@ -6,13 +6,11 @@ The hint: a nogil function without noexcept takes the GIL to look for an excepti
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 from typing import Any
 
 
 def be_strict() -> None:
-    """Acts on this process and on the workers it forks."""
+    """Acts on this process."""
     from Cython.Compiler import Errors, Options, PyrexTypes, Symtab
 
     Options.warning_errors = True
@@ -24,5 +22,3 @@ def be_strict() -> None:
         return hint(position, message, environment)
 
     PyrexTypes.performance_hint = Symtab.performance_hint = refuse
-    if os.name == "posix":
-        multiprocessing.set_start_method("fork", force=True)

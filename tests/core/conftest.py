@@ -1,22 +1,17 @@
-"""Compiles tests/core/test_*.pyx and hands their `test_` functions to pytest, fixtures included.
+"""Hands the `test_` functions of tests/core/test_*.pyx to pytest, fixtures included.
 
-A module is compiled again when it, a pxd or header of the project, the mode or a compiler changed;
-results are kept in build/tests. They call the compiled core, so that one must have been built
-(`make test` does).
+What is stale is compiled when the first of them is collected (compile_modules.py; `make test` has
+done it). They call the compiled core, so that one must have been built.
 """
 
 from __future__ import annotations
 
-import fcntl
 import functools
-import hashlib
 import importlib.util
 import os
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,62 +19,32 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-COMPILER = HERE / "compile_module.py"
-# Asked here: two threads that ask first at once may both be told None (Python 3.11).
-SUFFIX = str(sysconfig.get_config_var("EXT_SUFFIX"))
+COMPILER = HERE / "compile_modules.py"
 FOR_SANITIZERS = {"LD_PRELOAD", "PYTHONMALLOC"}
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(HERE))
 
-from build_mode import build_mode  # noqa: E402
+from compile_modules import library_of  # noqa: E402
 
-FOLDER = ROOT / "build" / "tests" / build_mode().name
-_pool = ThreadPoolExecutor(max_workers=os.cpu_count())
-
-
-@functools.cache
-def _digest_of_contracts() -> str:
-    import Cython
-
-    digest = hashlib.sha256(f"{Cython.__version__} {sys.version} {build_mode()}".encode())
-    contracts = [*ROOT.glob("src/**/*.pxd"), *ROOT.glob("src/**/*.h"), *HERE.glob("*.pxd")]
-    contracts.append(COMPILER)
-    for path in sorted(contracts):
-        digest.update(path.name.encode() + path.read_bytes())
-    return digest.hexdigest()
+_met: list[Path] = []  # sources that may be stale
 
 
-def _compiled(source: Path) -> Path:
-    """Return the .so of a test module, compiled if need be; raises with all the compilers said."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    with open(FOLDER / f"{source.stem}.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # processes of pytest-xdist collect at the same time
-        return _compiled_alone(source)
-
-
-def _compiled_alone(source: Path) -> Path:
-    library = FOLDER / (source.stem + SUFFIX)
-    stamp = FOLDER / (source.stem + ".digest")
-    digest = hashlib.sha256(_digest_of_contracts().encode() + source.read_bytes()).hexdigest()
-    if library.exists() and stamp.exists() and stamp.read_text() == digest:
-        return library
-    stamp.unlink(missing_ok=True)
-    library.unlink(missing_ok=True)
-    command = [sys.executable, str(COMPILER), str(source), str(FOLDER), str(FOLDER / "c")]
+def _compile_what_was_met() -> None:
+    """All at once, for they are compiled in parallel. Raises with all the compilers said."""
+    sources = [str(each) for each in _met]
+    if not sources:
+        return
     # Compilers need no sanitizers, and are twice as slow with them.
     environment = {name: os.environ[name] for name in os.environ if name not in FOR_SANITIZERS}
     result = subprocess.run(
-        command,
-        cwd=ROOT,
+        [sys.executable, str(COMPILER), *sources],
         env=environment,
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
-    if result.returncode != 0 or not library.exists():
-        raise pytest.Collector.CollectError(f"{source.name} does not compile:\n{result.stdout}")
-    stamp.write_text(digest)
-    return library
+    if result.returncode:
+        raise pytest.Collector.CollectError(result.stdout)
+    _met.clear()
 
 
 def _imported(name: str, library: Path) -> ModuleType:
@@ -105,12 +70,11 @@ def _as_python_function(function: Any) -> Any:
 
 
 class CythonTestModule(pytest.Module):
-    """A test_*.pyx. Compiling begins when it is met, and is waited for when it is collected."""
-
-    compiling: Future[Path]
+    """A test_*.pyx."""
 
     def _getobj(self) -> ModuleType:
-        module = _imported(self.path.stem, self.compiling.result())
+        _compile_what_was_met()
+        module = _imported(self.path.stem, library_of(self.path))
         vars(module).pop("__test__", None)  # Cython's table of doctests; empty, it hides the module
         for name, value in list(vars(module).items()):
             if name.startswith("test_") and callable(value):
@@ -127,11 +91,5 @@ class CythonTestModule(pytest.Module):
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     if file_path.suffix != ".pyx" or not file_path.name.startswith("test_"):
         return None
-    module = CythonTestModule.from_parent(parent, path=file_path)
-    module.compiling = _pool.submit(_compiled, file_path)
-    return module
-
-
-def pytest_collection_finish() -> None:
-    """No idle thread stays behind: tests fork, and count threads."""
-    _pool.shutdown()
+    _met.append(file_path)
+    return CythonTestModule.from_parent(parent, path=file_path)

@@ -39,7 +39,8 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
         f"[pytest]\nmarkers =\n    {markers}\n"
         f'addopts = --strict-markers --import-mode=importlib -p no:cacheprovider -m "{chosen}"\n'
     )
-    shutil.copy(ROOT / "tests" / "conftest.py", pytester.path)
+    for name in ("conftest.py", "part_events.py"):
+        shutil.copy(ROOT / "tests" / name, pytester.path)
     for name, text in PROJECT.items():
         path = pytester.path / name
         path.parent.mkdir(exist_ok=True)
@@ -81,57 +82,6 @@ def test_two_sizes_and_unknown_ones_fail_the_collection(
     assert ran.ret != 0
     assert text in "\n".join([*ran.outlines, *ran.errlines])
     assert not ran.parseoutcomes().get("passed")
-
-
-def test_quick_tests_that_are_not_are_remarked_on(project: pytest.Pytester):
-    ran = project.runpytest("-m", "quick")
-    assert "REMINDER" not in "\n".join(ran.outlines)
-    conftest = project.path / "conftest.py"
-    text = conftest.read_text().replace("SECONDS = 2.0", "SECONDS = -1")
-    conftest.write_text(text.replace("SECONDS = 120.0", "SECONDS = -1"))
-    ran = project.runpytest("-m", "quick")
-    assert ran.ret == 0
-    shown = "\n".join(ran.outlines)
-    assert "REMINDER: quick tests took" in shown
-    assert "test_here.py::test_plain is quick and took" in shown
-    assert "test_marked" not in shown
-
-
-def workers_of(project: pytest.Pytester, *arguments: str) -> dict[str, str]:
-    """Which process ran a test, in the order of their ends."""
-    pytest.importorskip("xdist")
-    ran = project.runpytest("-p", "xdist", "-n", "2", "-v", *arguments)
-    done = [line.split() for line in ran.outlines if "PASSED" in line]
-    return {words[-1]: words[0] for words in done}
-
-
-@pytest.mark.standard
-def test_processes_share_the_files_and_keep_a_file_and_the_tests_of_spark_together(
-    project: pytest.Pytester,
-):
-    for name in ("spark/test_third.py", "test_other.py"):
-        (project.path / name).write_text("def test_one(): pass\ndef test_two(): pass\n")
-    workers = workers_of(project)
-    assert len(workers) == 9 and set(workers.values()) == {"[gw0]", "[gw1]"}
-    of_units: dict[str, set[str]] = {}
-    for test, worker in workers.items():
-        unit = "spark" if test.startswith("spark/") else test.partition("::")[0]
-        of_units.setdefault(unit, set()).add(worker)
-    assert {len(each) for each in of_units.values()} == {1}
-    assert of_units["spark"] != of_units["test_here.py"]  # it has a standard test: both come first
-
-
-@pytest.mark.standard
-def test_quick_tests_of_several_processes_are_remarked_on_as_well(project: pytest.Pytester):
-    pytest.importorskip("xdist")
-    conftest = project.path / "conftest.py"
-    text = conftest.read_text().replace("SECONDS = 2.0", "SECONDS = -1")
-    conftest.write_text(text.replace("SECONDS = 120.0", "SECONDS = -1"))
-    quick = "\n".join(project.runpytest("-p", "xdist", "-n", "2", "-m", "quick").outlines)
-    assert "REMINDER: quick tests took" in quick
-    assert "test_here.py::test_plain is quick and took" in quick
-    everything = "\n".join(project.runpytest("-p", "xdist", "-n", "2").outlines)
-    assert "REMINDER: quick tests took" not in everything
 
 
 def test_a_random_order_is_that_of_its_seed(project: pytest.Pytester):

@@ -1,0 +1,54 @@
+"""Compiles the tests of the core that are written in Cython, each when it is stale:
+`compile_modules.py [source...]`, all without arguments. tools/prepare.py and conftest.py call it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import sys
+import sysconfig
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+from build_mode import build_mode  # noqa: E402
+from link_tree import TREE  # noqa: E402
+from native_build import BuildError, Recipe, Unit, commands, linked, made  # noqa: E402
+
+MODE = build_mode()
+FOLDER = ROOT / "build" / "tests" / f"{MODE.name}-{sys.implementation.cache_tag}"
+
+
+def library_of(source: Path) -> Path:
+    """Where it is when it is compiled."""
+    return FOLDER / f"{source.stem}{sysconfig.get_config_var('EXT_SUFFIX')}"
+
+
+def compile_modules(sources: list[Path]) -> None:
+    """Raises BuildError with what the compilers say."""
+    recipe = Recipe(
+        MODE,
+        commands(),
+        objects=FOLDER / "objects",
+        c_folder=FOLDER / "c",
+        include_path=(TREE, HERE),
+        directives={"binding": True},
+        # A test is compiled more often than it is run.
+        flags=("-O1", "-UNDEBUG"),
+    )
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several processes may collect at the same time
+        objects = made([Unit(each.stem, each) for each in sources], recipe, noun="tests of the core")
+        for source, each in zip(sources, objects, strict=True):
+            linked([each], library_of(source), recipe)
+
+
+if __name__ == "__main__":
+    try:
+        given = [Path(each).resolve() for each in sys.argv[1:]]
+        compile_modules(given or sorted(HERE.glob("test_*.pyx")))
+    except BuildError as error:
+        sys.exit(str(error))

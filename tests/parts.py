@@ -1,0 +1,53 @@
+"""The parts in which tools/run_tests.py runs the tests, each in a process of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Part:
+    """seconds: about what it takes on a quiet core, for the order and the time that is left where
+    no run has told."""
+
+    name: str
+    paths: tuple[str, ...]
+    seconds: int
+
+
+PARTS = (
+    Part("spark", ("tests/spark",), 400),
+    Part("benchmarks", ("tests/benchmarks", "tests/oracle"), 100),
+    Part("client", ("tests/api/client",), 100),
+    Part("topics", ("tests/api/topics",), 90),
+    Part("processes", ("tests/sharing", "tests/api/processes"), 150),
+    Part("border", ("tests/border",), 100),
+    Part("broker", ("tests/broker",), 100),
+    Part("model", ("tests/model",), 60),
+    Part("core", ("tests/core", "tests/pycore"), 60),
+    Part("consuming", ("tests/api/consuming", "tests/api/aio", "tests/api/looking"), 60),
+    Part(
+        "producing",
+        ("tests/api/producing", "tests/api/encryption", "tests/api/schemas", "tests/schema"),
+        60,
+    ),
+    Part(
+        "subscriptions",
+        ("tests/api/subscriptions", "tests/api/letters", "tests/api/arrow", "tests/api/statements"),
+        50,
+    ),
+    Part(
+        "administration",
+        ("tests/api/admin", "tests/api/policies", "tests/api/backups", "tests/api/functions"),
+        50,
+    ),
+    Part("storage", ("tests/api/offload", "tests/api/compaction"), 40),
+    Part("command-line", ("tests/cli",), 40),
+    Part("server", ("tests/server", "tests/rest", "tests/access", "tests/wire"), 60),
+    Part(
+        "programs",
+        ("tests/programs", "tests/compat", "tests/functions", "tests/cluster", "tests/long", "tests/tools"),
+        40,
+    ),
+    Part("tidy", ("tests/tidy",), 20),
+)

@@ -1,0 +1,143 @@
+"""Facts about tools/run_tests.py: what it runs, what it says of it and what it ends with."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+from parts import PARTS
+from run_tests import chosen
+
+pytestmark = pytest.mark.standard
+
+PROGRAM = """
+import sys
+from pathlib import Path
+sys.path[:0] = [{tools!r}, {tests!r}]
+import parts, run_tests
+parts.PARTS = run_tests.PARTS = (
+    parts.Part("one", ("tests/one",), 5), parts.Part("two", ("tests/two",), 1),
+)
+run_tests.ROOT = Path.cwd()
+run_tests.KEPT = Path.cwd() / "build" / "tests"
+run_tests.TIMES = run_tests.KEPT / "seconds.json"
+sys.exit(run_tests.main(sys.argv[1:]))
+"""
+GOOD = "def test_good(): pass\n"
+CONFTEST = """
+import part_events
+def pytest_configure(config): part_events.register(config)
+"""
+
+
+class Project:
+    """A folder with two parts of tests."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.write("conftest.py", CONFTEST)
+        self.write("one/test_one.py", GOOD)
+        self.write("two/test_two.py", GOOD * 2)
+
+    def write(self, name: str, text: str) -> None:
+        path = self.folder / "tests" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def run(self, *arguments: str) -> tuple[int, str]:
+        """What it ends with, and all that it says."""
+        program = PROGRAM.format(tools=str(ROOT / "tools"), tests=str(ROOT / "tests"))
+        done = subprocess.run(
+            [sys.executable, "-c", program, *arguments],
+            cwd=self.folder,
+            env=os.environ | {"PYTHONPATH": str(ROOT / "tests"), "PYTEST_ADDOPTS": ""},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path)
+
+
+def test_all_parts_are_run_and_counted(project: Project) -> None:
+    project.write("two/test_more.py", "import pytest\ndef test_later(): pytest.skip('no moon')\n")
+    code, said = project.run()
+    assert code == 0, said
+    assert re.search(r"\none +\d+ s   1 passed\ntwo +\d+ s   1 passed, 1 skipped\n", said)
+    assert "skipped, 1 tests:\n     1  no moon\n" in said
+    assert re.search(r"\n2 passed, 0 failed, 1 skipped in \d+ s\n$", said)
+
+
+def test_a_test_that_fails_is_shown_with_what_it_saw(project: Project) -> None:
+    project.write("one/test_bad.py", "def test_bad():\n    print('a hint')\n    assert 1 == 2\n")
+    code, said = project.run()
+    assert code == 1
+    assert "FAILED tests/one/test_bad.py::test_bad\n" in said
+    assert "assert 1 == 2" in said and "a hint" in said
+    assert said.rstrip().endswith(" s") and "2 passed, 1 failed, 0 skipped" in said
+
+
+def test_a_module_that_cannot_be_imported_fails(project: Project) -> None:
+    project.write("one/test_bad.py", "import no_such_module\n")
+    code, said = project.run()
+    assert code == 1
+    assert "FAILED tests/one/test_bad.py\n" in said and "no_such_module" in said
+
+
+def test_a_part_that_dies_fails_and_names_the_test(project: Project) -> None:
+    text = "import os, signal\ndef test_dies(): os.kill(os.getpid(), signal.SIGKILL)\n"
+    project.write("two/test_dying.py", text)
+    code, said = project.run()
+    assert code == 1
+    assert "two ended with signal SIGKILL in tests/two/test_dying.py::test_dies" in said
+    assert re.search(r"\none +\d+ s   1 passed\n", said)
+
+
+def test_what_a_part_leaves_running_ends_with_it(project: Project) -> None:
+    note = project.folder / "pid"
+    text = f"""
+import subprocess, sys
+def test_leaves():
+    child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+    open({str(note)!r}, "w").write(str(child.pid))
+"""
+    project.write("one/test_leaving.py", text)
+    assert project.run()[0] == 0
+    try:
+        child = os.pidfd_open(int(note.read_text()))
+    except ProcessLookupError:
+        return
+    assert select.select([child], [], [], 60)[0]
+    os.close(child)
+
+
+def test_paths_and_arguments_choose_what_is_run(project: Project) -> None:
+    code, said = project.run("tests", "-k", "nothing_has_this_name")
+    assert code == 1 and "0 passed, 0 failed, 0 skipped" in said
+    code, said = project.run("tests/two", "-v")  # one part: by pytest itself
+    assert code == 0 and "tests/two/test_two.py::test_good PASSED" in said
+
+
+def test_every_file_of_tests_is_in_one_part() -> None:
+    patterns = ("test_*.py", "test_*.pyx")
+    for path in (each for pattern in patterns for each in (ROOT / "tests").rglob(pattern)):
+        shown = str(path.relative_to(ROOT))
+        mine = [part.name for part in chosen([shown])]
+        assert len(mine) == 1, f"{shown} is in the parts {mine}"
+    for part in PARTS:
+        for each in part.paths:
+            assert (ROOT / each).exists(), f"the part {part.name} names {each}, which is not there"
