@@ -18,6 +18,7 @@ from build_mode import ROOT
 from progress import say_seconds
 
 STAMP = ROOT / ".venv" / "stamps" / "installed"  # what was asked for and is there, a line each
+SHOWN_LINES = 6  # of what failed
 LOG = ROOT / ".venv" / "install.log"
 
 
@@ -58,9 +59,11 @@ class Installing:
             self._next()
             self.wait()
             return
+        said = LOG.read_text(errors="replace").rstrip().splitlines()[-SHOWN_LINES:]
+        print("\n".join(said), file=sys.stderr)
         raise InstallError(
-            f"{LOG.read_text()[-3000:]}\npackages cannot be installed (above: {LOG}). Is there a "
-            "network? A mirror is named by PIP_INDEX_URL, a proxy by https_proxy"
+            f"packages cannot be installed (above is the end of {LOG}). Is there a network? A "
+            "mirror is named by PIP_INDEX_URL, a proxy by https_proxy"
         )
 
     def _is_over(self) -> bool:

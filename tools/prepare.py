@@ -37,7 +37,8 @@ def requirements(extras: list[str]) -> list[str]:
     """What to install beside what building needs."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extra = project["optional-dependencies"]
-    return [*project["dependencies"], *(each for name in extras for each in extra[name])]
+    wanted = [*project["dependencies"], *(each for name in extras for each in extra[name])]
+    return [" ".join(each.split()) for each in wanted]
 
 
 def build_requirements() -> list[str]:
