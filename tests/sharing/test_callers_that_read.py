@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sharing_process import SharingProcess
@@ -17,6 +18,7 @@ from sleeping_thread import until_asleep
 import pulsarx
 from pulsarx import MessageId, errors
 from pulsarx.clock import Deadline
+from pulsarx.server.guest_consumer import GuestConsumer
 
 pytestmark = pytest.mark.standard
 
@@ -162,6 +164,33 @@ def test_what_was_sent_before_a_seek_does_not_come_behind_it(
         finally:
             is_over.set()
             thread.join()
+
+
+def test_a_sender_does_not_send_what_a_seek_brought_back_before_its_consumer_knows_what_is_recorded(
+    folder: Path, processes: list[SharingProcess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The consumer would take it for what it has just acknowledged."""
+    acknowledge = GuestConsumer.acknowledge_run
+    with pulsarx.Client(folder, durability="os") as client:
+        producer = client.create_producer("t")
+
+        def seek_and_send(consumer: GuestConsumer, ledger_id: int, first: int, count: int) -> None:
+            acknowledge(consumer, ledger_id, first, count)
+            if not producer.last_sequence_id():
+                dispatcher: Any = consumer.subscription.dispatcher
+                dispatcher.reset(ledger_id, 0)
+                sender = threading.Thread(target=producer.send, args=(b"second",))
+                sender.start()
+                sender.join()
+
+        monkeypatch.setattr(GuestConsumer, "acknowledge_run", seek_and_send)
+        guest = SharingProcess(folder)
+        processes.append(guest)
+        guest.run("consumer = client.subscribe('t', 's')")
+        producer.send(b"first")
+        guest.run("consumer.acknowledge(consumer.receive(60000))")
+        found = guest.run("[consumer.receive(60000).data() for _ in range(2)]")
+    assert found == [b"first", b"second"]
 
 
 def test_what_needs_the_reading_thread_comes_while_a_caller_reads(
