@@ -76,7 +76,10 @@ class ChildProcess:
         self._process.stdin.flush()
 
     def signal(self, number: int) -> None:
+        """Returns when the process is stopped, if that is asked for."""
         self._process.send_signal(number)
+        if number == signal.SIGSTOP:
+            os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def kill(self) -> None:
         """As the operating system does it: no handler runs."""

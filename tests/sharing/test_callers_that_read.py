@@ -18,6 +18,7 @@ from sleeping_thread import until_asleep
 import pulsarx
 from pulsarx import MessageId, errors
 from pulsarx.clock import Deadline
+from pulsarx.remote.connection import Connection
 from pulsarx.server.guest_consumer import GuestConsumer
 
 pytestmark = pytest.mark.standard
@@ -456,8 +457,40 @@ class Lingering(pulsarx.schema.BytesSchema):
         return obj
 
 
+class SeenReceipts:
+    """What the receipts of a producer are told to, and in which threads."""
+
+    def __init__(self, confirmed: Any) -> None:
+        self.confirmed = confirmed
+        self.__self__ = self
+        self.asked_in: list[int] = []  # by who read one and waits for no mutex
+        self.told = threading.Event()
+
+    def is_busy(self) -> bool:
+        self.asked_in.append(threading.get_ident())
+        return bool(self.confirmed.__self__.is_busy())
+
+    def __call__(self, *numbers: int) -> None:
+        self.told.set()
+        self.confirmed(*numbers)
+
+
+@pytest.fixture
+def receipts(monkeypatch: pytest.MonkeyPatch) -> list[SeenReceipts]:
+    """Those of each producer that is made."""
+    made: list[SeenReceipts] = []
+    tell = Connection.tell_of_receipts
+
+    def tell_of_seen(connection: Connection, number: int, confirmed: Any) -> None:
+        made.append(SeenReceipts(confirmed))
+        tell(connection, number, made[-1])
+
+    monkeypatch.setattr(Connection, "tell_of_receipts", tell_of_seen)
+    return made
+
+
 def test_a_receiver_that_reads_is_interrupted_while_another_thread_sends(
-    folder: Path, processes: list[SharingProcess]
+    folder: Path, processes: list[SharingProcess], receipts: list[SeenReceipts]
 ) -> None:
     """It waited for the mutex of a producer, whose answer it had read, and heard no signal."""
     owner = SharingProcess(folder, durability="os")
@@ -467,20 +500,20 @@ def test_a_receiver_that_reads_is_interrupted_while_another_thread_sends(
         schema = Lingering()
         producer = client.create_producer("t", schema=schema)
         producer.send(b"first")
+        (seen,) = receipts
         owner.signal(signal.SIGSTOP)
         producer.send_async(b"answered late", None)
         sender = threading.Thread(target=producer.send, args=(b"long",))
         sender.start()
         assert schema.began.wait(PATIENCE_MS / 1000)
-        main, reading = threading.main_thread(), thread_named("pulsarx-guest")
+        seen.asked_in.clear()
+        seen.told.clear()
+        main = threading.main_thread()
 
         def answer_and_interrupt() -> None:
-            until_asleep(main)
-            before = switches(reading)
+            until_asleep(main)  # so it reads
             owner.signal(signal.SIGCONT)
-            deadline = Deadline(PATIENCE_MS // 10)
-            while switches(reading) == before and not deadline.expired():
-                os.sched_yield()  # until the answer is left to the reading thread
+            seen.told.wait(PATIENCE_MS / 1000)
             until_asleep(main)
             signal.pthread_kill(main.ident or 0, signal.SIGINT)
 
@@ -490,6 +523,8 @@ def test_a_receiver_that_reads_is_interrupted_while_another_thread_sends(
             with pytest.raises(KeyboardInterrupt):
                 consumer.receive(PATIENCE_MS)
             assert sender.is_alive()
+            assert seen.asked_in == [main.ident]
+            assert seen.told.is_set()
         finally:
             schema.goes_on.set()
             interrupter.join()
