@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from failure_report import FailureReport
 from process_state import ProcessState
 
 HERE = Path(__file__).resolve().parent
@@ -148,6 +149,7 @@ class Outgrown:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(ProcessState(), "process state")
+    config.pluginmanager.register(FailureReport(), "failure report")
     config.pluginmanager.register(Outgrown(), "outgrown")
     bear_a_busy_machine()
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Generator
 
 import pytest
 
@@ -91,20 +90,20 @@ class State:
 
 
 class ProcessState:
-    """Fails a test that leaves something behind. What a fixture for several tests leaves, as Spark's
-    session does, is taken back behind the test that it was made for."""
+    """Fails a test that leaves something behind. What a fixture for several tests leaves, as that
+    of Spark's session does, is taken back behind the test that it was made for."""
 
     def __init__(self) -> None:
         begin_anew()
         self.clean = self.made = State()
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self) -> Iterator[Any]:
+    def pytest_runtest_call(self) -> Generator[None, object, object]:
         self.made = State()
         return (yield)
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_teardown(self, item: pytest.Item) -> Iterator[Any]:
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
         result = yield
         after = State()
         if after == self.clean:
