@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import seeds
 from failure_report import FailureReport
 from process_state import ProcessState
 
@@ -151,13 +152,18 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(ProcessState(), "process state")
     config.pluginmanager.register(FailureReport(), "failure report")
     config.pluginmanager.register(Outgrown(), "outgrown")
-    bear_a_busy_machine()
+    bear_a_busy_machine(config)
 
 
-def bear_a_busy_machine() -> None:
-    """Hypothesis fails an example that takes 0.2 s, and a test whose examples are made slowly."""
+def bear_a_busy_machine(config: pytest.Config) -> None:
+    """Hypothesis fails an example that takes 0.2 s, and a test whose examples are made slowly. It
+    draws the same in each run, but in a campaign."""
     from hypothesis import HealthCheck, settings
 
-    profile = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-    settings.register_profile("busy", **profile)
+    settings.register_profile(
+        "busy",
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+        derandomize=not seeds.GIVEN and not config.getoption("--hypothesis-seed", None),
+    )
     settings.load_profile("busy")
