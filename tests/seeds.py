@@ -9,7 +9,10 @@ Without them each run draws the same, and less: what it did not find once it wil
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from typing import TypeVar
 
+Point = TypeVar("Point")
 GIVEN = os.environ.get("PULSARX_TEST_SEED", "")
 SCALE = float(os.environ.get("PULSARX_TEST_SCALE", "0.3"))
 FIXED = 20240101
@@ -36,3 +39,12 @@ def new_seed() -> int:
 def scaled(count: int) -> int:
     """So many examples, kills, turns; more in a campaign that asks for more."""
     return max(round(count * SCALE), 1)
+
+
+def some_of(points: Sequence[Point], count: int) -> list[Point]:
+    """Of a sweep: all points in a campaign, else so many, evenly spread from the first to the
+    last."""
+    if SCALE >= 1 or count >= len(points):
+        return list(points)
+    last = len(points) - 1
+    return [points[round(number * last / max(count - 1, 1))] for number in range(count)]

@@ -3,8 +3,9 @@
     python tests/api/interrupted_run.py --kind alarm [--kind ctrl_c] [--interrupts 1000] [--seed 1]
                                         [--call NAME] [--sample 10]
 
-kind: see interrupt_kinds; several one after the other. With `line` and `opcode` every event of every call is interrupted once,
-unless so many interrupts are reached before; sample: so many events of each call, and the last.
+kind: see interrupt_kinds; several one after the other. With `line` and `opcode` every event of
+every call is interrupted once, unless so many interrupts are reached before; sample: so many events
+of each call, and the last.
 Prints what was interrupted how often; ends with 1 at the first thing that does not hold, naming the
 call, and with a traceback of all threads after 20 seconds without progress.
 """

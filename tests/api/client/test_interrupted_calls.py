@@ -65,9 +65,7 @@ def test_calls_may_be_interrupted_at_any_moment() -> None:
 @pytest.mark.standard
 def test_calls_may_be_interrupted_at_every_line_and_instruction() -> None:
     """Of what runs in the caller's thread; here at some of them, the last ones of each call."""
-    said = run(
-        BY_EVENT, "--interrupts", 100_000, "--seed", new_seed(), "--sample", scaled(SAMPLE)
-    )
+    said = run(BY_EVENT, "--interrupts", 100_000, "--seed", new_seed(), "--sample", scaled(SAMPLE))
     assert all(f"{kind}: " in said for kind in BY_EVENT)
 
 
