@@ -14,7 +14,6 @@ processors. A file stays in one process, and so does each folder of TOGETHER.
 
 from __future__ import annotations
 
-import gc
 import os
 import random
 import time
@@ -24,6 +23,7 @@ from typing import Any
 import pytest
 import seeds
 from failure_report import FailureReport
+from garbage import Garbage
 from process_state import ProcessState
 
 HERE = Path(__file__).resolve().parent
@@ -34,10 +34,6 @@ TOGETHER = ("spark",)  # one session of Spark for all of its files: starting one
 # Half of the time of a run tests wait: for processes that start or are killed, for the disk.
 MORE_WORKERS = 1
 MOST_WORKERS = 4  # tests that kill processes and wait for them win nothing by more
-
-# What failed or was dropped waits for the garbage collector with its files open, and that comes
-# seldom in a large process; from 1024 on some of the standard library takes no file.
-MOST_FILES = 300
 
 # What is longer is remarked on, and fails nothing: the machine may have been busy.
 QUICK_TEST_SECONDS = 2.0
@@ -62,19 +58,6 @@ def size_of(item: pytest.Item) -> str:
 def pytest_addoption(parser: pytest.Parser) -> None:
     text = "run the tests in an order that this seed says, to find those that lean on others"
     parser.addoption("--random-order", type=int, metavar="SEED", help=text)
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_finish() -> None:
-    """Thirteen thousand tests and their modules are looked through by every collection otherwise:
-    half a second, in tests that collect at every call."""
-    gc.collect()
-    gc.freeze()
-
-
-def pytest_runtest_logfinish() -> None:
-    if len(os.listdir("/proc/self/fd")) > MOST_FILES:
-        gc.collect()
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses by the markers
@@ -149,6 +132,7 @@ class Outgrown:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Garbage(), "garbage")
     config.pluginmanager.register(ProcessState(), "process state")
     config.pluginmanager.register(FailureReport(), "failure report")
     config.pluginmanager.register(Outgrown(), "outgrown")

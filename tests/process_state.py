@@ -8,6 +8,8 @@ handler for Ctrl-C that Spark leaves behind hid that from the tests that ran beh
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
+import gc
 import os
 import resource
 import signal
@@ -44,12 +46,14 @@ class State:
     """Of this process, as it is now. In the main thread."""
 
     def __init__(self) -> None:
-        self.handlers = tuple(signal.getsignal(each) for each in WATCHED)
-        self.blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        # Not those of `signal`, which make members of enumerations: this is done for each test.
+        self.handlers = tuple(_signal.getsignal(each) for each in WATCHED)
+        self.blocked = _signal.pthread_sigmask(signal.SIG_BLOCK, ())
         self.wakeup = signal.set_wakeup_fd(-1)
         if self.wakeup != -1:
             signal.set_wakeup_fd(self.wakeup, warn_on_full_buffer=False)
         self.has_alarm = signal.getitimer(signal.ITIMER_REAL)[0] > 0
+        self.collects = gc.isenabled()
         self.files = resource.getrlimit(resource.RLIMIT_NOFILE)
         try:
             self.folder = os.getcwd()
@@ -70,6 +74,7 @@ class State:
             "blocked": "blocked signals are",
             "wakeup": "the descriptor for signals is",
             "has_alarm": "whether an alarm is set is",
+            "collects": "whether the collector runs is",
             "files": "the limit of descriptors is",
             "folder": "the current folder is",
         }
@@ -85,6 +90,7 @@ class State:
         signal.set_wakeup_fd(self.wakeup)
         if not self.has_alarm:
             signal.setitimer(signal.ITIMER_REAL, 0)
+        (gc.enable if self.collects else gc.disable)()
         resource.setrlimit(resource.RLIMIT_NOFILE, self.files)
         os.chdir(self.folder)
 

@@ -54,7 +54,7 @@ def test_what_a_run_inherits_changes_no_test() -> None:
 
 
 LEAKS = """
-import os, resource, signal
+import gc, os, resource, signal
 import pytest
 
 def test_handler(): signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -64,6 +64,7 @@ def test_wakeup():
     read, write = os.pipe()
     os.set_blocking(write, False)
     signal.set_wakeup_fd(write)
+def test_collector(): gc.disable()
 def test_limit():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1, hard))
@@ -97,13 +98,14 @@ def test_a_test_that_leaves_something_behind_fails_and_no_other(pytester: pytest
         "    config.pluginmanager.register(process_state.ProcessState())\n"
     )
     ran = pytester.runpytest("-p", "no:cacheprovider")
-    ran.assert_outcomes(passed=10, errors=7)
+    ran.assert_outcomes(passed=11, errors=8)
     shown = ran.stdout.str()
     for text in (
         "test_handler has left behind: the handler of SIGINT is 1",
-        "test_mask has left behind: blocked signals are {<Signals.SIGINT: 2>}",
+        "test_mask has left behind: blocked signals are {2}",
         "test_alarm has left behind: whether an alarm is set is True",
         "test_wakeup has left behind: the descriptor for signals is ",
+        "test_collector has left behind: whether the collector runs is False",
         "test_limit has left behind: the limit of descriptors is (",
         "test_folder has left behind: the current folder is /",
         "test_folder_that_goes has left behind: the current folder is one that is gone",
