@@ -9,13 +9,14 @@ Without them each run draws the same, and less: what it did not find once it wil
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 Point = TypeVar("Point")
 GIVEN = os.environ.get("PULSARX_TEST_SEED", "")
 SCALE = float(os.environ.get("PULSARX_TEST_SCALE", "0.3"))
 FIXED = 20240101
+CALLS_MAX = 10_000
 
 
 def seeds(count: int) -> list[int]:
@@ -39,6 +40,15 @@ def new_seed() -> int:
 def scaled(count: int) -> int:
     """So many examples, kills, turns; more in a campaign that asks for more."""
     return max(round(count * SCALE), 1)
+
+
+def calls(seed: int | None, among: Sequence[int | None]) -> Iterator[int]:
+    """The numbers of calls at each of which something fails, as long as who takes them wants any:
+    all in a campaign. Else one in so many as there are seeds; tests with the others take the
+    rest."""
+    first, step = (0, 1) if SCALE >= 1 else (among.index(seed), len(among))
+    yield from range(first, CALLS_MAX, step)
+    raise AssertionError("the sweep did not end")
 
 
 def some_of(points: Sequence[Point], count: int) -> list[Point]:
