@@ -11,22 +11,21 @@ A test is of the size of its folder, FOLDERS, unless a marker says another: `@py
 
 from __future__ import annotations
 
-import gc
 import os
 import random
 from pathlib import Path
 
 import part_events
 import pytest
+import seeds
+from failure_report import FailureReport
+from garbage import Garbage
+from process_state import ProcessState
 
 HERE = Path(__file__).resolve().parent
 SIZES = ("quick", "standard", "long")
 FOLDERS = {"spark": "standard", "benchmarks": "standard", "sharing": "standard"}
 ELSEWHERE = "quick"
-
-# What failed or was dropped waits for the garbage collector with its files open, and that comes
-# seldom in a large process; from 1024 on some of the standard library takes no file.
-MOST_FILES = 300
 
 
 class SizeError(pytest.UsageError):
@@ -49,19 +48,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--random-order", type=int, metavar="SEED", help=text)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_finish() -> None:
-    """Thirteen thousand tests and their modules are looked through by every collection otherwise:
-    half a second, in tests that collect at every call."""
-    gc.collect()
-    gc.freeze()
-
-
-def pytest_runtest_logfinish() -> None:
-    if len(os.listdir("/proc/self/fd")) > MOST_FILES:
-        gc.collect()
-
-
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses by the markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
@@ -73,13 +59,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_configure(config: pytest.Config) -> None:
     part_events.register(config)
-    bear_a_busy_machine()
+    config.pluginmanager.register(Garbage(), "garbage")
+    config.pluginmanager.register(ProcessState(), "process state")
+    config.pluginmanager.register(FailureReport(), "failure report")
+    bear_a_busy_machine(config)
 
 
-def bear_a_busy_machine() -> None:
-    """Hypothesis fails an example that takes 0.2 s, and a test whose examples are made slowly."""
+def bear_a_busy_machine(config: pytest.Config) -> None:
+    """Hypothesis fails an example that takes 0.2 s, and a test whose examples are made slowly. It
+    draws the same in each run, but in a campaign."""
     from hypothesis import HealthCheck, settings
 
-    profile = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-    settings.register_profile("busy", **profile)
+    settings.register_profile(
+        "busy",
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+        derandomize=not seeds.GIVEN and not config.getoption("--hypothesis-seed", None),
+    )
     settings.load_profile("busy")

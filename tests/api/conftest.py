@@ -19,6 +19,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def many() -> int:
+    """Messages enough for threads to get into each other's way."""
+    return 20_000
+
+
+@pytest.fixture
 def manual_clock() -> pulsarx.ManualClock:
     return pulsarx.ManualClock()
 

@@ -1,10 +1,11 @@
 """Interrupts public calls, and looks after every interrupt at what must hold. A process of its own:
 
-    python tests/api/interrupted_run.py --kind alarm [--interrupts 1000] [--seed 1] [--call NAME]
-                                        [--sample 10]
+    python tests/api/interrupted_run.py --kind alarm [--kind ctrl_c] [--interrupts 1000] [--seed 1]
+                                        [--call NAME] [--sample 10]
 
-kind: see interrupt_kinds. With `line` and `opcode` every event of every call is interrupted once,
-unless so many interrupts are reached before; sample: so many events of each call, and the last.
+kind: see interrupt_kinds; several one after the other. With `line` and `opcode` every event of
+every call is interrupted once, unless so many interrupts are reached before; sample: so many events
+of each call, and the last.
 Prints what was interrupted how often; ends with 1 at the first thing that does not hold, naming the
 call, and with a traceback of all threads after 20 seconds without progress.
 """
@@ -58,7 +59,6 @@ class Run:
         self.lost_in = ""  # where Python lost what a handler raised
 
     def run(self) -> None:
-        self.load()
         self.interrupts.start()
         self.world = self.new_world()
         if isinstance(self.interrupts, LineInterrupts):
@@ -82,23 +82,6 @@ class Run:
                 interrupts.left = number
                 if self.total >= self.wanted or not self.perform(name):
                     break
-
-    def load(self) -> None:
-        """Perform all calls once, uninterrupted: an import runs callbacks of weak references, in
-        which Python loses what a handler raises."""
-        world = World(self.folder / "load")
-        for name in self.calls:
-            steps = CALLS[name](world)
-            try:
-                step: Any = next(steps)
-                while True:
-                    is_left = isinstance(step, Waiting)
-                    value = None if is_left else step()
-                    step = steps.send(Outcome(is_left, value))
-            except StopIteration:
-                world.count += 1
-        world.clocked.shutdown()
-        world.client.shutdown()
 
     def note_lost(self, lost: sys.UnraisableHookArgs) -> None:
         """Python calls this with an exception that it cannot raise."""
@@ -186,9 +169,28 @@ class Run:
         return outcome
 
 
+def load(calls: list[str]) -> None:
+    """Perform all calls once, uninterrupted: an import runs callbacks of weak references, in which
+    Python loses what a handler raises."""
+    with tempfile.TemporaryDirectory(prefix="pulsarx-interrupts-") as folder:
+        world = World(Path(folder))
+        for name in calls:
+            steps = CALLS[name](world)
+            try:
+                step: Any = next(steps)
+                while True:
+                    is_left = isinstance(step, Waiting)
+                    value = None if is_left else step()
+                    step = steps.send(Outcome(is_left, value))
+            except StopIteration:
+                world.count += 1
+        world.clocked.shutdown()
+        world.client.shutdown()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--kind", choices=sorted(KINDS), required=True)
+    parser.add_argument("--kind", choices=sorted(KINDS), action="append", required=True)
     parser.add_argument("--interrupts", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--sample", type=int, default=0)
@@ -196,22 +198,28 @@ def main() -> int:
     given = parser.parse_args()
     logging.basicConfig(level=logging.ERROR)
     sys.setswitchinterval(1e-4)
-    run = Run(given.kind, given.seed, given.interrupts, given.call or list(CALLS), given.sample)
+    calls = given.call or list(CALLS)
+    load(calls)
+    for kind in given.kind:
+        interrupt_all(Run(kind, given.seed, given.interrupts, calls, given.sample), kind)
+    return 0
+
+
+def interrupt_all(run: Run, kind: str) -> None:
     sys.unraisablehook = run.note_lost
     began = time.monotonic()
     try:
         run.run()
     except BaseException:
         place = f"{run.doing} {run.interrupts.where}"
-        print(f"after {run.total} interrupts, seed {given.seed}: {place}", flush=True)
+        print(f"{kind}: after {run.total} interrupts: {place}", flush=True)
         raise
     faulthandler.cancel_dump_traceback_later()
     seconds = time.monotonic() - began
-    print(f"{given.kind}: {run.total} interrupts in {seconds:.1f} s, {run.worlds} folders")
+    print(f"{kind}: {run.total} interrupts in {seconds:.1f} s, {run.worlds} folders")
     print(", ".join(f"{name} {count}" for name, count in sorted(run.counts.items())))
     if run.swallowed:
         print(f"raised and not seen by the caller: {dict(run.swallowed)}")
-    return 0
 
 
 if __name__ == "__main__":

@@ -2,54 +2,85 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import platform
 import threading
 import time
 
-QUIET_LOOKS = 50
-BUSY_LOOKS = 1000  # after so many it sleeps, whatever other threads do
-# One that looks again every 50 ms by itself is never quiet for so many looks on a busy machine.
+# The system call of who waits for a lock; unknown elsewhere, where more looks are taken.
+FUTEX = {"x86_64": b"202", "aarch64": b"98"}.get(platform.machine())
+# Of the interpreter, whose own lock lies there, and no other one.
+RUNTIME = ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, "_PyRuntime"))
+RUNTIME_SIZE = 1 << 20
+LOOKS, BLIND_LOOKS = 1, 50
+# One that computes all the time keeps no other from being taken for asleep.
+BUSY_LOOKS = 1000
 LONG_SECONDS = 2.0
 
 
 def until_asleep(thread: threading.Thread) -> None:
     """Return when the thread sleeps in a call that no other thread is about to end, or has ended.
 
-    Asleep: the system switched away from it, and not again while we looked often. One that waits
-    for the interpreter's lock asks for it every few milliseconds; every look gives the lock away.
-    One that waits for a mutex is not there yet: who holds it runs, waits for a processor or for
-    the disk, so all others must be asleep too. A thread that computes all the time does not matter.
+    So it is when all threads but the caller's sleep at one moment, and none for the interpreter's
+    lock: they do when none switched between the end of one look at all and the begin of the next.
     """
-    own, asked = threading.get_native_id(), thread.native_id
-    quiet, before = 0, ""
-    all_quiet, others_before = 0, None
+    asked = thread.native_id
+    quiet, before = 0, b""
+    all_quiet, all_before = 0, [b""]
     began = time.monotonic()
+    wanted = BLIND_LOOKS if FUTEX is None or not _wait(threading.get_native_id()) else LOOKS
     while thread.is_alive() and quiet < BUSY_LOOKS:
         now = _state(asked)
         if now and time.monotonic() - began > LONG_SECONDS:
             return
         quiet = quiet + 1 if now and now == before else 0
         before = now
-        if quiet >= QUIET_LOOKS:
-            others = [
-                _state(int(each))
-                for each in os.listdir("/proc/self/task")
-                if int(each) not in (own, asked)
-            ]
-            all_quiet = all_quiet + 1 if others == others_before and all(others) else 0
-            others_before = others
-            if all_quiet >= QUIET_LOOKS:
-                return
-        else:
-            all_quiet, others_before = 0, None
+        all_now = _all_states() if now else [b""]
+        all_quiet = all_quiet + 1 if all_now == all_before and all(all_now) else 0
+        if all_quiet >= wanted:
+            return
+        all_before = all_now
         os.sched_yield()
 
 
-def _state(native_id: int | None) -> str:
-    """How often the system switched away from a thread that sleeps; "" of any other."""
+def _all_states() -> list[bytes]:
+    own = threading.get_native_id()
+    return [_state(each) for each in sorted(map(int, os.listdir("/proc/self/task"))) if each != own]
+
+
+def _state(native_id: int | None) -> bytes:
+    """How often the system switched away from a thread that sleeps, and in what; b"" of any other,
+    and of one that waits for the interpreter's lock."""
+    text = _read(f"/proc/self/task/{native_id}/status")
+    if text is None:
+        return b"gone"
+    wait = _wait(native_id)
+    if b"(sleeping)" not in text or wait == b"running":
+        return b""
+    words = wait.split()
+    if words[:1] == [FUTEX] and 0 <= int(words[1], 16) - RUNTIME < RUNTIME_SIZE:
+        return b""
+    return text[text.index(b"voluntary_ctxt") :] + wait
+
+
+def _wait(native_id: int | None) -> bytes:
+    """The system call that a thread is in, with its arguments; b"": that is not told here."""
     try:
-        with open(f"/proc/self/task/{native_id}/status") as file:
-            text = file.read()
-    except OSError:
-        return "gone"
-    return text[text.index("voluntary_ctxt") :] if "(sleeping)" in text else ""
+        return (_read(f"/proc/self/task/{native_id}/syscall") or b"").rstrip()
+    except PermissionError:
+        return b""
+
+
+def _read(path: str) -> bytes | None:
+    """None: there is no such thread any more."""
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        return os.read(file, 8192)
+    except ProcessLookupError:
+        return None
+    finally:
+        os.close(file)

@@ -32,6 +32,12 @@ def _load_fixtures() -> None:
 _load_fixtures()
 
 
+@pytest.fixture
+def many() -> int:
+    """As of the API tests; here each message is a frame."""
+    return 2000
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A test that is left out is not run. A row that leaves nothing out is an error."""
     for file, left_out in LISTS.items():

@@ -3,6 +3,7 @@ subscriptions are reached over a pipe, and they read the ledgers beside the owne
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,8 @@ from pulsarx.server.server import Server
 from pulsarx.testing.inspection import Inspection, inspect
 from pulsarx.topic_name import TopicName
 
+# Where there is one: what stands for a broker in memory needs no disk.
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 attach_in_process = subscribing._attach
 advance_alone = ManualClock.advance
 settle_owner = Inspection.settle
@@ -88,7 +91,7 @@ class GuestClient(Client):
             known = _folders.get(service_url)
             if known is None or not Path(known.name).exists():
                 # An owner that a test has dropped may write when it is removed.
-                known = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+                known = tempfile.TemporaryDirectory(dir=MEMORY, ignore_cleanup_errors=True)
                 _folders[service_url] = known
             service_url = known.name
             options["durability"] = "os"

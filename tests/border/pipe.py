@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pulsarx import errors
 from pulsarx.clock import Deadline
@@ -28,6 +30,7 @@ class Pipe:
         self._due = False
         self._moving = False
         self._ended = False
+        self._holds = False  # what goes to the client
         self._piece = 0
         self._thread = threading.Thread(target=self._run, name="border-pipe", daemon=True)
         self._thread.start()
@@ -53,6 +56,19 @@ class Pipe:
         if not self.runs_here():
             self._thread.join(60)
             assert not self._thread.is_alive(), "the pipe is stuck"
+
+    @contextmanager
+    def on_the_way(self) -> Iterator[None]:
+        """What the session sends inside arrives behind the block. It is sent by then."""
+        assert self.wait()
+        self._holds = True
+        try:
+            yield
+            assert self.wait()
+        finally:
+            self._holds = False
+            self._wake()
+        assert self.wait()
 
     # As threads that a ManualClock waits for ------------------------------------------------------
 
@@ -102,7 +118,7 @@ class Pipe:
             for piece in self._pieces(self._up.popleft()):
                 self._session.received(piece)
         self._session.deliver()
-        while self._down:
+        while self._down and not self._holds:
             for piece in self._pieces(self._down.popleft()):
                 self.connection.received(piece)
 

@@ -20,7 +20,7 @@ class Campaign:
     tests: tuple[str, ...]  # arguments of pytest; {seed} stands for the seed of the round
     rounds: int = 0
     minutes: float = 0
-    scale: float = 1  # PULSARX_TEST_SCALE: how often as much as in `make test`
+    scale: float = 1  # PULSARX_TEST_SCALE: `make test` has 0.3
     sanitized: bool = False
     round_minutes_max: float = 30  # a round that takes longer does not end
 

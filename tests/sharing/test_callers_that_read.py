@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sharing_process import SharingProcess
@@ -17,6 +18,8 @@ from sleeping_thread import until_asleep
 import pulsarx
 from pulsarx import MessageId, errors
 from pulsarx.clock import Deadline
+from pulsarx.remote.connection import Connection
+from pulsarx.server.guest_consumer import GuestConsumer
 
 pytestmark = pytest.mark.standard
 
@@ -162,6 +165,33 @@ def test_what_was_sent_before_a_seek_does_not_come_behind_it(
         finally:
             is_over.set()
             thread.join()
+
+
+def test_a_sender_does_not_send_what_a_seek_brought_back_before_its_consumer_knows_what_is_recorded(
+    folder: Path, processes: list[SharingProcess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The consumer would take it for what it has just acknowledged."""
+    acknowledge = GuestConsumer.acknowledge_run
+    with pulsarx.Client(folder, durability="os") as client:
+        producer = client.create_producer("t")
+
+        def seek_and_send(consumer: GuestConsumer, ledger_id: int, first: int, count: int) -> None:
+            acknowledge(consumer, ledger_id, first, count)
+            if not producer.last_sequence_id():
+                dispatcher: Any = consumer.subscription.dispatcher
+                dispatcher.reset(ledger_id, 0)
+                sender = threading.Thread(target=producer.send, args=(b"second",))
+                sender.start()
+                sender.join()
+
+        monkeypatch.setattr(GuestConsumer, "acknowledge_run", seek_and_send)
+        guest = SharingProcess(folder)
+        processes.append(guest)
+        guest.run("consumer = client.subscribe('t', 's')")
+        producer.send(b"first")
+        guest.run("consumer.acknowledge(consumer.receive(60000))")
+        found = guest.run("[consumer.receive(60000).data() for _ in range(2)]")
+    assert found == [b"first", b"second"]
 
 
 def test_what_needs_the_reading_thread_comes_while_a_caller_reads(
@@ -427,8 +457,40 @@ class Lingering(pulsarx.schema.BytesSchema):
         return obj
 
 
+class SeenReceipts:
+    """What the receipts of a producer are told to, and in which threads."""
+
+    def __init__(self, confirmed: Any) -> None:
+        self.confirmed = confirmed
+        self.__self__ = self
+        self.asked_in: list[int] = []  # by who read one and waits for no mutex
+        self.told = threading.Event()
+
+    def is_busy(self) -> bool:
+        self.asked_in.append(threading.get_ident())
+        return bool(self.confirmed.__self__.is_busy())
+
+    def __call__(self, *numbers: int) -> None:
+        self.told.set()
+        self.confirmed(*numbers)
+
+
+@pytest.fixture
+def receipts(monkeypatch: pytest.MonkeyPatch) -> list[SeenReceipts]:
+    """Those of each producer that is made."""
+    made: list[SeenReceipts] = []
+    tell = Connection.tell_of_receipts
+
+    def tell_of_seen(connection: Connection, number: int, confirmed: Any) -> None:
+        made.append(SeenReceipts(confirmed))
+        tell(connection, number, made[-1])
+
+    monkeypatch.setattr(Connection, "tell_of_receipts", tell_of_seen)
+    return made
+
+
 def test_a_receiver_that_reads_is_interrupted_while_another_thread_sends(
-    folder: Path, processes: list[SharingProcess]
+    folder: Path, processes: list[SharingProcess], receipts: list[SeenReceipts]
 ) -> None:
     """It waited for the mutex of a producer, whose answer it had read, and heard no signal."""
     owner = SharingProcess(folder, durability="os")
@@ -438,20 +500,20 @@ def test_a_receiver_that_reads_is_interrupted_while_another_thread_sends(
         schema = Lingering()
         producer = client.create_producer("t", schema=schema)
         producer.send(b"first")
+        (seen,) = receipts
         owner.signal(signal.SIGSTOP)
         producer.send_async(b"answered late", None)
         sender = threading.Thread(target=producer.send, args=(b"long",))
         sender.start()
         assert schema.began.wait(PATIENCE_MS / 1000)
-        main, reading = threading.main_thread(), thread_named("pulsarx-guest")
+        seen.asked_in.clear()
+        seen.told.clear()
+        main = threading.main_thread()
 
         def answer_and_interrupt() -> None:
-            until_asleep(main)
-            before = switches(reading)
+            until_asleep(main)  # so it reads
             owner.signal(signal.SIGCONT)
-            deadline = Deadline(PATIENCE_MS // 10)
-            while switches(reading) == before and not deadline.expired():
-                os.sched_yield()  # until the answer is left to the reading thread
+            seen.told.wait(PATIENCE_MS / 1000)
             until_asleep(main)
             signal.pthread_kill(main.ident or 0, signal.SIGINT)
 
@@ -461,6 +523,8 @@ def test_a_receiver_that_reads_is_interrupted_while_another_thread_sends(
             with pytest.raises(KeyboardInterrupt):
                 consumer.receive(PATIENCE_MS)
             assert sender.is_alive()
+            assert seen.asked_in == [main.ident]
+            assert seen.told.is_set()
         finally:
             schema.goes_on.set()
             interrupter.join()

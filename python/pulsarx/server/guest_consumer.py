@@ -112,6 +112,13 @@ class GuestConsumer(PositionConsumer):
     def _record(self) -> None:
         """Record what was acknowledged, in order. Where the disk is full that stays, and is tried
         again; its process keeps it, too."""
+        self.is_recording = True
+        try:
+            self._record_some()
+        finally:
+            self.is_recording = False
+
+    def _record_some(self) -> None:
         while self._unrecorded:
             kind, numbers = self._unrecorded[0]
             try:

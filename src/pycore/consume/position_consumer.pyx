@@ -53,6 +53,10 @@ cdef class PositionsDue(LinkSender):
         try:
             if consumer.dispatcher.plain_ahead() < 0 or not self.link.has_room():
                 return False
+            # With the mutex held nothing is recorded that is not counted, except in that case: a
+            # consumer is told what is recorded before messages come again because of a seek.
+            if consumer.is_recording:
+                return False
             found = consumer.sink.take_positions(FRAMES_MAX)
             is_done = len(found) < FRAMES_MAX * LINK_FRAME_SIZE
             self.write_taken(found)
@@ -96,9 +100,8 @@ cdef class PositionConsumer(ConsumerCore):
 
     cdef PositionSink sink
     cdef PositionsDue flag
-    cdef public uint64_t recorded        # acknowledgements, since it came
-    cdef uint64_t recorded_told
-    cdef public bint has_unrecorded      # those that come now are behind them
+    cdef public bint has_unrecorded      # acknowledgements that come now are behind them
+    cdef public bint is_recording        # one; it is not counted yet
 
     def __init__(self, PositionSink sink not None, ConsumerHost host not None):
         super().__init__(sink, host)
@@ -156,36 +159,47 @@ cdef class PositionConsumer(ConsumerCore):
                 kind != LINK_ACKNOWLEDGE and kind != LINK_ACKNOWLEDGE_THROUGH):
             self.told(kind, (first, second, third, fourth))
             return
+        self.is_recording = True
         try:
             if kind == LINK_ACKNOWLEDGE:
                 self.acknowledge_run(first, second, third)
             else:
                 self.acknowledge_before(first, second)
+            self.sink.recorded += 1
         except Exception:                # which is met again there, and told
             self.told(kind, (first, second, third, fourth))
             return
-        self.recorded += 1
+        finally:
+            self.is_recording = False
         if self.flag.by_link:
             self.flag.link.put_due_here(self.flag)
+
+    @property
+    def recorded(self) -> int:
+        """Acknowledgements, since it came."""
+        return self.sink.recorded
+
+    @recorded.setter
+    def recorded(self, uint64_t recorded) -> None:
+        self.sink.recorded = recorded
 
     def told(self, int kind, tuple numbers) -> None:
         """A frame has come for it that is no everyday one."""
         raise NotImplementedError
 
     cdef int tell_recorded(self, OwnerLink link) except -1:
-        cdef uint64_t recorded = self.recorded
-        if recorded == self.recorded_told:
-            return 0
-        link.tell(LINK_RECORDED, self.sink.consumer_id, recorded, 0, 0, 0)
-        self.recorded_told = recorded
+        cdef uint64_t recorded = self.sink.recorded
+        if recorded != self.sink.told_recorded:
+            link.tell(LINK_RECORDED, self.sink.consumer_id, recorded, 0, 0, 0)
+            self.sink.told_recorded = recorded
         return 0
 
     def receipt(self) -> bytes:
         """The frame that tells how many acknowledgements are recorded; empty: it was told."""
-        if self.recorded == self.recorded_told:
+        if self.sink.recorded == self.sink.told_recorded:
             return b""
-        self.recorded_told = self.recorded
-        return link_frame(LINK_RECORDED, self.sink.consumer_id, self.recorded)
+        self.sink.told_recorded = self.sink.recorded
+        return link_frame(LINK_RECORDED, self.sink.consumer_id, self.sink.recorded)
 
     def flow(self, uint64_t permits) -> None:
         """The other end has room for so many messages more."""

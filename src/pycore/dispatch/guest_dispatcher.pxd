@@ -20,6 +20,9 @@ On Key_Shared what nobody saw goes back with each negative acknowledgement, as l
 key may be among it; and so does what arrives until the owner has heard of it.
 
 What is acknowledged is kept until the owner has recorded it, and sent once more to the next owner.
+A message may be on its way here meanwhile: it is not handed out (`is_told`). The owner says what it
+has recorded before it sends messages from another place of the subscription, so what a seek brings
+back is handed out.
 
 `reset`: what arrived before is void, for the subscription was moved, or another consumer reads on,
 or it was rewound. With the core's mutex held unless a method says otherwise.
@@ -64,6 +67,9 @@ cdef class GuestDispatcher(PendingDispatcher):
     cdef size_t sent_end
     cdef size_t sent_capacity
     cdef uint64_t recorded_count         # by this owner
+    # behind all messages of those; ledger 0: there are none
+    cdef uint64_t told_ledger
+    cdef uint64_t told_end
     cdef set kept                        # (ledger id, ordinal) held since the owner before; or None
     # the first message that did not arrive yet, of those in order; ledger 0: none did
     cdef uint64_t arrived_ledger
@@ -77,6 +83,10 @@ cdef class GuestDispatcher(PendingDispatcher):
     cdef int give_permits(self) except -1
     cdef int return_unseen(self) except -1
     """What arrived and was not handed out is the owner's again."""
+
+    cdef bint is_told(self, uint64_t ledger_id, uint64_t first, uint64_t count) noexcept
+    """Whether the owner was told of an acknowledgement of any of these messages, which it has not
+    recorded yet."""
 
     cdef int tell_ack(self, int kind, uint64_t ledger_id, uint64_t first,
                       uint64_t count) except -1

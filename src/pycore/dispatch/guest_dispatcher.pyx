@@ -139,6 +139,7 @@ cdef class GuestDispatcher(PendingDispatcher):
                uint32_t redelivery_count) -> None:
         """Messages of a ledger are this consumer's. By the thread that reads the connection, which
         calls `settled` when all have arrived that came together."""
+        cdef bint some_told
         cdef uint64_t message
         cdef PendingAck* ack
         mutex_lock(&self.core.mutex)
@@ -152,7 +153,8 @@ cdef class GuestDispatcher(PendingDispatcher):
             if self.rewinds_asked != self.rewinds_done and self.keeps_key_order:
                 self.link.tell(LINK_GIVE_BACK, self.consumer_id, ledger_id, first, count, 0)
                 return
-            if coming is not None:
+            some_told = self.is_told(ledger_id, first, count)
+            if coming is not None and not some_told:
                 if self.pieces is None:
                     self.pieces = {}
                 self.pieces[ledger_id, first] = coming
@@ -160,6 +162,8 @@ cdef class GuestDispatcher(PendingDispatcher):
                 self.arrived_ledger = ledger_id
                 self.arrived_end = first + count
             for message in range(first, first + count):
+                if some_told and self.is_told(ledger_id, message, 1):
+                    continue             # the owner sent it before it heard of that
                 ack = self.core.add(ledger_id, message)
                 if self.kept is not None and ack.state == PENDING_HELD and (
                         (ledger_id, message) in self.kept):
@@ -209,8 +213,11 @@ cdef class GuestDispatcher(PendingDispatcher):
         """So many acknowledgements are recorded by this owner. By the thread that reads the
         connection."""
         mutex_lock(&self.core.mutex)
-        self.sent_at = min(self.sent_at + <size_t>(count - self.recorded_count), self.sent_end)
-        self.recorded_count = count
+        if count > self.recorded_count:
+            self.sent_at = min(self.sent_at + <size_t>(count - self.recorded_count), self.sent_end)
+            self.recorded_count = count
+        if self.sent_at == self.sent_end:
+            self.told_ledger = self.told_end = 0
         mutex_unlock(&self.core.mutex)
 
     def unrecorded(self) -> list:
@@ -442,6 +449,24 @@ cdef class GuestDispatcher(PendingDispatcher):
             self.pieces.pop((ledger_id, message), None)
         return PendingDispatcher.drop(self, ledger_id, message, ack)
 
+    cdef bint is_told(self, uint64_t ledger_id, uint64_t first, uint64_t count) noexcept:
+        cdef SentAck* sent
+        cdef size_t at
+        # Messages come in order, so those that come are mostly behind all of them.
+        if ledger_id > self.told_ledger or (
+                ledger_id == self.told_ledger and first >= self.told_end):
+            return False
+        for at in range(self.sent_at, self.sent_end):
+            sent = &self.sent[at]
+            if sent.kind == LINK_ACKNOWLEDGE_THROUGH:
+                if ledger_id < sent.ledger_id or (
+                        ledger_id == sent.ledger_id and first < sent.first):
+                    return True
+            elif ledger_id == sent.ledger_id and first < sent.first + sent.count and (
+                    sent.first < first + count):
+                return True
+        return False
+
     cdef int tell_ack(self, int kind, uint64_t ledger_id, uint64_t first,
                       uint64_t count) except -1:
         cdef SentAck* grown
@@ -463,6 +488,11 @@ cdef class GuestDispatcher(PendingDispatcher):
         self.sent[self.sent_end].first = first
         self.sent[self.sent_end].count = count
         self.sent_end += 1
+        if ledger_id > self.told_ledger:
+            self.told_ledger = ledger_id
+            self.told_end = first + count
+        elif ledger_id == self.told_ledger:
+            self.told_end = max(self.told_end, first + count)
         if not self.attached:
             return 0             # `begin` tells it
         return self.link.tell(kind, self.consumer_id, ledger_id, first, count, 0)

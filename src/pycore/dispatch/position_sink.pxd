@@ -21,8 +21,10 @@ cdef class PositionSink(EntrySink):
     cdef uint64_t consumer_id            # as the other end knows it
     cdef uint64_t flown                  # permits that came in all
     cdef uint64_t rewinds                # rewinds that were asked for, and done
+    cdef uint64_t recorded               # acknowledgements, since it came
     # what the other end knows
     cdef uint64_t told_rewinds
+    cdef uint64_t told_recorded
     cdef uint64_t told_ttl_ms
     cdef uint64_t told_generation
     cdef uint64_t resets_told
@@ -42,6 +44,7 @@ cdef class PositionSink(EntrySink):
     cdef int put(self, int kind, uint64_t first, uint64_t second, uint64_t third,
                  uint64_t fourth) except -1
     cdef int put_state(self) except -1
+    cdef int put_recorded(self) except -1
     cdef int put_slice(self) except -1
     cdef int put_run(self, EntryView view, uint64_t index, uint64_t count,
                      uint64_t redelivery_count) except -1

@@ -10,7 +10,8 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from pulsarx import errors
 from pulsarx._pycore.dispatch.entry_sink cimport ConsumerEvents, Dispatcher, EntrySink
 from pulsarx._pycore.ground.owner_link cimport (
-    LINK_ACTIVE, LINK_CHUNK, LINK_FRAME_SIZE, LINK_RESET, LINK_RUN, LINK_TTL, link_frame_put,
+    LINK_ACTIVE, LINK_CHUNK, LINK_FRAME_SIZE, LINK_RECORDED, LINK_RESET, LINK_RUN, LINK_TTL,
+    link_frame_put,
 )
 from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
 
@@ -76,11 +77,18 @@ cdef class PositionSink(EntrySink):
             self.told_ttl_ms = ttl_ms
         if self.told_generation != self.dispatcher.generation or (
                 self.told_rewinds != self.rewinds):
+            self.put_recorded()          # first: what is sent from now on may be among those again
             self.put(LINK_RESET, self.flown, <uint64_t>self.permits, self.rewinds,
                      self.told_generation != self.dispatcher.generation)
             self.told_generation = self.dispatcher.generation
             self.told_rewinds = self.rewinds
             self.resets_told += 1
+        return 0
+
+    cdef int put_recorded(self) except -1:
+        if self.told_recorded != self.recorded:
+            self.put(LINK_RECORDED, self.recorded, 0, 0, 0)
+            self.told_recorded = self.recorded
         return 0
 
     cdef bint has_let_go(self) noexcept:

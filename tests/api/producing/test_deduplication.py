@@ -448,26 +448,39 @@ def test_bad_arguments_are_refused(open_client: OpenClient, folder: Path) -> Non
 def test_turned_on_and_off_while_all_send_nothing_is_lost(open_client: OpenClient) -> None:
     client = open_client()
     client.create_producer("t").close()
+    names = "abcd"
     over = threading.Event()
     sent: dict[str, int] = {}
+    hundreds = {name: threading.Semaphore(0) for name in names}  # that each may send
+    sends = {name: threading.Event() for name in names}
 
     def work(name: str) -> None:
         producer = producer_of(client, "batch" if name > "b" else "single", producer_name=name)
         number = 0
         while not over.is_set():
+            if number % 100 == 0:
+                hundreds[name].acquire()
             producer.send_async(f"{name}{number}".encode(), None)
+            sends[name].set()
             number += 1
             if number % 500 == 0:
                 producer.flush()
         producer.close()
         sent[name] = number
 
-    threads = [threading.Thread(target=work, args=[name]) for name in "abcd"]
+    threads = [threading.Thread(target=work, args=[name]) for name in names]
     for thread in threads:
         thread.start()
     for number in range(12):
+        for name in names:
+            sends[name].clear()
+            hundreds[name].release(5)
+        for name in names:
+            sends[name].wait()
         client.admin.topics.set_deduplication("t", number % 2 == 0)
     over.set()
+    for name in names:
+        hundreds[name].release()
     for thread in threads:
         thread.join()
     found = whole_topic(client)

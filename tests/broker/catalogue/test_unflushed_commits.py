@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from plain_files import PlainFiles
-from seeds import seeds
+from seeds import calls, seeds
 from simulated_files import Crash, SimulatedFiles
 
 from pulsarx.broker.catalogue.catalogue import Catalogue
@@ -109,16 +109,19 @@ STEPS = (
     "uuucuup", "ucucuf", f"{MANY}cu", "uufuucux", "cuuuu", "uuukuk", "ukuckuu", f"{MANY}ku"
 )  # fmt: skip
 
+SEEDS = [None, *seeds(6)]
+SEEDS_OF_DAMAGE = seeds(8)
+
 
 @pytest.mark.standard
-@pytest.mark.parametrize("seed", [None, *seeds(6)])
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("steps", STEPS)
 def test_a_power_cut_at_every_call_leaves_all_that_was_durable(
     tmp_path: Path, steps: str, seed: int | None
 ) -> None:
     print("seed", seed)
     root = tmp_path / "root"
-    for crash_at in range(10_000):
+    for crash_at in calls(seed, SEEDS):
         root.mkdir()
         path = str(root / "folder")
         chance = None if seed is None else random.Random(seed * 10_000 + crash_at)
@@ -160,13 +163,13 @@ def test_power_cuts_while_the_next_owner_takes_over_leave_all_that_was_durable(
 
 
 @pytest.mark.standard
-@pytest.mark.parametrize("seed", seeds(8))
+@pytest.mark.parametrize("seed", SEEDS_OF_DAMAGE)
 def test_power_cuts_while_what_was_lost_is_set_aside_leave_a_folder_that_opens(
     tmp_path: Path, seed: int
 ) -> None:
     """The first commit without a flush is damaged, so there is nothing to flush but names."""
     root, path = tmp_path / "root", str(tmp_path / "root" / "folder")
-    for crash_at in range(10_000):
+    for crash_at in calls(seed, SEEDS_OF_DAMAGE):
         root.mkdir()
         directory = DataDirectory.open(path, files=PlainFiles(flush=False))
         work(Catalogue.open(directory), Progress(), "cuuu")

@@ -24,6 +24,8 @@ LOCAL long failed;
 LOCAL int pauses;                    /* nothing is counted */
 LOCAL void *failed_at;               /* in the library, of the first one that failed */
 static uintptr_t low, high;          /* the library */
+static uintptr_t *places;            /* in it, of those counted; NULL: they are not kept */
+static long places_max;
 static int depth;                    /* how many functions to look at, the nearest first */
 
 void memory_fails(long number, long count, int frames, uintptr_t from, uintptr_t to) {
@@ -39,14 +41,21 @@ void memory_fails(long number, long count, int frames, uintptr_t from, uintptr_t
     seen = 0;
 }
 
+/* Keep where each one that is counted is asked for. */
+void memory_keeps(uintptr_t *to, long count) {
+    places = to;
+    places_max = count;
+}
+
 void memory_pauses(int on) {
     pauses = on;
 }
 
-/* How many failed. */
+/* How many were counted, or failed if any was to. */
 long memory_lasts(void) {
+    long counted = seen;
     seen = -1;
-    return failed;
+    return end > first ? failed : counted;
 }
 
 uintptr_t memory_failed_at(void) {
@@ -64,7 +73,11 @@ static int fails(void) {
     for (at = 2; at < count; at++)
         if ((uintptr_t)frames[at] >= low && (uintptr_t)frames[at] < high)
             break;
-    if (at >= count || seen >= end)
+    if (at >= count)
+        return 0;
+    if (places != NULL && seen < places_max)
+        places[seen] = (uintptr_t)frames[at] - low;
+    if (seen >= end)
         return 0;
     if (seen++ < first)
         return 0;

@@ -1,12 +1,16 @@
 """Drives a subscription while one allocation fails, the first, the second and so on, and looks
 afterwards whether anything is missing. For test_memory_runs_out, in a process of its own.
 
-memory_runs_out.py <subscription type> <seed> <functions looked at>,<failures in a row> ...
+memory_runs_out.py <subscription type> <seed> <of a place> <functions looked at>,<failures in a row>
+    ...
+
+of a place: how many of the allocations that are asked for at one place of the library; 0: all.
 """
 
 from __future__ import annotations
 
 import ctypes
+import itertools
 import logging
 import os
 import random
@@ -16,6 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+
+from seeds import some_of
 
 from pulsarx import (
     BatchingType,
@@ -32,7 +38,8 @@ MESSAGES = 120
 TOGETHER = 12  # sent by one of the producers
 KEYS = 11
 CALLS = 60
-START = int(os.environ.get("MEMORY_RUNS_OUT_START", "0"))  # to repeat one
+ONE = os.environ.get("MEMORY_RUNS_OUT_AT")  # to repeat one
+PLACES_MAX = 100_000
 QUEUE_SIZE = 30
 ENTRY_SIZE = 4000  # what is larger is sent in chunks
 DELAYED = 29  # each so many-th message waits for its time
@@ -52,6 +59,8 @@ class FailingMemory:
         self.fails = library.memory_fails
         self.fails.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_int, ctypes.c_size_t,
                                ctypes.c_size_t]  # fmt: skip
+        self.keeps = library.memory_keeps
+        self.keeps.argtypes = [ctypes.c_void_p, ctypes.c_long]
         self.pauses = library.memory_pauses
         self.lasts = library.memory_lasts
         self.lasts.restype = ctypes.c_long
@@ -60,6 +69,17 @@ class FailingMemory:
 
     def arm(self, number: int) -> None:
         self.fails(number, self.in_a_row, self.frames, self.low, self.high)
+
+    def count(self) -> None:
+        """As arm; nothing fails, and `places` tells what would have."""
+        self.kept = (ctypes.c_size_t * PLACES_MAX)()
+        self.keeps(self.kept, PLACES_MAX)
+        self.fails(1 << 60, 0, self.frames, self.low, self.high)
+
+    def places(self) -> list[int]:
+        counted = self.lasts()
+        self.keeps(None, 0)
+        return self.kept[:counted]
 
 
 def key_of(number: int) -> str:
@@ -241,20 +261,42 @@ class Story:
                 self.acknowledged.add(number)
 
 
-def tell_all(client: Client, clock: ManualClock, kind: str, seed: int, way: str) -> int:
-    """Tell one story until no allocation is left that fails in it; how often something was
+def tell(story: Story) -> None:
+    for _ in range(CALLS):
+        story.step()
+
+
+def points(story: Story, of_a_place: int) -> list[int]:
+    """The numbers of the allocations that are to fail, of those that a story asks for."""
+    story.memory.pauses(1)
+    story.memory.count()
+    tell(story)
+    by_place: dict[int, list[int]] = {}
+    for number, place in enumerate(story.memory.places()):
+        by_place.setdefault(place, []).append(number)
+    story.memory.pauses(0)
+    assert not story.rest()
+    chosen = (some_of(each, of_a_place or len(each)) for each in by_place.values())
+    return [int(ONE)] if ONE else sorted(itertools.chain.from_iterable(chosen))
+
+
+def tell_all(
+    client: Client, clock: ManualClock, kind: str, seed: int, of_a_place: int, way: str
+) -> int:
+    """Tell one story again and again while one allocation fails in it; how often something was
     wrong."""
     memory = FailingMemory(*map(int, way.split(",")))
+    first = Story(client, clock, memory, kind, f"t{way}", seed)
+    numbers = points(first, of_a_place)
+    end(first)
     places: set[int] = set()
     bad = 0
-    number = START
-    while True:
+    for number in numbers:
         story = Story(client, clock, memory, kind, f"t{way}-{number}", seed)
         memory.pauses(1)
         memory.arm(number)
         try:
-            for _ in range(CALLS):
-                story.step()
+            tell(story)
         finally:
             failures = memory.lasts()
             memory.pauses(0)
@@ -263,22 +305,25 @@ def tell_all(client: Client, clock: ManualClock, kind: str, seed: int, way: str)
         if wrong:
             bad += 1
             print(f"{way}: {number} at {place:#x}", wrong[:3], story.errors[:3], flush=True)
-        story.consumers[0].close()
-        client.admin.topics.delete(story.topic, force=True)
-        if not failures:
-            break
-        places.add(place)
-        number += 1
-    print(f"{way}: {number} allocations at {len(places)} places, {bad} left something wrong")
+        end(story)
+        if failures:
+            places.add(place)
+    print(f"{way}: {len(numbers)} allocations at {len(places)} places, {bad} left something wrong")
+    assert places
     return bad
 
 
-def main(kind: str, seed: str, *ways: str) -> int:
+def end(story: Story) -> None:
+    story.consumers[0].close()
+    story.client.admin.topics.delete(story.topic, force=True)
+
+
+def main(kind: str, seed: str, of_a_place: str, *ways: str) -> int:
     logging.getLogger("pulsarx").setLevel(logging.CRITICAL + 1)
     clock = ManualClock()
     options = BrokerOptions(max_message_size=ENTRY_SIZE)
     client = Client("memory:", clock=clock, broker_options=options)
-    bad = sum(tell_all(client, clock, kind, int(seed), way) for way in ways)
+    bad = sum(tell_all(client, clock, kind, int(seed), int(of_a_place), way) for way in ways)
     client.shutdown()
     return 1 if bad else 0
 

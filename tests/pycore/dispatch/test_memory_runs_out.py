@@ -16,6 +16,7 @@ from seeds import seeds
 
 HERE = Path(__file__).resolve().parent
 DRIVER = HERE / "memory_runs_out.py"
+TESTS = HERE.parent.parent
 
 pytestmark = [
     pytest.mark.standard,
@@ -26,6 +27,8 @@ pytestmark = [
 # Functions that are looked at, the nearest first, and failures in a row: once what the library asks
 # for itself fails, until the calls are over, and once what Python asks for in its name.
 WAYS = ("1,1", "1,1000000", "12,1")
+# Of those that are asked for at one place: the first, the last, and one between.
+OF_A_PLACE = 3
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +49,10 @@ def test_an_allocation_that_fails_loses_no_message(
 ) -> None:
     """Each in turn. Messages used to be in no queue and in no table any more after it: no consumer
     got them until all had been closed, and counts went below zero."""
-    command = [sys.executable, str(DRIVER), kind, str(seed), *WAYS]
+    command = [sys.executable, str(DRIVER), kind, str(seed), str(OF_A_PLACE), *WAYS]
     # Else Python keeps memory, and asks the system seldom.
     environment = os.environ | {"LD_PRELOAD": str(failing_memory), "PYTHONMALLOC": "malloc"}
+    environment["PYTHONPATH"] = str(TESTS)
     done = subprocess.run(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
