@@ -11,7 +11,6 @@ A test is of the size of its folder, FOLDERS, unless a marker says another: `@py
 
 from __future__ import annotations
 
-import os
 import random
 from pathlib import Path
 

@@ -1,12 +1,12 @@
 """Tells tools/run_tests.py what a part of the tests meets: lines of JSON over a descriptor.
 
-  key         in lines about         value
-  collected   the part               how many tests it has
-  began       a test                 its name
-  test        one that is over       its name
-  outcome                            passed, failed, skipped
-  seconds                            it took, with what was set up for it
-  text                               of one that failed, what it saw; of one that was skipped, why
+key         in lines about         value
+collected   the part               how many tests it has
+began       a test                 its name
+test        one that is over       its name
+outcome                            passed, failed, skipped
+seconds                            it took, with what was set up for it
+text                               of one that failed, what it saw; of one that was skipped, why
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from build_mode import ROOT, BuildMode
 from progress import Progress
 from strict_cython import be_strict
 
-# What a file costs beside its own lines: modules of a few lines take as long as 150 lines of others.
+# What a file costs beside its lines: modules of a few take as long as 150 lines of others.
 LINES_OF_EVERY_MODULE = 150
 _READS = re.compile(
     rb"^[ \t]*(?:from[ \t]+(?P<module>[\w.]+)[ \t]+cimport\b|cimport[ \t]+(?P<whole>[\w.]+)"
@@ -151,7 +151,9 @@ def made(
     compiler = _digest(_version_of(recipe.commands.compile[0]), sys.version)
     stale: list[tuple[Unit, str, str]] = []
     for unit in units:
-        of_c = _digest(_cython_version(), repr(recipe.cython_options), contracts.digest(unit.source))
+        of_c = _digest(
+            _cython_version(), repr(recipe.cython_options), contracts.digest(unit.source)
+        )
         of_object = _digest(of_c, compiler, *recipe.compile_command(unit))
         if force:
             _forget(recipe.c_file(unit))
@@ -179,10 +181,12 @@ def linked(objects: Sequence[Path], library: Path, recipe: Recipe) -> Path:
 def commands() -> Commands:
     """Those of this Python, with the flags of the environment: CC, CFLAGS, LDSHARED, LDFLAGS."""
     import setuptools  # noqa: F401  # brings distutils to Pythons that have none
+
+    # isort: split
     from distutils.ccompiler import new_compiler
     from distutils.sysconfig import customize_compiler
 
-    compiler = new_compiler()
+    compiler: Any = new_compiler()
     customize_compiler(compiler)
     return Commands(tuple(compiler.compiler_so), tuple(compiler.linker_so))
 
@@ -260,7 +264,9 @@ def _translate(unit: Unit, recipe: Recipe, c_file: Path) -> str:
         with redirect_stderr(heard):
             failed = compile_single(_shown(unit.source), options, unit.name).num_errors
     except PyrexError as error:
-        raise BuildError(f"Cython refuses {_shown(unit.source)}:\n{heard.getvalue()}{error}") from None
+        raise BuildError(
+            f"Cython refuses {_shown(unit.source)}:\n{heard.getvalue()}{error}"
+        ) from None
     if failed:
         raise BuildError(f"Cython refuses {_shown(unit.source)}:\n{heard.getvalue()}")
     return heard.getvalue()

@@ -128,12 +128,10 @@ def main(extras: list[str]) -> int:
         print("\nbootstrap: interrupted; the next run goes on from here", file=sys.stderr)
         return 130
     except (PrepareError, InstallError, OSError) as error:
-        free = shutil.disk_usage(ROOT).free
+        said, free = str(error), shutil.disk_usage(ROOT).free
         if free < FULL_DISK_BYTES:
-            error = PrepareError(
-                f"the disk of {ROOT} is full ({free >> 20} MiB left): make room"
-            )
-        print(f"bootstrap: {error}. The next run goes on from here.", file=sys.stderr)
+            said = f"the disk of {ROOT} is full ({free >> 20} MiB left): make room"
+        print(f"bootstrap: {said}. The next run goes on from here.", file=sys.stderr)
         return 1
     return 0
 

@@ -22,19 +22,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from parts import PARTS, Part
 from progress import Line
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "build" / "tests"
 TIMES = KEPT / "seconds.json"  # what each part took last time
 EVENTS = "PULSARX_TEST_EVENTS"  # the descriptor that a part writes to
-# A third of the time of most parts is waiting: for the disk, for processes that start or are killed.
+# A third of the time of most parts is waiting: for the disk, for processes that start or end.
 MORE_THAN_PROCESSORS = 1
 NO_TESTS = 5  # what pytest ends with where it found none
 SHOWN_SKIPS, SHOWN_SLOW = 12, 10
-sys.path.insert(0, str(ROOT / "tests"))
-
-from parts import PARTS, Part  # noqa: E402
 
 
 @dataclass
@@ -155,11 +153,12 @@ class Suite:
         shown = []
         for run in self.runs:
             if run.seconds is None:
-                done = run.outcomes.total()
-                shown.append(f"{run.part.name} {done:,} of {run.collected:,}")
+                shown.append(f"{run.part.name} {run.outcomes.total():,} of {run.collected:,}")
         done, total = self.done_and_total()
         seconds = time.monotonic() - self.began
-        left = f", about {seconds * (total - done) / done:.0f} s left" if done > 0.02 * total else ""
+        left = ""
+        if done > 0.02 * total:
+            left = f", about {seconds * (total - done) / done:.0f} s left"
         failed = f", {len(self.failures)} FAILED" if self.failures else ""
         ended = sum(run.outcomes.total() for run in self.runs if run.seconds is not None)
         return f"tests: {ended:,} done; {', '.join(shown)}{failed}{left}"

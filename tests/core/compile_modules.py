@@ -41,7 +41,9 @@ def compile_modules(sources: list[Path]) -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with (FOLDER / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several processes may collect at the same time
-        objects = made([Unit(each.stem, each) for each in sources], recipe, noun="tests of the core")
+        objects = made(
+            [Unit(each.stem, each) for each in sources], recipe, noun="tests of the core"
+        )
         for source, each in zip(sources, objects, strict=True):
             linked([each], library_of(source), recipe)
 

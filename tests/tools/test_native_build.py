@@ -5,18 +5,15 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import sys
 from pathlib import Path
 
-import pytest
-
-ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
-
 import native_build
+import pytest
 from build_mode import build_mode
 from link_tree import TREE
 from native_build import BuildError, Contracts, Recipe, Unit, linked, made, units_in
+
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 pytestmark = pytest.mark.standard
 
@@ -98,7 +95,11 @@ def test_a_library_is_linked_again_for_other_objects_alone(project: Project) -> 
     "name, text, said",
     [
         ("second.pyx", "def second(:\n", r"Cython refuses second\.pyx:(.|\n)*second\.pyx:1:11"),
-        ("second.pyx", "cdef void f() nogil: pass\ndef g():\n    with nogil: f()\n", "xception check"),
+        (
+            "second.pyx",
+            "cdef void f() nogil: pass\ndef g():\n    with nogil: f()\n",
+            "xception check",
+        ),
         ("doubled.h", "int doubled(int value) {", r"compile first\.pyx: \S+ refuses:(.|\n)*error"),
     ],
 )
@@ -131,7 +132,9 @@ def test_a_build_that_was_killed_goes_on_where_it_was(
 def test_a_missing_compiler_is_named(project: Project) -> None:
     without = native_build.Commands(("no-such-compiler",), ("no-such-linker",))
     recipe = Recipe(build_mode(), without, project.folder, project.folder, (project.folder,))
-    with pytest.raises(BuildError, match="no C compiler 'no-such-compiler': install one, or set CC"):
+    with pytest.raises(
+        BuildError, match="no C compiler 'no-such-compiler': install one, or set CC"
+    ):
         made(project.units, recipe)
 
 

@@ -10,12 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
-
 from parts import PARTS
 from run_tests import chosen
+
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 pytestmark = pytest.mark.standard
 
@@ -23,7 +21,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 sys.path[:0] = [{tools!r}, {tests!r}]
-import parts, run_tests
+import run_tests
 parts.PARTS = run_tests.PARTS = (
     parts.Part("one", ("tests/one",), 5), parts.Part("two", ("tests/two",), 1),
 )
@@ -111,6 +109,8 @@ def test_what_a_part_leaves_running_ends_with_it(project: Project) -> None:
     note = project.folder / "pid"
     text = f"""
 import subprocess, sys
+
+ROOT = Path(__file__).resolve().parent.parent.parent
 def test_leaves():
     child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
     open({str(note)!r}, "w").write(str(child.pid))

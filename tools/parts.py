@@ -46,7 +46,14 @@ PARTS = (
     Part("server", ("tests/server", "tests/rest", "tests/access", "tests/wire"), 60),
     Part(
         "programs",
-        ("tests/programs", "tests/compat", "tests/functions", "tests/cluster", "tests/long", "tests/tools"),
+        (
+            "tests/programs",
+            "tests/compat",
+            "tests/functions",
+            "tests/cluster",
+            "tests/long",
+            "tests/tools",
+        ),
         40,
     ),
     Part("tidy", ("tests/tidy",), 20),
