@@ -52,6 +52,7 @@ PARTS = (
             "tests/functions",
             "tests/cluster",
             "tests/long",
+            "tests/harness",
             "tests/tools",
         ),
         40,

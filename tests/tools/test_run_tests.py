@@ -20,11 +20,10 @@ pytestmark = pytest.mark.standard
 PROGRAM = """
 import sys
 from pathlib import Path
-sys.path[:0] = [{tools!r}, {tests!r}]
+sys.path.insert(0, {tools!r})
 import run_tests
-parts.PARTS = run_tests.PARTS = (
-    parts.Part("one", ("tests/one",), 5), parts.Part("two", ("tests/two",), 1),
-)
+Part = run_tests.Part
+run_tests.PARTS = Part("one", ("tests/one",), 5), Part("two", ("tests/two",), 1)
 run_tests.ROOT = Path.cwd()
 run_tests.KEPT = Path.cwd() / "build" / "tests"
 run_tests.TIMES = run_tests.KEPT / "seconds.json"
@@ -53,7 +52,7 @@ class Project:
 
     def run(self, *arguments: str) -> tuple[int, str]:
         """What it ends with, and all that it says."""
-        program = PROGRAM.format(tools=str(ROOT / "tools"), tests=str(ROOT / "tests"))
+        program = PROGRAM.format(tools=str(ROOT / "tools"))
         done = subprocess.run(
             [sys.executable, "-c", program, *arguments],
             cwd=self.folder,
@@ -109,8 +108,6 @@ def test_what_a_part_leaves_running_ends_with_it(project: Project) -> None:
     note = project.folder / "pid"
     text = f"""
 import subprocess, sys
-
-ROOT = Path(__file__).resolve().parent.parent.parent
 def test_leaves():
     child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
     open({str(note)!r}, "w").write(str(child.pid))
