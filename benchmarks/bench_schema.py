@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 from measurement import Measurement
 
-COUNT = 2_000  # of each kind in one turn
-
 
 class Color(Enum):
     red = 1
@@ -74,6 +72,7 @@ def bench_schema(measurement: Measurement, row: str) -> None:
     from pulsarx import schema as ours
 
     name, direction = ROWS[row]
+    count = measurement.sizes.schema_records
     sides = []
     for module in (theirs, ours):
         record_cls, record = records(module)
@@ -85,7 +84,7 @@ def bench_schema(measurement: Measurement, row: str) -> None:
         argument = record if direction == "encode" else other.encode(other_record)
 
         def turn(call: Any = call, argument: Any = argument) -> None:
-            for _ in range(COUNT):
+            for _ in range(count):
                 call(argument)
 
         turns.append(turn)
@@ -93,7 +92,7 @@ def bench_schema(measurement: Measurement, row: str) -> None:
     measurement.pairs(
         row,
         *turns,
-        floor_count=COUNT,
-        path_count=COUNT,
+        floor_count=count,
+        path_count=count,
         names=("the official client", "a record"),
     )

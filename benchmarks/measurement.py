@@ -25,6 +25,7 @@ class Sizes:
     table_messages: int = 1_000_000
     kib_messages: int = 32_768
     codec_messages: int = 16_000  # of 1 KiB
+    schema_records: int = 2_000  # encoded or decoded in a turn
     large_message: int = 100_000_000
     compacted_messages: int = 10_000_000
     cold_messages: int = 600 * 1024  # 600 MiB: a round begins at least two ledgers
@@ -64,45 +65,46 @@ class Sizes:
 FULL = Sizes()
 QUICK = Sizes(
     quick=True,
-    rounds=3,
-    messages=10_000,
-    table_messages=10_000,
-    kib_messages=2_048,
-    codec_messages=1_000,
-    large_message=20_000_000,
-    compacted_messages=50_000,
-    cold_messages=16_384,
-    cold_rounds=2,
-    durable_sends=30,
-    thread_sends=10,
-    transactions=5,
-    round_trips=1_000,
+    rounds=1,
+    messages=2_000,
+    table_messages=2_000,
+    kib_messages=512,
+    codec_messages=200,
+    schema_records=20,
+    large_message=6_000_000,  # in chunks all the same
+    compacted_messages=5_000,
+    cold_messages=4_096,
+    cold_rounds=1,
+    durable_sends=5,
+    thread_sends=3,
+    transactions=2,
+    round_trips=200,
     folder_bytes=(1_000_000, 10_000_000),
-    starts=3,
-    held=50_000,
-    delayed=20_000,
-    delayed_rounds=2,
-    timers=200_000,
-    idle_seconds=0.5,
-    idle_topics=500,
-    idle_subscriptions=40,
-    client_bytes=1_000_000,
-    client_sends=20,
+    starts=1,
+    held=5_000,
+    delayed=2_000,
+    delayed_rounds=1,
+    timers=20_000,
+    idle_seconds=0.1,
+    idle_topics=50,
+    idle_subscriptions=10,
+    client_bytes=200_000,
+    client_sends=10,
     client_rounds=1,
-    load_messages=100_000,
+    load_messages=10_000,
     spark_rounds=1,
     spark_read_rounds=1,
     spark_topic_rounds=1,
     spark_warmups=0,
-    spark_messages=96_000,
-    spark_messages_large=96_000,
+    spark_messages=8_000,
+    spark_messages_large=8_000,
     spark_batches=2,
-    spark_calls=50,
-    flights=6_000,
-    small_messages=6_000,
+    spark_calls=5,
+    flights=800,
+    small_messages=600,
     small_pieces=20,
-    attached=20,
-    planned=100,
+    attached=5,
+    planned=10,
 )
 
 
@@ -133,7 +135,7 @@ class Measurement:
         floor_count, path_count: how many messages (or whatever is compared) one turn handles.
         before: run before the floor; between: between the two. Neither is timed.
         """
-        rounds = rounds or self.sizes.rounds
+        rounds, warmup_rounds = self._rounds(rounds or self.sizes.rounds, warmup_rounds)
         floor_seconds: list[float] = []
 
         def setup() -> None:
@@ -190,8 +192,13 @@ class Measurement:
     def values(self, row: str, turn: Callable[[], float], rounds: int, note: str = "") -> None:
         """The row gets what turn() returns, rounds times. The turn itself is what is timed."""
         found: list[float] = []
+        rounds, _ = self._rounds(rounds)
         self.benchmark.pedantic(lambda: found.append(turn()), rounds=rounds)
         self.keep(row, found, note)
+
+    def _rounds(self, rounds: int, warmup_rounds: int = 0) -> tuple[int, int]:
+        """So many, where figures mean something."""
+        return (min(rounds, self.sizes.rounds), 0) if self.sizes.quick else (rounds, warmup_rounds)
 
     def keep(self, row: str, values: list[float], note: str) -> None:
         assert row in BY_NAME, f"{row}: not in reach.py"

@@ -7,7 +7,6 @@ averages that out. So the interval is found by drawing groups anew, and pairs wi
 
 from __future__ import annotations
 
-import random
 import statistics
 from dataclasses import dataclass
 
@@ -52,14 +51,17 @@ def verdict(groups: list[list[float]], limit: float) -> Verdict:
 
 def interval(groups: list[list[float]]) -> tuple[float, float]:
     """Of the median of all pairs, by the percentiles of a bootstrap in two stages."""
-    chance = random.Random(1)
-    medians = sorted(
-        statistics.median(
-            value
-            for group in chance.choices(groups, k=len(groups))
-            for value in chance.choices(group, k=len(group))
-        )
-        for _ in range(DRAWS)
-    )
+    import numpy
+
+    chance = numpy.random.default_rng(1)
+    sizes = numpy.array([len(group) for group in groups])
+    pairs = numpy.full((len(groups), sizes.max()), numpy.nan)
+    for row, group in zip(pairs, groups):
+        row[: len(group)] = group
+    drawn = chance.integers(len(groups), size=(DRAWS, len(groups), 1))
+    found = pairs[drawn, (chance.random((DRAWS, *pairs.shape)) * sizes[drawn]).astype(int)]
+    # A group that was drawn gives as many pairs as it has.
+    found[numpy.arange(sizes.max()) >= sizes[drawn]] = numpy.nan
+    medians = numpy.sort(numpy.nanmedian(found.reshape(DRAWS, -1), axis=1))
     outside = round(DRAWS * (1 - CONFIDENCE) / 2)
-    return medians[outside], medians[-1 - outside]
+    return float(medians[outside]), float(medians[-1 - outside])

@@ -31,14 +31,16 @@ SPARK_SAMPLE = "bench_spark_driver or (bench_source and uds)"
 SAMPLED = ("spark_source_uds", "spark_attach", "spark_plan", "spark_latest", "spark_decode")
 
 
-def run_quick(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run_quick(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     for package in ("pytest_benchmark", "lmdb", "pyarrow"):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed: tools/bootstrap bench")
     command = [sys.executable, str(BENCHMARKS / "run.py"), "--quick", *arguments]
     # pytest-benchmark measures nothing where pytest-xdist runs; but there it runs only this test.
     alone = {name: os.environ[name] for name in os.environ if not name.startswith("PYTEST_XDIST")}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=alone)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=alone | environment
+    )
     if "nothing was measured" in done.stderr:
         pytest.skip(done.stderr)
     return done
@@ -54,7 +56,15 @@ def test_every_row_gets_a_figure(group: str) -> None:
 
 
 def test_some_rows_of_spark_get_a_figure() -> None:
-    done = run_quick("--group", "spark", "-k", SPARK_SAMPLE)
+    pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'")
+    from prepared_python import PreparedPython
+    from spark_steps import SMALL_JAVA
+
+    with PreparedPython():
+        done = run_quick(
+            "--group", "spark", "-k", SPARK_SAMPLE,
+            PYSPARK_SUBMIT_ARGS=f"--driver-java-options '{SMALL_JAVA}' pyspark-shell",
+        )  # fmt: skip
     lines = {line.split()[0]: line for line in done.stdout.splitlines() if line.strip()}
     for row in SAMPLED:
         assert not lines[row].endswith("MISSING"), f"{done.stdout}\n{done.stderr}"

@@ -19,15 +19,19 @@ from pulsarx.cli.root import root
 TIMEOUT = 120  # seconds, for a machine that is busy
 PROGRAM = [sys.executable, "-m", "pulsarx"]
 
-OWNER = """
+OWNING = """
 import sys, pulsarx
-with pulsarx.Client(sys.argv[1]) as client:
-    client.subscribe("orders", "billing")
-    producer = client.create_producer("orders")
-    print("ready", flush=True)
-    for line in sys.stdin:
-        producer.send(line.rstrip("\\n").encode())
-        print("sent", flush=True)
+for line in sys.stdin:
+    what, _, told = line.rstrip("\\n").partition(" ")
+    if what == "own":
+        client = pulsarx.Client(told)
+        client.subscribe("orders", "billing")
+        producer = client.create_producer("orders")
+    elif what == "send":
+        producer.send(told.encode())
+    else:
+        client.close()
+    print("done", flush=True)
 """
 
 
@@ -102,28 +106,41 @@ def _environment(folder: Path | str) -> dict[str, str]:
     return {**kept, "PULSARX_URL": str(folder)}
 
 
+class OwningProcess:
+    """A process that owns one folder after the other; as a context manager."""
+
+    def __enter__(self) -> OwningProcess:
+        pipe = subprocess.PIPE
+        command = [sys.executable, "-c", OWNING]
+        self._running = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+        self.pid = self._running.pid
+        return self
+
+    def ask(self, what: str, told: str = "") -> None:
+        """Have it done."""
+        assert self._running.stdin is not None and self._running.stdout is not None
+        self._running.stdin.write(f"{what} {told}\n")
+        self._running.stdin.flush()
+        assert self._running.stdout.readline() == "done\n"
+
+    def __exit__(self, *_: object) -> None:
+        self._running.communicate(timeout=TIMEOUT)
+
+
 class Owner:
     """A process that owns a folder, with a consumer of orders/billing, and publishes to orders."""
 
-    def __init__(self, folder: Path) -> None:
-        self._running = subprocess.Popen(
-            [sys.executable, "-c", OWNER, str(folder)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self.pid = self._running.pid
-        self._expect("ready")
+    def __init__(self, process: OwningProcess, folder: Path) -> None:
+        self._process = process
+        self._owns = True
+        self.pid = process.pid
+        process.ask("own", str(folder))
 
     def send(self, text: str) -> None:
-        assert self._running.stdin is not None
-        self._running.stdin.write(f"{text}\n")
-        self._running.stdin.flush()
-        self._expect("sent")
-
-    def _expect(self, line: str) -> None:
-        assert self._running.stdout is not None
-        assert self._running.stdout.readline() == f"{line}\n"
+        self._process.ask("send", text)
 
     def end(self) -> None:
-        self._running.communicate(timeout=TIMEOUT)
+        """It gives the folder back."""
+        if self._owns:
+            self._process.ask("close")
+        self._owns = False

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command_line import Owner
+from command_line import Owner, OwningProcess
 
 import pulsarx
 from pulsarx import MessageId
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    path = tmp_path / "events"
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What each test gets a copy of: to make one waits for the disk a dozen times."""
+    path = tmp_path_factory.mktemp("made") / "events"
     with pulsarx.Client(path) as client:
         client.subscribe("orders", "billing")
         producer = client.create_producer("orders")
@@ -25,8 +27,19 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def owner(folder: Path) -> Iterator[Owner]:
-    found = Owner(folder)
+def folder(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "events"))
+
+
+@pytest.fixture(scope="session")
+def owning_process() -> Iterator[OwningProcess]:
+    with OwningProcess() as process:
+        yield process
+
+
+@pytest.fixture
+def owner(owning_process: OwningProcess, folder: Path) -> Iterator[Owner]:
+    found = Owner(owning_process, folder)
     yield found
     found.end()
 

@@ -289,7 +289,8 @@ def test_another_server_than_ours_is_named_as_that(
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Foreign) as server:
-        serving = threading.Thread(target=server.serve_forever)
+        # It looks each half of a second whether it shall end, unless it is told otherwise.
+        serving = threading.Thread(target=server.serve_forever, args=(0.01,))
         serving.start()
         url = f"http://127.0.0.1:{server.server_port}"
         result = invoke(url, *line.split())
@@ -347,14 +348,14 @@ def test_a_topic_is_read_at_a_url_as_in_a_folder(folder: Path, scheme: str):
     ):
         place = http.url if scheme == "http" else broker.service_url
         for line in ("read orders -m earliest --to-end", "read orders -m earliest -n 2"):
-            here, there = (rows(process(each, *line.split())) for each in (folder, place))
+            here, there = (rows(invoke(each, *line.split())) for each in (folder, place))
             assert there == here
             assert len(here) in (5, 2)
         second = here[1]["message_id"].rpartition(":")[0]
         assert rows(process(place, "read", "orders", "-m", second, "-i"))[0] == here[1]
         if scheme == "pulsar":
-            result = process(place, "tail", "orders")
-            assert result.returncode == 2
+            result = invoke(place, "tail", "orders")
+            assert result.exit_code == 2
             assert "give its http:// URL" in result.stderr
 
 
@@ -372,13 +373,11 @@ def test_the_last_messages_of_a_topic_are_told_at_a_url(folder: Path):
             for number in range(20):
                 producer.send(b"%d" % number, partition_key=f"{number % 5}")
         for line in ("orders -n 2", "orders -n 100", "orders -n 0", "parts -n 7", "empty"):
-            here, there = (
-                rows(process(each, "tail", *line.split())) for each in (folder, http.url)
-            )
+            here, there = (rows(invoke(each, "tail", *line.split())) for each in (folder, http.url))
             assert there == here, line
         assert len(rows(process(http.url, "tail", "parts", "-n", "7"))) == 7
-        result = process(http.url, "tail", "nowhere")
-        assert (result.returncode, "TopicNotFound" in result.stderr) == (1, True)
+        result = invoke(http.url, "tail", "nowhere")
+        assert (result.exit_code, "TopicNotFound" in result.stderr) == (1, True)
 
 
 def test_top_shows_what_the_broker_tells(url: str):

@@ -52,11 +52,11 @@ CAMPAIGNS = (
     campaign(
         "spark-kills", "tasks, workers, executors, commits and drivers of Spark, killed",
         "tests/spark/test_exactly_once.py", "tests/spark/test_killed_batches.py",
-        "-m", "standard or long", rounds=3,
+        "tests/spark/test_twin_tasks.py", "-m", "standard or long", rounds=3,
     ),
     campaign(
         "driver-kills", "50 drivers of Spark a round, killed at random beside a living owner",
-        "tests/spark/test_killed_drivers.py", rounds=2, scale=10,
+        "tests/spark/test_other_drivers.py", "-m", "standard or long", rounds=2, scale=10,
     ),
     # Interrupts and forks -----------------------------------------------------------------------
     campaign(

@@ -1,5 +1,5 @@
 """A driver with a cluster of its own: two workers on two addresses of the loopback, so that Spark
-tries a slow task again beside itself. Run as a program by test_killed_batches.
+tries a slow task again beside itself. Run as a program by test_twin_tasks.
 
 Master and workers live in the driver's Java, which spares three of them; executors are processes.
 """
@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from dying_batch import DyingBatchSource, leave, wait_for
+from spark_steps import SMALL_JAVA, small_session
 
 from pulsarx import errors
-from pulsarx.spark import commit_write, plan_write, session, write_partitions
+from pulsarx.spark import commit_write, plan_write, write_partitions
 
 SETTINGS = {
+    "spark.executor.extraJavaOptions": SMALL_JAVA,
     "spark.executor.memory": "512m",
     "spark.executor.cores": "1",
     "spark.cores.max": "2",
@@ -39,7 +41,7 @@ SETTINGS = {
 def start_cluster(scratch: Path) -> str:
     """The address of its master."""
     import pyspark
-    from pyspark import SparkContext
+    from pyspark import SparkConf, SparkContext
 
     from pulsarx.spark.java_runtime import find_java
     from pulsarx.spark.small_java import home_for_spark
@@ -47,7 +49,8 @@ def start_cluster(scratch: Path) -> str:
     os.environ["JAVA_HOME"] = home_for_spark(find_java())
     os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    SparkContext._ensure_initialized()
+    options = SparkConf().set("spark.driver.extraJavaOptions", SMALL_JAVA)
+    SparkContext._ensure_initialized(conf=options)
     jvm = SparkContext._jvm
     deploy, conf = jvm.org.apache.spark.deploy, jvm.org.apache.spark.SparkConf()
     made = deploy.master.Master.startRpcEnvAndEndpoint("127.0.0.1", 0, 0, conf)
@@ -71,8 +74,12 @@ def write_with_a_late_twin(spark: Any, root: Path, marker: Path) -> None:
         from pyspark import TaskContext
 
         taken, context = list(rows), TaskContext.get()
-        if (context.partitionId(), context.attemptNumber()) != (1, 0):
+        if context.partitionId() == 0:
             return write_partitions(taken, job)
+        if context.attemptNumber():
+            wait_for(f"{marker}.held")  # else the other one is stopped before it has its rows
+            return write_partitions(taken, job)
+        leave(f"{marker}.held")
         wait_for(f"{marker}.committed")
         try:
             found = list(write_partitions(taken, job))
@@ -102,8 +109,7 @@ def write_by_format(spark: Any, root: Path, marker: Path, point: str) -> None:
 
 def main(folder: str, scratch: str) -> None:
     root, marks = Path(folder), Path(scratch)
-    spark = session("cluster", start_cluster(marks), SETTINGS)
-    spark.sparkContext.setLogLevel("OFF")
+    spark = small_session("cluster", start_cluster(marks), **SETTINGS)
     spark.dataSource.register(DyingBatchSource)
     write_with_a_late_twin(spark, root, marks / "pieces")
     write_by_format(spark, root, marks / "slow", "slow")

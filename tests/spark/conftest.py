@@ -8,27 +8,37 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prepared_python import PreparedPython
 from spark_steps import SMALL_JAVA
 
 import pulsarx
 from pulsarx.spark.java_runtime import JavaNotFoundError, find_java
 
+HERE = Path(__file__).resolve().parent
 TREE = str(Path(pulsarx.__file__).parents[1])
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """local[2], a failed task is tried three times."""
+def worker_python() -> Iterator[PreparedPython]:
+    """What sessions of this process, and of those that it starts, have for their workers. They find
+    PulsarX as this process does, and the modules of the tests."""
     pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'")
     try:
         find_java()
     except JavaNotFoundError as error:
         pytest.skip(str(error))
+    paths = [TREE, str(HERE), os.environ.get("PYTHONPATH", "")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+        with PreparedPython() as python:
+            yield python
+
+
+@pytest.fixture(scope="session")
+def spark(worker_python: PreparedPython, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """local[2], a failed task is tried three times."""
     import pulsarx.spark
 
-    # Workers find PulsarX as this process does, and the modules of the tests too.
-    paths = [TREE, str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     session = pulsarx.spark.session(
         "pulsarx-tests",
         "local[2,3]",

@@ -61,8 +61,10 @@ class DyingBatchWriter(BatchWriter):
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        if self.point == "slow" and (context.partitionId(), context.attemptNumber()) == (1, 0):
-            return self._write_late(iterator)
+        if self.point == "slow" and context.partitionId() == 1:
+            if not context.attemptNumber():
+                return self._write_late(iterator)
+            wait_for(f"{self.marker}.held")
         if self._dies_at("midway"):
             return super().write(self._rows_until_death(iterator))
         found = super().write(iterator)
@@ -77,8 +79,10 @@ class DyingBatchWriter(BatchWriter):
         os._exit(DEATH)
 
     def _write_late(self, iterator: Iterator[Any]) -> Any:
-        """As a twin that nobody could stop: behind the commit, and the clean-up after it."""
+        """As a twin that nobody could stop: behind the commit, and the clean-up after it. It is
+        stopped when the other one is done, so it has its rows before that."""
         rows = list(iterator)
+        leave(f"{self.marker}.held")
         wait_for(f"{self.marker}.committed")
         make_staging(self._job.root, self._job.name)  # as the tasks of a stream do
         found = super().write(iter(rows))
@@ -106,8 +110,9 @@ class DyingBatchWriter(BatchWriter):
 
 
 def kill_executor() -> None:
-    """The Java of this worker: the parent of the daemon that made it."""
-    daemon = os.getppid()
+    """The Java of this worker: the parent of the daemon that made it, or of what it has asked for
+    that one (prepared_python)."""
+    daemon = os.environ.get("PREPARED_FOR") or os.getppid()
     status = Path(f"/proc/{daemon}/stat").read_text()
     os.kill(int(status.rpartition(")")[2].split()[1]), signal.SIGKILL)
     signal.pause()

@@ -13,6 +13,7 @@ import json
 import os
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,33 +24,59 @@ COPY = "persistent://public/default/copy"
 _MERGED_EVERY = 200  # messages
 
 
-QUERIES = ("copy", "counts")
+def source(spark: Any, folder: Path, **options: str) -> Any:
+    given = {"root": str(folder), "topic": "in", "startingOffsets": "earliest", **options}
+    return spark.readStream.format("pulsarx").options(**given).load()
 
 
-def start_query(spark: Any, folder: Path, checkpoints: Path, name: str, **trigger: Any) -> Any:
-    """One of QUERIES, which creates its topic."""
+def start_copy(
+    spark: Any,
+    folder: Path,
+    checkpoints: Path,
+    *,
+    sink_format: str = "pulsarx",
+    sink_options: dict[str, str] | None = None,
+    **trigger: Any,
+) -> Any:
+    """From topic to topic, which it creates."""
+    # Small batches are killed more often; the last run works off what is left.
+    most, each = ("2000", "500") if trigger else ("50", "20")
+    frame = source(spark, folder, maxMessagesPerTrigger=most, maxRecordsPerPartition=each)
+    given = {"root": str(folder), "topic": "copy", "createTopic": "true", **(sink_options or {})}
+    return start(
+        frame.writeStream.format(sink_format).options(**given), checkpoints / "copy", trigger
+    )
+
+
+def start_counts(
+    spark: Any,
+    folder: Path,
+    checkpoints: Path,
+    *,
+    behind: Callable[[], None] = lambda: None,
+    **trigger: Any,
+) -> Any:
+    """Of the keys, as a table, which it creates. behind: what comes when a batch is written."""
     from pulsarx.spark import upsert_topic
-
-    def source(**options: str) -> Any:
-        given = {"root": str(folder), "topic": "in", "startingOffsets": "earliest", **options}
-        return spark.readStream.format("pulsarx").options(**given).load()
 
     def upsert(frame: Any, batch: int) -> None:
         upsert_topic(
             frame, "counts", root=folder, application="counts", version=batch, create_topic=True
         )
+        behind()
 
-    if name == "copy":
-        given = {"root": str(folder), "topic": "copy", "createTopic": "true"}
-        # Small batches are killed more often; the last run works off what is left.
-        most, each = ("2000", "500") if trigger else ("50", "20")
-        read = source(maxMessagesPerTrigger=most, maxRecordsPerPartition=each)
-        writer = read.writeStream.format("pulsarx").options(**given)
-    else:
-        counts = source().groupBy("__key").count().selectExpr("__key", "string(count) AS value")
-        writer = counts.writeStream.outputMode("update").foreachBatch(upsert)
-    writer = writer.option("checkpointLocation", str(checkpoints / name))
+    counts = source(spark, folder).groupBy("__key").count()
+    rows = counts.selectExpr("__key", "string(count) AS value")
+    writer = rows.writeStream.outputMode("update").foreachBatch(upsert)
+    return start(writer, checkpoints / "counts", trigger)
+
+
+def start(writer: Any, checkpoint: Path, trigger: dict[str, Any]) -> Any:
+    writer = writer.option("checkpointLocation", str(checkpoint))
     return writer.trigger(**trigger or {"processingTime": "0 seconds"}).start()
+
+
+QUERIES = {"copy": start_copy, "counts": start_counts}
 
 
 def leave(path: Path, found: Any) -> None:

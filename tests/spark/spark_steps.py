@@ -9,8 +9,20 @@ from typing import Any
 import pulsarx
 
 PREFIX = "persistent://public/default/"
-# A Java that lives for a minute is done before its second compiler has paid for itself.
-SMALL_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# For a Java that lives for a minute: it is done before its second compiler has paid for itself, it
+# need not collect before it has loaded its classes, and Spark's classes are not checked.
+SMALL_JAVA = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms400m -Xmn256m -XX:MetaspaceSize=256m "
+    "-XX:-UsePerfData -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
+
+
+def small_session(application: str, master: str, **settings: str) -> Any:
+    """That of a driver of its own, whose Java is small."""
+    from pulsarx.spark import session
+
+    options = {"spark.driver.extraJavaOptions": SMALL_JAVA, "spark.sql.shuffle.partitions": "1"}
+    return session(application, master, options | settings)
 
 
 def make_topics(folder: Path, *names: str, partitions: int = 0) -> None:

@@ -4,11 +4,7 @@ Counts, contents and the order of each key are checked."""
 from __future__ import annotations
 
 import itertools
-import os
 import shutil
-import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -19,11 +15,11 @@ import pulsarx
 
 pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'")
 
+from driver_process import program
 from dying_source import BEFORE, BEHIND, IN_TASK, DyingSource
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.types import BinaryType, StructField, StructType
 from spark_steps import (
-    SMALL_JAVA,
     catalogue_number,
     ledger_count,
     make_topics,
@@ -439,13 +435,12 @@ def test_a_sink_may_die_beside_a_living_owner(
 
 DRIVER = """
 import sys
-import pulsarx.spark
 from pathlib import Path
 from dying_source import DyingSource
-from spark_steps import run_stream
+from spark_steps import run_stream, small_session
 
 folder, checkpoint, marker = map(Path, sys.argv[1:4])
-spark = pulsarx.spark.session("killed", "local[1]")
+spark = small_session("killed", "local[1]")
 spark.dataSource.register(DyingSource)
 run_stream(
     spark, folder, "in", "out", checkpoint, sink_format="pulsarx-dying",
@@ -455,31 +450,15 @@ run_stream(
 """
 
 
-# What is killed at random, in `test_killed_drivers`, need not be tried here before anything lands.
+# Before anything lands a driver is killed by `test_other_drivers`.
 @pytest.mark.parametrize("point", in_two_sizes(("linked", "between", "after"), set()))
 def test_a_driver_may_be_killed_anywhere(
     spark: Any, source: Path, tmp_path: Path, point: str
 ) -> None:
     """Driver, its Java and all workers at once, with nothing noted by Spark."""
     marker = tmp_path / "there"
-    child = subprocess.Popen(
-        [sys.executable, "-c", DRIVER, str(source), str(tmp_path / "c"), str(marker), point],
-        env={**os.environ, "JAVA_TOOL_OPTIONS": SMALL_JAVA},
-        start_new_session=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        patience = threading.Event()
-        for _ in range(2000):
-            if marker.exists() or child.poll() is not None:
-                break
-            patience.wait(0.1)
-        assert marker.exists()
-    finally:
-        # Its Python workers follow: they hang up when Java is gone.
-        os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
+    with program("-c", DRIVER, source, tmp_path / "c", marker, point) as driver:
+        driver.wait_for(marker)
     found = [int(value) for value in values(source, "out", 2)]
     assert sorted(found) == (list(range(35)) if point in BEHIND else [])
     assert not list((tmp_path / "c" / "commits").glob("0"))

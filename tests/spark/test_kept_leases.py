@@ -605,24 +605,6 @@ def test_the_lease_of_a_read_that_cannot_be_made_is_given_back(
         assert not leases_of(owned)
 
 
-STOPPING = """
-import sys
-import pulsarx.spark
-from pulsarx.spark.lease_keeper import keeper
-spark = pulsarx.spark.session("stopped", "local[1]")
-frame = pulsarx.spark.read_topic(spark, "t", root=sys.argv[1])
-assert frame.count() == 10 and len(keeper._kept) == 1
-spark.stop()
-keeper.look()
-print(len(keeper._kept))
-"""
-
-
-def test_a_session_that_is_stopped_leaves_nothing_to_read(topic: Path) -> None:
-    assert run(STOPPING, topic).split()[-1] == "0"
-    assert not leases_of(topic)
-
-
 def test_a_second_action_long_after_the_first_reads_under_a_lease(spark: Any, owned: Path) -> None:
     """With format("pulsarx"), where the driver cannot keep it, the tasks take one."""
     frame = read(spark, owned, "t", columns="value", leaseSeconds="1")

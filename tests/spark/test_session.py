@@ -1,9 +1,8 @@
-"""pulsarx.spark.session, and the Java it finds."""
+"""pulsarx.spark.session, and the Java it finds. What it is told elsewhere: test_other_drivers."""
 
 from __future__ import annotations
 
 import importlib.util
-import os
 import subprocess
 import sys
 import threading
@@ -125,31 +124,6 @@ def test_a_running_session_is_changed_by_conf_alone(spark):
         spark.conf.set(name, "65536")
 
 
-def test_what_spark_is_told_otherwise_wins(spark, tmp_path: Path):
-    """In a process of its own, as a Java hears it when it starts."""
-    script = tmp_path / "mit Umlaut ü.py"
-    script.write_text(
-        "import pulsarx.spark\n"
-        "conf = {'spark.driver.extraJavaOptions': '-Dtold=1'}\n"
-        "spark = pulsarx.spark.session(conf=conf)\n"
-        "found = spark.sparkContext.getConf()\n"
-        "names = 'python.unix.domain.socket.enabled', 'ui.enabled', 'ui.showConsoleProgress'\n"
-        "told = spark.sparkContext._jvm.System.getProperty('told')\n"
-        "print([found.get('spark.' + name) for name in names], found.get('spark.master'), told)\n",
-        encoding="utf-8",
-    )
-    (tmp_path / "spark-defaults.conf").write_text("spark.ui.enabled true\nspark.ui.port 0\n")
-    arguments = "--conf spark.python.unix.domain.socket.enabled=false --master local[1]"
-    environment = {
-        **os.environ,
-        "SPARK_CONF_DIR": str(tmp_path),
-        "PYSPARK_SUBMIT_ARGS": f"{arguments} pyspark-shell",
-    }
-    command = [sys.executable, str(script)]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
-    assert run.stdout == "['false', 'true', 'false'] local[1] 1\n", run.stderr
-
-
 def test_the_format_may_be_registered(spark, tmp_path: Path):
     with pulsarx.Client(tmp_path / "data") as client:
         client.create_producer("t").send_many([b"one", b"two"])
@@ -189,11 +163,3 @@ def test_a_session_names_the_package_it_misses(package: str, monkeypatch: pytest
     )
     with pytest.raises(ImportError, match=rf"needs {package}: pip install 'pulsarx\[spark\]'"):
         pulsarx.spark.session()
-
-
-def test_workers_run_the_python_of_the_driver(spark):
-    def name_python(_: object) -> str:
-        return sys.executable
-
-    found = spark.sparkContext.parallelize([1]).map(name_python).collect()
-    assert [os.path.realpath(path) for path in found] == [os.path.realpath(sys.executable)]
