@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Part:
-    """seconds: about what it takes on a quiet core, for the order and the time that is left where
+    """paths: a file or folder that another part names below one of these is of the other.
+    seconds: about what it takes on a quiet core, for the order and the time that is left where
     no run has told."""
 
     name: str
@@ -15,8 +16,20 @@ class Part:
     seconds: int
 
 
+# Those that start drivers of their own, kill them or fail their writes; the others share a session.
+DRIVERS = (
+    "connect",
+    "exactly_once",
+    "kept_leases",
+    "killed_batches",
+    "other_drivers",
+    "prepared_python",
+    "session",
+    "twin_tasks",
+)
 PARTS = (
-    Part("spark", ("tests/spark",), 400),
+    Part("spark", ("tests/spark",), 200),
+    Part("spark-drivers", tuple(f"tests/spark/test_{each}.py" for each in DRIVERS), 150),
     Part("benchmarks", ("tests/benchmarks", "tests/oracle"), 100),
     Part("client", ("tests/api/client",), 100),
     Part("topics", ("tests/api/topics",), 90),

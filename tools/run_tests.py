@@ -85,12 +85,13 @@ class Suite:
 
     def begin(self, part: Part) -> None:
         read, write = os.pipe()
+        left_out = [f"--ignore={each}" for path in part.paths for each in _named_below(path)]
         log = KEPT / "logs" / f"{part.name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "pytest", "-q", f"--basetemp={self.scratch / part.name}"]
         with log.open("wb") as out:
             process = subprocess.Popen(
-                [*command, *self.arguments, *part.paths],
+                [*command, *self.arguments, *part.paths, *left_out],
                 cwd=ROOT,
                 env=os.environ | {EVENTS: str(write)},
                 pass_fds=[write],
@@ -219,11 +220,20 @@ def chosen(paths: list[str]) -> list[Part]:
             for each in part.paths:
                 if each == given or each.startswith(f"{given}/") or given == ".":
                     mine.append(each)
-                elif given.startswith(f"{each}/"):
+                elif given.startswith(f"{each}/") and not _is_of_another(given, each):
                     mine.append(path)
         if mine:
             found.append(Part(part.name, tuple(dict.fromkeys(mine)), part.seconds))
     return found
+
+
+def _is_of_another(given: str, path: str) -> bool:
+    return any(f"{given}/".startswith(f"{each}/") for each in _named_below(path))
+
+
+def _named_below(path: str) -> list[str]:
+    """What other parts name of a folder of this one."""
+    return [each for part in PARTS for each in part.paths if each.startswith(f"{path}/")]
 
 
 def main(given: list[str]) -> int:
