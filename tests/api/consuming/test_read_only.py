@@ -18,6 +18,7 @@ import pulsarx
 from pulsarx import MessageId, errors
 from pulsarx.broker.folder import data_directory
 from pulsarx.broker.folder.data_directory import DataDirectory
+from pulsarx.broker.read_only_broker import ReadOnlyBroker
 
 OWNER = """
 import sys, pulsarx
@@ -351,6 +352,51 @@ def test_statistics_of_many_topics_list_no_folder_for_each(
             stats = client.admin.topics.stats("t3")
             assert stats["subscriptions"]["s"]["msg_backlog"] == 0
             assert set(client.admin.topics.stats("t4")["subscriptions"]) == {"s", "new"}
+
+
+def test_what_an_owner_publishes_that_is_not_seen_comes_too(
+    owner: Owner, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever cannot tell whether an owner lives takes its ledgers for whole as they are."""
+    monkeypatch.setattr(DataDirectory, "owner", lambda _: None)
+    owner.does("publish t 0 3")
+    with pulsarx.Client(folder, read_only=True) as client:
+        reader = client.create_reader("t", MessageId.earliest)
+        assert [payload(reader) for _ in range(3)] == numbers(3)
+        for first, count in ((3, 1), (4, 1), (5, 9)):
+            owner.does(f"publish t {first} {count}")
+            owner.does("settle")  # the places of ledgers that are full go to others
+            assert [payload(reader) for _ in range(count)] == numbers(count, first)
+
+
+def test_a_ledger_that_filled_up_since_it_was_taken_for_a_dead_owners_is_read(
+    owner: Owner, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was empty then, and is sealed behind the look at the catalogue that has it as open: its
+    place among the published ends is another's by now."""
+    owner.does("publish t 0 3")
+    owner.does("settle")  # the next ledger is prepared
+    with monkeypatch.context() as patch:
+        patch.setattr(DataDirectory, "owner", lambda _: None)
+        client = pulsarx.Client(folder, read_only=True)
+        reader = client.create_reader("t", MessageId.earliest)
+        assert [payload(reader) for _ in range(3)] == numbers(3)
+        assert not reader.has_message_available()
+    refresh = ReadOnlyBroker.refresh
+    left = iter(["publish t 6 7", "settle"])
+
+    def refresh_just_before(broker: ReadOnlyBroker) -> bool:
+        found = refresh(broker)
+        for what in left:
+            owner.does(what)
+        return found
+
+    with client:
+        owner.does("publish t 3 3")
+        assert payload(reader) == b"3"
+        monkeypatch.setattr(ReadOnlyBroker, "refresh", refresh_just_before)
+        assert [payload(reader) for _ in range(9)] == numbers(9, 4)
+        assert not list(left)
 
 
 def test_a_ledger_that_was_taken_for_a_dead_owners_is_read_on(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.ledger.compacted_ledger import CompactedLedger
     from pulsarx._pycore.ledger.ledger_file import LedgerFile
+    from pulsarx._pycore.ledger.published_ends import PublishedEnds
     from pulsarx._pycore.message.message_id import MessageId
     from pulsarx.broker.catalogue.records import CompactionRecord, LedgerRecord, TopicRecord
     from pulsarx.broker.faces import FolderView
@@ -38,6 +39,19 @@ if TYPE_CHECKING:
 TRIMS_MAX = 10  # in a row, each while one look at the ledgers was going on
 SLOT_SEALED, SLOT_ENDED = 2, 3  # see PublishedEnds.read
 POLL_MS = 50  # while no owner lives, or it has the topic's ledgers closed
+
+
+class _Recovered:
+    """How far a ledger was whole. ends: of the owner that was seen to live then; None: of none."""
+
+    __slots__ = ("ends", "entries", "messages", "span")
+
+    def __init__(
+        self, span: LedgerSpan, entries: int, messages: int, ends: PublishedEnds | None
+    ) -> None:
+        self.span = span
+        self.entries, self.messages = entries, messages
+        self.ends = ends
 
 
 class ReadOnlyLedger(LedgerList):
@@ -51,7 +65,7 @@ class ReadOnlyLedger(LedgerList):
         self._told: set[int] = set()  # ledgers that the log says are lost
         self.broker = broker
         self.tail = LedgerTail(self, self.partition)
-        self._recovered: dict[int, tuple[LedgerSpan, int, int]] = {}
+        self._recovered: dict[int, _Recovered] = {}
         self._listen()
 
     def listen_again(self) -> None:
@@ -96,7 +110,7 @@ class ReadOnlyLedger(LedgerList):
         if self.broker.published(prepared)[1]:
             return True
         try:
-            return self._recover(prepared)[1] > 0
+            return self._recover(prepared).entries > 0
         except (LedgerTrimmed, errors.CorruptDataError):
             return False
 
@@ -135,13 +149,8 @@ class ReadOnlyLedger(LedgerList):
         return look()
 
     def span(self, ledger: LedgerRecord) -> LedgerSpan:
+        self._known_recovery(ledger)
         found = super().span(ledger)
-        if not found.is_growing and ledger.state != "sealed" and self._is_published(ledger):
-            # Recovered while no owner was seen, which this one publishes to.
-            self._recovered.pop(ledger.ledger_id, None)
-            if self._spans is not None:
-                self._spans.pop(ledger.ledger_id, None)
-            found = super().span(ledger)
         if not found.is_growing or found.end:
             return found
         # Its slot is another ledger's by now, so it was sealed since the caller took its list.
@@ -208,7 +217,7 @@ class ReadOnlyLedger(LedgerList):
         if ends is not None and self._is_published(ledger):
             file = self._open(ledger, growing=True)
             return LedgerSpan.published(ledger.ledger_id, file, ends, ledger.slot)
-        return self._recover(ledger)[0]
+        return self._recover(ledger).span
 
     def _is_published(self, ledger: LedgerRecord) -> bool:
         """Whether an owner that lives appends to it."""
@@ -276,20 +285,46 @@ class ReadOnlyLedger(LedgerList):
                 break
         return found
 
-    def _recover(self, ledger: LedgerRecord) -> tuple[LedgerSpan, int, int]:
+    def _recover(self, ledger: LedgerRecord) -> _Recovered:
         """No owner lives, so no published end can be trusted: look how far the file is whole.
         Writes nothing. What was published and is not there counts, so that readers are told."""
-        found = self._recovered.get(ledger.ledger_id)
+        found = self._known_recovery(ledger)
         if found is None:
+            ends = self.broker.ends
             file = self._open(ledger)
             known = self._known_counts(ledger)
             recovery = file.recover(known)
             entries = max(recovery.entry_count, known[1])
             messages = max(recovery.message_count, known[2])
             span = LedgerSpan.sealed(ledger.ledger_id, file, recovery.end, entries, messages)
-            found = (span, entries, messages)
+            found = _Recovered(span, entries, messages, ends)
             self._recovered[ledger.ledger_id] = found
         return found
+
+    def _known_recovery(self, ledger: LedgerRecord) -> _Recovered | None:
+        """What _recover found before. It is forgotten once an owner may have appended since, which
+        may have sealed the ledger by now, and given its slot to another one."""
+        found = self._recovered.get(ledger.ledger_id)
+        if found is None:
+            return None
+        if (
+            ledger.state != "sealed"
+            and not self._is_published(ledger)
+            and self.broker.published(ledger)[0] <= found.span.end
+            # Behind the looks at its slot, which goes to another one when it is sealed.
+            and self._is_still_open(ledger)
+            and found.ends is self.broker.ends
+        ):
+            return found
+        self._recovered.pop(ledger.ledger_id, None)
+        if self._spans is not None:
+            self._spans.pop(ledger.ledger_id, None)
+        return None
+
+    def _is_still_open(self, ledger: LedgerRecord) -> bool:
+        self.broker.refresh()
+        known = [each for each in super().ledgers() if each.ledger_id == ledger.ledger_id]
+        return bool(known) and known[0].state != "sealed"
 
     def published_counts(self, ledger: LedgerRecord) -> tuple[int, int]:
         if ledger.state == "sealed":
@@ -300,7 +335,8 @@ class ReadOnlyLedger(LedgerList):
             if ledger_id == ledger.ledger_id and epoch == ends.epoch_now:
                 return entries, messages
         try:
-            _, entries, messages = self._recover(ledger)
+            recovered = self._recover(ledger)
+            entries, messages = recovered.entries, recovered.messages
         except errors.CorruptDataError as error:
             # Its readers are told, by its span.
             _, entries, messages = self._known_counts(ledger)
