@@ -214,7 +214,7 @@ def _make_all(
                     progress.done(weights[each])
                 progress.show()
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)  # waits: the next build must not meet this one
             raise
 
 

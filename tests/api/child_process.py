@@ -7,7 +7,6 @@ import select
 import signal
 import subprocess
 import sys
-import tempfile
 import weakref
 from contextlib import suppress
 from pathlib import Path
@@ -162,9 +161,8 @@ def run_program(program: str, *arguments: object) -> list[str]:
 
 def let_all_read(folder: Path) -> None:
     """Nobody but its owner may write to the folder, everybody may read it."""
-    shared = Path(tempfile.gettempdir())
     for path in folder.parents:
-        if shared in path.parents:
+        if "pytest" in str(path):
             path.chmod(0o755)
     for path in [folder, *folder.rglob("*")]:
         with suppress(FileNotFoundError):  # an owner may have finished with it
