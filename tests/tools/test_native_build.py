@@ -7,6 +7,7 @@ import os
 import re
 from pathlib import Path
 
+import Cython.Compiler.Main  # noqa: F401  # once, not in each process that makes a file
 import native_build
 import pytest
 from build_mode import build_mode
@@ -138,7 +139,7 @@ def test_a_missing_compiler_is_named(project: Project) -> None:
         made(project.units, recipe)
 
 
-def test_contracts_are_those_that_cython_finds() -> None:
+def test_contracts_are_those_that_cython_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a change of one would not be noticed."""
     from Cython.Build.Dependencies import create_dependency_tree
     from Cython.Compiler.Main import Context
@@ -148,6 +149,7 @@ def test_contracts_are_those_that_cython_finds() -> None:
     recipe = Recipe(build_mode(), native_build.Commands((), ()), ROOT, ROOT, (TREE,))
     contracts = Contracts(recipe)
     options = CompilationOptions(include_path=[str(TREE)])
+    monkeypatch.setattr("sys.path", [])  # where it looks for each contract as well, for seconds
     tree = create_dependency_tree(Context.from_options(options), quiet=True)
     for package, folder in folders.items():
         for unit in units_in(folder, package):
