@@ -16,12 +16,15 @@ def pytest_configure(config):
 """
 PROGRAM = """
 import sys, threading
-def in_a_thread_of_the_child(): event.wait()
-def in_the_child(): sys.stdin.readline()
-event = threading.Event()
+def in_a_thread_of_the_child():
+    entered.set()
+    event.wait()
+def in_the_child():
+    print("well", "nobody reads this", sep=chr(10), flush=True)
+    sys.stdin.readline()
+event, entered = threading.Event(), threading.Event()
 threading.Thread(target=in_a_thread_of_the_child, daemon=True).start()
-print("well", flush=True)
-print("nobody reads this", flush=True)
+entered.wait()
 print("an error", file=sys.stderr, flush=True)
 in_the_child()
 """
