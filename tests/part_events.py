@@ -2,6 +2,7 @@
 
 key         in lines about         value
 collected   the part               how many tests it has
+finished                           true, when it has run them
 began       a test                 its name
 test        one that is over       its name
 outcome                            passed, failed, skipped
@@ -44,6 +45,9 @@ class PartEvents:
             self._tell(test=report.nodeid, outcome="failed", seconds=0, text=report.longreprtext)
         elif report.skipped:
             self._tell(test=report.nodeid, outcome="skipped", seconds=0, text=_reason(report))
+
+    def pytest_sessionfinish(self) -> None:
+        self._tell(finished=True)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self._seconds, self._outcome, self._text = 0.0, "passed", ""

@@ -40,13 +40,13 @@ OWNERS = (
     "takeover",
 )
 PARTS = (
-    Part("spark", ("tests/spark",), 200, True),
-    Part("spark-drivers", tuple(f"tests/spark/test_{each}.py" for each in DRIVERS), 150, True),
+    Part("spark", ("tests/spark",), 200),
+    Part("spark-drivers", tuple(f"tests/spark/test_{each}.py" for each in DRIVERS), 150),
     Part("benchmarks", ("tests/benchmarks", "tests/oracle"), 100),
     Part("client", ("tests/api/client",), 100),
     Part("topics", ("tests/api/topics",), 90),
     Part("processes", ("tests/sharing", "tests/api/processes"), 100),
-    Part("owners", tuple(f"tests/sharing/test_{each}.py" for each in OWNERS), 120, True),
+    Part("owners", tuple(f"tests/sharing/test_{each}.py" for each in OWNERS), 120),
     Part("border", ("tests/border",), 100),
     Part("broker", ("tests/broker",), 100, True),
     Part("model", ("tests/model",), 60),

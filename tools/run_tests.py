@@ -1,9 +1,9 @@
-"""Runs the tests in parts, each in a process of its own, as many at a time as processors and one
-more: `run_tests.py [file or folder...] [argument of pytest...]`. `make test` calls it.
+"""Runs the tests in parts, each in a process of its own, two more at a time than there are
+processors: `run_tests.py [file or folder...] [argument of pytest...]`. `make test` calls it.
 
 A part collects only its own tests, and they run in the main thread of its process, where signals
-arrive. What a part meets comes over a pipe, a line of JSON each (tests/part_events.py). A single
-part is run by pytest itself, on the terminal.
+arrive. What a part meets comes over a pipe, a line of JSON each (tests/part_events.py). One that
+ends before its last test fails. A single part is run by pytest itself, on the terminal.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +29,14 @@ ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "build" / "tests"
 TIMES = KEPT / "seconds.json"  # what each part took last time
 EVENTS = "PULSARX_TEST_EVENTS"  # the descriptor that a part writes to
+PART = "PULSARX_TEST_PART"  # what all processes of a part know it by
 # Half of the time of most parts is waiting: for processes that start or end, for the disk.
 MORE_THAN_PROCESSORS = 2
 # Where tests have their folders whose subject is no file: a third of their time is the disk's.
 MEMORY = Path("/dev/shm")
 MEMORY_MIN_BYTES = 4 << 30  # free
 NO_TESTS = 5  # what pytest ends with where it found none
+PARTING_SECONDS = 5.0  # from the interrupt of a part to its end
 SHOWN_SKIPS, SHOWN_SLOW = 12, 10
 
 
@@ -44,13 +46,16 @@ class Run:
 
     part: Part
     process: subprocess.Popen[bytes]
-    events: int  # the descriptor it is read from
+    ended: int  # a descriptor that is readable when the process has ended
+    events: int  # the one it is read from
     log: Path
     began: float = field(default_factory=time.monotonic)
     seconds: float | None = None  # it took; None: it runs
     processor_seconds: float = 0.0
     unread: bytes = b""
     collected: int = 0
+    done: int = 0  # of them
+    finished: bool = False  # pytest has said so
     running: str = ""  # the test that was begun last
     outcomes: Counter[str] = field(default_factory=Counter)
 
@@ -59,7 +64,7 @@ class Suite:
     """All parts of one call."""
 
     def __init__(self, parts: list[Part], arguments: list[str]) -> None:
-        times = json.loads(TIMES.read_text()) if TIMES.exists() else {}
+        times = times_of_last_run()
         self.weights = {part.name: float(times.get(part.name, part.seconds)) for part in parts}
         self.waiting = sorted(parts, key=lambda part: self.weights[part.name])
         self.arguments = arguments
@@ -70,10 +75,8 @@ class Suite:
         self.began = time.monotonic()
         self.line = Line()
         self.selector = selectors.DefaultSelector()
-        self.scratch = Path(tempfile.mkdtemp(prefix="pulsarx-pytest-"))
-        self.memory = self.scratch
-        if _has_room(MEMORY):
-            self.memory = Path(tempfile.mkdtemp(prefix="pulsarx-pytest-", dir=MEMORY))
+        self.scratch = new_folder("disk", Path(tempfile.gettempdir()))
+        self.memory = new_folder("memory", MEMORY) if _has_room(MEMORY) else self.scratch
 
     def run(self) -> int:
         slots = len(os.sched_getaffinity(0)) + MORE_THAN_PROCESSORS
@@ -83,6 +86,8 @@ class Suite:
                     self.begin(self.waiting.pop())
                 for key, _ in self.selector.select(timeout=1):
                     self.read(key.data)
+                    if key.fd == key.data.ended:
+                        self.ended(key.data)
                 self.line.show(self.text)
         finally:
             self.stop()
@@ -101,7 +106,7 @@ class Suite:
             process = subprocess.Popen(
                 [*command, *self.arguments, *part.paths, *left_out],
                 cwd=ROOT,
-                env=os.environ | {EVENTS: str(write)},
+                env=os.environ | {EVENTS: str(write), PART: self.name_of(part)},
                 pass_fds=[write],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
@@ -109,29 +114,36 @@ class Suite:
                 start_new_session=True,  # stopped with all that it has started
             )
         os.close(write)
-        run = Run(part, process, read, log)
+        os.set_blocking(read, False)
+        run = Run(part, process, os.pidfd_open(process.pid), read, log)
         self.runs.append(run)
-        self.selector.register(read, selectors.EVENT_READ, run)
+        self.selector.register(run.ended, selectors.EVENT_READ, run)
+        self.selector.register(run.events, selectors.EVENT_READ, run)
+
+    def name_of(self, part: Part) -> str:
+        return f"{self.scratch}/{part.name}"
 
     def read(self, run: Run) -> None:
-        data = os.read(run.events, 1 << 16)
-        *lines, run.unread = (run.unread + data).split(b"\n")
-        for each in lines:
-            self.heard(run, json.loads(each))
-        if not data:
-            self.selector.unregister(run.events)
-            os.close(run.events)
-            _, status, usage = os.wait4(run.process.pid, 0)
-            run.process.returncode = os.waitstatus_to_exitcode(status)
-            run.processor_seconds = usage.ru_utime + usage.ru_stime
-            self.ended(run, run.process.returncode)
+        """What there is."""
+        while run.events in self.selector.get_map():
+            try:
+                data = os.read(run.events, 1 << 16)
+            except BlockingIOError:
+                return
+            *lines, run.unread = (run.unread + data).split(b"\n")
+            for each in lines:
+                self.heard(run, json.loads(each))
+            if not data:
+                self.selector.unregister(run.events)
 
     def heard(self, run: Run, event: dict[str, Any]) -> None:
         run.collected = event.get("collected", run.collected)
         run.running = event.get("began", run.running)
+        run.finished = run.finished or "finished" in event
         if "outcome" not in event:
             return
         run.outcomes[event["outcome"]] += 1
+        run.done += event["test"] == run.running
         self.slow.append((event["seconds"], event["test"]))
         if event["outcome"] == "skipped":
             self.skips[event["text"]] += 1
@@ -139,26 +151,52 @@ class Suite:
             self.failures.append(event["test"])
             self.line.say(f"\nFAILED {event['test']}\n{event['text']}\n")
 
-    def ended(self, run: Run, code: int) -> None:
+    def ended(self, run: Run) -> None:
+        """What of it still writes has no part in it any more."""
+        self.selector.unregister(run.ended)
+        if run.events in self.selector.get_map():
+            self.selector.unregister(run.events)
+        os.close(run.events)
+        os.close(run.ended)
+        _, status, usage = os.wait4(run.process.pid, 0)
+        code = run.process.returncode = os.waitstatus_to_exitcode(status)
+        run.processor_seconds = usage.ru_utime + usage.ru_stime
         run.seconds = time.monotonic() - run.began
-        _kill(run.process)  # what it has left running
-        if code not in (0, 1, NO_TESTS) or (code == 1 and not run.outcomes["failed"]):
-            said = run.log.read_text(errors="replace")[-6000:]
+        kill_all(self.name_of(run.part))  # what it has left running
+        if code == 0 and not (run.finished and run.done == run.collected):
+            how = f"{run.done} of {run.collected} tests"
+        elif code not in (0, 1, NO_TESTS) or (code == 1 and not run.outcomes["failed"]):
             how = f"signal {signal.Signals(-code).name}" if code < 0 else f"code {code}"
-            where = f" in {run.running}" if run.running else ""
-            self.failures.append(f"{run.part.name} ended with {how}{where}")
-            self.line.say(f"\nENDED {self.failures[-1]}; the end of {run.log}:\n{said}\n")
+        else:
+            return
+        said = run.log.read_text(errors="replace")[-6000:]
+        where = f" in {run.running}" if run.running else ""
+        self.failures.append(f"{run.part.name} ended with {how}{where}")
+        self.line.say(f"\nENDED {self.failures[-1]}; the end of {run.log}:\n{said}\n")
 
     def stop(self) -> None:
-        for key in list(self.selector.get_map().values()):
-            _kill(key.data.process)
-            key.data.process.wait()
-        if self.failures:
-            places = " and ".join(map(str, dict.fromkeys((self.scratch, self.memory))))
-            self.line.say(f"what the tests left in folders is in {places}")
-        else:
-            shutil.rmtree(self.scratch, ignore_errors=True)
-            shutil.rmtree(self.memory, ignore_errors=True)
+        """All parts that run are interrupted, and what does not end by itself is killed."""
+        running = [run for run in self.runs if run.seconds is None]
+        for run in running:
+            run.process.send_signal(signal.SIGINT)
+        until = time.monotonic() + PARTING_SECONDS
+        for run in running:
+            try:
+                run.process.wait(max(until - time.monotonic(), 0))
+            except subprocess.TimeoutExpired:
+                run.process.kill()
+                run.process.wait()
+        kill_all(str(self.scratch))
+        failed = {run.part.name for run in running}
+        failed |= {run.part.name for run in self.runs if run.outcomes["failed"]}
+        for place in {self.scratch, self.memory}:
+            for each in place.iterdir():
+                if each.name not in failed:
+                    shutil.rmtree(each, ignore_errors=True)
+            if not any(place.iterdir()):
+                place.rmdir()
+            elif not running:
+                self.line.say(f"what the tests left in folders is in {place}, until the next run")
 
     # What is shown --------------------------------------------------------------------------------
 
@@ -211,21 +249,50 @@ class Suite:
         seconds = time.monotonic() - self.began
         counts = [f"{outcomes[each]:,} {each}" for each in ("passed", "failed", "skipped")]
         print(f"\n{', '.join(counts)} in {seconds:.0f} s", flush=True)
-        if not self.arguments:
+        if not self.arguments and [run.part for run in self.runs if run.part not in PARTS] == []:
             times = {run.part.name: round(run.seconds or 0, 1) for run in self.runs}
-            TIMES.write_text(json.dumps(self.weights | times, indent=1))
+            partly = TIMES.with_suffix(".partly")
+            partly.write_text(json.dumps(times_of_last_run() | times, indent=1))
+            partly.replace(TIMES)
 
 
 def _has_room(folder: Path) -> bool:
     return os.access(folder, os.W_OK) and shutil.disk_usage(folder).free >= MEMORY_MIN_BYTES
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """A part, and the processes it has left."""
+def times_of_last_run() -> dict[str, float]:
+    """By the name of the part."""
     try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
+        found: dict[str, float] = json.loads(TIMES.read_text())
+        return found
+    except (FileNotFoundError, ValueError):
+        return {}
+
+
+def new_folder(name: str, place: Path) -> Path:
+    """For this run; the one of the last run of this clone is removed, if it was kept."""
+    note = KEPT / "folders" / name
+    note.parent.mkdir(parents=True, exist_ok=True)
+    if note.exists() and note.read_text():
+        shutil.rmtree(note.read_text(), ignore_errors=True)
+    found = Path(tempfile.mkdtemp(prefix="pulsarx-pytest-", dir=place))
+    note.write_text(str(found))
+    return found
+
+
+def kill_all(name: str) -> None:
+    """The processes that were started by parts whose names begin so, in whatever session."""
+    wanted = f"{PART}={name}".encode()
+    for each in Path("/proc").iterdir():
+        try:
+            if each.name.isdigit() and wanted in (each / "environ").read_bytes():
+                os.kill(int(each.name), signal.SIGKILL)
+        except OSError:
+            pass  # it has ended, or is another's
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def chosen(paths: list[str]) -> list[Part]:
@@ -236,12 +303,14 @@ def chosen(paths: list[str]) -> list[Part]:
         for path in paths:
             given = os.path.relpath(path.partition("::")[0], ROOT)
             for each in part.paths:
-                if each == given or each.startswith(f"{given}/") or given == ".":
+                if each == given:
+                    mine.append(path if "::" in path else each)
+                elif each.startswith(f"{given}/") or given == ".":
                     mine.append(each)
                 elif given.startswith(f"{each}/") and not _is_of_another(given, each):
                     mine.append(path)
         if mine:
-            found.append(Part(part.name, tuple(dict.fromkeys(mine)), part.seconds))
+            found.append(replace(part, paths=tuple(dict.fromkeys(mine))))
     return found
 
 
@@ -255,13 +324,18 @@ def _named_below(path: str) -> list[str]:
 
 
 def main(given: list[str]) -> int:
-    paths = [each for each in given if (ROOT / each.partition("::")[0]).exists()]
-    arguments = [each for each in given if each not in paths]
     os.chdir(ROOT)
+    paths = [each for each in given if each.partition("::")[0].startswith("tests")]
+    arguments = [each for each in given if each not in paths]
+    if missing := [each for each in paths if not Path(each.partition("::")[0]).exists()]:
+        print(f"tests: there is no {missing[0]} in {ROOT}", file=sys.stderr)
+        return 2
     parts = chosen(paths or ["tests"])
     if len(parts) <= 1:
         command = [sys.executable, "-m", "pytest", *arguments, *(paths or ["tests"])]
         os.execv(sys.executable, command)
+    for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(each, interrupt)
     try:
         return Suite(parts, arguments).run()
     except KeyboardInterrupt:

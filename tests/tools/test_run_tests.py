@@ -25,6 +25,7 @@ import run_tests
 Part = run_tests.Part
 run_tests.PARTS = Part("one", ("tests/one",), 5), Part("two", ("tests/two",), 1)
 run_tests.ROOT = Path.cwd()
+run_tests.MEMORY = Path.cwd()
 run_tests.KEPT = Path.cwd() / "build" / "tests"
 run_tests.TIMES = run_tests.KEPT / "seconds.json"
 sys.exit(run_tests.main(sys.argv[1:]))
@@ -42,6 +43,9 @@ class Project:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.environment = {
+            "PYTHONPATH": str(ROOT / "tests"), "PYTEST_ADDOPTS": "", "TMPDIR": str(folder),
+        }  # fmt: skip
         self.write("conftest.py", CONFTEST)
         self.write("one/test_one.py", GOOD)
         self.write("two/test_two.py", GOOD * 2)
@@ -51,19 +55,22 @@ class Project:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
-    def run(self, *arguments: str) -> tuple[int, str]:
-        """What it ends with, and all that it says."""
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
         program = PROGRAM.format(tools=str(ROOT / "tools"))
-        done = subprocess.run(
+        return subprocess.Popen(
             [sys.executable, "-c", program, *arguments],
             cwd=self.folder,
-            env=os.environ | {"PYTHONPATH": str(ROOT / "tests"), "PYTEST_ADDOPTS": ""},
+            env=os.environ | self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            check=False,
         )
-        return done.returncode, done.stdout
+
+    def run(self, *arguments: str) -> tuple[int, str]:
+        """What it ends with, and all that it says."""
+        with self.start(*arguments) as run:
+            said = run.communicate()[0]
+        return run.returncode, said
 
 
 @pytest.fixture
@@ -105,6 +112,54 @@ def test_a_part_that_dies_fails_and_names_the_test(project: Project) -> None:
     assert re.search(rf"\none{TOOK}1 passed\n", said)
 
 
+@pytest.mark.parametrize("end", ["os._exit(0)", "pytest.exit('early', returncode=0)"])
+def test_a_part_that_ends_before_its_last_test_fails(project: Project, end: str) -> None:
+    text = f"import os, pytest\ndef test_ends(): {end}\ndef test_fails(): assert False\n"
+    project.write("two/test_ending.py", text)
+    code, said = project.run()
+    assert code == 1 and re.search(r"FAILED two ended with \d of 3 tests", said)
+
+
+def test_a_part_ends_whoever_still_has_its_pipe(project: Project) -> None:
+    text = """
+import os, signal
+def test_forks():
+    if not os.fork():
+        signal.pause()
+"""
+    project.write("one/test_forking.py", text)
+    assert project.run()[0] == 0
+
+
+def test_who_ends_a_run_ends_what_it_has_started(project: Project) -> None:
+    text = """
+import subprocess, sys
+def test_waits():
+    program = "import signal; print(flush=True); signal.pause()"
+    child = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, start_new_session=True
+    )
+    child.stdout.readline()
+    open("begun", "w").write(str(child.pid))
+    child.wait()
+"""
+    project.write("one/test_waiting.py", text)
+    os.mkfifo(project.folder / "begun")
+    run = project.start()
+    child = os.pidfd_open(int((project.folder / "begun").read_text()))
+    run.terminate()
+    assert run.communicate()[0].endswith("tests: interrupted\n") and run.returncode == 130
+    assert select.select([child], [], [], 60)[0]
+    os.close(child)
+
+
+def test_what_a_run_keeps_is_removed_by_the_next_one(project: Project) -> None:
+    project.write("one/test_bad.py", "def test_bad(tmp_path): assert not tmp_path\n")
+    for _ in range(2):
+        assert "until the next run" in project.run()[1]
+        assert len(list(project.folder.glob("pulsarx-pytest-*"))) == 1
+
+
 def test_what_a_part_leaves_running_ends_with_it(project: Project) -> None:
     note = project.folder / "pid"
     text = f"""
@@ -128,6 +183,10 @@ def test_paths_and_arguments_choose_what_is_run(project: Project) -> None:
     assert code == 1 and "0 passed, 0 failed, 0 skipped" in said
     code, said = project.run("tests/two", "-v")  # one part: by pytest itself
     assert code == 0 and "tests/two/test_two.py::test_good PASSED" in said
+
+
+def test_all_parts_are_chosen_with_all_that_is_said_of_them() -> None:
+    assert chosen(["tests"]) == list(PARTS)
 
 
 def test_every_file_of_tests_is_in_one_part() -> None:
