@@ -51,10 +51,10 @@ test:
 	@tools/bootstrap test spark
 	@$(RUN_TESTS) $(TESTS) $(PYTEST_ARGS)
 
-# Without Spark and Java. Randomized tests draw less often than in `make test`.
+# Without Spark and Java.
 test-quick:
 	@tools/bootstrap test
-	@PULSARX_TEST_SCALE=0.3 $(RUN_TESTS) $(TESTS) -m quick $(PYTEST_ARGS)
+	@$(RUN_TESTS) $(TESTS) -m quick $(PYTEST_ARGS)
 
 test-long:
 	@tools/bootstrap test spark
@@ -136,7 +136,7 @@ clean:
 	rm -rf build dist benchmarks/scratch .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks
 	rm -rf python/*.egg-info ./*.egg-info
 	rm -f python/pulsarx/*.so
-	find src -name '*.c' -delete
+	find src -name '*.c' -delete -o -name '*.c.of' -delete
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
 distclean: clean

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ class BuildLibrary(build_ext):
         try:
             objects = made(units, recipe, jobs=self.parallel, force=bool(self.force))
             library = linked(objects, MODE.objects / target.name, recipe)
-        except BuildError as error:
+        except (BuildError, BrokenProcessPool, OSError) as error:
             sys.exit(f"setup.py: {error}")
         target.parent.mkdir(parents=True, exist_ok=True)
         partly = target.with_name(f"{target.name}.partly")

@@ -62,7 +62,7 @@ class FailureReport:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        self.name, self.folder, self.found = item.nodeid, None, []
+        self.name, self.folder, self.found, self.parting = item.nodeid, None, [], None
         self.limit_seconds = limit_of(item)
         self.until = time.monotonic() + self.limit_seconds if self.limit_seconds else None
         try:
@@ -74,7 +74,7 @@ class FailureReport:
         while not self.ended.wait(LOOK_SECONDS):
             if self.until is not None and time.monotonic() > self.until:
                 self.until = None
-                self.found = sections(self.folder, of_all=True)
+                self.found = found(self.folder, of_all=True)
                 self.parting = time.monotonic() + PARTING_SECONDS
                 signal.pthread_kill(self.main, SIGNAL)
             elif self.parting is not None and time.monotonic() > self.parting:
@@ -84,7 +84,7 @@ class FailureReport:
         pytest.fail(f"it took more than {self.limit_seconds:g} s")
 
     def part(self) -> None:
-        """The test does not end: so does its process, which pytest-xdist replaces."""
+        """The test does not end: so does its process."""
         lines = [
             f"\n{self.name} took more than {self.limit_seconds:g} s, and cannot be interrupted"
         ]
@@ -102,7 +102,7 @@ class FailureReport:
         report = yield
         if report.failed:
             folder = getattr(item, "funcargs", {}).get("tmp_path")
-            report.sections += self.found or sections(folder)
+            report.sections += self.found or found(folder)
             self.found = []
         return report
 
@@ -113,6 +113,14 @@ def limit_of(item: pytest.Item) -> float:
     if not limits or seeds.GIVEN:
         return 0.0
     return max(limits) * (SANITIZED_FACTOR if os.environ.get("PULSARX_SANITIZE") else 1.0)
+
+
+def found(folder: Path | None, of_all: bool = False) -> Sections:
+    """As sections; what goes wrong there does not hide the failure."""
+    try:
+        return sections(folder, of_all)
+    except Exception:
+        return [("What was to be said of it", traceback.format_exc())]
 
 
 def sections(folder: Path | None, of_all: bool = False) -> Sections:

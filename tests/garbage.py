@@ -1,7 +1,6 @@
 """What the collector of garbage has to look through while tests run: tests collect at every call.
 
-Tests and their modules stay until the end, so they are kept apart from what tests make. A process
-that is given its tests by another one keeps no reports, which it has sent.
+Tests and their modules stay until the end, so they are kept apart from what tests make.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Generator
-from typing import Any
 
 import pytest
 
@@ -20,8 +18,6 @@ FILES_MAX = 300
 
 class Garbage:
     """One for a process of tests."""
-
-    terminal: Any = None  # which nobody looks at
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection(self) -> Generator[None, object, object]:
@@ -36,13 +32,6 @@ class Garbage:
         gc.collect()
         gc.freeze()
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_sessionstart(self, session: pytest.Session) -> None:
-        if hasattr(session.config, "workerinput"):
-            self.terminal = session.config.pluginmanager.get_plugin("terminalreporter")
-
     def pytest_runtest_logfinish(self) -> None:
-        if self.terminal is not None:
-            self.terminal.stats.clear()
         if len(os.listdir("/proc/self/fd")) > FILES_MAX:
             gc.collect()

@@ -1,9 +1,9 @@
 """What randomized tests draw from, so that a campaign (tests/long) can give them other seeds.
 
 PULSARX_TEST_SEED   all seeds of this run follow from it; a failure is repeated by setting it
-PULSARX_TEST_SCALE  how often as much a test does as in a round of a campaign
+PULSARX_TEST_SCALE  how much a test does; 1: what it does in a round of a campaign
 
-Without them each run draws the same, and less: what it did not find once it will not find.
+Without them each run draws the same, and less.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ disk full, goes on where it was.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import io
 import multiprocessing
@@ -87,7 +88,7 @@ class Recipe:
     @property
     def cython_options(self) -> dict[str, Any]:
         return {
-            "include_path": [str(each) for each in self.include_path],
+            "include_path": [_shown(each) for each in self.include_path],
             "compiler_directives": self.mode.directives | self.directives,
             "emit_linenums": self.mode.lines_of_sources,
         }
@@ -95,7 +96,7 @@ class Recipe:
     def compile_command(self, unit: Unit) -> list[str]:
         """Without the names of the files."""
         macros = [f"-D{name}={value}" for name, value in self.mode.macros]
-        headers = [f"-I{each}" for each in self.header_path]
+        headers = [f"-I{_shown(each)}" for each in self.header_path]
         flags = [*self.mode.compile_flags, *self.mode.optimisation(unit.name), *self.flags]
         return [*self.commands.compile, *macros, *headers, *_python_headers(), *flags]
 
@@ -146,14 +147,23 @@ def made(
     jobs: int | None = None,
     force: bool = False,
 ) -> list[Path]:
-    """The objects of the units, those that are stale made again. Raises BuildError."""
+    """The objects of the units, those that are stale made again. Raises BuildError. Another process
+    that makes files of the same generated C is waited for."""
+    place = recipe.c_folder or recipe.objects
+    place.mkdir(parents=True, exist_ok=True)
+    with open(place / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _made(units, recipe, noun, jobs, force)
+
+
+def _made(
+    units: Sequence[Unit], recipe: Recipe, noun: str, jobs: int | None, force: bool
+) -> list[Path]:
     contracts = Contracts(recipe)
     compiler = _digest(_version_of(recipe.commands.compile[0]), sys.version)
     stale: list[tuple[Unit, str, str]] = []
     for unit in units:
-        of_c = _digest(
-            _cython_version(), repr(recipe.cython_options), contracts.digest(unit.source)
-        )
+        of_c = _of_c(contracts.digest(unit.source), recipe)
         of_object = _digest(of_c, compiler, *recipe.compile_command(unit))
         if force:
             _forget(recipe.c_file(unit))
@@ -240,7 +250,10 @@ def _make(unit: Unit, recipe: Recipe, of_c: str, of_object: str) -> str:
     said = ""
     if not _is_of(c_file, of_c):
         _forget(c_file)
+        before = Contracts(recipe).digest(unit.source)
         said = _translate(unit, recipe, c_file)
+        if Contracts(recipe).digest(unit.source) != before or _of_c(before, recipe) != of_c:
+            raise BuildError(f"{_shown(unit.source)} was changed while it was built: build again")
         _digest_beside(c_file).write_text(of_c)
         gc.collect()
     _forget(target)
@@ -290,6 +303,10 @@ def _digest(*parts: str | bytes) -> str:
     return digest.hexdigest()
 
 
+def _of_c(contents: str, recipe: Recipe) -> str:
+    return _digest(_cython_version(), repr(recipe.cython_options), contents)
+
+
 def _digest_beside(path: Path) -> Path:
     return path.with_name(f"{path.name}.of")
 
@@ -315,7 +332,7 @@ def _keep(partly: Path, path: Path, digest: str) -> None:
 def _version_of(compiler: str) -> str:
     try:
         done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
-    except FileNotFoundError:
+    except OSError:
         raise BuildError(f"there is no C compiler {compiler!r}: install one, or set CC") from None
     return done.stdout
 

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
+from importlib.metadata import version
 from pathlib import Path
 
 from build_mode import ROOT, build_mode
@@ -26,6 +27,7 @@ STAMPS = ROOT / ".venv" / "stamps"
 MODE = build_mode()
 FULL_DISK_BYTES = 64 << 20  # with less nothing can be built
 FOR_JAVA = {"spark", "spark-demo"}
+FLAGS = ("CC", "CFLAGS", "CPPFLAGS", "LDSHARED", "LDFLAGS")
 CORE_TESTS = ROOT / "tests" / "core" / "compile_modules.py"
 
 
@@ -68,8 +70,12 @@ def provide_java() -> None:
 
 
 def inputs_digest() -> str:
-    """Changes whenever something may have to be built again."""
-    digest = hashlib.sha256(f"{MODE} {sys.version}".encode())
+    """Changes whenever something may have to be built again; with less work than to look at each
+    module."""
+    digest = hashlib.sha256(f"{MODE} {sys.version} {version('Cython')}".encode())
+    digest.update(repr([os.environ.get(name) for name in FLAGS]).encode())
+    compiler = shutil.which((os.environ.get("CC") or "cc").split()[0])
+    digest.update(repr(compiler and (compiler, os.stat(compiler).st_mtime_ns)).encode())
     files = [ROOT / "setup.py", ROOT / "pyproject.toml", *ROOT.glob("tools/*.py")]
     for pattern in ("*.pyx", "*.pxd", "*.h"):
         files += ROOT.glob(f"src/**/{pattern}")
@@ -82,11 +88,20 @@ def inputs_digest() -> str:
 def build() -> None:
     stamp = MODE.folder / "inputs"
     digest = inputs_digest()
-    if stamp.exists() and stamp.read_text() == digest and MODE.library.exists():
+    if stamp.exists() and stamp.read_text() == f"{digest} {_library_now()}":
         return
     stamp.unlink(missing_ok=True)
     _run("build the extensions", "setup.py", "-q", "build_ext", *MODE.build_arguments)
-    stamp.write_text(digest)
+    stamp.write_text(f"{digest} {_library_now()}")
+
+
+def _library_now() -> str:
+    """Which one lies there: others than this program build it, too."""
+    try:
+        found = MODE.library.stat()
+    except FileNotFoundError:
+        return "none"
+    return f"{found.st_size} {found.st_mtime_ns}"
 
 
 def _run(what: str, *arguments: str) -> None:
@@ -122,7 +137,11 @@ def main(extras: list[str]) -> int:
     STAMPS.mkdir(exist_ok=True)
     try:
         with open(STAMPS / "lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                print("bootstrap: waiting for another one", file=sys.stderr)
+                fcntl.flock(lock, fcntl.LOCK_EX)
             prepare(extras)
     except KeyboardInterrupt:
         print("\nbootstrap: interrupted; the next run goes on from here", file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import failure_report
 import pytest
 from source_files import ROOT
 
@@ -90,6 +91,8 @@ CHILD_TELLS = [
 
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    for name in ("LIMIT_SECONDS", "PARTING_SECONDS"):  # the conftest of this project sets them
+        monkeypatch.setattr(failure_report, name, getattr(failure_report, name))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'tests'}:{ROOT / 'tests/api'}")
     pytester.makeconftest(CONFTEST)

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import Cython.Compiler.Main  # noqa: F401  # once, not in each process that makes a file
 import native_build
@@ -128,6 +129,24 @@ def test_a_build_that_was_killed_goes_on_where_it_was(
     first.with_name("first.o.of").unlink()
     assert project.made_again() == {"first"}
     assert first.read_bytes() != b"half"
+
+
+def test_what_is_changed_while_it_is_built_is_not_taken_for_built(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would be for good where the change is taken back."""
+    translate = native_build._translate
+
+    def change_first(unit: Unit, *others: Any) -> str:
+        project.write("second.pyx", MODULES["second"] + "# more\n")
+        return translate(unit, *others)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(native_build, "_translate", change_first)
+        with pytest.raises(BuildError, match=r"second\.pyx was changed while it was built"):
+            made(project.units[1:], project.recipe)
+    project.write("second.pyx", MODULES["second"])
+    assert project.made_again() == {"first", "second"}
 
 
 def test_a_missing_compiler_is_named(project: Project) -> None:
