@@ -56,6 +56,7 @@ class Run:
     collected: int = 0
     done: int = 0  # of them
     finished: bool = False  # pytest has said so
+    died: bool = False
     running: str = ""  # the test that was begun last
     outcomes: Counter[str] = field(default_factory=Counter)
 
@@ -81,8 +82,8 @@ class Suite:
     def run(self) -> int:
         slots = len(os.sched_getaffinity(0)) + MORE_THAN_PROCESSORS
         try:
-            while self.waiting or self.selector.get_map():
-                while self.waiting and len(self.selector.get_map()) < slots:
+            while self.waiting or self.running():
+                while self.waiting and len(self.running()) < slots:
                     self.begin(self.waiting.pop())
                 for key, _ in self.selector.select(timeout=1):
                     self.read(key.data)
@@ -94,6 +95,9 @@ class Suite:
         self.summary()
         passed = sum(run.outcomes["passed"] for run in self.runs)
         return 1 if self.failures or not passed else 0
+
+    def running(self) -> list[Run]:
+        return [run for run in self.runs if run.seconds is None]
 
     def begin(self, part: Part) -> None:
         read, write = os.pipe()
@@ -162,7 +166,7 @@ class Suite:
         code = run.process.returncode = os.waitstatus_to_exitcode(status)
         run.processor_seconds = usage.ru_utime + usage.ru_stime
         run.seconds = time.monotonic() - run.began
-        kill_all(self.name_of(run.part))  # what it has left running
+        kill_all(f"{self.name_of(run.part)}\0")  # what it has left running
         if code == 0 and not (run.finished and run.done == run.collected):
             how = f"{run.done} of {run.collected} tests"
         elif code not in (0, 1, NO_TESTS) or (code == 1 and not run.outcomes["failed"]):
@@ -171,12 +175,13 @@ class Suite:
             return
         said = run.log.read_text(errors="replace")[-6000:]
         where = f" in {run.running}" if run.running else ""
+        run.died = True
         self.failures.append(f"{run.part.name} ended with {how}{where}")
         self.line.say(f"\nENDED {self.failures[-1]}; the end of {run.log}:\n{said}\n")
 
     def stop(self) -> None:
         """All parts that run are interrupted, and what does not end by itself is killed."""
-        running = [run for run in self.runs if run.seconds is None]
+        running = self.running()
         for run in running:
             run.process.send_signal(signal.SIGINT)
         until = time.monotonic() + PARTING_SECONDS
@@ -186,16 +191,15 @@ class Suite:
             except subprocess.TimeoutExpired:
                 run.process.kill()
                 run.process.wait()
-        kill_all(str(self.scratch))
-        failed = {run.part.name for run in running}
-        failed |= {run.part.name for run in self.runs if run.outcomes["failed"]}
+        kill_all(f"{self.scratch}/")
+        failed = {run.part.name for run in self.runs if run.died or run.outcomes["failed"]}
         for place in {self.scratch, self.memory}:
             for each in place.iterdir():
                 if each.name not in failed:
                     shutil.rmtree(each, ignore_errors=True)
             if not any(place.iterdir()):
                 place.rmdir()
-            elif not running:
+            else:
                 self.line.say(f"what the tests left in folders is in {place}, until the next run")
 
     # What is shown --------------------------------------------------------------------------------
@@ -281,7 +285,8 @@ def new_folder(name: str, place: Path) -> Path:
 
 
 def kill_all(name: str) -> None:
-    """The processes that were started by parts whose names begin so, in whatever session."""
+    """The processes that were started by parts whose names begin so, in whatever session. A zero
+    byte ends a name."""
     wanted = f"{PART}={name}".encode()
     for each in Path("/proc").iterdir():
         try:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 import select
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import run_tests
 from parts import PARTS
 from run_tests import chosen
 
@@ -23,7 +25,8 @@ from pathlib import Path
 sys.path.insert(0, {tools!r})
 import run_tests
 Part = run_tests.Part
-run_tests.PARTS = Part("one", ("tests/one",), 5), Part("two", ("tests/two",), 1)
+names = sorted(each.name for each in Path("tests").iterdir() if each.is_dir())
+run_tests.PARTS = [Part(name, ("tests/" + name,), 1) for name in names]
 run_tests.ROOT = Path.cwd()
 run_tests.MEMORY = Path.cwd()
 run_tests.KEPT = Path.cwd() / "build" / "tests"
@@ -118,6 +121,34 @@ def test_a_part_that_ends_before_its_last_test_fails(project: Project, end: str)
     project.write("two/test_ending.py", text)
     code, said = project.run()
     assert code == 1 and re.search(r"FAILED two ended with \d of 3 tests", said)
+
+
+def test_a_part_more_is_run_at_a_time_than_there_are_processors(project: Project) -> None:
+    for name, other in (("one", "two"), ("two", "three"), ("three", "one")):
+        os.mkfifo(project.folder / name)
+        text = f"""
+import threading
+def test_meets():
+    thread = threading.Thread(target=lambda: open({name!r}, "w").close())
+    thread.start()
+    open({other!r}).read()
+    thread.join()
+"""
+        project.write(f"{name}/test_meeting.py", text)
+    assert project.run()[0] == 0
+
+
+def test_processes_are_known_by_the_whole_name_of_their_part(tmp_path: Path) -> None:
+    name = str(tmp_path / "one")
+    program = "import signal; print(flush=True); signal.pause()"
+    environment = os.environ | {run_tests.PART: f"{name}-more"}
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.readline()
+        run_tests.kill_all(f"{name}\0")
+        assert process.poll() is None
+        run_tests.kill_all(f"{name}-more\0")
+        assert process.wait(60) == -signal.SIGKILL
 
 
 def test_a_part_ends_whoever_still_has_its_pipe(project: Project) -> None:
