@@ -69,8 +69,10 @@ def test_a_subscription_is_deleted_unless_it_is_used(open_client: OpenClient) ->
         topics.delete_subscription("t", "s")
 
 
-def test_partitions_are_meant_together(open_client: OpenClient) -> None:
-    client = open_client()
+def test_partitions_are_meant_together(
+    open_client: OpenClient, manual_clock: pulsarx.ManualClock
+) -> None:
+    client = open_client(clock=manual_clock)
     topics = client.admin.topics
     topics.create_partitioned_topic("p", 3)
     topics.create_subscription("p", "s", MessageId.earliest)
@@ -94,6 +96,7 @@ def test_partitions_are_meant_together(open_client: OpenClient) -> None:
     assert total() == 0
     topics.reset_cursor("p", "s", 0)
     assert total() == 9
+    manual_clock.advance(1)
     topics.expire_messages("p", "s", 0)
     assert total() == 0
     topics.reset_cursor("p", "s", MessageId.earliest)

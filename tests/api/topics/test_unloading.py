@@ -94,11 +94,15 @@ ASKED: dict[str, Callable[[Any, list[MessageId]], object]] = {
 
 @pytest.mark.parametrize("asked", ASKED)
 def test_what_is_asked_of_a_topic_just_before_it_is_unloaded_is_done(
-    open_client: OpenClient, monkeypatch: pytest.MonkeyPatch, asked: str
+    open_client: OpenClient,
+    monkeypatch: pytest.MonkeyPatch,
+    manual_clock: pulsarx.ManualClock,
+    asked: str,
 ) -> None:
     """It was refused with TopicNotFound, or AlreadyClosed."""
-    client = open_client()
+    client = open_client(clock=manual_clock)
     ids = filled(client)
+    manual_clock.advance(1)  # what is no second old is not expired
     topics = client.admin.topics
     topics.create_subscription("t", "s", MessageId.earliest)
     broker = inspect(client).broker
