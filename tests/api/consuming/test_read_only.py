@@ -291,6 +291,7 @@ with pulsarx.Client(sys.argv[1], read_only=True) as client:
 """
     with Owner(folder) as owner:
         owner.does("publish t 0 3")
+        owner.does("settle")  # the next ledger is prepared
         let_all_read(folder)
         with ChildProcess(program, folder) as reader:
             assert [reader.line() for _ in range(3)] == ["0", "1", "2"]
