@@ -15,7 +15,7 @@ help:
 	@echo "make quickstart  replay 336,776 flights through a durable topic"
 	@echo "make spark-demo  delays of those flights, computed by Spark from topic to topic"
 	@echo "make test        what must pass, in minutes; TESTS=tests/core or PYTEST_ARGS='-k ledger' for some"
-	@echo "make test-quick  most of it in less than two minutes, for daily work"
+	@echo "make test-quick  most of it in about two minutes, for daily work"
 	@echo "make test-long   campaigns of kills, crashes, threads and chance, for hours; goes on where it stopped"
 	@echo "make test-clients  the official Go, Java and Node clients against pulsarx serve, where there are Go, Maven and npm"
 	@echo "make test-spark-versions  what is Spark's own, under each PySpark and by Spark Connect"

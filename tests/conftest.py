@@ -1,7 +1,7 @@
 """Gives every test its size.
 
 size      run by             what belongs there
-quick     make test-quick    what takes milliseconds: the daily work, all areas, under two minutes
+quick     make test-quick    what takes milliseconds: the daily work, all areas, about two minutes
 standard  make test          what starts processes, kills them, repeats itself; Spark
 long      make test-long     what needs hours; tests/long adds campaigns of the other sizes to it
 

@@ -37,6 +37,7 @@ MEMORY = Path("/dev/shm")
 MEMORY_MIN_BYTES = 4 << 30  # free
 NO_TESTS = 5  # what pytest ends with where it found none
 PARTING_SECONDS = 5.0  # from the interrupt of a part to its end
+ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 SHOWN_SKIPS, SHOWN_SLOW = 12, 10
 
 
@@ -181,6 +182,8 @@ class Suite:
 
     def stop(self) -> None:
         """All parts that run are interrupted, and what does not end by itself is killed."""
+        for each in ENDING:  # once is enough
+            signal.signal(each, signal.SIG_IGN)
         running = self.running()
         for run in running:
             run.process.send_signal(signal.SIGINT)
@@ -194,9 +197,9 @@ class Suite:
         kill_all(f"{self.scratch}/")
         failed = {run.part.name for run in self.runs if run.died or run.outcomes["failed"]}
         for place in {self.scratch, self.memory}:
-            for each in place.iterdir():
-                if each.name not in failed:
-                    shutil.rmtree(each, ignore_errors=True)
+            for folder in place.iterdir():
+                if folder.name not in failed:
+                    shutil.rmtree(folder, ignore_errors=True)
             if not any(place.iterdir()):
                 place.rmdir()
             else:
@@ -253,7 +256,7 @@ class Suite:
         seconds = time.monotonic() - self.began
         counts = [f"{outcomes[each]:,} {each}" for each in ("passed", "failed", "skipped")]
         print(f"\n{', '.join(counts)} in {seconds:.0f} s", flush=True)
-        if not self.arguments and [run.part for run in self.runs if run.part not in PARTS] == []:
+        if not self.arguments and all(run.part in PARTS for run in self.runs):
             times = {run.part.name: round(run.seconds or 0, 1) for run in self.runs}
             partly = TIMES.with_suffix(".partly")
             partly.write_text(json.dumps(times_of_last_run() | times, indent=1))
@@ -330,7 +333,8 @@ def _named_below(path: str) -> list[str]:
 
 def main(given: list[str]) -> int:
     os.chdir(ROOT)
-    paths = [each for each in given if each.partition("::")[0].startswith("tests")]
+    tests = f"{ROOT}{os.sep}tests"
+    paths = [each for each in given if f"{os.path.abspath(each)}/".startswith(f"{tests}/")]
     arguments = [each for each in given if each not in paths]
     if missing := [each for each in paths if not Path(each.partition("::")[0]).exists()]:
         print(f"tests: there is no {missing[0]} in {ROOT}", file=sys.stderr)
@@ -339,8 +343,9 @@ def main(given: list[str]) -> int:
     if len(parts) <= 1:
         command = [sys.executable, "-m", "pytest", *arguments, *(paths or ["tests"])]
         os.execv(sys.executable, command)
-    for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        signal.signal(each, interrupt)
+    for each in ENDING:
+        if signal.getsignal(each) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(each, interrupt)
     try:
         return Suite(parts, arguments).run()
     except KeyboardInterrupt:

@@ -370,6 +370,17 @@ def test_what_an_owner_publishes_that_is_not_seen_comes_too(
             assert [payload(reader) for _ in range(count)] == numbers(count, first)
 
 
+def taken_for_a_dead_owners(folder: Path) -> tuple[pulsarx.Client, Any]:
+    """A client that was opened when no owner was seen, and a reader that has read all."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DataDirectory, "owner", lambda _: None)
+        client = pulsarx.Client(folder, read_only=True)
+        reader = client.create_reader("t", MessageId.earliest)
+        assert [payload(reader) for _ in range(3)] == numbers(3)
+        assert not reader.has_message_available()
+    return client, reader
+
+
 def test_a_ledger_that_filled_up_since_it_was_taken_for_a_dead_owners_is_read(
     owner: Owner, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -377,12 +388,7 @@ def test_a_ledger_that_filled_up_since_it_was_taken_for_a_dead_owners_is_read(
     place among the published ends is another's by now."""
     owner.does("publish t 0 3")
     owner.does("settle")  # the next ledger is prepared
-    with monkeypatch.context() as patch:
-        patch.setattr(DataDirectory, "owner", lambda _: None)
-        client = pulsarx.Client(folder, read_only=True)
-        reader = client.create_reader("t", MessageId.earliest)
-        assert [payload(reader) for _ in range(3)] == numbers(3)
-        assert not reader.has_message_available()
+    client, reader = taken_for_a_dead_owners(folder)
     refresh = ReadOnlyBroker.refresh
     left = iter(["publish t 6 7", "settle"])
 
@@ -400,16 +406,9 @@ def test_a_ledger_that_filled_up_since_it_was_taken_for_a_dead_owners_is_read(
         assert not list(left)
 
 
-def test_a_ledger_that_was_taken_for_a_dead_owners_is_read_on(
-    owner: Owner, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_ledger_that_was_taken_for_a_dead_owners_is_read_on(owner: Owner, folder: Path) -> None:
     owner.does("publish t 0 3")
-    with monkeypatch.context() as patch:
-        patch.setattr(DataDirectory, "owner", lambda _: None)
-        client = pulsarx.Client(folder, read_only=True)
-        reader = client.create_reader("t", MessageId.earliest)
-        assert [payload(reader) for _ in range(3)] == numbers(3)
-        assert not reader.has_message_available()
+    client, reader = taken_for_a_dead_owners(folder)
     with client:
         owner.does("publish t 3 1")  # to the same ledger
         assert payload(reader) == b"3"
