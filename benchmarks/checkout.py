@@ -6,6 +6,7 @@ packages of this clone, so that two sides differ in nothing but the project.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -109,6 +110,13 @@ def _build(folder: Path) -> None:
 def _share_what_is_made(folder: Path) -> None:
     """Most modules of two revisions are the same, and what was made of them is known by their
     content."""
-    if not (folder / "build").exists() and (ROOT / "build" / "objects").exists():
+    made = ROOT / "build"
+    if (folder / "build").exists() or not (made / "objects").exists():
+        return
+    partly = folder / "build.partly"
+    shutil.rmtree(partly, ignore_errors=True)
+    with open(made / "c" / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as native_build has it
         for name in ("c", "objects"):
-            shutil.copytree(ROOT / "build" / name, folder / "build" / name)
+            shutil.copytree(made / name, partly / name)
+    partly.rename(folder / "build")

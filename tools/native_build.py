@@ -32,6 +32,7 @@ from strict_cython import be_strict
 
 # What a file costs beside its lines: modules of a few take as long as 150 lines of others.
 LINES_OF_EVERY_MODULE = 150
+PR_SET_PDEATHSIG = 1  # of prctl: the signal a process gets when its parent ends
 _READS = re.compile(
     rb"^[ \t]*(?:from[ \t]+(?P<module>[\w.]+)[ \t]+cimport\b|cimport[ \t]+(?P<whole>[\w.]+)"
     rb'|cdef[ \t]+extern[ \t]+from[ \t]+"(?P<header>[^"<]+)"|#[ \t]*include[ \t]+"(?P<c>[^"]+)")',
@@ -152,7 +153,11 @@ def made(
     place = recipe.c_folder or recipe.objects
     place.mkdir(parents=True, exist_ok=True)
     with open(place / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("building: waiting for another build", file=sys.stderr, flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
         return _made(units, recipe, noun, jobs, force)
 
 
@@ -229,9 +234,12 @@ def _make_all(
 
 
 def _begin() -> None:
-    """In a process that makes files: Ctrl-C is for the one that waits for it."""
+    """In a process that makes files: Ctrl-C is for the one that waits for it, with which it ends
+    in any case. It has inherited the lock, for which the next build would wait for ever."""
+    import ctypes
     import gc
 
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # What Cython makes for a file lives until the file is done; looking for garbage meanwhile
     # took a fifth of the time.
@@ -258,7 +266,7 @@ def _make(unit: Unit, recipe: Recipe, of_c: str, of_object: str) -> str:
         gc.collect()
     _forget(target)
     target.parent.mkdir(parents=True, exist_ok=True)
-    partly = target.with_suffix(".partly.o")
+    partly = target.with_suffix(f".{os.getpid()}.partly.o")  # what was killed may still write
     files = ["-c", os.path.relpath(c_file, ROOT), "-o", str(partly)]
     said += _run([*recipe.compile_command(unit), *files], f"compile {_shown(unit.source)}")
     _keep(partly, target, of_object)

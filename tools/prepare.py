@@ -74,7 +74,9 @@ def inputs_digest() -> str:
     module."""
     digest = hashlib.sha256(f"{MODE} {sys.version} {version('Cython')}".encode())
     digest.update(repr([os.environ.get(name) for name in FLAGS]).encode())
-    compiler = shutil.which((os.environ.get("CC") or "cc").split()[0])
+    compiler = shutil.which(
+        (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
+    )
     digest.update(repr(compiler and (compiler, os.stat(compiler).st_mtime_ns)).encode())
     files = [ROOT / "setup.py", ROOT / "pyproject.toml", *ROOT.glob("tools/*.py")]
     for pattern in ("*.pyx", "*.pxd", "*.h"):

@@ -168,7 +168,8 @@ class Suite:
         run.processor_seconds = usage.ru_utime + usage.ru_stime
         run.seconds = time.monotonic() - run.began
         kill_all(f"{self.name_of(run.part)}\0")  # what it has left running
-        if code == 0 and not (run.finished and run.done == run.collected):
+        ended_early = not run.finished or (code == 0 and run.done != run.collected)
+        if code in (0, 1) and ended_early:
             how = f"{run.done} of {run.collected} tests"
         elif code not in (0, 1, NO_TESTS) or (code == 1 and not run.outcomes["failed"]):
             how = f"signal {signal.Signals(-code).name}" if code < 0 else f"code {code}"
@@ -290,13 +291,16 @@ def new_folder(name: str, place: Path) -> Path:
 def kill_all(name: str) -> None:
     """The processes that were started by parts whose names begin so, in whatever session. A zero
     byte ends a name."""
-    wanted = f"{PART}={name}".encode()
-    for each in Path("/proc").iterdir():
-        try:
-            if each.name.isdigit() and wanted in (each / "environ").read_bytes():
-                os.kill(int(each.name), signal.SIGKILL)
-        except OSError:
-            pass  # it has ended, or is another's
+    wanted, found = f"{PART}={name}".encode(), True
+    while found:  # one may start another meanwhile
+        found = False
+        for each in Path("/proc").iterdir():
+            try:
+                if each.name.isdigit() and wanted in (each / "environ").read_bytes():
+                    os.kill(int(each.name), signal.SIGKILL)
+                    found = True
+            except OSError:
+                pass  # it has ended, or is another's
 
 
 def interrupt(*_: object) -> None:

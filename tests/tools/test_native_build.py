@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,32 @@ def test_what_is_changed_while_it_is_built_is_not_taken_for_built(
             made(project.units[1:], project.recipe)
     project.write("second.pyx", MODULES["second"])
     assert project.made_again() == {"first", "second"}
+
+
+def test_a_build_that_was_killed_does_not_hold_the_next_one(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The processes that it had started have its lock."""
+    read, write = os.pipe()
+
+    def wait_for_ever(*_: Any) -> None:
+        os.write(write, b"begun")
+        signal.pause()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(native_build, "_translate", wait_for_ever)
+        pid = os.fork()
+        if not pid:
+            try:
+                made(project.units, project.recipe)
+            finally:
+                os._exit(1)
+    assert os.read(read, 5) == b"begun"
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    assert project.made_again() == {"first", "second"}
+    os.close(read)
+    os.close(write)
 
 
 def test_a_missing_compiler_is_named(project: Project) -> None:

@@ -115,7 +115,9 @@ def test_a_part_that_dies_fails_and_names_the_test(project: Project) -> None:
     assert re.search(rf"\none{TOOK}1 passed\n", said)
 
 
-@pytest.mark.parametrize("end", ["os._exit(0)", "pytest.exit('early', returncode=0)"])
+@pytest.mark.parametrize(
+    "end", ["os._exit(0)", "os._exit(1)", "pytest.exit('early', returncode=0)"]
+)
 def test_a_part_that_ends_before_its_last_test_fails(project: Project, end: str) -> None:
     text = f"import os, pytest\ndef test_ends(): {end}\ndef test_fails(): assert False\n"
     project.write("two/test_ending.py", text)

@@ -71,7 +71,8 @@ class ReadOnlyLedger(LedgerList):
     def listen_again(self) -> None:
         """The folder has another owner, which publishes the ends of its own ledgers."""
         self.broker.refresh()
-        self._recovered.clear()
+        for ledger_id in list(self._recovered):
+            self._forget_recovery(ledger_id)
         self._listen()
 
     def _listen(self) -> None:
@@ -151,6 +152,10 @@ class ReadOnlyLedger(LedgerList):
     def span(self, ledger: LedgerRecord) -> LedgerSpan:
         self._known_recovery(ledger)
         found = super().span(ledger)
+        if not found.is_growing and ledger.state != "sealed" and self._is_published(ledger):
+            # Of another thread, which found it while no owner was seen.
+            self._forget_recovery(ledger.ledger_id)
+            found = super().span(ledger)
         if not found.is_growing or found.end:
             return found
         # Its slot is another ledger's by now, so it was sealed since the caller took its list.
@@ -316,10 +321,13 @@ class ReadOnlyLedger(LedgerList):
             and found.ends is self.broker.ends
         ):
             return found
-        self._recovered.pop(ledger.ledger_id, None)
-        if self._spans is not None:
-            self._spans.pop(ledger.ledger_id, None)
+        self._forget_recovery(ledger.ledger_id)
         return None
+
+    def _forget_recovery(self, ledger_id: int) -> None:
+        self._recovered.pop(ledger_id, None)
+        if self._spans is not None:
+            self._spans.pop(ledger_id, None)
 
     def _is_still_open(self, ledger: LedgerRecord) -> bool:
         self.broker.refresh()
@@ -337,6 +345,8 @@ class ReadOnlyLedger(LedgerList):
         try:
             recovered = self._recover(ledger)
             entries, messages = recovered.entries, recovered.messages
+        except LedgerTrimmed:
+            return 0, 0  # its owner has removed it since the caller took its list
         except errors.CorruptDataError as error:
             # Its readers are told, by its span.
             _, entries, messages = self._known_counts(ledger)
