@@ -57,6 +57,7 @@ LEFT_OUT: dict[str, list[str]] = {
         "test_exclusive__a_forgotten_consumer_leaves*",
         "test_failover__a_forgotten_active_consumer_is_followed_by_the_next",
         "test_key_shared__a_forgotten_consumer_s_keys_go_on",
+        "test_multi_topics__a_forgotten_consumer_gives_its_topics_back",
         "test_shared__a_forgotten_consumer_leaves",
     ],
     "messages go to who has room when they are published, and come some time later": [

@@ -378,7 +378,9 @@ class ManagedLedger(LedgerList):
             life_log.debug(
                 "%s: rolled over from ledger %d, %d entries, to ledger %d",
                 self.name, writer.ledger_id, writer.entry_count,
-                0 if following is None else following.ledger_id,
+                # Sealed by now where its publisher was quicker.
+                self.ledger_id_after(writer.ledger_id) if following is None
+                else following.ledger_id,
             )  # fmt: skip
             try:
                 if self.runtime.durability != "os":
