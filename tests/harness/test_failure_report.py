@@ -16,12 +16,12 @@ def pytest_configure(config):
     config.pluginmanager.register(failure_report.FailureReport())
 """
 PROGRAM = """
-import sys, threading
+import os, sys, threading
 def in_a_thread_of_the_child():
     entered.set()
     event.wait()
 def in_the_child():
-    print("well", "nobody reads this", sep=chr(10), flush=True)
+    os.write(1, b"well\\nnobody reads this\\n")  # at once
     sys.stdin.readline()
 event, entered = threading.Event(), threading.Event()
 threading.Thread(target=in_a_thread_of_the_child, daemon=True).start()
@@ -34,7 +34,7 @@ import threading
 import pytest
 from child_process import ChildProcess
 
-PROGRAM = '''{PROGRAM}'''
+PROGRAM = r'''{PROGRAM}'''
 
 @pytest.fixture
 def waiting_thread():
