@@ -14,6 +14,7 @@ import threading
 import time
 import traceback
 from collections.abc import Generator
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
@@ -33,16 +34,22 @@ LINE_SIZE_MAX = 300
 Sections = list[tuple[str, str]]
 
 
+@dataclass
+class Watched:
+    """The test that runs."""
+
+    name: str
+    limit_seconds: float
+    until: float  # then it is interrupted
+    parting: float | None = None  # it was; then the process ends
+    found: Sections = field(default_factory=list)  # when it was interrupted
+
+
 class FailureReport:
     """Puts what it finds into the reports of pytest. One for a process of tests."""
 
     def __init__(self) -> None:
-        self.name = ""
-        self.folder: Path | None = None
-        self.limit_seconds = 0.0
-        self.until: float | None = None  # then the test is interrupted
-        self.parting: float | None = None  # then the process ends
-        self.found: Sections = []  # when it was interrupted
+        self.test: Watched | None = None
         self.main = threading.get_ident()
         # What is written to 2 while a test runs is for pytest.
         self.error = os.dup(2)
@@ -62,33 +69,35 @@ class FailureReport:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        self.name, self.folder, self.found, self.parting = item.nodeid, None, [], None
-        self.limit_seconds = limit_of(item)
-        self.until = time.monotonic() + self.limit_seconds if self.limit_seconds else None
+        limit = limit_of(item)
+        self.test = Watched(item.nodeid, limit, time.monotonic() + limit) if limit else None
         try:
             return (yield)
         finally:
-            self.until = self.parting = None
+            self.test = None
 
     def look(self) -> None:
         while not self.ended.wait(LOOK_SECONDS):
-            if self.until is not None and time.monotonic() > self.until:
-                self.until = None
-                self.found = found(self.folder, of_all=True)
-                self.parting = time.monotonic() + PARTING_SECONDS
+            test = self.test
+            if test is None:
+                continue
+            if test.parting is not None and time.monotonic() > test.parting:
+                self.part(test)
+            elif test.parting is None and time.monotonic() > test.until:
+                test.found = found(None, of_all=True)
+                test.parting = time.monotonic() + PARTING_SECONDS
                 signal.pthread_kill(self.main, SIGNAL)
-            elif self.parting is not None and time.monotonic() > self.parting:
-                self.part()
 
     def interrupt(self, _: int, __: FrameType | None) -> None:
-        pytest.fail(f"it took more than {self.limit_seconds:g} s")
+        test = self.test
+        if test is not None and test.parting is not None:  # else it has ended meanwhile
+            pytest.fail(f"it took more than {test.limit_seconds:g} s")
 
-    def part(self) -> None:
+    def part(self, test: Watched) -> None:
         """The test does not end: so does its process."""
-        lines = [
-            f"\n{self.name} took more than {self.limit_seconds:g} s, and cannot be interrupted"
-        ]
-        for title, text in self.found:
+        limit = f"{test.limit_seconds:g} s"
+        lines = [f"\n{test.name} took more than {limit}, and cannot be interrupted"]
+        for title, text in test.found:
             lines += [f"{title:-^100}", text]
         os.write(self.error, "\n".join([*lines, ""]).encode())
         os._exit(pytest.ExitCode.INTERNAL_ERROR)
@@ -102,8 +111,9 @@ class FailureReport:
         report = yield
         if report.failed:
             folder = getattr(item, "funcargs", {}).get("tmp_path")
-            report.sections += self.found or found(folder)
-            self.found = []
+            interrupted = self.test.found if self.test is not None else []
+            report.sections += interrupted or found(folder)
+            interrupted.clear()
         return report
 
 

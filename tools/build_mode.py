@@ -23,14 +23,15 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 RELEASE = "release"
 # Of release: by the beginning of a module's name. What is entered for each message or byte is
-# compiled to be fast; -O1 for the rest halves the time of the C compiler.
+# compiled to be fast; -O1 for the rest halves the time of the C compiler. Receiving costs 5 % more
+# where its packages are -O2; publishing costs the same.
 OPTIMISED = (
     ("pulsarx._core.", "-O3"),
     ("pulsarx._pycore.arrow.", "-O2"),
-    ("pulsarx._pycore.consume.", "-O2"),
-    ("pulsarx._pycore.dispatch.", "-O2"),
-    ("pulsarx._pycore.ledger.", "-O2"),
-    ("pulsarx._pycore.message.", "-O2"),
+    ("pulsarx._pycore.consume.", "-O3"),
+    ("pulsarx._pycore.dispatch.", "-O3"),
+    ("pulsarx._pycore.ledger.", "-O3"),
+    ("pulsarx._pycore.message.", "-O3"),
     ("pulsarx._pycore.publish.", "-O2"),
     ("pulsarx._pycore.ranges.", "-O2"),
     ("pulsarx._pycore.wire.", "-O2"),

@@ -8,6 +8,7 @@ ends before its last test fails. A single part is run by pytest itself, on the t
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import selectors
@@ -19,8 +20,9 @@ import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from parts import PARTS, Part
 from progress import Line
@@ -77,8 +79,12 @@ class Suite:
         self.began = time.monotonic()
         self.line = Line()
         self.selector = selectors.DefaultSelector()
-        self.scratch = new_folder("disk", Path(tempfile.gettempdir()))
-        self.memory = new_folder("memory", MEMORY) if _has_room(MEMORY) else self.scratch
+        remove_folders_of_ended_runs()
+        self.scratch, lock = new_folder(Path(tempfile.gettempdir()))
+        self.memory, self.locks = self.scratch, [lock]
+        if _has_room(MEMORY):
+            self.memory, lock = new_folder(MEMORY)
+            self.locks.append(lock)  # held until this process ends
 
     def run(self) -> int:
         slots = len(os.sched_getaffinity(0)) + MORE_THAN_PROCESSORS
@@ -137,7 +143,10 @@ class Suite:
                 return
             *lines, run.unread = (run.unread + data).split(b"\n")
             for each in lines:
-                self.heard(run, json.loads(each))
+                try:
+                    self.heard(run, json.loads(each))
+                except ValueError:
+                    self.failures.append(f"{run.part.name} said what is no JSON: {each[:200]!r}")
             if not data:
                 self.selector.unregister(run.events)
 
@@ -172,7 +181,7 @@ class Suite:
         if code in (0, 1) and ended_early:
             how = f"{run.done} of {run.collected} tests"
         elif code not in (0, 1, NO_TESTS) or (code == 1 and not run.outcomes["failed"]):
-            how = f"signal {signal.Signals(-code).name}" if code < 0 else f"code {code}"
+            how = f"signal {-code}, {signal.strsignal(-code)}" if code < 0 else f"code {code}"
         else:
             return
         said = run.log.read_text(errors="replace")[-6000:]
@@ -277,15 +286,29 @@ def times_of_last_run() -> dict[str, float]:
         return {}
 
 
-def new_folder(name: str, place: Path) -> Path:
-    """For this run; the one of the last run of this clone is removed, if it was kept."""
-    note = KEPT / "folders" / name
-    note.parent.mkdir(parents=True, exist_ok=True)
-    if note.exists() and note.read_text():
-        shutil.rmtree(note.read_text(), ignore_errors=True)
+def new_folder(place: Path) -> tuple[Path, TextIO]:
+    """For this run, with the open note of it. What tests leave there when they fail is kept until
+    the next run: that of another run which is under way is locked by it."""
     found = Path(tempfile.mkdtemp(prefix="pulsarx-pytest-", dir=place))
-    note.write_text(str(found))
-    return found
+    note = (KEPT / "folders" / found.name).open("w")
+    fcntl.flock(note, fcntl.LOCK_EX)
+    note.write(str(found))
+    note.flush()
+    return found, note
+
+
+def remove_folders_of_ended_runs() -> None:
+    notes = KEPT / "folders"
+    notes.mkdir(parents=True, exist_ok=True)
+    for path in notes.iterdir():
+        with path.open() as note:
+            try:
+                fcntl.flock(note, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            if folder := note.read():
+                shutil.rmtree(folder, ignore_errors=True)
+                path.unlink(missing_ok=True)
 
 
 def kill_all(name: str) -> None:
@@ -337,12 +360,13 @@ def _named_below(path: str) -> list[str]:
 
 def main(given: list[str]) -> int:
     os.chdir(ROOT)
-    tests = f"{ROOT}{os.sep}tests"
-    paths = [each for each in given if f"{os.path.abspath(each)}/".startswith(f"{tests}/")]
-    arguments = [each for each in given if each not in paths]
-    if missing := [each for each in paths if not Path(each.partition("::")[0]).exists()]:
-        print(f"tests: there is no {missing[0]} in {ROOT}", file=sys.stderr)
-        return 2
+    paths = list(takewhile(lambda each: not each.startswith("-"), given))
+    arguments = given[len(paths) :]
+    for path in paths:
+        file = os.path.abspath(path.partition("::")[0])
+        if not os.path.exists(file) or not f"{file}/".startswith(f"{ROOT}/tests/"):
+            print(f"tests: there is no {path} below {ROOT}/tests", file=sys.stderr)
+            return 2
     parts = chosen(paths or ["tests"])
     if len(parts) <= 1:
         command = [sys.executable, "-m", "pytest", *arguments, *(paths or ["tests"])]

@@ -111,7 +111,7 @@ def test_a_part_that_dies_fails_and_names_the_test(project: Project) -> None:
     project.write("two/test_dying.py", text)
     code, said = project.run()
     assert code == 1
-    assert "two ended with signal SIGKILL in tests/two/test_dying.py::test_dies" in said
+    assert "two ended with signal 9, Killed in tests/two/test_dying.py::test_dies" in said
     assert re.search(rf"\none{TOOK}1 passed\n", said)
 
 
@@ -193,6 +193,24 @@ def test_what_a_run_keeps_is_removed_by_the_next_one(project: Project) -> None:
         assert len(list(project.folder.glob("pulsarx-pytest-*"))) == 1
 
 
+def test_what_a_run_keeps_is_left_alone_by_one_beside_it(project: Project) -> None:
+    text = """
+def test_keeps(tmp_path):
+    (tmp_path / "kept").touch()
+    open("begun", "w").close()
+    open("go").close()
+    assert (tmp_path / "kept").exists()
+"""
+    project.write("one/test_keeping.py", text)
+    for name in ("begun", "go"):
+        os.mkfifo(project.folder / name)
+    run = project.start("tests", "-k", "keeps")
+    (project.folder / "begun").open().close()
+    assert project.run("tests", "-k", "good")[0] == 0
+    (project.folder / "go").open("w").close()
+    assert "1 passed" in run.communicate()[0] and run.returncode == 0
+
+
 def test_what_a_part_leaves_running_ends_with_it(project: Project) -> None:
     note = project.folder / "pid"
     text = f"""
@@ -216,6 +234,11 @@ def test_paths_and_arguments_choose_what_is_run(project: Project) -> None:
     assert code == 1 and "0 passed, 0 failed, 0 skipped" in said
     code, said = project.run("tests/two", "-v")  # one part: by pytest itself
     assert code == 0 and "tests/two/test_two.py::test_good PASSED" in said
+    code, said = project.run("tests", "--deselect", "tests/two/test_two.py::test_good")
+    assert code == 0 and "1 passed" in said
+    for missing in ("tests/three", "elsewhere"):
+        code, said = project.run(missing)
+        assert code == 2 and f"there is no {missing} below" in said
 
 
 def test_all_parts_are_chosen_with_all_that_is_said_of_them() -> None:
