@@ -217,7 +217,7 @@ def _make_all(
     context = multiprocessing.get_context("fork")
     weights: dict[Future[str], int] = {}
     progress = Progress("building", len(stale), sum(unit.weight for unit, _, _ in stale), noun)
-    with ProcessPoolExecutor(jobs, context, _begin) as pool, progress:
+    with ProcessPoolExecutor(jobs, context, _begin, (os.getpid(),)) as pool, progress:
         for unit, of_c, of_object in stale:
             weights[pool.submit(_make, unit, recipe, of_c, of_object)] = unit.weight
         waiting = set(weights)
@@ -233,13 +233,15 @@ def _make_all(
             raise
 
 
-def _begin() -> None:
+def _begin(parent: int) -> None:
     """In a process that makes files: Ctrl-C is for the one that waits for it, with which it ends
     in any case. It has inherited the lock, for which the next build would wait for ever."""
     import ctypes
     import gc
 
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it was killed before
+        os._exit(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # What Cython makes for a file lives until the file is done; looking for garbage meanwhile
     # took a fifth of the time.

@@ -176,6 +176,16 @@ def test_a_build_that_was_killed_does_not_hold_the_next_one(
     os.close(write)
 
 
+def test_a_process_whose_build_was_killed_before_it_began_ends() -> None:
+    pid = os.fork()
+    if not pid:
+        try:
+            native_build._begin(os.getpid())
+        finally:
+            os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
+
+
 def test_a_missing_compiler_is_named(project: Project) -> None:
     without = native_build.Commands(("no-such-compiler",), ("no-such-linker",))
     recipe = Recipe(build_mode(), without, project.folder, project.folder, (project.folder,))
