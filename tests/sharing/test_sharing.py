@@ -378,6 +378,68 @@ def test_settings_outlive_the_owner(folder: Path, processes: list[SharingProcess
             guest.run("pulsarx.Client(sys.argv[1], durability='sync')")
 
 
+def test_a_client_that_gave_nothing_goes_on_with_an_owner_that_has_others(
+    folder: Path, owner: SharingProcess, processes: list[SharingProcess]
+) -> None:
+    """It was refused with InvalidConfiguration for ever, because it asked for what the owner had
+    when it came."""
+    guest = SharingProcess(folder)
+    processes.append(guest)
+    guest.run("p = client.create_producer('t')")
+    guest.run("p.send(b'1') and None")
+    guest.signal(signal.SIGSTOP)
+    owner.kill()
+    # What it does not give is as the last owner had it.
+    options = pulsarx.BrokerOptions(max_message_size=7000)
+    newcomer = pulsarx.Client(folder, flush_interval_ms=7, broker_options=options)
+    with newcomer:
+        guest.signal(signal.SIGCONT)
+        guest.run("p.send(b'2') and None")
+        with pytest.raises(Refused, match="MessageTooBig"):
+            guest.run("client.create_producer('t').send(bytes(7001))")
+        assert contents(newcomer, "t") == [b"1", b"2"]
+    guest.run("p.send(b'3') and None")  # it owns the folder now, which stays as it was
+    with pytest.raises(errors.InvalidConfiguration) as caught:
+        pulsarx.Client(folder, durability="sync", flush_interval_ms=8)
+    assert caught.value.conflicts == {"flush_interval_ms": (8, 7)}
+
+
+def test_what_nobody_gives_stays_while_a_process_lives_that_shared_it(
+    folder: Path, processes: list[SharingProcess]
+) -> None:
+    """A newcomer without options that was faster than the processes that had them opened the folder
+    with the usual ones, and the others were refused for ever."""
+    owner = SharingProcess(folder, durability="os", flush_interval_ms=7)
+    guest = SharingProcess(folder, durability="os")
+    processes.extend((owner, guest))
+    guest.run("p = client.create_producer('t')")
+    guest.signal(signal.SIGSTOP)
+    owner.kill()
+    with pulsarx.Client(folder) as newcomer:
+        with pytest.raises(errors.InvalidConfiguration) as caught:
+            pulsarx.Client(folder, durability="sync", flush_interval_ms=8)
+        assert caught.value.conflicts == {"durability": ("sync", "os"), "flush_interval_ms": (8, 7)}
+        guest.signal(signal.SIGCONT)
+        guest.run("p.send(b'1') and None")
+        assert contents(newcomer, "t") == [b"1"]
+        guest.run("client.close()")
+    with pulsarx.Client(folder):  # nobody has it any more
+        pulsarx.Client(folder, durability="sync").close()
+
+
+def test_settings_are_forgotten_with_the_last_process_that_had_them(
+    folder: Path, processes: list[SharingProcess]
+) -> None:
+    owner = SharingProcess(folder, durability="os")
+    guest = SharingProcess(folder)
+    processes.extend((owner, guest))
+    guest.signal(signal.SIGSTOP)
+    owner.kill()
+    guest.kill()
+    with pulsarx.Client(folder):
+        pulsarx.Client(folder, durability="sync").close()
+
+
 def test_a_client_that_is_exclusive_shares_with_nobody(
     folder: Path, processes: list[SharingProcess]
 ) -> None:

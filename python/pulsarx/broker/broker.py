@@ -66,6 +66,9 @@ class Broker:
 
             folder = DataDirectory.open(location, files=FileSystem(), now_ms=now_ms, brief=brief)
             self.directory = folder
+            if folder.guests:
+                settings = _as_left(settings, folder)
+            folder.settings = settings.as_text()
             log = take_log(folder) if take_log is not None else None
         try:
             self.runtime = BrokerRuntime(settings, self.directory, log)
@@ -249,3 +252,12 @@ class Broker:
         self.state.abandon()
         if self._topics is not None:
             self._topics.abandon()
+
+
+def _as_left(settings: BrokerSettings, folder: DataDirectory) -> BrokerSettings:
+    """What was asked for, and else what the last owner had, where processes live that used the
+    folder through it: they have its settings, and may have asked for them."""
+    from pulsarx.broker.arrivals import is_running
+
+    is_used = any(is_running(pid) for pid in folder.guests)
+    return settings.after(folder.settings) if is_used else settings

@@ -9,6 +9,7 @@ import threading
 from pulsarx._pycore.ground.interval_job import IntervalJob
 from pulsarx._pycore.ground.job_queue import JobQueue
 from pulsarx._pycore.ground.open_state import OpenState
+from pulsarx._pycore.ground.plain_json import json_bytes, json_value
 from pulsarx._pycore.ledger.published_ends import PublishedEnds
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.catalogue import Catalogue
@@ -42,6 +43,8 @@ DURABILITIES = {"sync": 1, "interval": 2, "os": 3}  # Durability of entry_publis
 # and is not confirmed has timed out then, unless they want otherwise.
 SPARED_MS = 30_000
 DURABLE = ("durability", "flush_interval_ms")  # settings
+SHARED = (*DURABLE, "options")  # by all processes that use a folder
+_USUAL = BrokerOptions()
 
 
 class BrokerSettings:
@@ -75,6 +78,48 @@ class BrokerSettings:
 
             self._randomness = Randomness()
         return self._randomness
+
+    @classmethod
+    def of_owner(cls, values: dict[str, Any]) -> BrokerSettings:
+        """Those of an owner in another process, as its `shared` says them. ValueError: an option
+        that there is not."""
+        options = BrokerOptions(**values["options"])
+        return cls(None, None, values["durability"], values["flush_interval_ms"], options)
+
+    def shared(self) -> dict[str, Any]:
+        """What all processes that share a folder have from its owner, as JSON says it."""
+        return {
+            "durability": self.durability,
+            "flush_interval_ms": self.flush_interval_ms,
+            "options": self.options.as_dict(),
+        }
+
+    def as_text(self) -> str:
+        """As shared, for `LOCK`: one line of ASCII, without options that are usual."""
+        unusual = {name: mine for name, (mine, _) in self.options.differences(_USUAL).items()}
+        return json_bytes({**self.shared(), "options": unusual}).decode("ascii")
+
+    def after(self, left: str) -> BrokerSettings:
+        """As completed_by, of an owner before whose as_text this is. One of another version may
+        have what there is not here; nothing is taken over from that."""
+        try:
+            return self.completed_by(BrokerSettings.of_owner(json_value(left.encode())))
+        except (ValueError, TypeError, KeyError):
+            return self
+
+    def completed_by(self, stood: BrokerSettings) -> BrokerSettings:
+        """These, and what nobody asked for as it is there."""
+        merged = BrokerSettings(self.clock, self._randomness)
+        merged._asked = self._asked
+        for name in SHARED:
+            setattr(merged, name, getattr(self if name in self._asked else stood, name))
+        return merged
+
+    def also_asked(self, by: BrokerSettings) -> BrokerSettings:
+        """The same, asked for by those who agree, too."""
+        merged = self.completed_by(self)
+        merged._asked = [name for name in self._NAMES if name in (*self._asked, *by._asked)]
+        return merged
 
     def differences(self, stand: BrokerSettings, in_memory: bool) -> dict[str, tuple[Any, Any]]:
         """name: (asked for, what stands), of what is otherwise in these; broker options by their

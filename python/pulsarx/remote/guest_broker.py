@@ -24,10 +24,8 @@ from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.publish.completion_queue import CompletionQueue
 from pulsarx.broker import registry
 from pulsarx.broker.folder.data_directory import BRIEF_OWNER
-from pulsarx.broker.policies.policy_store import PolicyStore
 from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.runtime import DURABILITIES, BrokerSettings
-from pulsarx.broker_options import BrokerOptions
 from pulsarx.call_timeout import call_timeout
 from pulsarx.clock import Deadline, system_clock
 from pulsarx.closing import attempt
@@ -91,7 +89,7 @@ class GuestBroker(ReadOnlyBroker):
             deadline = Deadline(timeout_seconds * 1000)
             socket, told, pid = self._greet(deadline)
             try:
-                self.settings = _agreed(folder, settings, told)
+                self._use(_agreed(folder, settings, told))
             except BaseException:
                 socket.close()
                 raise
@@ -100,10 +98,6 @@ class GuestBroker(ReadOnlyBroker):
             raise
         self.clock = system_clock()
         self.randomness = Randomness()
-        self.options = self.settings.options
-        self.durability_code = DURABILITIES[self.settings.durability]
-        self.decompressed_size_max = max(self.options.max_message_size, 1 << 27)
-        self.policies = PolicyStore(self.catalogue, self.options)
         self.background = JobQueue("pulsarx-background")
         self.completions = CompletionQueue(Result.Ok, result_of)
         self._resuming = JobQueue("pulsarx-resume")  # brings members to the next connection
@@ -132,6 +126,15 @@ class GuestBroker(ReadOnlyBroker):
         except BaseException:
             attempt(self.close)
             raise
+
+    def _use(self, settings: BrokerSettings) -> None:
+        """Have those of the owner, where this process asked for nothing; the next owner may have
+        others."""
+        self.settings = settings
+        self.options = settings.options
+        self.durability_code = DURABILITIES[settings.durability]
+        self.decompressed_size_max = max(self.options.max_message_size, 1 << 27)
+        self.policies.use_options(self.options)
 
     @property
     def timeout_seconds(self) -> int:
@@ -326,7 +329,7 @@ class GuestBroker(ReadOnlyBroker):
                     self._take_over()
                 socket, told, pid = self._greet(Deadline(self.timeout_seconds * 1000))
                 try:
-                    _agreed(self.name, self.settings, told)
+                    self._use(_agreed(self.name, self.settings, told))
                 except BaseException:
                     socket.close()
                     raise
@@ -526,14 +529,9 @@ class GuestBroker(ReadOnlyBroker):
 
 
 def _agreed(folder: str, asked: BrokerSettings, told: Values) -> BrokerSettings:
-    """The settings of the owner. InvalidConfiguration: a client asks for others."""
-    stand = BrokerSettings(
-        None,
-        None,
-        told["durability"],
-        told["flush_interval_ms"],
-        BrokerOptions(**told["options"]),
-    )
+    """What clients of this process ask for, and else what the owner has. InvalidConfiguration: they
+    ask for others."""
+    stand = BrokerSettings.of_owner(told)
     conflicts = asked.differences(stand, in_memory=False)
     if told["manual_clock"]:
         conflicts["clock"] = (asked.clock, "a ManualClock, which only its process can advance")
@@ -547,4 +545,4 @@ def _agreed(folder: str, asked: BrokerSettings, told: Values) -> BrokerSettings:
             "folder must agree, and each has the clock of the system",
             conflicts=conflicts,
         )
-    return stand
+    return asked.completed_by(stand)

@@ -48,6 +48,7 @@ def join(
             found = _guests.get(key)
             if found is not None and found.state.is_open:
                 registry.check_agrees(key, settings, found, is_durable=True)
+                found.settings = found.settings.also_asked(settings)
                 found.may_own = found.may_own or may_own
                 found.wait_as_long_as(timeout_seconds)
                 found.reference_count += 1

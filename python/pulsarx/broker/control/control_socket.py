@@ -240,9 +240,7 @@ class ControlSocket:
         settings = broker.settings
         return {
             "result": {
-                "durability": settings.durability,
-                "flush_interval_ms": settings.flush_interval_ms,
-                "options": settings.options.as_dict(),
+                **settings.shared(),
                 "manual_clock": isinstance(settings.clock, ManualClock),
                 "pid": os.getpid(),
             }

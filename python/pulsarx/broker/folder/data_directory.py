@@ -51,7 +51,7 @@ class DataDirectory:
 
     __slots__ = (
         "path", "read_only", "files", "folder_id", "format_version", "started_ms", "epoch",
-        "catalogue_path", "ends_path", "orphans_path", "is_shared", "guests",
+        "catalogue_path", "ends_path", "orphans_path", "is_shared", "guests", "settings",
         "_durable", "_control_socket", "_lock_descriptor", "_when_forgotten", "_closed", "_forked",
         "__weakref__",
     )  # fmt: skip
@@ -77,6 +77,7 @@ class DataDirectory:
         # Other processes used it through its owner, this one or the one before, and may come again.
         self.is_shared = False
         self.guests: tuple[int, ...] = ()  # pids of those processes
+        self.settings = ""  # what those share with the owner, for the next one
         self._closed = False
         self._forked = False
 
@@ -140,6 +141,7 @@ class DataDirectory:
         opened._control_socket = BRIEF_OWNER if brief else ""
         opened.started_ms = now_ms
         opened.is_shared, opened.guests = left.shared, left.guests
+        opened.settings = left.settings
         _opened.add(opened)
         return opened
 
@@ -195,7 +197,7 @@ class DataDirectory:
     def _write_owner(self) -> None:
         mine = OwnerInfo(
             os.getpid(), self.epoch, self.started_ms, self._control_socket, self.is_shared,
-            self.guests,
+            self.guests, self.settings,
         )  # fmt: skip
         try:
             owner_lock_write(self._lock_descriptor, mine)
@@ -433,7 +435,9 @@ def _take_ownership(path: str, now_ms: int, control_socket: str) -> tuple[int, O
         )
     try:
         left = owner_lock_left(descriptor)
-        mine = OwnerInfo(os.getpid(), 0, now_ms, control_socket, left.shared, left.guests)
+        mine = OwnerInfo(
+            os.getpid(), 0, now_ms, control_socket, left.shared, left.guests, left.settings
+        )
         owner_lock_write(descriptor, mine)
     except OSError as error:
         owner_lock_release(descriptor)

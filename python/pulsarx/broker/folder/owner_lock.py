@@ -13,14 +13,15 @@ import os
 from pulsarx._pycore.ground.file_system import is_file_locked, lock_file, unlock_file
 
 # One block, written by one call: a reader beside the owner sees the old text or the new one.
-_TEXT_SIZE = 2048
+_TEXT_SIZE = 4096
 _GUESTS_SIZE_MAX = 1024  # bytes of the numbers of processes; of more of them some are not told
+_SETTINGS_SIZE_MAX = 2048  # of longer ones nothing is said
 
 
 class OwnerInfo:
     """The owner of a data directory, as it wrote itself into LOCK. Immutable by habit."""
 
-    __slots__ = ("pid", "epoch", "started_ms", "control_socket", "shared", "guests")
+    __slots__ = ("pid", "epoch", "started_ms", "control_socket", "shared", "guests", "settings")
 
     def __init__(
         self,
@@ -30,7 +31,9 @@ class OwnerInfo:
         control_socket: str,
         shared: bool = False,
         guests: tuple[int, ...] = (),
+        settings: str = "",
     ) -> None:
+        self.settings = settings  # what those share with it; one line of ASCII
         self.shared = shared  # other processes used the folder through it, or through one before
         self.guests = guests  # pids of those that use it now, or are awaited
         self.pid = pid  # 0: the owner had not written it yet
@@ -71,13 +74,15 @@ def owner_lock_write(descriptor: int, owner: OwnerInfo) -> None:
         if len(pids) > _GUESTS_SIZE_MAX:
             pids = pids[:_GUESTS_SIZE_MAX].rpartition(" ")[0]
         text += f"guests {pids}\n"
+        if len(owner.settings) <= _SETTINGS_SIZE_MAX:
+            text += f"settings {owner.settings}\n"
     data = text.encode("utf-8", "surrogateescape")
     os.pwrite(descriptor, data.ljust(_TEXT_SIZE), 0)
 
 
 def owner_lock_left(descriptor: int) -> OwnerInfo:
     """What the owner before wrote, or zeros, for one that has just taken the lock."""
-    return _owner_of_text(os.pread(descriptor, 2 * _TEXT_SIZE, 0))
+    return _owner_of_text(os.pread(descriptor, _TEXT_SIZE, 0))
 
 
 def owner_lock_query(path: str) -> OwnerInfo | None:
@@ -89,7 +94,7 @@ def owner_lock_query(path: str) -> OwnerInfo | None:
     try:
         if not is_file_locked(descriptor):
             return None
-        return _owner_of_text(os.pread(descriptor, 2 * _TEXT_SIZE, 0))
+        return _owner_of_text(os.pread(descriptor, _TEXT_SIZE, 0))
     finally:
         os.close(descriptor)
 
@@ -112,6 +117,7 @@ def _owner_of_text(data: bytes) -> OwnerInfo:
         found.get("control_socket", ""),
         number("shared") == 1,
         tuple(int(each) for each in found.get("guests", "").split() if _is_number(each)),
+        found.get("settings", ""),
     )
 
 

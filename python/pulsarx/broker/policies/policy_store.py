@@ -72,6 +72,13 @@ class PolicyStore:
         )  # fmt: skip
         self._tell: Callable[[], object] | None = None
 
+    def use_options(self, options: BrokerOptions) -> None:
+        """Another owner of the folder may have others."""
+        if options != self._options:
+            self._options = options
+            self._defaults = {}
+            self._shared = (self._catalogue.state, -1, {})
+
     def tell_by(self, tell: Callable[[], object]) -> None:
         """Have changes of topic policies told: tell is called after each, without a lock."""
         if self._has_topic_policies:
