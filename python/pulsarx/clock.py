@@ -8,7 +8,6 @@ themselves are native (`_pycore/ground/clock_core`): no signal handler can leave
 
 from __future__ import annotations
 
-import atexit
 import os
 import threading
 
@@ -26,6 +25,7 @@ from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.deadline import Deadline
 from pulsarx._pycore.ground.threads import await_beginnings, forget_beginnings
 from pulsarx._pycore.ground.weak_list import WeakList
+from pulsarx.process_end import at_end
 
 __all__ = [
     "MANUAL_START_MS",
@@ -180,5 +180,5 @@ def _reset_in_child() -> None:
 
 
 # Registered at import, so before any client: clients close first, with their timers still alive.
-atexit.register(_stop_at_exit)
+at_end(_stop_at_exit)
 os.register_at_fork(after_in_child=_reset_in_child)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from child_process import ChildProcess, run_program
 from sharing_process import SharingProcess
+from topic_reading import numbers, whole_topic
 
 import pulsarx
 from pulsarx import errors
@@ -268,3 +272,70 @@ def test_what_lies_in_queues_does_not_go_to_clients_of_the_network_while_an_owne
 
 
 _GONE = errors.ConnectError("it has left")
+
+
+DROPS = """
+import sys, pulsarx
+from pulsarx.process_end import at_end
+def produce():
+    producer = pulsarx.Client(sys.argv[1]).create_producer(
+        "t", batching_enabled=True, batching_max_publish_delay_ms=10**6
+    )
+    for number in range(5):
+        producer.send_async(b"%d" % number, None)
+    print("sent", flush=True)
+    sys.stdin.readline()
+produce()
+at_end(lambda: print("ends", flush=True))
+"""
+
+
+def test_what_was_dropped_by_a_process_that_ends_is_sent_when_the_owner_ends_too(
+    folder: Path, processes: list[SharingProcess]
+) -> None:
+    """The connection was closed under the producer that was closed in the background. That waited
+    half a minute for another owner, and logged a send that failed."""
+    owner = SharingProcess(folder)
+    processes.append(owner)
+    with ChildProcess(DROPS, folder) as leaving:
+        assert leaving.line() == "sent"
+        owner.signal(signal.SIGSTOP)
+        leaving.tell()
+        assert leaving.line() == "ends"
+        run_program("")  # so long it has been closing
+        owner.kill()
+        leaving.end()  # nothing was logged
+    with pulsarx.Client(folder) as client:
+        assert whole_topic(client) == numbers(5)
+
+
+LEAVES = """
+import sys, pulsarx
+def produce():
+    client = pulsarx.Client(sys.argv[1])
+    producer = client.create_producer(
+        "t", batching_enabled=True, batching_max_publish_delay_ms=10**6
+    )
+    for _ in range(5):
+        producer.send_async(sys.argv[2].encode(), None)
+    return client, producer
+produce()
+held = produce()
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.standard
+def test_processes_that_end_together_store_what_their_producers_hold(folder: Path) -> None:
+    """They stalled for half a minute, and logged failed sends of messages that were stored."""
+    with ExitStack() as stack:
+        leaving = [stack.enter_context(ChildProcess(LEAVES, folder, number)) for number in range(4)]
+        for each in leaving:
+            assert each.line() == "ready"
+        for each in leaving:
+            each.tell()
+        for each in leaving:
+            each.end()  # nothing was logged
+    with pulsarx.Client(folder) as client:
+        assert sorted(whole_topic(client)) == sorted(numbers(4) * 10)

@@ -36,7 +36,7 @@ LEAVES = (
 )
 FORMATS = "entry_frame publish_gate message_metadata single_metadata cursor_record ledger_footer"
 GROUND = (
-    "errors errors.* linked_modules call_timeout clock randomness topic_name extras "
+    "errors errors.* linked_modules call_timeout process_end clock randomness topic_name extras "
     "options.argument_check options.authentication options.routes options.service_url"
 )
 VALUES = (
@@ -138,6 +138,7 @@ PERMITTED = [
     ("extras", "_pycore.ground.control_plane"),  # when a package is asked for
     ("_pycore.arrow.arrow_export", "extras"),
     ("spark.lease_keeper", "_pycore.ground.threads"),  # its thread ends as all of ours do
+    ("process_end", "_pycore.ground.threads"),
     ("clock", "_pycore.ground.*"),  # its timers and its waiting are native; they import no Python
     ("_pycore.message.encryption_context", "enumerations"),  # once a message, when asked
     (

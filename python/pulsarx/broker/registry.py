@@ -5,7 +5,6 @@ The first client opens the broker and the last one closes it. A forked child has
 
 from __future__ import annotations
 
-import atexit
 import os
 import threading
 from functools import partial
@@ -14,6 +13,7 @@ from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.broker.attempt import attempt
 from pulsarx.broker.broker import Broker
+from pulsarx.process_end import at_end, await_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def check_agrees(key: str, settings: BrokerSettings, found: Any, is_durable: boo
 
 
 def _opened(location: str | None, settings: BrokerSettings) -> Broker:
+    await_end()
     control_plane.hold()
     try:
         broker = Broker(location, settings)
@@ -210,5 +211,5 @@ def _abandon_all() -> None:
     _registry.clear()
 
 
-atexit.register(_close_all_at_exit)
+at_end(_close_all_at_exit)
 os.register_at_fork(after_in_child=_abandon_all)

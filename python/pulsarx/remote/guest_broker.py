@@ -494,6 +494,11 @@ class GuestBroker(ReadOnlyBroker):
             error = attempt(each.shut)
             if not isinstance(error, errors.AlreadyClosed):
                 failure = error or failure
+        # What users have dropped is sent in the background, as long as there is a connection.
+        if self.background.runs_here():
+            self.background.run_rest()
+        else:
+            self.background.wait()
         self.completions.close()
         with self._changed:
             self._is_closing = True

@@ -3,7 +3,6 @@ clients. A forked child has none of them."""
 
 from __future__ import annotations
 
-import atexit
 import os
 import threading
 
@@ -12,6 +11,7 @@ from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.broker import registry
 from pulsarx.clock import Deadline
 from pulsarx.closing import attempt
+from pulsarx.process_end import at_end, await_end
 from pulsarx.remote.guest_broker import GuestBroker
 from pulsarx.remote.guest_connection import NoOwner
 
@@ -53,6 +53,7 @@ def join(
                 found.wait_as_long_as(timeout_seconds)
                 found.reference_count += 1
                 return found
+            await_end()
             try:
                 made = _guests[key] = GuestBroker(folder, key, settings, timeout_seconds, may_own)
                 made.reference_count = 1
@@ -113,5 +114,5 @@ def _forget_all() -> None:
     _guests.clear()
 
 
-atexit.register(_close_all_at_exit)
+at_end(_close_all_at_exit)
 os.register_at_fork(after_in_child=_forget_all)

@@ -17,6 +17,10 @@ class JobQueue:
     def close(self) -> None:
         """Run what is queued and end the thread. Idempotent."""
 
+    def run_rest(self) -> None:
+        """Run what is queued in the calling thread: that of a job which needs them done, or at the
+        end, when there is no other."""
+
     def runs_here(self) -> bool:
         """Whether the calling thread is this one."""
 

@@ -159,7 +159,8 @@ cdef class JobQueue:
         wait_event_wake(&self.progress)
 
     def run_rest(self) -> None:
-        """Run what is queued in the calling thread; for the end, when there is no other."""
+        """Run what is queued in the calling thread: that of a job which needs them done, or at the
+        end, when there is no other."""
         while self.jobs:
             job = self.take()
             if job is not None:
