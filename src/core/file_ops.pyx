@@ -3,6 +3,8 @@
 from libc.errno cimport EAGAIN, EINTR, EIO, ENOSYS, errno
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
+from pulsarx._core.low_descriptors cimport low_descriptors_hold, low_descriptors_leave
+
 cdef extern from "<unistd.h>" nogil:
     ssize_t pwrite(int fd, const void* data, size_t size, int64_t offset)
     ssize_t pread(int fd, void* room, size_t size, int64_t offset)
@@ -68,8 +70,11 @@ cdef int system_open(const char* path, uint32_t flags, int* fd) noexcept nogil:
         mode |= O_CREAT
     if flags & FILE_EXCLUSIVE:
         mode |= O_EXCL
+    cdef int error = low_descriptors_hold()
+    if error:
+        return error
     while True:
-        opened = c_open(path, mode, 0o644)
+        opened = low_descriptors_leave(c_open(path, mode, 0o644))
         if opened >= 0:
             fd[0] = opened
             return 0
@@ -79,7 +84,11 @@ cdef int system_open(const char* path, uint32_t flags, int* fd) noexcept nogil:
 
 
 cdef int system_open_memory(int* fd) noexcept nogil:
-    cdef int opened = memfd_create("pulsarx", MFD_CLOEXEC)
+    cdef int opened
+    cdef int error = low_descriptors_hold()
+    if error:
+        return error
+    opened = low_descriptors_leave(memfd_create("pulsarx", MFD_CLOEXEC))
     if opened < 0:
         return errno
     fd[0] = opened
@@ -148,8 +157,11 @@ cdef int system_flush(int fd) noexcept nogil:
 
 
 cdef int system_flush_directory(const char* path) noexcept nogil:
-    cdef int error = 0
-    cdef int fd = c_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    cdef int error = low_descriptors_hold()
+    cdef int fd
+    if error:
+        return error
+    fd = low_descriptors_leave(c_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC))
     if fd < 0:
         return errno
     if fsync(fd) < 0:

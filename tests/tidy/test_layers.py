@@ -32,7 +32,7 @@ LIBRARIES = "numpy mmh3 lz4 zstandard snappy pyarrow"
 LEAVES = (
     "status invariant limits atomic byte_reader byte_writer position crc32c murmur3 java_hash ring "
     "permits timer_wheel file_ops wait_event published_end ack_bits proto_field waiting_list "
-    "ledger_state"
+    "ledger_state low_descriptors"
 )
 FORMATS = "entry_frame publish_gate message_metadata single_metadata cursor_record ledger_footer"
 GROUND = (
@@ -138,6 +138,8 @@ PERMITTED = [
     ("extras", "_pycore.ground.control_plane"),  # when a package is asked for
     ("_pycore.arrow.arrow_export", "extras"),
     ("spark.lease_keeper", "_pycore.ground.threads"),  # its thread ends as all of ours do
+    ("access.*", "_pycore.ground.file_system"),  # what it opens
+    ("admin.http_channel", "_pycore.ground.file_system"),  # likewise
     ("process_end", "_pycore.ground.threads"),
     ("clock", "_pycore.ground.*"),  # its timers and its waiting are native; they import no Python
     ("_pycore.message.encryption_context", "enumerations"),  # once a message, when asked

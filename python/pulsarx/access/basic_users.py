@@ -7,6 +7,7 @@ import os
 import re
 
 from pulsarx import errors
+from pulsarx._pycore.ground.file_system import open_descriptor
 from pulsarx.access.identity import Identity
 from pulsarx.extras import optional_module
 
@@ -23,7 +24,7 @@ class BasicUsers:
         self._bcrypt = optional_module("bcrypt", "serve", "authentication by passwords")
         self._hashes: dict[bytes, bytes] = {}
         try:
-            with open(path, "rb") as file:
+            with open(path, "rb", opener=open_descriptor) as file:
                 lines = file.read().splitlines()
         except OSError as error:
             raise errors.InvalidConfiguration(f"basic_auth_conf: {error}") from error

@@ -1,17 +1,86 @@
-"""How servers of an event loop stop listening, so that whoever was accepted is known to them, and
-let go of connections."""
+"""How servers of an event loop listen, and stop listening, so that whoever was accepted is known to
+them, and let go of connections."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import socket
+
+from pulsarx._pycore.ground.file_system import hold_low_descriptors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
+_REST_SECONDS = 1.0  # after an accept that failed for want of descriptors or memory
+_log = logging.getLogger("pulsarx")
 _TURNS = 10  # of the loop, in which a connection is made that was accepted
+
+
+class Listener(socket.socket):
+    """What it accepts has no descriptor of standard input, output or error."""
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        hold_low_descriptors()
+        return super().accept()
+
+
+def listen(address: Any, family: int, backlog: int) -> Listener:
+    """OSError: as of socket.create_server."""
+    hold_low_descriptors()
+    made = socket.create_server(address, family=family, backlog=backlog)
+    return Listener(fileno=made.detach())
+
+
+class Accepting:
+    """Has a loop accept connections, as `create_server` does: uvloop's accepts by itself, and stops
+    the process when it closes one that got the descriptor of a standard stream. By the loop."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        listener: Listener,
+        make: Callable[[], asyncio.Protocol],
+        at_once: int,
+    ) -> None:
+        """make: the protocol of a connection. at_once: how many are accepted before the loop does
+        something else. It ends when the loop reads the listener no more."""
+        self._loop = loop
+        self._listener = listener
+        self._make = make
+        self._at_once = at_once
+        self._coming: set[asyncio.Future[Any]] = set()
+        listener.setblocking(False)
+        loop.add_reader(listener.fileno(), self._accept)
+
+    def _accept(self) -> None:
+        for _ in range(self._at_once):
+            try:
+                connection, _ = self._listener.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                _log.error("no connection can be accepted for a second: %s", error)
+                self._loop.remove_reader(self._listener.fileno())
+                self._loop.call_later(_REST_SECONDS, self._go_on)
+                return
+            connection.setblocking(False)
+            coming = self._loop.create_task(
+                self._loop.connect_accepted_socket(self._make, connection)
+            )
+            self._coming.add(coming)
+            coming.add_done_callback(self._has_come)
+
+    def _go_on(self) -> None:
+        if self._listener.fileno() >= 0:
+            self._loop.add_reader(self._listener.fileno(), self._accept)
+
+    def _has_come(self, coming: asyncio.Future[Any]) -> None:
+        self._coming.discard(coming)
+        if not coming.cancelled() and coming.exception() is not None:
+            _log.error("a connection could not be made", exc_info=coming.exception())
 
 
 async def accept_no_more(listeners: Iterable[socket.socket]) -> None:
@@ -20,11 +89,6 @@ async def accept_no_more(listeners: Iterable[socket.socket]) -> None:
     loop = asyncio.get_running_loop()
     for each in listeners:
         loop.remove_reader(each.fileno())
-    await connections_made()
-
-
-async def connections_made() -> None:
-    """Return when the connections are made that the loop has accepted."""
     for _ in range(_TURNS):
         await asyncio.sleep(0)
 

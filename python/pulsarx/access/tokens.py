@@ -8,6 +8,7 @@ import os
 from urllib.parse import unquote_to_bytes
 
 from pulsarx import errors
+from pulsarx._pycore.ground.file_system import open_descriptor
 from pulsarx.access.identity import Identity
 from pulsarx.extras import optional_module
 
@@ -102,7 +103,7 @@ def _read(name: str, given: str) -> bytes:
             return base64.b64decode(raw, validate=True) if is_base64 else raw
         path = os.fsdecode(unquote_to_bytes(given[7:])) if given.startswith("file://") else given
         if given.startswith("file://") or os.path.isfile(path):
-            with open(path, "rb") as file:
+            with open(path, "rb", opener=open_descriptor) as file:
                 return file.read()
         return base64.b64decode(given, validate=True)
     except (OSError, ValueError, binascii.Error) as error:

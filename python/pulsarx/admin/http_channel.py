@@ -8,6 +8,7 @@ from urllib.parse import quote, quote_plus, urlencode, urljoin, urlsplit
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.file_system import hold_low_descriptors
 from pulsarx.admin.batch_payload import messages_of_batch
 from pulsarx.admin.http_proof import Proof
 from pulsarx.admin.policy_documents import DOCUMENTS, read_quota, shown_quota
@@ -216,6 +217,7 @@ class HttpChannel:
         # Another server, to which this one leads, is not told the secret.
         if f"{parts.scheme}://{parts.netloc}" == self.url:
             headers |= self._proof.headers()
+        hold_low_descriptors()
         connection = kind(parts.netloc, **options)
         return Answer(
             f"{method} {self.url}",

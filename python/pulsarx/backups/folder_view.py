@@ -9,6 +9,7 @@ import os
 from functools import partial
 
 from pulsarx import errors
+from pulsarx._pycore.ground.file_system import open_descriptor
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.draft import CatalogueDraft
@@ -261,7 +262,7 @@ class FolderView:
         none."""
         name = snapshot_name(topic_id)
         try:
-            with open(f"{self.path}/{name}", "rb") as file:
+            with open(f"{self.path}/{name}", "rb", opener=open_descriptor) as file:
                 return name, file.read()
         except FileNotFoundError:
             return None
@@ -276,7 +277,7 @@ class FolderView:
         folder_id = self._directory.folder_id
         data, _ = catalogue_file_encode(CHECKPOINT, folder_id, document, state.needs_version)
         try:
-            with open(f"{self.path}/{MARKER_NAME}", "rb") as file:
+            with open(f"{self.path}/{MARKER_NAME}", "rb", opener=open_descriptor) as file:
                 marker = file.read()
         except OSError as error:
             raise storage_error(f"read {self.path}/{MARKER_NAME}", error) from error

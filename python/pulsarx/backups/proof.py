@@ -13,7 +13,7 @@ from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
-from pulsarx._pycore.ground.file_system import FileSystem
+from pulsarx._pycore.ground.file_system import FileSystem, open_descriptor
 from pulsarx.backups.contents import Contents, Damage
 from pulsarx.backups.folder_view import HEADER_SIZE
 from pulsarx.broker.catalogue.file import (
@@ -445,7 +445,7 @@ def _open(path: str) -> tuple[int | None, int]:
     """A file and its size; None: its owner has just removed it, and its map can be read still."""
     found = -1
     try:
-        found = os.open(path, os.O_RDONLY)
+        found = open_descriptor(path, os.O_RDONLY)
         return found, os.fstat(found).st_size
     except FileNotFoundError:
         return None, 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from pulsarx._pycore.ground.file_system import open_descriptor
 from pulsarx.backups.records import BLOCK, PULSE, record
 from pulsarx.broker.folder.storage_errors import storage_error
 
@@ -38,7 +39,7 @@ class StreamTarget:
     def copy(self, name: str, size: int | None) -> Generator[bytes, None, bool]:
         path = f"{self._source}/{name}"
         try:
-            with open(path, "rb", buffering=0) as file:
+            with open(path, "rb", buffering=0, opener=open_descriptor) as file:
                 yield from self._file(name)
                 yield from self._blocks(name, file, size)
         except FileNotFoundError:

@@ -7,6 +7,7 @@ import shutil
 from contextlib import contextmanager
 
 from pulsarx import errors
+from pulsarx._pycore.ground.file_system import open_descriptor
 from pulsarx.broker.folder.storage_errors import folder_error, storage_error
 
 TYPE_CHECKING = False
@@ -82,9 +83,12 @@ def copied_blocks(source: str, target: str, size: int | None) -> Iterator[int]:
     what = f"copy {source} to {target}"
     copied = 0
     try:
-        with open(source, "rb", buffering=0) as reading, refusals(what):
+        with (
+            open(source, "rb", buffering=0, opener=open_descriptor) as reading,
+            refusals(what),
+        ):
             os.makedirs(os.path.dirname(target), exist_ok=True)
-            with open(target, "wb", buffering=0) as writing:
+            with open(target, "wb", buffering=0, opener=open_descriptor) as writing:
                 while size is None or copied < size:
                     wanted = BLOCK if size is None else min(BLOCK, size - copied)
                     data = os.pread(reading.fileno(), wanted, copied)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import threading
 
+from pulsarx._pycore.ground.file_system import open_descriptor
 from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx.clock import Deadline
 
@@ -109,7 +110,7 @@ def is_running(pid: int) -> bool:
     """Whether a process of this machine has not ended; one that its parent has not asked for yet
     has."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
+        with open(f"/proc/{pid}/stat", "rb", opener=open_descriptor) as file:
             return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
     except OSError:
         return False

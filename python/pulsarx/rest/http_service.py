@@ -12,11 +12,13 @@ from contextlib import suppress
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.file_system import hold_low_descriptors
 from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.ground.when_forgotten import WhenForgotten
 from pulsarx.access.access import Access
 from pulsarx.access.connection_bound import connections_max
+from pulsarx.access.listening import listen
 from pulsarx.access.service_settings import ServiceSettings
 from pulsarx.access.tls_contexts import TlsContexts
 from pulsarx.broker.broker import Broker
@@ -98,6 +100,7 @@ class HttpService:
         broker: Any = client._broker
         if not isinstance(broker, Broker):
             raise errors.OperationNotSupported("serve: the client has no folder of its own")
+        hold_low_descriptors()  # packages may open something, too
         for package in ("starlette.applications", "uvicorn"):
             optional_module(package, "serve", "serving over HTTP")
         self._client = client  # which is closed when it is forgotten
@@ -176,6 +179,7 @@ class HttpServer:
         self._timer: Timer | None = None
         self._closing = threading.Lock()
         self._ended = threading.Event()  # the loop has
+        hold_low_descriptors()
         self.loop = asyncio.new_event_loop()
         try:
             application = make_application(self, self._executor, is_local, secret=secret)
@@ -331,6 +335,6 @@ def _listener(settings: ServiceSettings) -> tuple[socket.socket, bool]:
                 "use a loopback address, have clients prove who they are, or allow anonymous "
                 "clients"
             )
-        return socket.create_server(address, family=family, backlog=_BACKLOG), is_local
+        return listen(address, family, _BACKLOG), is_local
     except (OSError, OverflowError, UnicodeError) as error:
         raise errors.ConnectError(f"listen on {host}:{port}: {error}") from error

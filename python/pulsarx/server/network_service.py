@@ -11,12 +11,13 @@ import socket
 import threading
 
 from pulsarx import errors
+from pulsarx._pycore.ground.file_system import hold_low_descriptors
 from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.ground.work_pool import WorkPool
 from pulsarx.access.access import Access
 from pulsarx.access.connection_bound import connections_max
-from pulsarx.access.listening import accept_no_more, connections_made
+from pulsarx.access.listening import Accepting, Listener, accept_no_more, listen
 from pulsarx.access.tls_contexts import TlsContexts
 from pulsarx.access.tls_transport import TlsTransport
 from pulsarx.server.served_connection import READ_SIZE, ServedConnection
@@ -53,8 +54,8 @@ class NetworkService:
             self._access = Access(settings.access, broker.catalogue, broker.runtime.clock)
         self._contexts = None if settings.tls is None else TlsContexts(settings.tls)
         # None: there is no such port.
-        self._plain: socket.socket | None = None
-        self._secure: socket.socket | None = None  # with TLS
+        self._plain: Listener | None = None
+        self._secure: Listener | None = None  # with TLS
         try:
             if settings.port is not None:
                 self._plain = _listener(settings, settings.port)
@@ -101,20 +102,12 @@ class NetworkService:
             self._ended.set()
 
     async def _serve(self) -> None:
-        listening = []
         for listener, make in ((self._plain, self._open), (self._secure, self._open_tls)):
             if listener is not None:
-                at_once = _ACCEPTED_AT_ONCE
-                made = await self.loop.create_server(make, sock=listener, backlog=at_once)
-                listener.listen(_BACKLOG)
-                listening.append(made)
+                Accepting(self.loop, listener, make, _ACCEPTED_AT_ONCE)
         self._look_later()
         await self._ending.wait()
         await accept_no_more(self._listeners())
-        for server in listening:
-            server.close()
-        # uvloop tells of what it accepted before that in its next turns.
-        await connections_made()
         if self._timer is not None:
             self._timer.cancel()
         for each in list(self.connections):
@@ -223,7 +216,7 @@ class NetworkService:
             if self.close in self._broker.on_close:
                 self._broker.on_close.remove(self.close)
 
-    def _listeners(self) -> list[socket.socket]:
+    def _listeners(self) -> list[Listener]:
         return [each for each in (self._plain, self._secure) if each is not None]
 
     def _close_listeners(self) -> None:
@@ -250,11 +243,11 @@ _services = WeakList()  # those that were opened
 os.register_at_fork(after_in_child=_abandon_services)
 
 
-def _port_of(listener: socket.socket | None) -> int | None:
+def _port_of(listener: Listener | None) -> int | None:
     return None if listener is None else int(listener.getsockname()[1])
 
 
-def _listener(settings: ServiceSettings, port: int) -> socket.socket:
+def _listener(settings: ServiceSettings, port: int) -> Listener:
     host = settings.host
     welcomes_all = settings.allow_anonymous or settings.access is not None
     try:
@@ -266,12 +259,13 @@ def _listener(settings: ServiceSettings, port: int) -> socket.socket:
                 "folder; use a loopback address, have clients prove who they are, or allow "
                 "anonymous clients"
             )
-        return socket.create_server(address, family=family, backlog=_BACKLOG)
+        return listen(address, family, _BACKLOG)
     except (OSError, OverflowError, UnicodeError) as error:
         raise errors.ConnectError(f"listen on {host}:{port}: {error}") from error
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
+    hold_low_descriptors()
     try:
         import uvloop
     except ImportError:

@@ -11,6 +11,7 @@ from libc.string cimport memcpy, memset
 
 from pulsarx._core.file_faults cimport *
 from pulsarx._core.file_ops cimport *
+from pulsarx._core.low_descriptors cimport low_descriptors_hold, low_descriptors_leave
 
 import os
 
@@ -241,6 +242,21 @@ cdef int ask_lock(int descriptor, int command, short* kind) noexcept:
             return errno
     kind[0] = asked.l_type
     return 0
+
+
+def hold_low_descriptors() -> None:
+    """Have what Python or another library opens next get no descriptor of standard input, output
+    or error, though the program closed those. OSError: no descriptor is left."""
+    refuse(low_descriptors_hold(), "/")
+
+
+def open_descriptor(path, int flags, int mode=0o666) -> int:
+    """As os.open, with a descriptor of 3 or more. The opener of each `open` of ours."""
+    hold_low_descriptors()
+    cdef int opened = low_descriptors_leave(os.open(path, flags, mode))
+    if opened < 0:
+        refuse(errno, path)
+    return opened
 
 
 def lock_file(int descriptor) -> bool:

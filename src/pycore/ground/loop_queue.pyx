@@ -10,6 +10,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 from posix.unistd cimport close, read, write
 
+from pulsarx._core.low_descriptors cimport low_descriptors_hold, low_descriptors_leave
 from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.threads cimport threads_have_ended
 from pulsarx._pycore.ground.watchers cimport LoopItem
@@ -39,7 +40,8 @@ cdef class LoopQueue:
         """In the thread of the loop."""
         self.loop = weakref.ref(loop)
         self.items = []
-        self.event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)
+        low_descriptors_hold()               # where none is left, the next one says so
+        self.event = low_descriptors_leave(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
         if self.event < 0:
             raise OSError("no eventfd could be made for the asyncio loop")
         loop.add_reader(self.event, self.drain)

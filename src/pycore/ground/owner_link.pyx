@@ -13,6 +13,7 @@ from pulsarx._core.atomic cimport (
     atomic_load_u32, atomic_swap_if_u32, pthread_mutex_destroy, pthread_mutex_init,
     pthread_mutex_lock, pthread_mutex_unlock,
 )
+from pulsarx._core.low_descriptors cimport low_descriptors_hold, low_descriptors_leave
 from pulsarx._core.wait_event cimport WaitEvent, wait_event_wake
 from pulsarx._pycore.ground.system_time cimport monotonic_ns
 from pulsarx._pycore.ground.watchers cimport watchers_remove
@@ -100,7 +101,8 @@ cdef class LinkBell:
     """See the pxd."""
 
     def __cinit__(self):
-        self.event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)
+        low_descriptors_hold()               # where none is left, the next one says so
+        self.event = low_descriptors_leave(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
 
     def __dealloc__(self):
         if self.event >= 0:
@@ -128,7 +130,8 @@ cdef class OwnerLink:
         only enqueue them."""
         self.descriptor = descriptor
         self.out = out
-        self.event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)
+        low_descriptors_hold()               # where none is left, the next one says so
+        self.event = low_descriptors_leave(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
         if self.event < 0:
             raise OSError(errno, "no eventfd could be made for a connection")
 
@@ -426,7 +429,8 @@ cdef class OwnerLink:
         """What callers that wait give to `taker` is not for the reading thread. By that thread."""
         cdef int poller
         if self.poller < 0:
-            poller = epoll_create1(EPOLL_CLOEXEC)
+            low_descriptors_hold()
+            poller = low_descriptors_leave(epoll_create1(EPOLL_CLOEXEC))
             if poller < 0 or not (look_for(poller, self.event, EPOLLIN)
                                   and look_for(poller, self.descriptor, self.armed)):
                 if poller >= 0:

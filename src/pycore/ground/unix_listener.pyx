@@ -4,6 +4,7 @@ from libc.errno cimport EINTR, ENAMETOOLONG, errno
 from libc.string cimport memcpy, memset
 from posix.unistd cimport close as c_close
 
+from pulsarx._core.low_descriptors cimport low_descriptors_hold, low_descriptors_leave
 from pulsarx._pycore.ground.file_system cimport path_bytes
 
 cdef extern from "<sys/socket.h>" nogil:
@@ -32,7 +33,9 @@ cdef class UnixListener:
 
     def __cinit__(self) -> None:
         self.descriptor = -1
-        self.descriptor = c_socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)
+        low_descriptors_hold()               # where none is left, the next one says so
+        self.descriptor = low_descriptors_leave(
+            c_socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0))
         if self.descriptor < 0:
             PyErr_SetFromErrno(OSError)
 
@@ -67,7 +70,8 @@ cdef class UnixListener:
         cdef int accepted
         with nogil:
             while True:
-                accepted = c_accept(descriptor, NULL, NULL, SOCK_CLOEXEC)
+                accepted = low_descriptors_leave(
+                    c_accept(descriptor, NULL, NULL, SOCK_CLOEXEC))
                 if accepted >= 0 or errno != EINTR:
                     break
         if accepted < 0:

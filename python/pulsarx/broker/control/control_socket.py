@@ -18,6 +18,7 @@ import threading
 from functools import partial
 
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.file_system import hold_low_descriptors, open_descriptor
 from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx._pycore.ground.unix_listener import UnixListener
 from pulsarx.clock import Deadline, ManualClock
@@ -285,6 +286,7 @@ def new_socket() -> _socket.socket:
     """A Unix stream socket, of the module below `socket`, whose import costs 5 ms."""
     import _socket
 
+    hold_low_descriptors()
     return _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
 
 
@@ -297,7 +299,7 @@ def with_address(folder: str, address: str, use: Any) -> None:
     if len(os.fsencode(path)) <= PATH_SIZE_MAX:
         use(path)
         return
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = open_descriptor(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         use(f"/proc/self/fd/{descriptor}/{address}")
     finally:

@@ -10,7 +10,12 @@ from __future__ import annotations
 
 import os
 
-from pulsarx._pycore.ground.file_system import is_file_locked, lock_file, unlock_file
+from pulsarx._pycore.ground.file_system import (
+    is_file_locked,
+    lock_file,
+    open_descriptor,
+    unlock_file,
+)
 
 # One block, written by one call: a reader beside the owner sees the old text or the new one.
 _TEXT_SIZE = 4096
@@ -47,7 +52,7 @@ class OwnerInfo:
 
 def owner_lock_take(path: str) -> int:
     """Descriptor of the locked file, made if missing; -1 when another opening holds it. OSError."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    descriptor = open_descriptor(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         if lock_file(descriptor):
             return descriptor
@@ -88,7 +93,7 @@ def owner_lock_left(descriptor: int) -> OwnerInfo:
 def owner_lock_query(path: str) -> OwnerInfo | None:
     """The holder of the lock now, or None. Takes nothing, writes nothing, waits for nothing."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = open_descriptor(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:

@@ -11,6 +11,7 @@ import os
 import threading
 
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.file_system import hold_low_descriptors, open_descriptor
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx.broker.folder.storage_errors import storage_error
 from pulsarx.broker.offload.fetched_ledgers import fetched_ledgers
@@ -146,7 +147,7 @@ def copy_object(record: OffloadRecord, target: str, told: Callable[[int], object
         return False
     try:
         os.makedirs(os.path.dirname(target), exist_ok=True)
-        with open(target, "wb", buffering=0) as file:
+        with open(target, "wb", buffering=0, opener=open_descriptor) as file:
             os.truncate(file.fileno(), size)
             stored.read_into(file.fileno(), [(0, size)], check)
             os.fsync(file.fileno())
@@ -194,6 +195,7 @@ def _nameless_file(folder: str) -> IO[bytes]:
 
     for place in (f"{folder}/ledgers", None):
         try:
+            hold_low_descriptors()
             return tempfile.TemporaryFile(dir=place, buffering=0)
         except OSError as error:
             failure = error

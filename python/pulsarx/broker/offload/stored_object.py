@@ -14,6 +14,7 @@ from collections import deque
 from functools import partial
 
 from pulsarx import errors
+from pulsarx._pycore.ground.file_system import hold_low_descriptors, open_descriptor
 from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx.extras import optional_module
 
@@ -78,7 +79,10 @@ class StoredObject:
         and there is an unfinished object or none."""
         store, name = self._find()
         with self._asking("write"):
-            with open(path, "rb") as source, store.open_output_stream(name) as target:
+            with (
+                open(path, "rb", opener=open_descriptor) as source,
+                store.open_output_stream(name) as target,
+            ):
                 for at in range(0, size, CHUNK_SIZE):
                     check()
                     target.write(source.read(min(CHUNK_SIZE, size - at)))
@@ -90,7 +94,7 @@ class StoredObject:
         store, name = self._find()
         with (
             self._asking("read back"),
-            open(path, "rb") as source,
+            open(path, "rb", opener=open_descriptor) as source,
             store.open_input_stream(name) as stored,
         ):
             for at in range(0, size, CHUNK_SIZE):
@@ -279,6 +283,7 @@ def _each_at_once(
     threads: list[OwnThread] = []
     try:
         for _ in range(min(_REQUESTS, len(chunks)) - 1):
+            hold_low_descriptors()
             own = os.dup(descriptor)
             thread = OwnThread(partial(run, own), "pulsarx-offload-read")
             try:
@@ -312,7 +317,7 @@ def _read(stream: Any, size: int) -> bytes:
 def _flush(path: str) -> None:
     """Have a file that was just made be on its device, with its name."""
     for each in _upwards(path):
-        descriptor = os.open(each, os.O_RDONLY)
+        descriptor = open_descriptor(each, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from zlib import crc32
 
 from pulsarx import errors
+from pulsarx._pycore.ground.file_system import open_descriptor
 from pulsarx.broker.staging.staged_file import StagedFile, check_plain_name
 from pulsarx.broker.staging.staging import make_staging, staging_path
 
@@ -70,7 +71,7 @@ def listed_files(
 def _write(path: str, files: Sequence[StagedFile]) -> int:
     """Write the list without a flush, for a power cut takes the request, too. Its checksum."""
     checksum = 0
-    with open(path, "xb", _BUFFER_SIZE) as opened:
+    with open(path, "xb", _BUFFER_SIZE, opener=open_descriptor) as opened:
         for file in files:
             line = json.dumps(file.document(), separators=(",", ":")).encode() + b"\n"
             checksum = crc32(line, checksum)
@@ -114,7 +115,7 @@ def _open_regular(path: str, flags: int) -> int:
     area = os.path.dirname(path)
     if not stat.S_ISDIR(os.lstat(area).st_mode):
         raise NotADirectoryError(errno.ENOTDIR, "its area is no folder", area)
-    opened = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    opened = open_descriptor(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         os.close(opened)
         raise OSError(errno.EINVAL, "is no regular file", path)
