@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     T = TypeVar("T", default=bytes)  # what values are when no schema is given
 
 _BYTES = BytesSchema()
+_HERE = os.path.dirname(__file__)
 # In a forked child what clients had in its parent, which must not be given back there.
 parents_own: list[object] = []
 _coming_back = threading.RLock()
@@ -892,16 +893,20 @@ def _reset_in_child() -> None:
     _coming_back = threading.RLock()
 
 
-# What a child needs that uses a client it inherited.
+# What a child can need that uses a client it inherited: these, and all modules of the packages.
 _NEEDED_BY_CHILDREN = (
-    "json",
-    "select",
-    "pulsarx.remote.guests",
-    "pulsarx.producing.topic_producer",
-    "pulsarx.producing.producer_creation",
-    "pulsarx.producing.producer_schema",
-    "pulsarx.options.members",
-)
+    "concurrent.futures", "datetime", "difflib", "json", "logging", "random", "select", "tempfile",
+    "traceback", "pulsarx._pycore.ledger.key_compaction",
+    "pulsarx._pycore.message.encryption_context", "pulsarx.consumer", "pulsarx.encryption",
+    "pulsarx.interceptors", "pulsarx.message", "pulsarx.producer", "pulsarx.reader",
+    "pulsarx.server.guest_service", "pulsarx.table_view",
+)  # fmt: skip
+_PACKAGES_OF_CHILDREN = (
+    "admin", "broker", "consuming", "letters", "listening", "options", "producing", "remote",
+    "schema", "wire",
+)  # fmt: skip
+_NOT_OF_CHILDREN = {"pulsarx.producing.numpy_columns"}  # is there where numpy is
+_needed: list[str] = []  # all of them, once they were looked for
 
 
 def _load_for_child() -> None:
@@ -909,8 +914,31 @@ def _load_for_child() -> None:
     as that would never end there."""
     registry = sys.modules.get("pulsarx.broker.registry")
     if "pulsarx.remote.guests" in sys.modules or (registry is not None and registry.has_folders()):
-        for name in _NEEDED_BY_CHILDREN:
+        if not _needed:
+            found = [*_NEEDED_BY_CHILDREN]
+            for package in _PACKAGES_OF_CHILDREN:
+                found += _modules_of(f"pulsarx.{package}", f"{_HERE}/{package}")
+            _needed.extend(name for name in found if name not in _NOT_OF_CHILDREN)
+        is_new = "logging" not in sys.modules
+        for name in _needed:
             control_plane.load(name)
+        if is_new:
+            # Behind this fork it gives back a lock, which its hook in front of it, that has come
+            # too late, did not take.
+            logging: Any = sys.modules["logging"]
+            logging._lock.acquire()
+
+
+def _modules_of(package: str, folder: str) -> list[str]:
+    """A package and all modules in it, and in its packages."""
+    found = [package]
+    for name in os.listdir(folder):
+        stem, _, kind = name.partition(".")
+        if kind in ("py", "pyc") and stem != "__init__":
+            found.append(f"{package}.{stem}")
+        elif not kind and stem != "__pycache__" and os.path.isdir(f"{folder}/{name}"):
+            found += _modules_of(f"{package}.{name}", f"{folder}/{name}")
+    return found
 
 
 os.register_at_fork(before=_load_for_child, after_in_child=_reset_in_child)
