@@ -658,6 +658,34 @@ def test_a_new_process_beside_a_stopped_owner_is_told_so(
     os.kill(owner.pid, signal.SIGCONT)
 
 
+def test_an_owner_that_serves_nobody_is_named_with_the_way_out(
+    folder: Path, owner: SharingProcess, processes: list[SharingProcess]
+) -> None:
+    """Guests were told that no other process had become the owner."""
+    hanging = SharingProcess(folder)
+    guest = SharingProcess(folder, operation_timeout_seconds=1)
+    processes.extend((hanging, guest))
+    guest.run("p = client.create_producer('t')")
+    hanging.run("from pulsarx.broker.control.control_socket import ControlSocket")
+    hanging.run("ControlSocket._talk = lambda socket, connection: threading.Event().wait()")
+    guest.signal(signal.SIGSTOP)
+    owner.kill()
+    wait_until(lambda: f"pid {hanging.pid}\n" in (folder / "LOCK").read_text())
+    wait_until(lambda: "control_socket control.sock" in (folder / "LOCK").read_text())
+    guest.signal(signal.SIGCONT)
+    way_out = f"kill -9 {hanging.pid}"
+    with pytest.raises(Refused, match=way_out):
+        guest.run("client.create_producer('u')")
+    with pytest.raises(Refused, match=way_out):
+        guest.run("client.subscribe('t', 's')")
+    with pytest.raises(errors.Timeout, match=way_out):
+        pulsarx.Client(folder, operation_timeout_seconds=1)
+    hanging.kill()
+    guest.run("p.send(b'1') and None")
+    with pulsarx.Client(folder) as client:
+        assert contents(client, "t") == [b"1"]
+
+
 def test_a_guest_that_is_killed_leaves_its_names(
     folder: Path, owner: SharingProcess, processes: list[SharingProcess]
 ) -> None:

@@ -42,7 +42,7 @@ class Accepting:
         self,
         loop: asyncio.AbstractEventLoop,
         listener: Listener,
-        make: Callable[[], asyncio.Protocol],
+        make: Callable[[], asyncio.BaseProtocol],
         at_once: int,
     ) -> None:
         """make: the protocol of a connection. at_once: how many are accepted before the loop does

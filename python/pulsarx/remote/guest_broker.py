@@ -30,7 +30,7 @@ from pulsarx.call_timeout import call_timeout
 from pulsarx.clock import Deadline, system_clock
 from pulsarx.closing import attempt
 from pulsarx.randomness import Randomness
-from pulsarx.remote.guest_connection import GuestConnection, NoOwner, greet_owner
+from pulsarx.remote.guest_connection import GuestConnection, NoOwner, greet_owner, how_to_go_on
 from pulsarx.remote.guest_non_persistent_topic import GuestNonPersistentTopic
 from pulsarx.remote.guest_partitions import GuestPartitions
 from pulsarx.remote.guest_schemas import GuestSchemas
@@ -169,10 +169,7 @@ class GuestBroker(ReadOnlyBroker):
                     raise errors.AlreadyClosed("client")
                 seconds = deadline.remaining_seconds()
                 if seconds is not None and seconds <= 0:
-                    raise errors.Timeout(
-                        f"{self.name}: its owner has gone, and within {self.timeout_seconds} s "
-                        f"no other process has become it{self._reason}; nothing was done"
-                    )
+                    raise errors.Timeout(f"{self.unserved()}; nothing was done")
                 self._changed.wait(seconds)
             return self._live
 
@@ -202,8 +199,24 @@ class GuestBroker(ReadOnlyBroker):
         """The owner lives, and does not answer."""
         return errors.Timeout(
             f"{what} in {self.name}: no answer of its owner (process {connection.owner_pid}) "
-            f"within {self.timeout_seconds} s. It lives and is stopped or busy; it may have done "
-            "it, or do it later. Nobody else can own the folder as long as it lives"
+            f"within {self.timeout_seconds} s. It may have done it, or do it later. "
+            + how_to_go_on(connection.owner_pid)
+        )
+
+    def unserved(self) -> str:
+        """That there is no owner which does what it is asked, and what it is."""
+        try:
+            owner = self.directory.owner()
+        except errors.StorageError:
+            owner = None
+        if owner is None:
+            return (
+                f"{self.name}: its owner has gone, and within {self.timeout_seconds} s no other "
+                f"process has become it{self._reason}"
+            )
+        return (
+            f"{self.name}: process {owner.pid} owns it, and has not answered within "
+            f"{self.timeout_seconds} s. {how_to_go_on(owner.pid)}"
         )
 
     def _greet(self, deadline: Deadline) -> tuple[_socket.socket, Values, int]:

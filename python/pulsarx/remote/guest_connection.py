@@ -75,8 +75,8 @@ def greet_owner(
     except (TimeoutError, FrameError) as error:
         _drop(connection)
         raise errors.Timeout(
-            f"open {directory.path}: its owner (process {owner.pid}) does not answer; it is "
-            "stopped or busy, and no other process can own the folder as long as it lives"
+            f"open {directory.path}: its owner (process {owner.pid}) does not answer. "
+            + how_to_go_on(owner.pid)
         ) from error
     except OSError as error:
         _drop(connection)
@@ -84,6 +84,15 @@ def greet_owner(
     except BaseException:
         _drop(connection)
         raise
+
+
+def how_to_go_on(pid: int) -> str:
+    """What is said of an owner that does not answer."""
+    return (
+        "It lives, and is stopped or busy, or hangs. Nobody else can own the folder as long as it "
+        f"lives: to go on, end it (kill -9 {pid}); what it confirmed is kept, and another process "
+        "owns the folder at once"
+    )
 
 
 def _drop(connection: _socket.socket) -> None:
@@ -147,8 +156,8 @@ class GuestConnection(Connection):
     def _unanswered(self, what: str) -> errors.Timeout:
         return errors.Timeout(
             f"{what}: no answer of the owner of the folder (process {self.owner_pid}) within "
-            f"{self.timeout_seconds:g} s. It lives and is stopped or busy; it may have done it, or "
-            "do it later. Nobody else can own the folder as long as it lives"
+            f"{self.timeout_seconds:g} s. It may have done it, or do it later. "
+            + how_to_go_on(self.owner_pid)
         )
 
     def read(self) -> None:

@@ -62,6 +62,9 @@ if TYPE_CHECKING:
         def unanswered(self, what: str, connection: GuestConnection) -> Exception:
             """The error of an owner that lives and does not answer."""
 
+        def unserved(self) -> str:
+            """That there is no owner which does what it is asked, and what it is."""
+
         def bring(self, member: Any) -> None:
             """Have a member resume at the owner there is now."""
 

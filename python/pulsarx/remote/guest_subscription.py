@@ -59,6 +59,9 @@ if TYPE_CHECKING:
         def bring(self, subscription: GuestSubscription) -> None:
             """Have it resume at the owner there is now."""
 
+        def unserved(self) -> str:
+            """That there is no owner which does what it is asked, and what it is."""
+
         @property
         def schemas(self) -> SchemaRegistry: ...
 
@@ -256,10 +259,7 @@ class GuestSubscription:
             if consumer is None or not consumer.is_open:
                 raise errors.AlreadyClosed("consumer")
             if deadline.expired():
-                raise errors.Timeout(
-                    f"{self.topic.name}: the owner of the folder has gone, and within "
-                    f"{lost.timeout_seconds} s no other process has become it"
-                )
+                raise errors.Timeout(f"{self.topic.name}: {self.topic.unserved()}")
             time.sleep(_LOOK_SECONDS)
 
     # As of a Subscription -------------------------------------------------------------------------

@@ -117,6 +117,10 @@ class GuestTopic(ReadOnlyTopic):
         """Have it resume at the owner there is now."""
         self.host.bring(subscription)
 
+    def unserved(self) -> str:
+        """See GuestHost."""
+        return self.host.unserved()
+
     def take_back(self, subscription: GuestSubscription) -> None:
         """Delete a subscription whose first consumer was refused, unless another uses it."""
         subscription.take_back()

@@ -9,11 +9,13 @@ import threading
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.broker import registry
+from pulsarx.broker.folder.data_directory import LOCK_NAME
+from pulsarx.broker.folder.owner_lock import owner_lock_query
 from pulsarx.clock import Deadline
 from pulsarx.closing import attempt
 from pulsarx.process_end import at_end, await_end
 from pulsarx.remote.guest_broker import GuestBroker
-from pulsarx.remote.guest_connection import NoOwner
+from pulsarx.remote.guest_connection import NoOwner, how_to_go_on
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,9 +42,11 @@ def join(
     wait_seconds = _WAIT_FIRST_SECONDS
     while True:
         if not _lock.acquire(timeout=timeout_seconds):  # while another client waits for the owner
+            owner = owner_lock_query(f"{folder}/{LOCK_NAME}")
             raise errors.Timeout(
-                f"open {folder}: its owner does not answer within {timeout_seconds} s; it is "
-                "stopped or busy, and no other process can own the folder as long as it lives"
+                f"open {folder}: its owner does not answer another client of this process, which "
+                f"was waited for for {timeout_seconds} s. "
+                + ("" if owner is None else how_to_go_on(owner.pid))
             )
         try:
             found = _guests.get(key)

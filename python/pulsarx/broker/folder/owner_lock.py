@@ -52,7 +52,7 @@ class OwnerInfo:
 
 def owner_lock_take(path: str) -> int:
     """Descriptor of the locked file, made if missing; -1 when another opening holds it. OSError."""
-    descriptor = open_descriptor(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    descriptor: int = open_descriptor(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         if lock_file(descriptor):
             return descriptor

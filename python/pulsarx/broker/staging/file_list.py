@@ -115,7 +115,7 @@ def _open_regular(path: str, flags: int) -> int:
     area = os.path.dirname(path)
     if not stat.S_ISDIR(os.lstat(area).st_mode):
         raise NotADirectoryError(errno.ENOTDIR, "its area is no folder", area)
-    opened = open_descriptor(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    opened: int = open_descriptor(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         os.close(opened)
         raise OSError(errno.EINVAL, "is no regular file", path)
