@@ -3,10 +3,12 @@
 A module beside the package: pytest imports it in every project, and PulsarX must not be loaded by
 tests that do not use it.
 
-fixture         what it is
-pulsar_clock    a ManualClock at a fixed date: time passes when the test says so
-pulsar_url      the URL of an empty broker in memory with that clock, for code that opens a client
-pulsar_client   a Client on that broker; closed after the test
+fixture             what it is
+pulsar_clock        a ManualClock at a fixed date: time passes when the test says so
+pulsar_url          the URL of an empty broker in memory with that clock, for code that opens a
+                    client
+pulsar_client       a Client on that broker; closed after the test
+pulsar_aio_client   an aio.Client on that broker, for whatever loop; closed after the test
 
 marker                                      the broker of the test has
 pulsar_options(max_message_size=1000)       these BrokerOptions
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pulsarx import BrokerOptions, Client, ManualClock
+    from pulsarx.aio import Client as AioClient
 
 _numbers = count(1)
 
@@ -79,6 +82,16 @@ def pulsar_client(pulsar_url: str) -> Iterator[Client]:
     from pulsarx import Client
 
     client = Client(pulsar_url)
+    yield client
+    client.shutdown()
+
+
+@pytest.fixture
+def pulsar_aio_client(pulsar_url: str) -> Iterator[AioClient]:
+    """A client of asyncio on the broker of `pulsar_url`, in whatever loop the test runs."""
+    from pulsarx import aio
+
+    client = aio.Client(pulsar_url)
     yield client
     client.shutdown()
 

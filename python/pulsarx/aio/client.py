@@ -108,7 +108,7 @@ class Client:
             made = await perform(client._owner.advance, creation, give_back=give_back)
         if access_mode != ProducerAccessMode.Shared:
             client._keep(made)
-        return Producer(made)
+        return Producer(made, batching_enabled)
 
     def _begin_producer(self, arguments: dict[str, Any]) -> Any:
         """As pulsarx.Client._create_producer."""

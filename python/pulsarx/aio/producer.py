@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsarx._pycore.publish.loop_send import begin_send
+from pulsarx._pycore.publish.loop_send import LoopSender
 from pulsarx.aio.control_call import perform
 
 TYPE_CHECKING = False
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 class Producer:
     """Publishes messages to one topic. It may be used in several loops at once."""
 
-    def __init__(self, producer: Any) -> None:
+    def __init__(self, producer: Any, batching_enabled: bool) -> None:
         """producer: one whose sends are queued where others wait."""
         self._producer = producer
-        self._send_async = producer.send_async
+        sender = LoopSender(producer.send_async, producer.send_open if batching_enabled else None)
+        self._send = sender.send
 
     async def send(
         self,
@@ -35,16 +36,15 @@ class Producer:
         deliver_after: timedelta | None = None,
     ) -> MessageId:
         """Publish one message and return its MessageId once it is as durable as the client was
-        opened for. With batching, which is on by default, it goes out with its batch: at the latest
-        after batching_max_publish_delay_ms.
+        opened for. With batching, which is on by default, it goes out with its batch: when the loop
+        has come to where nothing more is sent, at the latest after batching_max_publish_delay_ms.
 
         Messages are in the order in which their sends began. While the queue or the memory limit is
         full (with block_if_queue_full), or a quota or publish rate holds the producer, the
         coroutine waits and the loop goes on; cancelled then, it sends nothing. A send that is
         cancelled later may be stored all the same; with interceptors, also one that waits.
         """
-        message_id: MessageId = await begin_send(
-            self._send_async,
+        message_id: MessageId = await self._send(
             content,
             properties,
             partition_key,

@@ -417,6 +417,11 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
         if failure is not None:
             raise failure
 
+    def send_open(self) -> None:
+        """As the core's, of all partitions."""
+        for each in self._made():
+            each.send_open()
+
     def close(self) -> None:
         """As Producer.close, of all partitions."""
         if self._state.is_forked or (self._closing.told and not client_is_closing(self.owner)):

@@ -12,9 +12,11 @@ cdef class LoopQueue:
     cdef list items
     cdef int event                       # file descriptor of the eventfd
     cdef bint woken                      # it was written to, and not yet read
+    cdef set sending                     # senders that the loop is about to call
     cdef object __weakref__
 
     cdef object make_future(self)
+    cdef int call_soon(self, object call, object first, object second) except -1
     cdef bint is_of(self, object loop) noexcept
     cdef int put(self, LoopItem item) except -1
     cdef int wake(self) noexcept

@@ -40,6 +40,7 @@ cdef class LoopQueue:
         """In the thread of the loop."""
         self.loop = weakref.ref(loop)
         self.items = []
+        self.sending = set()
         low_descriptors_hold()               # where none is left, the next one says so
         self.event = low_descriptors_leave(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
         if self.event < 0:
@@ -52,6 +53,10 @@ cdef class LoopQueue:
 
     cdef object make_future(self):
         return (<object>PyWeakref_GetObject(self.loop)).create_future()
+
+    cdef int call_soon(self, object call, object first, object second) except -1:
+        (<object>PyWeakref_GetObject(self.loop)).call_soon(call, first, second)
+        return 0
 
     cdef bint is_of(self, object loop) noexcept:
         return PyWeakref_GetObject(self.loop) == <PyObject*>loop

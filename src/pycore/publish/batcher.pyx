@@ -302,6 +302,20 @@ cdef class Batcher:
         finally:
             mutex_unlock(&self.publisher.mutex)
 
+    def send_open(self) -> None:
+        """Send the open batch before its deadline. What it is refused with is told as then; what is
+        raised leaves it open until then."""
+        if self.state != PRODUCER_OPEN and self.state != PRODUCER_HELD:
+            return
+        mutex_lock(&self.publisher.mutex)
+        try:
+            self.close_open()
+        except errors.PulsarException as error:
+            if not is_refusal(error):
+                raise
+        finally:
+            mutex_unlock(&self.publisher.mutex)
+
     cdef uint32_t open_count(self) noexcept:
         return self.open.batch.message_count + (
             self.keyed.message_count if self.keyed is not None else 0)

@@ -258,6 +258,8 @@ cdef class ProducerCore(Batcher):
                         break
                 except Exception as error:
                     self.tell(send.callback, error)
+            # Nobody else does: the loops whose sends they are have had their turn.
+            self.send_open()
         finally:
             self.resuming = False
             self.has_queued = len(self.queued) > 0

@@ -292,6 +292,84 @@ def test_what_ends_a_producer_ends_its_held_sends(
     run(main())
 
 
+@pytest.mark.parametrize("options", [
+    {}, {"batching_type": BatchingType.KeyBased}, {"interceptors": [ProducerInterceptor()]},
+    {"block_if_queue_full": True, "max_pending_messages": 1}, {"batching_enabled": False},
+])  # fmt: skip
+@pytest.mark.parametrize("partitions", [0, 3])
+def test_what_is_awaited_goes_out_while_the_clock_stands_still(
+    run: Run, manual_clock: pulsarx.ManualClock, options: dict[str, Any], partitions: int
+) -> None:
+    async def main() -> None:
+        async with opened("still", clock=manual_clock) as client:
+            if partitions:
+                client.admin.topics.create_partitioned_topic("t", partitions)
+            producer = await client.create_producer("t", **options)
+            alone = asyncio.create_task(producer.send(b"alone"))
+            await until(alone.done)
+            together = sending(producer, numbers(10))
+            await until(lambda: all(each.done() for each in together))
+            assert isinstance(alone.result(), MessageId)
+            assert all(isinstance(each.result(), MessageId) for each in together)
+            found = whole_topic(client._client)
+            assert sorted(found) == sorted([b"alone", *numbers(10)])
+
+    run(main())
+
+
+def test_sends_of_turns_that_follow_each_other_share_a_batch(
+    run: Run, manual_clock: pulsarx.ManualClock
+) -> None:
+    async def main() -> None:
+        async with opened("turns", clock=manual_clock) as client:
+            producer = await client.create_producer("t")
+            tasks = []
+            for number in range(20):
+                tasks.append(asyncio.create_task(producer.send(b"%d" % number)))
+                await asyncio.sleep(0)
+            ids = await asyncio.gather(*tasks)
+            assert {each.batch_size() for each in ids} == {20}
+            alone = [await producer.send(b"alone") for _ in range(2)]
+            assert [each.entry_id() - ids[0].entry_id() for each in alone] == [1, 2]
+
+    run(main())
+
+
+def test_a_send_that_was_held_goes_out_as_soon_as_it_may(
+    run: Run, manual_clock: pulsarx.ManualClock
+) -> None:
+    async def main() -> None:
+        async with opened("freed", clock=manual_clock) as client:
+            producer = await client.create_producer("t")
+            client.admin.topics.set_publish_rate("t", msgs=2)
+            await asyncio.gather(*sending(producer, numbers(2)))
+            held = sending(producer, numbers(2))
+            await turns()
+            assert not any(task.done() for task in held)
+            manual_clock.advance(1)
+            await until(lambda: all(task.done() for task in held))
+
+    run(main())
+
+
+def test_a_batch_that_is_refused_is_told_to_those_who_await_it(
+    run: Run, tmp_path: Any, manual_clock: pulsarx.ManualClock
+) -> None:
+    async def main() -> None:
+        async with aio.Client(tmp_path / "data", clock=manual_clock, durability="os") as client:
+            producer = await client.create_producer("t")
+            await producer.send(b"one")
+            with fault_plan() as plan:
+                plan.fail("write", error=28)
+                tasks = sending(producer, numbers(3))
+                await until(lambda: all(task.done() for task in tasks))
+            assert [type(each.exception()) for each in tasks] == [errors.StorageFullError] * 3
+            await producer.send(b"two")
+            assert whole_topic(client._client) == [b"one", b"two"]
+
+    run(main())
+
+
 def test_partitions_and_interceptors_wait_the_same_way(
     run: Run, manual_clock: pulsarx.ManualClock
 ) -> None:

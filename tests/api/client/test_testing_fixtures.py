@@ -70,6 +70,37 @@ def test_the_fixtures_serve_several_processes_of_tests_at_once(project: pytest.P
     assert {line[:5] for line in done.outlines if "PASSED" in line} == {"[gw0]", "[gw1]"}
 
 
+AWAITING = """
+import asyncio
+
+from pulsarx import aio
+
+def test_a_service_opens_the_broker_by_its_url(pulsar_url):
+    async def service():
+        async with await aio.Client.open(pulsar_url) as client:
+            producer = await client.create_producer("orders")
+            await asyncio.wait_for(producer.send(b"one"), timeout=120)
+
+    asyncio.run(service())
+
+def test_a_client_is_of_whatever_loop_runs(pulsar_aio_client, pulsar_client):
+    async def send(content):
+        producer = await pulsar_aio_client.create_producer("orders")
+        await asyncio.wait_for(producer.send(content), timeout=120)
+
+    consumer = pulsar_client.subscribe("orders", "billing")
+    asyncio.run(send(b"one"))
+    asyncio.run(send(b"two"))
+    assert [consumer.receive(5000).data() for _ in range(2)] == [b"one", b"two"]
+"""
+
+
+@pytest.mark.standard
+def test_the_fixtures_serve_programs_of_asyncio(project: pytest.Pytester):
+    project.makepyfile(AWAITING)
+    project.runpytest_subprocess().assert_outcomes(passed=2)
+
+
 MARKED = """
 import pulsarx
 import pytest
