@@ -130,8 +130,8 @@ class Consumer(Typed[T]):
         timeout_millis: how long at most, in real milliseconds; None: for ever; 0 or less: not at
             all.
         Raises Timeout, AlreadyClosed, CorruptDataError (a damaged entry; the next call goes on
-        behind it), Interrupted (a signal arrived; InterruptedByKeyboard for Ctrl-C),
-        InvalidConfiguration (beside a listener, or a timeout with a receiver queue of 0).
+        behind it), InterruptedByKeyboard (Ctrl-C; what another signal's handler raises comes out as
+        it is), InvalidConfiguration (beside a listener, or a timeout with a receiver queue of 0).
         """
         raise NotImplementedError
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.signals import signals_raised
 from pulsarx.closing import Closing
 from pulsarx.consuming.seek_position import check_seek_target, reader_position
 from pulsarx.listening.listener_loop import ListenerLoop
@@ -80,7 +81,7 @@ class Reader(Typed[T]):
     def read_next(self, timeout_millis: int | None = None) -> Message[T]:
         """Return the next message; wait at most timeout_millis (real), None: for ever.
 
-        Raises Timeout, AlreadyClosed, CorruptDataError, Interrupted as Consumer.receive.
+        Raises Timeout, AlreadyClosed, CorruptDataError, InterruptedByKeyboard as Consumer.receive.
         """
         return self._core.receive(timeout_millis)
 
@@ -102,10 +103,13 @@ class Reader(Typed[T]):
         return self._messages()
 
     def _messages(self) -> Iterator[Message[T]]:
+        raised = signals_raised()
         while self.has_message_available():
             try:
                 message = self.read_next(100)
             except errors.Timeout:  # another thread took it, or the dispatch rate holds it back
+                if signals_raised() != raised:
+                    raise
                 continue
             yield message
 

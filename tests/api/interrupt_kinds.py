@@ -7,8 +7,8 @@ raise_signal   signal.raise_signal in another thread: the system delivers it the
 line           an exception at the n-th line of Python that a call runs in the package
 opcode         the same at the n-th instruction, those of the caller included
 
-A handler raises once for each time it is armed. What it raises is an Exception or, every other
-time, none; Ctrl-C is a KeyboardInterrupt.
+A handler raises once for each time it is armed. What it raises is an Exception, an OSError that no
+system call had, or no Exception at all; Ctrl-C is a KeyboardInterrupt.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from types import FrameType
 from typing import Any
 
 import pulsarx
-from pulsarx import errors
 
 PACKAGE = str(Path(pulsarx.__file__).parent)
 RETURN_VALUE = dis.opmap["RETURN_VALUE"]
@@ -43,13 +42,15 @@ class RaisedError(Exception):
     """What a handler raises."""
 
 
+class RaisedTimeout(RaisedError, TimeoutError):
+    """One of a type that the library catches: an OSError."""
+
+
 class RaisedExit(BaseException):
     """What a handler raises that is no Exception."""
 
 
 def is_interrupt(error: BaseException) -> bool:
-    if isinstance(error, errors.Interrupted) and not isinstance(error, KeyboardInterrupt):
-        return isinstance(error.__cause__, RaisedError)
     return isinstance(error, (RaisedError, RaisedExit, KeyboardInterrupt))
 
 
@@ -84,9 +85,8 @@ class Interrupts:
         raise NotImplementedError
 
     def error(self) -> BaseException:
-        if self.draw.random() < 0.5:
-            return RaisedError("on purpose")
-        return RaisedExit("on purpose")
+        kind = self.draw.choice((RaisedError, RaisedTimeout, RaisedExit))
+        return kind("on purpose")
 
     def fire(self, _: int, frame: FrameType | None) -> None:
         """The signal handler."""

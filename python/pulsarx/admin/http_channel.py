@@ -91,9 +91,13 @@ class Answer:
 
         try:
             yield
-        except TimeoutError:
+        except TimeoutError as error:
+            if errors.raised_by_handler(error):
+                raise
             raise errors.Timeout(f"{self._what}: no answer in {TIMEOUT_SECONDS:.0f} s") from None
         except (OSError, http.client.HTTPException) as error:
+            if errors.raised_by_handler(error):
+                raise
             told = str(error) or type(error).__name__
             raise errors.ConnectError(f"{self._what}: {told}") from None
 

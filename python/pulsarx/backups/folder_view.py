@@ -165,8 +165,9 @@ class FolderView:
             return made
         try:
             made.size = os.stat(path).st_size
-        except OSError:
-            pass  # told when it is copied
+        except OSError as error:
+            if errors.raised_by_handler(error):
+                raise  # else it is told when it is copied
         return made
 
     def offload(self, ledger: LedgerCopy) -> OffloadRecord | None:

@@ -250,6 +250,8 @@ class Proof:
                         # A device that fails would end the process where it is read as memory.
                         os.preadv(descriptor, [room], file.at + at)
                 except OSError as error:
+                    if errors.raised_by_handler(error):
+                        raise
                     tell(at, end, entry, entries, message, messages, str(error.strerror))
                     return
                 at, entry, message, behind = file.scan(
@@ -339,7 +341,9 @@ class Proof:
             return int(offload.size)
         try:
             return os.stat(self._broker.directory.ledger_path(ledger.ledger_id)).st_size
-        except OSError:
+        except OSError as error:
+            if errors.raised_by_handler(error):
+                raise
             return 0  # told when it is read
 
     # The rest -------------------------------------------------------------------------------------
@@ -433,8 +437,10 @@ class Proof:
 
 def _require_permission(error: Exception) -> None:
     """What this user, or this process with so many open files, may not read is no damage: raise
-    StorageError."""
+    StorageError. Nor is what a signal handler raised."""
     if getattr(error, "errno", None) not in _NOT_ALLOWED:
+        if isinstance(error, OSError) and errors.raised_by_handler(error):
+            raise error
         return
     if isinstance(error, OSError):
         raise storage_error(f"read {error.filename}", error) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx._pycore.consume.batch_receive import receive_batch
+from pulsarx._pycore.ground.signals import signals_raised
 from pulsarx._pycore.message.message import Message
 from pulsarx.consuming.multi_topics_consumer import MultiTopicsConsumer
 from pulsarx.consuming.topic_consumer import TopicConsumer
@@ -105,11 +106,12 @@ class _Intercepting(_Kind):  # type: ignore[misc]  # what is behind it is not kn
 
     def _tell_interceptors(self, name: str, *arguments: Any) -> None:
         consumer: Any = self
+        raised = signals_raised()
         for each in self._interceptors:
             try:
                 getattr(each, name)(consumer, *arguments)
-            except Exception as error:
-                if isinstance(error, errors.Interrupted):
+            except Exception:
+                if signals_raised() != raised:
                     raise
                 log_exception("%s: %s of %r raised", consumer.topic(), name, each)
 

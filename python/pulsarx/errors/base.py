@@ -9,6 +9,7 @@ catches it.
 from __future__ import annotations
 
 import posix
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +36,18 @@ def shown(value: object) -> str:
     except Exception:
         return f"a {type(value).__name__}"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"
+
+
+def raised_by_handler(error: BaseException) -> bool:
+    """Whether an OSError that was caught where the library asks the system is not the system's:
+    the handler of a signal may raise one between any two lines, such as a TimeoutError."""
+    trace = error.__traceback__
+    if getattr(error, "errno", None) is not None or trace is None:
+        return False
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    package = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0]
+    return package != "pulsarx" and package not in sys.stdlib_module_names
 
 
 def _cut(detail: str) -> str:

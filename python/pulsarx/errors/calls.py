@@ -70,7 +70,8 @@ class ConsumerBusy(PulsarException):
 
 
 class Interrupted(PulsarException):
-    """A signal handler raised during a blocking call; its exception is the cause of this one."""
+    """A call was interrupted: InterruptedByKeyboard by Ctrl-C, itself in the official client alone.
+    What other handlers of signals raise comes out of a call as it is."""
 
     _text = "Pulsar error: ResultInterrupted"
 

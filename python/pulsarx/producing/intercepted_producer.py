@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from pulsarx import errors
+from pulsarx._pycore.ground.signals import signals_raised
 from pulsarx.interceptors import OutgoingMessage
 from pulsarx.listening.listener_pool import log_exception
 from pulsarx.producing.partitioned_producer import PartitionedProducer
@@ -153,14 +154,15 @@ class _Intercepting(_Kind):  # type: ignore[misc]  # what is behind it is not kn
 
     def _before(self, message: OutgoingMessage) -> OutgoingMessage:
         producer: Any = self
+        raised = signals_raised()
         for each in self._interceptors:
             try:
                 changed = each.before_send(producer, message)
                 if changed is not None and not isinstance(changed, OutgoingMessage):
                     raise TypeError(f"it returned {errors.shown(changed)}, which is no message")
-            except errors.Interrupted:
-                raise
             except Exception:
+                if signals_raised() != raised:
+                    raise
                 log_exception("%s: before_send of %r raised", producer.topic(), each)
             else:
                 message = message if changed is None else changed
@@ -170,10 +172,13 @@ class _Intercepting(_Kind):  # type: ignore[misc]  # what is behind it is not kn
         self, message: OutgoingMessage, message_id: MessageId | None, error: Exception | None
     ) -> None:
         producer: Any = self
+        raised = signals_raised()
         for each in self._interceptors:
             try:
                 each.on_send_acknowledgement(producer, message, message_id, error)
             except Exception:
+                if signals_raised() != raised:
+                    raise
                 log_exception("%s: on_send_acknowledgement of %r raised", producer.topic(), each)
 
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 import pulsarx._pycore.publish.send_routed  # noqa: F401  # gives PartitionRouter its send_async
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.signals import signals_raised
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.publish.partition_hash import partition_hash
 from pulsarx._pycore.publish.partition_router import PartitionRouter
@@ -406,13 +407,14 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
         """As Producer.flush, of all partitions; raises what the first one failed with."""
         self.require_open()
         failure: Exception | None = None
+        raised = signals_raised()
         for producer in self._made():
             if producer.is_open or producer.publisher.fenced is not None:
                 try:
                     producer.flush()
-                except errors.Interrupted:
-                    raise
                 except Exception as error:
+                    if signals_raised() != raised:
+                        raise
                     failure = failure or error
         if failure is not None:
             raise failure

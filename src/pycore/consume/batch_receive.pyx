@@ -1,8 +1,11 @@
 # cython: language_level=3
 """Batch receive: messages until one of three bounds is reached. For all kinds of consumers."""
 
+from libc.stdint cimport uint64_t
+
 from pulsarx import errors
 from pulsarx._pycore.ground.deadline cimport Deadline
+from pulsarx._pycore.ground.signals cimport signals_raised
 from pulsarx._pycore.message.message cimport Message
 
 
@@ -11,12 +14,13 @@ def receive_batch(consumer, Py_ssize_t messages_max, Py_ssize_t bytes_max, timeo
 
     consumer: with take_now, give_back and wait_for_message. timeout_ms: real; None: for ever.
     StorageError, CorruptDataError: only when nothing was taken before; damage is in the log else.
-    Interrupted: what was taken was given back.
+    Ctrl-C, or what another signal's handler raised: what was taken was given back.
     """
     cdef Deadline deadline = Deadline(timeout_ms)
     cdef Message message
     cdef list found = []
     cdef Py_ssize_t size = 0
+    cdef uint64_t raised = signals_raised()
     try:
         while len(found) < messages_max and size < bytes_max:
             message = consumer.take_now()
@@ -29,11 +33,10 @@ def receive_batch(consumer, Py_ssize_t messages_max, Py_ssize_t bytes_max, timeo
             else:
                 found.append(message)
                 size += message.payload_size
-    except errors.StorageError:
-        if not found:
-            raise       # what was taken before must not be lost; the log tells of damage, and the
-            # next call meets again what an object store refuses
-    except BaseException:
+    except BaseException as error:
+        if found and isinstance(error, errors.StorageError) and signals_raised() == raised:
+            return found     # must not be lost; the log tells of damage, and the next call meets
+            # again what an object store refuses
         if found:
             consumer.give_back(found)
         raise

@@ -52,11 +52,11 @@ def receive_arrow_of(ConsumerCore consumer not None, max_messages, timeout_milli
             mutex_lock(&consumer.core.mutex)
             try:
                 collector.collect(block, wanted)
-            except errors.CorruptDataError as error:
-                # What was taken before the damage must not be lost, as in receive_many.
-                damage = error
-            except Exception:
-                if not block.row_count:
+            except Exception as error:
+                if isinstance(error, errors.CorruptDataError):
+                    # What was taken before the damage must not be lost, as in receive_many.
+                    damage = error
+                elif not block.row_count:
                     raise                # else the next call meets it again
             finally:
                 mutex_unlock(&consumer.core.mutex)

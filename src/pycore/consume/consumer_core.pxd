@@ -16,7 +16,7 @@ cdef enum ConsumerState:
     CONSUMER_FORKED = 3
 
 
-cdef bint is_met_again(object error) except -1
+cdef bint is_met_again(object error, uint64_t raised) except -1
 """Whether the next call raises it too, so that this one may return what it has: not what a signal
 handler raised."""
 

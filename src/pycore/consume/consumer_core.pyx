@@ -21,13 +21,13 @@ from pulsarx._pycore.message.message cimport Message, message_extent, message_or
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.dispatch.entry_sink cimport DeadLetterSink, EntrySink
-from pulsarx._pycore.ground.signals cimport signals_check, signals_sleep_ns
+from pulsarx._pycore.ground.signals cimport signals_check, signals_raised, signals_sleep_ns
 from pulsarx._pycore.ground.watchers cimport watchers_call, watchers_remove
 
 
-cdef bint is_met_again(object error) except -1:
-    return isinstance(error, (errors.PulsarException, MemoryError, ImportError)) and (
-        not isinstance(error, errors.Interrupted))
+cdef bint is_met_again(object error, uint64_t raised) except -1:
+    return signals_raised() == raised and (
+        isinstance(error, (errors.PulsarException, MemoryError, ImportError)))
 
 
 cdef class ConsumerCore:
@@ -49,7 +49,7 @@ cdef class ConsumerCore:
             all.
         Raises Timeout, AlreadyClosed, CorruptDataError (a damaged entry; the next call goes on
         behind it),
-        Interrupted (a signal arrived; InterruptedByKeyboard for Ctrl-C).
+        InterruptedByKeyboard (Ctrl-C), and what another signal's handler raises.
         """
         cdef Message message
         if self.state != CONSUMER_OPEN:
@@ -132,6 +132,7 @@ cdef class ConsumerCore:
             self.check_open()
         cdef Deadline deadline = None
         cdef object damage = None
+        cdef uint64_t raised = signals_raised()
         try:
             while True:
                 mutex_lock(&self.core.mutex)
@@ -142,14 +143,14 @@ cdef class ConsumerCore:
                             break
                         found.append(message)
                         wanted -= 1
-                except errors.CorruptDataError as error:
-                    # What was taken before the damage must not be lost.
-                    damage = error
                 except BaseException as error:
                     if message is not None and (not found
                                                 or found[len(found) - 1] is not message):
                         self.dispatcher.unreceive(self.receiver, [message])     # no room in found
-                    if not found or not is_met_again(error):
+                    if isinstance(error, errors.CorruptDataError) and signals_raised() == raised:
+                        # What was taken before the damage must not be lost.
+                        damage = error
+                    elif not found or not is_met_again(error, raised):
                         raise
                 finally:
                     mutex_unlock(&self.core.mutex)
@@ -160,7 +161,7 @@ cdef class ConsumerCore:
                     try:
                         self.fetch_key()
                     except errors.StorageError:
-                        if found:
+                        if found and signals_raised() == raised:
                             break        # of a ledger, which the next call meets again
                         raise
                     continue

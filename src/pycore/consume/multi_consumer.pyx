@@ -2,7 +2,7 @@
 """Body of multi_consumer.pxd."""
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsarx import errors
 from pulsarx._core.wait_event cimport (
@@ -19,7 +19,7 @@ from pulsarx._pycore.message.message cimport Message
 from pulsarx._pycore.message.message_id cimport MessageId
 from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.deadline cimport Deadline, deadline_of
-from pulsarx._pycore.ground.signals cimport signals_check, signals_sleep_ns
+from pulsarx._pycore.ground.signals cimport signals_check, signals_raised, signals_sleep_ns
 from pulsarx._pycore.ground.system_time cimport monotonic_ns
 from pulsarx._pycore.ground.watchers cimport watchers_call, watchers_remove
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
@@ -184,6 +184,7 @@ cdef class MultiConsumerCore:
         cdef Message message
         cdef list found = []
         cdef Deadline deadline = None
+        cdef uint64_t raised = signals_raised()
         if wanted < 1:
             raise ValueError(f"max_messages is {wanted}; it must be at least 1")
         while True:
@@ -199,7 +200,7 @@ cdef class MultiConsumerCore:
                 # else is met by the next call again.
                 if not found:
                     raise
-                if not is_met_again(error):
+                if not is_met_again(error, raised):
                     self.give_back(found)
                     raise
             if found:

@@ -5,7 +5,7 @@ the main thread sleeps no longer than SIGNAL_LOOK_NS at a time and looks; a wait
 needs no looking.
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 
 cdef enum:
     SIGNAL_LOOK_NS = 200000000           # five looks a second: 25 microseconds of CPU time
@@ -14,9 +14,12 @@ cdef bint signals_arrive_here() noexcept
 """Whether the calling thread is the one in which signal handlers run."""
 
 cdef int signals_check() except -1
-"""Let the handlers of signals that have arrived run. What one raises comes out as
-errors.Interrupted with it as the cause, as of the official client; Ctrl-C as
+"""Let the handlers of signals that have arrived run. What one raises comes out as it is, Ctrl-C as
 errors.InterruptedByKeyboard, which is a KeyboardInterrupt too."""
+
+cpdef uint64_t signals_raised() noexcept
+"""How often a handler has raised in a wait of this thread. Whoever tells failures from interrupts
+compares: what a handler raises may be of any type, those of our errors included."""
 
 cdef int64_t signals_sleep_ns(int64_t left_ns) noexcept
 """How long this thread may sleep before it looks for signals, when it would sleep left_ns

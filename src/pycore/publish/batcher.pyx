@@ -28,6 +28,7 @@ from pulsarx._pycore.ground.latch cimport Latch
 from pulsarx._pycore.ground.mutex cimport mutex_init, mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.ground.rate_limit cimport PublishMeter, RateLimit
+from pulsarx._pycore.ground.signals cimport signals_raised
 from pulsarx._pycore.message.message_id cimport MessageId, message_id_chunked
 from pulsarx._pycore.publish.chunked_rate cimport ChunkedRate
 from pulsarx._pycore.publish.completion_queue cimport SendTold, callback_count
@@ -305,13 +306,14 @@ cdef class Batcher:
     def send_open(self) -> None:
         """Send the open batch before its deadline. What it is refused with is told as then; what is
         raised leaves it open until then."""
+        cdef uint64_t raised = signals_raised()
         if self.state != PRODUCER_OPEN and self.state != PRODUCER_HELD:
             return
         mutex_lock(&self.publisher.mutex)
         try:
             self.close_open()
         except errors.PulsarException as error:
-            if not is_refusal(error):
+            if not is_refusal(error, raised):
                 raise
         finally:
             mutex_unlock(&self.publisher.mutex)
@@ -352,6 +354,7 @@ cdef class Batcher:
         cdef MessageMetadata envelope
         cdef Receipt receipt
         cdef uint32_t count = batch.batch.message_count
+        cdef uint64_t raised = signals_raised()
         if count == 0:
             return 0
         if self.keyed is not None:
@@ -367,7 +370,7 @@ cdef class Batcher:
                 self.refuse_size(batch.frame.entry_size)
             self.publisher.publish(&batch.frame, batch.entry, receipt, batch.callbacks, awaited)
         except BaseException as error:
-            if not is_refusal(error):
+            if not is_refusal(error, raised):
                 raise
             callbacks = batch.callbacks
             self.publisher.release(receipt)
@@ -395,6 +398,7 @@ cdef class Batcher:
         cdef bytes packed
         cdef bytes fields
         cdef list callbacks = None if callback is None else [-1, callback]
+        cdef uint64_t raised = signals_raised()
         cdef int status
         self.fill_envelope(&metadata, self.clock.now())
         metadata.flags |= single.flags & ~<uint32_t>METADATA_SEQUENCE_ID
@@ -451,7 +455,7 @@ cdef class Batcher:
                 raise
             if self.sequences is not None:
                 self.sequences.failed = True
-            if is_refusal(error):
+            if is_refusal(error, raised):
                 self.give_up(callbacks, 0, self.caller_waits, error)
             raise
         finally:
@@ -886,6 +890,7 @@ cdef class Batcher:
     cdef int drain(self, bint at_last) except -1:
         """flush, also while closing; at_last: what cannot be published now never will be."""
         cdef object refused = None
+        cdef uint64_t raised = signals_raised()
         mutex_lock(&self.publisher.mutex)
         self.caller_waits = True
         try:
@@ -894,7 +899,7 @@ cdef class Batcher:
             if at_last and isinstance(error, Exception):
                 self.give_up_open(error, True)
             self.publisher.nobody_waits()
-            if not isinstance(error, Exception) or isinstance(error, errors.Interrupted):
+            if not isinstance(error, Exception) or signals_raised() != raised:
                 raise
             refused = error
         finally:
@@ -1079,7 +1084,7 @@ cdef void fill_frame(EntryFrame* frame, const MessageMetadata* metadata,
     frame.sticky_hash = sticky_key_of_entry(metadata)
 
 
-cdef bint is_refusal(object error):
+cdef bint is_refusal(object error, uint64_t raised):
     """Whether an entry will never be published. An interrupt says nothing about the entry, nor does
-    what a codec raises, which may be out of memory."""
-    return isinstance(error, errors.PulsarException) and not isinstance(error, errors.Interrupted)
+    what a codec raises, which may be out of memory. raised: signals_raised before it was tried."""
+    return isinstance(error, errors.PulsarException) and signals_raised() == raised

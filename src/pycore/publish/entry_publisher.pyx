@@ -30,7 +30,7 @@ from pulsarx._pycore.ground.mutex cimport mutex_destroy, mutex_init, mutex_lock,
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.ground.rate_limit cimport PublishMeter, RateLimit
 from pulsarx._pycore.ground.signals cimport (
-    SIGNAL_LOOK_NS, signals_check, signals_sleep_ns,
+    SIGNAL_LOOK_NS, signals_check, signals_raised, signals_sleep_ns,
 )
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail, ledger_tail_asks
 from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
@@ -522,6 +522,7 @@ cdef class LedgerPublisher(EntryPublisher):
 
     cdef object flush_pending(self):
         cdef Receipt newest = None
+        cdef uint64_t raised = signals_raised()
         mutex_lock(&self.mutex)
         try:
             self.settle()
@@ -534,7 +535,7 @@ cdef class LedgerPublisher(EntryPublisher):
         try:
             self.wait(newest)
         except BaseException as error:
-            if isinstance(error, errors.Interrupted) or not isinstance(error, Exception):
+            if signals_raised() != raised or not isinstance(error, Exception):
                 raise
             return error
         return None

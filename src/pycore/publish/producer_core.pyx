@@ -22,6 +22,7 @@ from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
+from pulsarx._pycore.ground.signals cimport signals_raised
 from pulsarx._pycore.message.message_id cimport message_id_chunked, message_id_new
 from pulsarx._pycore.publish.batcher cimport HEADER_SIZE_MAX, PRODUCER_HELD, PRODUCER_OPEN, Batcher
 from pulsarx._pycore.publish.batcher import MustWait
@@ -37,8 +38,9 @@ cdef enum:
 
 cdef int CPU_COUNT = len(os.sched_getaffinity(0))
 
-# What send_async raises beside a callback: nobody could call it, or the call itself is wrong.
-cdef tuple NEVER_TOLD = (errors.Interrupted, errors.ForkedError, errors.OperationNotSupported)
+# What send_async raises beside a callback: nobody could call it, or the call itself is wrong; so
+# it does with what a signal handler has raised.
+cdef tuple NEVER_TOLD = (errors.ForkedError, errors.OperationNotSupported)
 
 
 # What send_async has behind its key, when nothing more is said.
@@ -186,6 +188,7 @@ cdef class ProducerCore(Batcher):
             object disable_replication, object event_timestamp, object deliver_at,
             object deliver_after) except -1:
         cdef bint taken = False
+        cdef uint64_t raised = signals_raised()
         refused = None
         mutex_lock(&self.publisher.mutex)
         try:
@@ -195,7 +198,7 @@ cdef class ProducerCore(Batcher):
             if self.batching and self.open_count() >= self.batch_messages_max:
                 self.close_open()
         except errors.PulsarException as error:
-            if callback is None or isinstance(error, NEVER_TOLD):
+            if callback is None or isinstance(error, NEVER_TOLD) or signals_raised() != raised:
                 raise
             refused = error
         finally:
@@ -362,12 +365,13 @@ cdef class ProducerCore(Batcher):
     cdef int send_told(self, object content, object callback, object key) except -1:
         """send_plain with a callback, which is told what would be raised without one."""
         cdef bint taken = False
+        cdef uint64_t raised = signals_raised()
         if not PyCallable_Check(callback):
             refuse_callback(callback)
         try:
             self.send_plain(content, callback, key, &taken)
         except errors.PulsarException as error:
-            if isinstance(error, NEVER_TOLD):
+            if isinstance(error, NEVER_TOLD) or signals_raised() != raised:
                 raise
             if not taken:
                 self.tell(callback, error)

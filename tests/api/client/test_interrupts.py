@@ -113,29 +113,92 @@ reader = client.create_reader("t", pulsarx.MessageId.latest)
         interrupt(child)
 
 
-def test_what_a_signal_handler_raises_comes_out_as_interrupted(folder: Path) -> None:
-    program = (
-        SETUP
-        + """
-def handler(number, frame):
-    raise ZeroDivisionError("on purpose")
-signal.signal(signal.SIGUSR1, handler)
-try:
-    print("waiting", flush=True)
-    consumer.receive()
-except errors.Interrupted as error:
-    assert not isinstance(error, KeyboardInterrupt)
-    assert isinstance(error.__cause__, ZeroDivisionError)
-    print("interrupted", flush=True)
+STEPS = Path(__file__).parents[1]
+CALLS = [
+    "consumer.receive()",
+    "consumer.receive(60_000)",
+    "consumer.receive_many(10, 60_000)",
+    "consumer.receive_arrow(10)",
+    "consumer.batch_receive()",
+    "several.receive()",
+    "several.receive_many(10)",
+    "several.batch_receive()",
+    "several.receive_arrow(10)",
+    "reader.read_next()",
+    "reader.read_many(5)",
+]
+STALLED_CALLS = [
+    'producer.send(b"y")',
+    'producer.send_async(b"y", None)',
+    'producer.send_async(b"y", told.append)',
+    'producer.send_async(b"y", told.append, properties={"a": "b"})',
+    'producer.send_many([b"y", b"z"])',
+    "producer.flush()",
+]
+LIMITED = """
+sys.path.append(sys.argv[2])
+from sleeping_thread import until_asleep
+told = []
+def until_limited(make, call):
+    limit = make("on purpose")
+    main = threading.main_thread()
+    def handler(number, frame):
+        raise limit
+    def interrupt():
+        until_asleep(main)
+        signal.pthread_kill(main.ident, signal.SIGUSR1)
+    signal.signal(signal.SIGUSR1, handler)
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        call()
+    except BaseException as error:
+        assert error is limit, repr(error)
+        assert error.__cause__ is None
+        facts, expected = vars(error), vars(make("on purpose"))
+        for each in (facts, expected):
+            each.pop("__notes__", None)  # send_many says how many were published
+        assert facts == expected
+    else:
+        raise AssertionError("it returned")
+    thread.join()
+    assert told == []
+
+class Limit(Exception): ...
+class Exit(BaseException): ...
+class Stop(KeyboardInterrupt): ...
+RAISED = [Limit, Exit, Stop, TimeoutError, errors.Timeout, errors.Interrupted, errors.StorageError,
+          MemoryError, ImportError]
 """
-        + AND_GO_ON
-    )
-    with ChildProcess(program, folder) as child:
-        assert child.line() == "waiting"
-        wait_until_asleep(child)
-        child.signal(signal.SIGUSR1)
-        assert child.line() == "interrupted"
-        child.end()
+
+
+@pytest.mark.standard
+def test_what_a_signal_handler_raises_comes_out_of_a_waiting_call_as_it_is(folder: Path) -> None:
+    """It was replaced by Interrupted, so a time limit was not seen for what it was, and a loop that
+    tries again after a PulsarException swallowed it."""
+    checks = "\n".join(f"for make in RAISED: until_limited(make, lambda: {call})" for call in CALLS)
+    run_program(SETUP + LIMITED + checks + AND_GO_ON, folder, STEPS)
+
+
+@pytest.mark.standard
+@pytest.mark.parametrize("call", STALLED_CALLS)
+def test_what_a_signal_handler_raises_comes_out_of_a_stalled_call_as_it_is(
+    folder: Path, call: str
+) -> None:
+    """What had been sent is stored all the same, and the next flush tells nothing of it."""
+    program = f"""
+with fault_plan() as plan:
+    plan.stall("flush", sticky=True)
+    producer.send_async(b"x", None)
+    while not plan.stalled():
+        os.sched_yield()
+    for make in RAISED:
+        until_limited(make, lambda: {call})
+    plan.release()
+producer.flush()
+client.close()
+"""
+    run_program(SETUP + LIMITED + program, folder, STEPS)
 
 
 def test_a_signal_whose_handler_returns_ends_nothing(folder: Path) -> None:

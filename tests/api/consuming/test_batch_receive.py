@@ -148,7 +148,7 @@ def test_an_interrupt_gives_back_what_was_taken(
         for _ in range(2):
             thread = threading.Thread(target=interrupt)
             thread.start()
-            with pytest.raises(errors.Interrupted):
+            with pytest.raises(Stopped):
                 consumer.batch_receive()
             thread.join(30)
     finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsarx.errors import FolderError, StorageError, StorageFullError
+from pulsarx.errors import FolderError, StorageError, StorageFullError, raised_by_handler
 
 # errno is built into Python, but making its names is worth two modules of a start.
 
@@ -15,7 +15,10 @@ def is_full(error: OSError) -> bool:
 
 
 def storage_error(what: str, error: OSError) -> StorageError:
-    """what: what was done, with which file. StorageFullError: there is no room on the device."""
+    """what: what was done, with which file. StorageFullError: there is no room on the device. What
+    a signal handler raised is raised as it is."""
+    if raised_by_handler(error):
+        raise error
     if is_full(error):
         return StorageFullError(
             f"{what}: {error.strerror}. Nothing was written; it works again once there is room",
