@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 import threading
-from _weakref import ref
 from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.closing import attempt
+
+try:
+    from _weakref import ref  # `weakref` costs more than all that is needed of it
+except ImportError:
+    from weakref import ref
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

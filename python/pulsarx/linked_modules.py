@@ -8,27 +8,46 @@ runs: another thread looks there as soon as the package is in sys.modules.
 
 Those in Python are asked for by their names. Python's own finder lists each folder first and then
 asks for what it found there by each of five endings: a sixth of a start. Its loader asks for the
-source a second time, and reads byte code through an object of a file.
+source a second time, and reads byte code through an object of a file. Both are used all the same
+where what this takes from the inside of CPython is not there, or not known to be as it was.
 """
 
 from __future__ import annotations
 
 import sys
-
-# What importlib.machinery and importlib.util show; that package loads more than a start should pay
-# for.
-from _frozen_importlib import ModuleSpec
-from _frozen_importlib_external import (
-    EXTENSION_SUFFIXES,
-    MAGIC_NUMBER,
-    ExtensionFileLoader,
-    FileFinder,
-    SourceFileLoader,
-    cache_from_source,
-)
-from _imp import _fix_co_filename  # type: ignore[attr-defined]  # what its base uses
 from marshal import loads
 from posix import F_OK, O_CLOEXEC, O_RDONLY, access, close, fstat, open, read, stat
+
+# The newest that the wheels are tested on.
+NEWEST_PYTHON = (3, 14)
+try:
+    if sys.version_info[:2] > NEWEST_PYTHON:
+        raise ImportError("a Python of which nothing private is known")
+    # What importlib.machinery and importlib.util show; that package loads more than a start should
+    # pay for.
+    from _frozen_importlib import ModuleSpec
+    from _frozen_importlib_external import (
+        EXTENSION_SUFFIXES,
+        MAGIC_NUMBER,
+        ExtensionFileLoader,
+        FileFinder,
+        SourceFileLoader,
+        cache_from_source,
+    )
+    from _imp import _fix_co_filename  # type: ignore[attr-defined]  # what its base uses
+
+    _IS_KNOWN = True
+except ImportError:
+    from importlib.machinery import (
+        EXTENSION_SUFFIXES,
+        ExtensionFileLoader,
+        FileFinder,
+        ModuleSpec,
+        SourceFileLoader,
+    )
+    from importlib.util import MAGIC_NUMBER, cache_from_source
+
+    _IS_KNOWN = False
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,6 +156,33 @@ class SourceModules(FileFinder):
         return spec
 
 
+class PythonsModules(FileFinder):
+    """What the import system asks in the place of SourceModules, where a private part of the
+    interpreter is missing or unknown, or somebody installed byte code alone: all is Python's own,
+    but that the library is in the path of a package."""
+
+    def __init__(self, path: str) -> None:
+        from importlib import machinery
+
+        super().__init__(
+            path,
+            (machinery.SourceFileLoader, machinery.SOURCE_SUFFIXES),
+            (machinery.SourcelessFileLoader, machinery.BYTECODE_SUFFIXES),
+        )
+
+    def find_spec(self, name: str, target: ModuleType | None = None) -> ModuleSpec | None:
+        spec = super().find_spec(name, target)
+        folders = None if spec is None else spec.submodule_search_locations
+        for folder in list(folders or ()):
+            if not isinstance(sys.path_importer_cache.get(folder), PythonsModules):
+                sys.path_importer_cache[folder] = PythonsModules(folder)
+            if folders is not None and folder.startswith(_WITH_LIBRARY):
+                folders.append(LIBRARY)
+        return spec
+
+
 sys.path_importer_cache[LIBRARY] = LinkedModules()
-if _OWN_NAME == "linked_modules.py":  # not where somebody installed byte code alone
+if _IS_KNOWN and _OWN_NAME == "linked_modules.py":
     sys.path_importer_cache[PACKAGE] = SourceModules(PACKAGE)
+else:
+    sys.path_importer_cache[PACKAGE] = PythonsModules(PACKAGE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _socket
 import os
 from functools import partial
 
@@ -22,6 +21,7 @@ from pulsarx.wire.protobuf import WireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import _socket
     from collections.abc import Callable
     from typing import Any
 

@@ -2,7 +2,7 @@
 """Body of loop_receives.pxd."""
 
 from collections import deque
-from _asyncio import get_running_loop
+from asyncio import get_running_loop
 
 from pulsarx._pycore.ground.loop_queue cimport loop_queue_here
 from pulsarx._pycore.ground.watchers cimport LoopItem

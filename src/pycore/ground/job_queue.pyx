@@ -1,6 +1,9 @@
 """Body of job_queue.pxd."""
 
-from _collections import deque         # _queue is a library of its own, to be opened by each start
+try:
+    from _collections import deque     # _queue is a library of its own, to be opened by each start
+except ImportError:
+    from collections import deque
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 

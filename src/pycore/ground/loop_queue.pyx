@@ -3,7 +3,7 @@
 
 import os
 import weakref
-from _asyncio import get_running_loop
+from asyncio import get_running_loop
 
 from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject

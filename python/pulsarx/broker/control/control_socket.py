@@ -277,17 +277,18 @@ class ControlSocket:
 
 
 def _connection(descriptor: int) -> _socket.socket:
-    import _socket  # by the first request: opening a folder is not to pay for it
+    # By the first request: opening a folder is not to pay for it.
+    from pulsarx.broker.control.control_frame import sockets
 
-    return _socket.socket(fileno=descriptor)
+    return sockets.socket(fileno=descriptor)
 
 
 def new_socket() -> _socket.socket:
-    """A Unix stream socket, of the module below `socket`, whose import costs 5 ms."""
-    import _socket
+    """A Unix stream socket."""
+    from pulsarx.broker.control.control_frame import sockets
 
     hold_low_descriptors()
-    return _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    return sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
 
 
 def with_address(folder: str, address: str, use: Any) -> None:
@@ -308,18 +309,18 @@ def with_address(folder: str, address: str, use: Any) -> None:
 
 def user_of(connection: _socket.socket) -> int:
     """The user at the other end, as the system knows it."""
-    import _socket
+    from pulsarx.broker.control.control_frame import sockets
 
     size = _PEER_CREDENTIALS_SIZE
-    peer = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, size)
+    peer = connection.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, size)
     return int.from_bytes(peer[4:8], sys.byteorder)
 
 
 def shut(one: _socket.socket) -> None:
     """Wake the threads that sleep in a call on it."""
-    import _socket
+    from pulsarx.broker.control.control_frame import sockets
 
     try:
-        one.shutdown(_socket.SHUT_RDWR)
+        one.shutdown(sockets.SHUT_RDWR)
     except OSError:
         pass  # not connected
