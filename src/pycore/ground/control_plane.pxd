@@ -35,6 +35,7 @@ cdef class ControlCall:
     cdef WaitEvent ended
     cdef uint32_t state                  # ControlCallState
     cdef uint32_t forks                  # of the process that made it
+    cdef unsigned long caller            # the thread that did
 
     cdef int wait(self, WaitEvent* came) except -1
     """Sleep until it is done. came: wakes the thread that takes it, when this one sleeps."""

@@ -9,12 +9,16 @@ from pulsarx._core.wait_event cimport (
     WaitEvent, wait_event_enter, wait_event_leave, wait_event_sleep, wait_event_wake,
     wait_event_wake_one,
 )
+from pulsarx._pycore.ground.acting_for cimport act_for
 from pulsarx._pycore.ground.deadline cimport Deadline
 from pulsarx._pycore.ground.signals cimport (
     signals_arrive_here, signals_check, signals_sleep_ns,
 )
 from pulsarx._pycore.ground.threads cimport thread_start, threads_have_ended
 
+
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident() noexcept
 
 cdef enum:
     LEFT_PATIENCE_NS = 2000000000        # how long a call waits for those that were left before it
@@ -32,6 +36,7 @@ cdef class ControlCall:
         self.ended.waiters = 0
         self.state = CALL_WAITED_FOR
         self.forks = control_plane.forks
+        self.caller = PyThread_get_thread_ident()
 
     cdef int wait(self, WaitEvent* came) except -1:
         cdef int64_t sleep_ns
@@ -79,10 +84,12 @@ cdef class ControlCall:
         if self.function is not None:
             function, self.function = self.function, None
             arguments, self.arguments = self.arguments, None
+            act_for(self.caller, &self.state, CALL_WAITED_FOR)
             try:
                 self.result = function(*arguments)
             except BaseException as error:
                 self.error = error
+            act_for(0, NULL, 0)
             del function, arguments
             if self.state == CALL_WAITED_FOR:
                 self.state = CALL_DONE

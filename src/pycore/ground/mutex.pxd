@@ -4,7 +4,8 @@ A rule keeps GIL and mutexes free of deadlock: no thread sleeps on a mutex with 
 the holder of a mutex can always get the GIL back, and may call Python.
 
 What Python calls may come back here: a signal handler, a schema, a finalizer that uses the object
-whose mutex its thread holds. That would wait for itself; it raises NotAllowedError instead.
+whose mutex its thread holds. That would wait for itself; a send is kept until the call has gone on
+(`mutex_enter`), everything else raises NotAllowedError.
 
 The mutexes of the core itself (a ledger's append and flush mutex) are another kind: they are taken
 and given back inside one nogil block and never by these functions. Their holder needs no GIL, so
@@ -15,6 +16,8 @@ from pulsarx._core.atomic cimport (
     pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_t,
     pthread_mutex_trylock, pthread_mutex_unlock,
 )
+
+from pulsarx._pycore.ground.acting_for cimport acting_for
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() noexcept
@@ -34,15 +37,33 @@ cdef inline void mutex_destroy(OwnedMutex* self) noexcept:
     pthread_mutex_destroy(&self.mutex)
 
 
+cdef inline bint is_within(OwnedMutex* self, unsigned long me) noexcept:
+    """Whether waiting for it would be waiting for oneself."""
+    cdef unsigned long owner = self.owner
+    return owner != 0 and (owner == me or owner == acting_for())
+
+
 cdef inline int mutex_lock(OwnedMutex* self) except -1:
     cdef unsigned long me = PyThread_get_thread_ident()
     if pthread_mutex_trylock(&self.mutex) != 0:
-        if self.owner == me:
+        if is_within(self, me):
             mutex_refuse()
         with nogil:
             pthread_mutex_lock(&self.mutex)
     self.owner = me
     return 0
+
+
+cdef inline bint mutex_enter(OwnedMutex* self) noexcept:
+    """As mutex_lock. False: this thread has it already, or the one that waits for this one."""
+    cdef unsigned long me = PyThread_get_thread_ident()
+    if pthread_mutex_trylock(&self.mutex) != 0:
+        if is_within(self, me):
+            return False
+        with nogil:
+            pthread_mutex_lock(&self.mutex)
+    self.owner = me
+    return True
 
 
 cdef inline bint mutex_try_lock(OwnedMutex* self) noexcept:

@@ -55,6 +55,7 @@ cdef class Batcher:
     cdef RateLimit rate                  # of PRODUCER_HELD: of the topic; None: there is none
     cdef bint never_waits                # for the rate: of letters, which others wait for
     cdef bint queues_sends               # a send that must wait is queued, its caller goes on
+    cdef list nested                     # sends from within a call of their thread; or None
     cdef object resume_call              # has the queued sends look again; any thread, any mutex
     cdef list held                       # latches of those that wait; None: nobody ever did
     cdef int64_t send_timeout_ms         # how long they wait; 0 and less: without limit
@@ -84,6 +85,10 @@ cdef class Batcher:
     cdef bint caller_waits               # a send is running that will flush by itself
     cdef uint32_t many_count             # send_many that are running: neither held, nor too many
     cdef object __weakref__
+
+    cdef int send_nested(self) except -1
+    """Send what came from within a call that held the mutex, which is held now, and no call by
+    it. What fails is told to its callback, or by the next flush."""
 
     cdef int add(self, SingleMetadata* metadata, const uint8_t* payload, object callback) except -1
     """Put a message into the open batch; close the batch before when it does not fit."""

@@ -80,7 +80,7 @@ cdef class Batcher:
         once more by a forked child, for a producer of its own: with nothing of the parent's."""
         self.timer = self.failure = self.sequences = self.fenced_by = self.fenced_as = None
         self.held_by = self.rate = self.held = self.encrypt = self.before_chunks = None
-        self.keyed = self.schema_version = self.second = None
+        self.keyed = self.schema_version = self.second = self.nested = None
         self.next_sequence_id = self.many_count = 0
         self.caller_waits = self.lifts_own_ids = False
         self.publisher = publisher
@@ -127,6 +127,9 @@ cdef class Batcher:
 
     def __dealloc__(self) -> None:
         PyMem_Free(self.scratch.views)
+
+    cdef int send_nested(self) except -1:
+        return 0
 
     # Batches --------------------------------------------------------------------------------------
 
@@ -311,6 +314,8 @@ cdef class Batcher:
             return
         mutex_lock(&self.publisher.mutex)
         try:
+            if self.nested is not None:
+                self.send_nested()
             self.close_open()
         except errors.PulsarException as error:
             if not is_refusal(error, raised):
@@ -892,8 +897,10 @@ cdef class Batcher:
         cdef object refused = None
         cdef uint64_t raised = signals_raised()
         mutex_lock(&self.publisher.mutex)
-        self.caller_waits = True
         try:
+            if self.nested is not None:
+                self.send_nested()
+            self.caller_waits = True
             self.close_open()
         except BaseException as error:
             if at_last and isinstance(error, Exception):

@@ -89,8 +89,10 @@ cdef int send_rows(ProducerCore producer, ArrowImport source, SentRows sent,
     limits.message_size = producer.message_size_max
     limits.refuse_null = False
     mutex_lock(&producer.publisher.mutex)
-    producer.caller_waits = True
     try:
+        if producer.nested is not None:
+            producer.send_nested()
+        producer.caller_waits = True
         if producer.state != PRODUCER_OPEN:
             producer.check_open()
         producer.close_open()

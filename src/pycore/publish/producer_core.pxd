@@ -42,6 +42,9 @@ cdef class ProducerCore(Batcher):
     cdef int tell(self, object callback, object error) except -1
     """Tell a callback that its message was refused; no mutex held."""
 
+    cdef int keep_nested(self, object content, object callback, tuple rest) except -1
+    """Send it as soon as the call of this thread that holds the mutex has gone on."""
+
     cdef int queue_send(self, object content, object callback, tuple rest) except -1
     """Send it when there is room, behind those that are queued; no mutex held."""
 

@@ -20,7 +20,7 @@ from pulsarx._core.single_metadata cimport METADATA_SEQUENCE_ID, SingleMetadata
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.job_queue cimport JobQueue
-from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
+from pulsarx._pycore.ground.mutex cimport mutex_enter, mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.ground.signals cimport signals_raised
 from pulsarx._pycore.message.message_id cimport message_id_chunked, message_id_new
@@ -99,14 +99,23 @@ cdef class ProducerCore(Batcher):
         one flush.
         Raises MessageTooBig, StorageFullError (nothing was stored), LedgerPoisonedError,
         AlreadyClosed.
+        From within another call of this producer in the same thread (a finalizer, a signal handler)
+        it cannot wait: the message goes out behind that call, its id is not known, and what it
+        fails with is told by the next flush.
         """
         cdef Receipt receipt = Receipt.__new__(Receipt)
         cdef OpenBatch batch
         cdef uint32_t index = 0
         cdef bint taken = False
-        mutex_lock(&self.publisher.mutex)
-        self.caller_waits = True
+        if not mutex_enter(&self.publisher.mutex):
+            self.keep_nested(content, None, (
+                properties, partition_key, ordering_key, sequence_id, replication_clusters,
+                disable_replication, event_timestamp, deliver_at, deliver_after))
+            return message_id_new(-1, -1, -1, -1, 0)
         try:
+            if self.nested is not None:
+                self.send_nested()
+            self.caller_waits = True
             if not self.accept(content, None, properties, partition_key, ordering_key, sequence_id,
                                replication_clusters, disable_replication, event_timestamp,
                                deliver_at, deliver_after, receipt, &taken):
@@ -190,8 +199,13 @@ cdef class ProducerCore(Batcher):
         cdef bint taken = False
         cdef uint64_t raised = signals_raised()
         refused = None
-        mutex_lock(&self.publisher.mutex)
+        if not mutex_enter(&self.publisher.mutex):
+            return self.keep_nested(content, callback, (
+                properties, partition_key, ordering_key, sequence_id, replication_clusters,
+                disable_replication, event_timestamp, deliver_at, deliver_after))
         try:
+            if self.nested is not None:
+                self.send_nested()
             self.accept(content, callback, properties, partition_key, ordering_key, sequence_id,
                         replication_clusters, disable_replication, event_timestamp, deliver_at,
                         deliver_after, None, &taken)
@@ -205,6 +219,57 @@ cdef class ProducerCore(Batcher):
             mutex_unlock(&self.publisher.mutex)
         if refused is not None and not taken:
             self.tell(callback, refused)
+        return 0
+
+    # Sends from within another call of their thread -----------------------------------------------
+
+    cdef int keep_nested(self, object content, object callback, tuple rest) except -1:
+        if self.nested is None:
+            self.nested = []
+        self.nested.append((content, callback, rest))
+        # Whoever takes the mutex next sends it; should nobody come, that job does.
+        self.publisher.completions.jobs.put(self.send_kept)
+        return 0
+
+    def send_kept(self) -> None:
+        """Send what is left of what came from within calls; a job."""
+        mutex_lock(&self.publisher.mutex)
+        try:
+            if self.nested is not None:
+                self.send_nested()
+        finally:
+            mutex_unlock(&self.publisher.mutex)
+
+    cdef int send_nested(self) except -1:
+        cdef bint taken
+        cdef uint64_t raised = signals_raised()
+        cdef bint awaited = self.caller_waits
+        kept, self.nested = self.nested, None
+        self.caller_waits = False
+        try:
+            while kept:
+                taken = False
+                content, callback, rest = kept.pop(0)
+                try:
+                    self.accept(content, callback, rest[0], rest[1], rest[2], rest[3], rest[4],
+                                rest[5], rest[6], rest[7], rest[8], None, &taken)
+                    if self.batching and self.open_count() >= self.batch_messages_max:
+                        self.close_open()
+                except MustWait:
+                    self.queue_send(content, callback, rest)
+                except Exception as error:
+                    if signals_raised() != raised:
+                        if not taken:
+                            kept.insert(0, (content, callback, rest))
+                        raise
+                    if not taken:
+                        self.give_up(None if callback is None else [-1, callback], 1, False, error)
+                    elif callback is None:
+                        self.failure = error
+        finally:
+            self.caller_waits = awaited
+            if kept:                         # interrupted: they go out with the next call
+                self.nested = kept if self.nested is None else kept + self.nested
         return 0
 
     cdef bint sends_plain(self) noexcept:
@@ -340,8 +405,12 @@ cdef class ProducerCore(Batcher):
         metadata.payload_size = <uint32_t>size
         if key is not None:
             outgoing_describe(&metadata, &self.scratch, key, None, None, None, None)
-        mutex_lock(&self.publisher.mutex)
+        if not mutex_enter(&self.publisher.mutex):
+            taken[0] = True
+            return self.keep_nested(content, callback, (None, key) + NOT_DESCRIBED)
         try:
+            if self.nested is not None:
+                self.send_nested()
             if self.state != PRODUCER_OPEN:
                 self.check_open()
             if self.is_crowded():
@@ -553,8 +622,10 @@ cdef class ProducerCore(Batcher):
         cdef bint begun = False
         refused = None
         mutex_lock(&self.publisher.mutex)
-        self.caller_waits = True
         try:
+            if self.nested is not None:
+                self.send_nested()
+            self.caller_waits = True
             if self.state != PRODUCER_OPEN:
                 self.check_open()
             self.close_open()
@@ -690,8 +761,10 @@ cdef class ProducerCore(Batcher):
         cdef bint taken = False
         refused = None
         mutex_lock(&self.publisher.mutex)
-        self.caller_waits = True
         try:
+            if self.nested is not None:
+                self.send_nested()
+            self.caller_waits = True
             if self.state != PRODUCER_OPEN:
                 self.check_open()
             self.many_count += 1             # the caller waits for all of it
