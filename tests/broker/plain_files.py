@@ -11,6 +11,12 @@ class PlainFiles:
     def __init__(self, flush: bool = True) -> None:
         self.flush = flush
 
+    def guard(self, path: str) -> None:
+        pass
+
+    def is_there(self) -> bool:
+        return True
+
     def create(self, path: str, data: bytes, exclusive: bool = True, flush: bool = True) -> None:
         flags = os.O_WRONLY | os.O_CREAT | (os.O_EXCL if exclusive else os.O_TRUNC)
         descriptor = os.open(path, flags, 0o666)

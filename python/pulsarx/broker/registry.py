@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pulsarx.broker.runtime import BrokerSettings
 
 _registry: dict[str, Broker] = {}
+# Those whose folder was removed, moved or replaced while it was open. Clients have them.
+_left_behind: list[tuple[str, Broker]] = []
 _sockets: dict[Broker, ControlSocket] = {}
 _lock = threading.RLock()
 _EXIT_WAIT_SECONDS = 30.0
@@ -37,13 +39,23 @@ def acquire(key: str, location: str | None, settings: BrokerSettings) -> Broker:
     if closing is not None:
         closing.runtime.background.wait()  # for what was forgotten and is being closed there
     with _lock:
-        found = _registry.get(key)
+        found = _there(key)
         if found is None:
             found = _registry[key] = _opened(location, settings)
         else:
             check_agrees(key, settings, found, is_durable=location is not None)
         found.reference_count += 1
         return found
+
+
+def _there(key: str) -> Broker | None:
+    """The broker of what the path leads to now, under the lock. One of a folder that is not there
+    any more is known to the clients it has, and to nobody else from now on."""
+    found = _registry.get(key)
+    if found is None or not found.state.is_open or found.directory.is_there():
+        return found
+    _left_behind.append((key, _registry.pop(key)))
+    return None
 
 
 def check_agrees(key: str, settings: BrokerSettings, found: Any, is_durable: bool) -> None:
@@ -107,7 +119,11 @@ def _close(key: str, broker: Broker) -> None:
         broker.close()
     finally:
         _sockets.pop(broker, None)
-        if _registry.pop(key, None) is not None:
+        if _registry.get(key) is broker:
+            del _registry[key]
+            control_plane.let_go()
+        elif (key, broker) in _left_behind:
+            _left_behind.remove((key, broker))
             control_plane.let_go()
 
 
@@ -117,7 +133,7 @@ def lend(key: str, settings: BrokerSettings | None = None) -> Broker | None:
     if key not in _registry:
         return None
     with _lock:
-        found = _registry.get(key)
+        found = _there(key)
         if found is None or not found.state.is_open:
             return None
         if settings is not None:
@@ -142,7 +158,7 @@ def own_briefly(
     from pulsarx.broker.catalogue.kept_log import keep_log, take_log
 
     with _lock:
-        if key in _registry:
+        if _there(key) is not None:
             return False
         control_plane.hold()
         try:
@@ -176,7 +192,7 @@ def find(key: str) -> Broker | None:
 def _close_all() -> None:
     _let_others_finish()
     # Not under the lock: closing waits for jobs, and one that gives a reference back wants it.
-    for key, broker in list(_registry.items()):
+    for key, broker in [*_registry.items(), *_left_behind]:
         error = attempt(partial(_close, key, broker))
         if error is not None:
             _report_closing(key, error)
@@ -190,7 +206,7 @@ def _let_others_finish() -> None:
 
 
 def _close_all_at_exit() -> None:
-    if _registry:
+    if _registry or _left_behind:
         control_plane.perform(_close_all)
 
 
@@ -205,10 +221,11 @@ def _abandon_all() -> None:
     _lock = threading.RLock()
     for socket in _sockets.values():
         socket.abandon()
-    for broker in _registry.values():
+    for _, broker in [*_registry.items(), *_left_behind]:
         broker.abandon()
     _sockets.clear()
     _registry.clear()
+    _left_behind.clear()
 
 
 at_end(_close_all_at_exit)

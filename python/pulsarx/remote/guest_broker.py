@@ -337,6 +337,14 @@ class GuestBroker(ReadOnlyBroker):
             with self._changed:
                 if self._is_closing:
                     return None
+            if not self.directory.is_there():
+                self._end(
+                    errors.FolderError(
+                        f"{self.name} was removed, moved or replaced while it was open, and its "
+                        "owner has left. Close the client and open the folder again"
+                    )
+                )
+                return None
             try:
                 if self.directory.owner() is None and courtesy.expired():
                     self._take_over()

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pulsarx.broker.runtime import BrokerSettings
 
 _guests: dict[str, GuestBroker] = {}
+# Those whose folder was removed, moved or replaced while it was open. Clients have them.
+_left_behind: list[GuestBroker] = []
 _lock = threading.RLock()
 _PATIENCE_MS = 10_000  # with owners that come and go
 _WAIT_FIRST_SECONDS = 0.005
@@ -50,6 +52,9 @@ def join(
             )
         try:
             found = _guests.get(key)
+            if found is not None and found.state.is_open and not found.directory.is_there():
+                _left_behind.append(_guests.pop(key))
+                found = None
             if found is not None and found.state.is_open:
                 registry.check_agrees(key, settings, found, is_durable=True)
                 found.settings = found.settings.also_asked(settings)
@@ -92,23 +97,26 @@ def release(broker: GuestBroker) -> None:
             return
         if _guests.get(broker.key) is broker:
             del _guests[broker.key]
+        elif broker in _left_behind:
+            _left_behind.remove(broker)
     broker.close()
 
 
 def _close_all() -> None:
-    for key, broker in list(_guests.items()):
+    for broker in (*_guests.values(), *_left_behind):
         failure = attempt(broker.close)
         if failure is not None:
             import logging
 
             logging.getLogger("pulsarx").error(
-                "closing %s failed: %s", key, errors.detail_of(failure)
+                "closing %s failed: %s", broker.key, errors.detail_of(failure)
             )
     _guests.clear()
+    _left_behind.clear()
 
 
 def _close_all_at_exit() -> None:
-    if _guests:
+    if _guests or _left_behind:
         control_plane.perform(_close_all)
 
 
@@ -116,6 +124,7 @@ def _forget_all() -> None:
     global _lock
     _lock = threading.RLock()
     _guests.clear()
+    _left_behind.clear()
 
 
 at_end(_close_all_at_exit)

@@ -5,7 +5,7 @@ Failures are OSError (FileExistsError, FileNotFoundError ... by errno) that name
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.errno cimport EACCES, EAGAIN, EINTR, EIO, errno
+from libc.errno cimport EACCES, EAGAIN, EINTR, EIO, ENOENT, ENOTDIR, ESTALE, errno
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
@@ -28,6 +28,12 @@ cdef extern from "<fcntl.h>" nogil:
     int c_fcntl "fcntl"(int fd, int command, ...)
     enum:
         F_RDLCK, F_WRLCK, F_UNLCK
+
+cdef extern from "<sys/stat.h>" nogil:
+    struct c_stat "stat":
+        uint64_t st_dev
+        uint64_t st_ino
+    int path_stat "stat"(const char* path, c_stat* out)
 
 cdef enum:
     OFD_GETLK = 36                       # Linux's, on every architecture; not in every header
@@ -65,9 +71,44 @@ cdef int refuse(int error, path, other=None) except -1:
     raise OSError(error, os.strerror(error), path, None, other)
 
 
+cdef int check_there(FileSystem self, path) except -1:
+    if self.c_guarded is None or self.is_there():
+        return 0
+    raise OSError(ESTALE, "its folder was removed, moved or replaced while it was open", path)
+
+
 cdef class FileSystem:
     """The file operations of catalogue and cursors. Any thread may call; every call blocks without
     the GIL."""
+
+    def guard(self, path: str) -> None:
+        """From now on nothing is written, and no name changed, unless this path leads to the folder
+        it leads to now. A file in it that the caller has open keeps the inode of a removed one from
+        being that of another.
+        """
+        cdef bytes name = path_bytes(path)
+        cdef const char* c_name = name
+        cdef c_stat found
+        cdef int failed
+        with nogil:
+            failed = path_stat(c_name, &found)
+        refuse(errno if failed else 0, path)
+        self.c_device, self.c_inode = found.st_dev, found.st_ino
+        self.c_guarded = name
+
+    def is_there(self) -> bool:
+        """Whether the folder that `guard` named is there. True: where that cannot be told, too."""
+        cdef c_stat found
+        cdef const char* name
+        cdef int failed
+        if self.c_guarded is None:
+            return True
+        name = self.c_guarded
+        with nogil:
+            failed = path_stat(name, &found)
+        if failed:
+            return errno != ENOENT and errno != ENOTDIR and errno != ESTALE
+        return found.st_dev == self.c_device and found.st_ino == self.c_inode
 
     def create(
         self, path: str, data: bytes, exclusive: bool = True, flush: bool = True
@@ -89,6 +130,7 @@ cdef class FileSystem:
         cdef int fd = -1
         if exclusive:
             flags |= FILE_EXCLUSIVE
+        check_there(self, path)
         with nogil:
             error = file_open(c_name, flags, &fd)
             if error == 0:
@@ -146,6 +188,7 @@ cdef class FileSystem:
         cdef const char* c_source = source_name
         cdef const char* c_target = target_name
         cdef int error
+        check_there(self, target)
         with nogil:
             error = file_rename(c_source, c_target)
         refuse(error, source, target)
@@ -157,6 +200,7 @@ cdef class FileSystem:
         cdef const char* c_source = source_name
         cdef const char* c_target = target_name
         cdef int error
+        check_there(self, target)
         with nogil:
             error = file_link(c_source, c_target)
         refuse(error, source, target)
@@ -166,6 +210,7 @@ cdef class FileSystem:
         cdef bytes name = path_bytes(path)
         cdef const char* c_name = name
         cdef int error
+        check_there(self, path)
         with nogil:
             error = file_unlink(c_name)
         refuse(error, path)
@@ -184,6 +229,7 @@ cdef class FileSystem:
         cdef bytes name = path_bytes(path)
         cdef const char* c_name = name
         cdef int error
+        check_there(self, path)
         with nogil:
             error = file_make_directory(c_name)
         refuse(error, path)
@@ -273,6 +319,11 @@ def unlock_file(int descriptor) -> None:
     """Nothing is raised: closing the file does the same."""
     cdef short kind = F_UNLCK
     ask_lock(descriptor, OFD_SETLK, &kind)
+
+
+def close_file(int descriptor) -> None:
+    """Closed in any case; OSError: something of it may be lost."""
+    refuse(file_close(descriptor), descriptor)
 
 
 def is_file_locked(int descriptor) -> bool:

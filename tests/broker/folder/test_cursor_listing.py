@@ -29,6 +29,18 @@ def test_many_cursors_are_opened_with_one_listing(tmp_path: Path) -> None:
     assert files.listed == 1
 
 
+def test_what_killed_owners_had_begun_to_write_is_removed_once(tmp_path: Path) -> None:
+    for name in ("7.1", "7.2.unfinished", "8.1.unfinished", "9.1.damaged"):
+        (tmp_path / name).touch()
+    listing = CursorListing(CountingFiles(), str(tmp_path))
+    assert listing.take(7) == ["7.1"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["7.1", "9.1.damaged"]
+    (tmp_path / "8.1.unfinished").touch()  # of this owner
+    listing.list_again()
+    assert listing.take(7) == ["7.1"]
+    assert (tmp_path / "8.1.unfinished").exists()
+
+
 def test_what_could_not_be_opened_is_listed_again(tmp_path: Path) -> None:
     (tmp_path / "7.1").touch()
     listing = CursorListing(CountingFiles(), str(tmp_path))

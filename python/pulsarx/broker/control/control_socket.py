@@ -128,7 +128,7 @@ class ControlSocket:
             while any(each != me for each in self._asking.values()):
                 self._changed.wait()
         self._listener.close()
-        if self.address == SOCKET_NAME:
+        if self.address == SOCKET_NAME and self._broker.directory.is_there():
             try:
                 os.unlink(f"{self._folder}/{SOCKET_NAME}")
             except OSError:

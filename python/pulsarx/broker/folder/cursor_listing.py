@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from pulsarx.broker.folder.file_operations import FileOperations
     from pulsarx.broker.folder.memory_directory import MemoryDirectory
 
+_UNFINISHED_SUFFIX = ".unfinished"  # of CursorStore
+
 
 def cursor_place(directory: DataDirectory | MemoryDirectory, cursor_id: int) -> tuple[str, bytes]:
     """What the paths of a cursor's files begin with, and what tells it from all other cursors."""
@@ -26,6 +28,7 @@ class CursorListing:
         self._files = files
         self._folder = folder
         self._lock = threading.Lock()
+        self._has_cleared = False
         self._names: dict[str, list[str]] | None = None  # by cursor; None: not listed yet
 
     def take(self, cursor_id: int) -> list[str]:
@@ -47,6 +50,19 @@ class CursorListing:
             names = self._files.list(self._folder)
         except OSError as error:
             raise storage_error(f"list {self._folder}", error) from error
+        if not self._has_cleared:  # before the first cursor of this owner is written
+            self._has_cleared = True
+            names = [name for name in names if not self._clear(name)]
         for name in names:
             found.setdefault(name.partition(".")[0], []).append(name)
         return found
+
+    def _clear(self, name: str) -> bool:
+        """Remove a file that a killed owner had only begun to write; False: it is none."""
+        if not name.endswith(_UNFINISHED_SUFFIX):
+            return False
+        try:
+            self._files.unlink(f"{self._folder}/{name}")
+        except OSError:
+            return False  # its cursor writes it anew, or the next owner removes it
+        return True

@@ -16,11 +16,13 @@ from pulsarx._pycore.ground.when_forgotten import WhenForgotten
 from pulsarx.broker.folder.folder_marker import (
     MARKER_NAME,
     FolderMarker,
+    marker_clear,
     marker_create,
     marker_read,
 )
 from pulsarx.broker.folder.owner_lock import (
     OwnerInfo,
+    owner_lock_drop,
     owner_lock_left,
     owner_lock_query,
     owner_lock_release,
@@ -104,6 +106,13 @@ class DataDirectory:
         path = os.path.abspath(os.fspath(path))
         if read_only:
             _check_is_folder(path)
+        else:
+            _make_folder(files, path)
+        try:
+            files.guard(path)  # before marker and lock, which are this very folder's
+        except OSError as error:
+            raise _refused(path, error) from error
+        if read_only:
             marker = marker_read(files, path)
             if marker is None:
                 raise FolderError(
@@ -111,7 +120,6 @@ class DataDirectory:
                     "it). Check the path, or open it once for writing to make one"
                 )
             return cls(path, True, files, marker)
-        _make_folder(files, path)
         if marker_read(files, path) is None:
             try:
                 _check_may_become_one(files, path)
@@ -127,16 +135,17 @@ class DataDirectory:
                 marker = marker_create(files, path, random_bytes)
             else:
                 # The process that made it may have been killed before it flushed.
+                marker_clear(files, path)
                 files.flush_directory(path)
             opened = cls(path, False, files, marker)
         except OSError as error:
-            owner_lock_release(descriptor)
+            owner_lock_drop(descriptor)
             raise _refused(path, error) from error
         except BaseException:
-            owner_lock_release(descriptor)
+            owner_lock_drop(descriptor)
             raise
         opened._lock_descriptor = descriptor
-        release = partial(owner_lock_release, descriptor)
+        release = partial(owner_lock_drop, descriptor)
         opened._when_forgotten = WhenForgotten(control_plane.post, release)
         opened._control_socket = BRIEF_OWNER if brief else ""
         opened.started_ms = now_ms
@@ -160,6 +169,19 @@ class DataDirectory:
         self.check_usable()
         if self.read_only:
             raise FolderError(f"{self.path} was opened read-only; open it for writing to change it")
+
+    def is_there(self) -> bool:
+        """Whether its path still leads to this folder: it was not removed, moved or replaced."""
+        if not self.files.is_there():
+            return False
+        if not self.read_only:
+            return True
+        # Nothing keeps the inode from being that of another folder by now.
+        try:
+            found = marker_read(self.files, self.path)
+        except errors.PulsarException:
+            return True  # that cannot be told now
+        return found is not None and found.folder_id == self.folder_id
 
     def owner(self) -> OwnerInfo | None:
         """The owner of the folder now, be it this opening; None: it has none. StorageError: that
@@ -217,6 +239,7 @@ class DataDirectory:
         self.check_writable()
         path = self.ledger_path(ledger_id)
         try:
+            self._check_there()
             self._make_directory(os.path.dirname(path))
         except OSError as error:
             raise storage_error(f"make the folder of {path}", error) from error
@@ -226,6 +249,7 @@ class DataDirectory:
         """The same for several, with one flush. OSError: the disk refused."""
         self.check_writable()
         paths = [self.ledger_path(ledger_id) for ledger_id in ledger_ids]
+        self._check_there()
         fresh = {os.path.dirname(path) for path in paths} - self._durable
         for folder in sorted(fresh):
             try:
@@ -236,6 +260,14 @@ class DataDirectory:
             self.files.flush_directory(f"{self.path}/ledgers")
             self._durable |= fresh
         return paths
+
+    def _check_there(self) -> None:
+        """OSError: what is written here would be written nowhere, or into another folder."""
+        if not self.files.is_there():
+            import errno
+
+            text = "it was removed, moved or replaced while it was open"
+            raise OSError(errno.ESTALE, text, self.path)
 
     def check_mounted(self) -> None:
         """The catalogue names ledgers: refuse to take all of them for lost."""
@@ -288,11 +320,15 @@ class DataDirectory:
         return target
 
     def close(self) -> None:
-        """Give the folder up. May be called twice, and in a forked child, where it does nothing."""
+        """Give the folder up. May be called twice, and in a forked child, where it does nothing.
+        StorageError: given up, but the device refused to close LOCK."""
         self._closed = True
         descriptor = self._take_descriptor()
         if descriptor >= 0:
-            owner_lock_release(descriptor)
+            try:
+                owner_lock_release(descriptor)
+            except OSError as error:
+                raise storage_error(f"close {self.path}/{LOCK_NAME}", error) from error
 
     def _take_descriptor(self) -> int:
         descriptor, self._lock_descriptor = self._lock_descriptor, -1
@@ -418,7 +454,10 @@ def _take_ownership(path: str, now_ms: int, control_socket: str) -> tuple[int, O
     except OSError as error:
         raise _refused(path, error) from error
     if descriptor < 0:
-        owner = owner_lock_query(lock_path)
+        try:
+            owner = owner_lock_query(lock_path)
+        except OSError as error:
+            raise _refused(path, error) from error
         if owner is None or not owner.pid:
             who = "another process, which is just opening or closing it"
         elif owner.pid == os.getpid():
@@ -440,7 +479,7 @@ def _take_ownership(path: str, now_ms: int, control_socket: str) -> tuple[int, O
         )
         owner_lock_write(descriptor, mine)
     except OSError as error:
-        owner_lock_release(descriptor)
+        owner_lock_drop(descriptor)
         raise _refused(path, error) from error
     return descriptor, left
 

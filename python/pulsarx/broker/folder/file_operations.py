@@ -17,6 +17,13 @@ if TYPE_CHECKING:
         EDQUOT nothing happened; after any other one the outcome is unknown.
         """
 
+        def guard(self, path: str) -> None:
+            """Change nothing from now on, with ESTALE, unless this path leads to the folder it
+            leads to now."""
+
+        def is_there(self) -> bool:
+            """Whether it does; True: where that cannot be told now, too."""
+
         def create(
             self, path: str, data: bytes, exclusive: bool = True, flush: bool = True
         ) -> None:

@@ -74,9 +74,7 @@ def marker_create(
         except FileExistsError:
             pass
         files.flush_directory(folder)
-        for name in files.list(folder):
-            if name.startswith(f"{MARKER_NAME}.") and name.endswith(".tmp"):
-                files.unlink(f"{folder}/{name}")
+        marker_clear(files, folder)
     except OSError as error:
         advice = "Choose a folder where this user may write"
         raise folder_error(f"make {folder} a data directory", error, advice) from error
@@ -84,6 +82,13 @@ def marker_create(
     if made is None:
         raise FolderError(f"{path} vanished while the folder was being opened. Open it again")
     return made
+
+
+def marker_clear(files: FileOperations, folder: str) -> None:
+    """Remove what those left who were killed while they made one. For the owner. OSError."""
+    for name in files.list(folder):
+        if name.startswith(f"{MARKER_NAME}.") and name.endswith(".tmp"):
+            files.unlink(f"{folder}/{name}")
 
 
 def marker_bytes(format_version: int, folder_id: str) -> bytes:

@@ -101,6 +101,10 @@ class MemoryDirectory:
     def check_writable(self) -> None:
         self.check_usable()
 
+    def is_there(self) -> bool:
+        """Nobody can remove it."""
+        return True
+
     def owner(self) -> OwnerInfo | None:
         """The owner is this process, until it is closed."""
         return None if self._closed else OwnerInfo(self._pid, self.epoch, self.started_ms, "")

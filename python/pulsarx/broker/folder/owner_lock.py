@@ -9,8 +9,10 @@ the lock for an owner that died.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from pulsarx._pycore.ground.file_system import (
+    close_file,
     is_file_locked,
     lock_file,
     open_descriptor,
@@ -57,17 +59,24 @@ def owner_lock_take(path: str) -> int:
         if lock_file(descriptor):
             return descriptor
     except BaseException:
-        os.close(descriptor)
+        with suppress(OSError):
+            close_file(descriptor)
         raise
-    os.close(descriptor)
+    close_file(descriptor)
     return -1
 
 
 def owner_lock_release(descriptor: int) -> None:
     """Unlock and close. Unlocked by name: a process that another thread is starting just now has
-    the descriptor, too, until it runs its own program."""
+    the descriptor, too, until it runs its own program. OSError: done, but closing failed."""
     unlock_file(descriptor)
-    os.close(descriptor)
+    close_file(descriptor)
+
+
+def owner_lock_drop(descriptor: int) -> None:
+    """The same, because of a failure that this one must not hide."""
+    with suppress(OSError):
+        owner_lock_release(descriptor)
 
 
 def owner_lock_write(descriptor: int, owner: OwnerInfo) -> None:
@@ -101,7 +110,7 @@ def owner_lock_query(path: str) -> OwnerInfo | None:
             return None
         return _owner_of_text(os.pread(descriptor, _TEXT_SIZE, 0))
     finally:
-        os.close(descriptor)
+        close_file(descriptor)
 
 
 def _owner_of_text(data: bytes) -> OwnerInfo:

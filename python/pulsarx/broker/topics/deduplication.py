@@ -26,6 +26,7 @@ from pulsarx._pycore.publish.producer_sequences import (
 )
 from pulsarx.broker.catalogue.file import (
     SEQUENCES,
+    TEMPORARY_SUFFIX,
     catalogue_file_decode,
     catalogue_file_encode,
 )
@@ -196,7 +197,7 @@ class Deduplication:
         directory, path = self._runtime.directory, str(self._path)
         document = {"topic": self._topic, "position": list(position), "producers": rows}
         data, _ = catalogue_file_encode(SEQUENCES, directory.folder_id, document)
-        temporary = f"{path}.tmp"
+        temporary = path + TEMPORARY_SUFFIX
         self._runtime.keeps_sequences = True
         try:
             with suppress(FileExistsError):
@@ -249,10 +250,15 @@ def forget_snapshot(path: str, runtime: BrokerRuntime) -> None:
     StorageError: it could not be removed."""
     if runtime.keeps_sequences is None:
         runtime.keeps_sequences = os.path.isdir(os.path.dirname(path))
-    if not runtime.keeps_sequences or not os.path.exists(path):
+    if not runtime.keeps_sequences:
+        return
+    # The second one is left by an owner that was killed while it wrote the first.
+    there = [each for each in (path, path + TEMPORARY_SUFFIX) if os.path.exists(each)]
+    if not there:
         return
     try:
-        runtime.directory.files.unlink(path)
+        for each in there:
+            runtime.directory.files.unlink(each)
         runtime.directory.files.flush_directory(os.path.dirname(path))
     except FileNotFoundError:
         pass
