@@ -65,7 +65,7 @@ cdef void file_ops_replace(const FileOps* table) noexcept nogil
 
 cdef int file_open(const char* path, uint32_t flags, int* fd) noexcept nogil
 cdef int file_open_memory(int* fd) noexcept nogil
-"""A file without a name, in memory."""
+"""A file without a name, in memory; where the system has none, one of a folder for such files."""
 
 cdef int file_close(int fd) noexcept nogil
 cdef int file_write(int fd, const uint8_t* data, size_t size, uint64_t offset) noexcept nogil
@@ -80,10 +80,13 @@ cdef int file_read(int fd, uint8_t* room, size_t size, uint64_t offset, size_t* 
 
 cdef int file_allocate(int fd, uint64_t offset, uint64_t size) noexcept nogil
 """Room on the device for these bytes; the file grows when they lie past its end. New bytes read as
-zeros."""
+zeros. Where the file system cannot make room, they are written: nobody else may write past the end
+of the file meanwhile."""
 
 cdef int file_flush(int fd) noexcept nogil
 cdef int file_flush_directory(const char* path) noexcept nogil
+"""0, too, where the file system has no such operation."""
+
 cdef int file_rename(const char* source, const char* target) noexcept nogil
 """Replaces the target when it exists."""
 

@@ -1,6 +1,6 @@
 """The table of file operations: the system's version and the one in force."""
 
-from libc.errno cimport EAGAIN, EINTR, EIO, ENOSYS, errno
+from libc.errno cimport EAGAIN, EBADF, EINTR, EINVAL, EIO, ENOSYS, EOPNOTSUPP, EPERM, errno
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from pulsarx._core.low_descriptors cimport low_descriptors_hold, low_descriptors_leave
@@ -21,6 +21,7 @@ cdef extern from "<stdio.h>" nogil:
 
 cdef extern from "<fcntl.h>" nogil:
     int c_open "open"(const char* path, int flags, ...)
+    int O_TMPFILE
     int posix_fallocate(int fd, int64_t offset, int64_t size)
     int fallocate(int fd, int mode, int64_t offset, int64_t size)
     int O_RDONLY, O_RDWR, O_CREAT, O_EXCL, O_CLOEXEC, O_DIRECTORY
@@ -59,6 +60,13 @@ cdef enum:
     FOLIOS_MAJOR = 6                     # Linux 6.16: files of ext4 may be in large folios
     FOLIOS_MINOR = 16
     RESIDENT_SAMPLES = 16                # about five microseconds
+    ZEROS_SIZE = 65536
+
+cdef uint8_t[ZEROS_SIZE] ZEROS
+cdef const char* MEMORY_FOLDERS[3]
+MEMORY_FOLDERS[0] = "/dev/shm"
+MEMORY_FOLDERS[1] = "/tmp"
+MEMORY_FOLDERS[2] = "/var/tmp"
 
 
 cdef int system_open(const char* path, uint32_t flags, int* fd) noexcept nogil:
@@ -295,8 +303,22 @@ cdef int file_open(const char* path, uint32_t flags, int* fd) noexcept nogil:
     return IN_FORCE.open(path, flags, fd)
 
 
+cdef bint is_unknown(int error) noexcept nogil:
+    """Whether the file system, the kernel or a sandbox has no such operation."""
+    return error == ENOSYS or error == EOPNOTSUPP or error == EINVAL or error == EPERM
+
+
 cdef int file_open_memory(int* fd) noexcept nogil:
-    return IN_FORCE.open_memory(fd)
+    cdef int error = IN_FORCE.open_memory(fd)
+    cdef int place, opened
+    if not is_unknown(error):
+        return error
+    for place in range(3):
+        opened = c_open(MEMORY_FOLDERS[place], O_TMPFILE | O_RDWR | O_CLOEXEC, 0o600)
+        if opened >= 0:
+            fd[0] = opened
+            return 0
+    return error
 
 
 cdef int file_close(int fd) noexcept nogil:
@@ -317,7 +339,18 @@ cdef int file_read(int fd, uint8_t* room, size_t size, uint64_t offset,
 
 
 cdef int file_allocate(int fd, uint64_t offset, uint64_t size) noexcept nogil:
-    return IN_FORCE.allocate(fd, offset, size)
+    cdef int error = IN_FORCE.allocate(fd, offset, size)
+    cdef uint64_t at = 0
+    cdef uint64_t step
+    if not is_unknown(error):
+        return error
+    # What the file has already was written, so it has its room.
+    error = IN_FORCE.size(fd, &at)
+    while error == 0 and at < offset + size:
+        step = min(offset + size - at, <uint64_t>ZEROS_SIZE)
+        error = IN_FORCE.zeros(fd, ZEROS, step, at)
+        at += step
+    return error
 
 
 cdef int file_flush(int fd) noexcept nogil:
@@ -325,7 +358,9 @@ cdef int file_flush(int fd) noexcept nogil:
 
 
 cdef int file_flush_directory(const char* path) noexcept nogil:
-    return IN_FORCE.flush_directory(path)
+    cdef int error = IN_FORCE.flush_directory(path)
+    # As of SMB and some of FUSE: where a name is made it is with the server.
+    return 0 if is_unknown(error) or error == EBADF else error
 
 
 cdef int file_rename(const char* source, const char* target) noexcept nogil:

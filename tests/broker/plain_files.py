@@ -44,8 +44,12 @@ class PlainFiles:
     def rename(self, source: str, target: str) -> None:
         os.rename(source, target)
 
-    def link(self, source: str, target: str) -> None:
+    def take_name(self, source: str, target: str) -> None:
         os.link(source, target)
+
+    def link_or_copy(self, source: str, target: str) -> bool:
+        os.link(source, target)
+        return False
 
     def unlink(self, path: str) -> None:
         os.unlink(path)

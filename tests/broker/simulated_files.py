@@ -83,11 +83,15 @@ class SimulatedFiles(PlainFiles):
         self._pending.append((target, True, self._contents[target]))
         self._pending.append((source, False, None))
 
-    def link(self, source: str, target: str) -> None:
+    def take_name(self, source: str, target: str) -> None:
         self._step("link", target)
-        super().link(source, target)
+        super().take_name(source, target)
         self._contents[target] = self._contents[source]
         self._pending.append((target, True, self._contents[target]))
+
+    def link_or_copy(self, source: str, target: str) -> bool:
+        self.take_name(source, target)
+        return False
 
     def unlink(self, path: str) -> None:
         self._step("unlink", path)

@@ -5,8 +5,12 @@ Failures are OSError (FileExistsError, FileNotFoundError ... by errno) that name
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.errno cimport EACCES, EAGAIN, EINTR, EIO, ENOENT, ENOTDIR, ESTALE, errno
+from libc.errno cimport (
+    EACCES, EAGAIN, EEXIST, EINTR, EINVAL, EIO, EMLINK, ENOENT, ENOMEM, ENOSYS, ENOTDIR, EOPNOTSUPP,
+    EPERM, ESTALE, EXDEV, errno,
+)
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from pulsarx._core.file_faults cimport *
@@ -38,6 +42,7 @@ cdef extern from "<sys/stat.h>" nogil:
 cdef enum:
     OFD_GETLK = 36                       # Linux's, on every architecture; not in every header
     OFD_SETLK = 37
+    COPIED_SIZE = 1 << 20
     CRC32_POLYNOMIAL = 0xedb88320        # that of zlib, lowest power in the highest bit
 
 cdef uint32_t crc32_table[8][256]        # [k][byte]: what a byte adds when k more bytes follow it
@@ -69,6 +74,63 @@ cdef int refuse(int error, path, other=None) except -1:
     if other is None:
         raise OSError(error, os.strerror(error), path)
     raise OSError(error, os.strerror(error), path, None, other)
+
+
+cdef bint has_no_links(int error) noexcept nogil:
+    """As exFAT, SMB and many of FUSE; or too many, or none to a file of another user."""
+    return (error == EPERM or error == EOPNOTSUPP or error == ENOSYS or error == EMLINK
+            or error == EXDEV or error == EINVAL)
+
+
+cdef int claimed_rename(const char* source, const char* target, const char* claim) noexcept nogil:
+    """Who makes the file claim may give the target its name. The next owner removes one that was
+    left."""
+    cdef int fd = -1
+    cdef int error = file_open(claim, FILE_WRITE | FILE_CREATE | FILE_EXCLUSIVE, &fd)
+    if error:
+        return error
+    file_close(fd)
+    error = file_open(target, FILE_READ, &fd)
+    if error == 0:
+        file_close(fd)
+        error = EEXIST
+    elif error == ENOENT:
+        error = file_rename(source, target)
+    file_unlink(claim)
+    return error
+
+
+cdef int copy_blocks(int source, int target, uint8_t* room) noexcept nogil:
+    cdef uint64_t at = 0
+    cdef size_t done = COPIED_SIZE
+    cdef int error = 0
+    while error == 0 and done == COPIED_SIZE:
+        error = file_read(source, room, COPIED_SIZE, at, &done)
+        if error == 0 and done:
+            error = file_write(target, room, done, at)
+        at += done
+    return error if error else file_flush(target)
+
+
+cdef int copy_file(const char* source, const char* target) noexcept nogil:
+    cdef int from_fd = -1
+    cdef int to_fd = -1
+    cdef int close_error
+    cdef uint8_t* room = <uint8_t*>malloc(COPIED_SIZE)
+    cdef int error = ENOMEM if room == NULL else file_open(source, FILE_READ, &from_fd)
+    if error == 0:
+        error = file_open(target, FILE_WRITE | FILE_CREATE | FILE_EXCLUSIVE, &to_fd)
+    if to_fd >= 0:
+        error = copy_blocks(from_fd, to_fd, room)
+        close_error = file_close(to_fd)
+        if error == 0:
+            error = close_error
+        if error:
+            file_unlink(target)
+    if from_fd >= 0:
+        file_close(from_fd)
+    free(room)
+    return error
 
 
 cdef int check_there(FileSystem self, path) except -1:
@@ -193,17 +255,41 @@ cdef class FileSystem:
             error = file_rename(c_source, c_target)
         refuse(error, source, target)
 
-    def link(self, source: str, target: str) -> None:
-        """A second name; FileExistsError when it is taken."""
+    def take_name(self, source: str, target: str) -> None:
+        """Give a whole file its name; FileExistsError when that is taken. Whether it keeps the one
+        it had depends on the file system, so the caller removes that."""
         cdef bytes source_name = path_bytes(source)
         cdef bytes target_name = path_bytes(target)
+        cdef bytes claim_name = target_name + b".claim.tmp"
         cdef const char* c_source = source_name
         cdef const char* c_target = target_name
+        cdef const char* c_claim = claim_name
         cdef int error
         check_there(self, target)
         with nogil:
             error = file_link(c_source, c_target)
+            if has_no_links(error):
+                error = claimed_rename(c_source, c_target, c_claim)
         refuse(error, source, target)
+
+    def link_or_copy(self, source: str, target: str) -> bool:
+        """A second name for a file, or, where the file system has none, a copy that is flushed;
+        whether it is a copy. FileExistsError when the name is taken. A copy that fails is removed.
+        """
+        cdef bytes source_name = path_bytes(source)
+        cdef bytes target_name = path_bytes(target)
+        cdef const char* c_source = source_name
+        cdef const char* c_target = target_name
+        cdef bint copied
+        cdef int error
+        check_there(self, target)
+        with nogil:
+            error = file_link(c_source, c_target)
+            copied = has_no_links(error)
+            if copied:
+                error = copy_file(c_source, c_target)
+        refuse(error, source, target)
+        return copied
 
     def unlink(self, path: str) -> None:
         """Take the name away."""

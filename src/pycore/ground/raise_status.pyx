@@ -1,5 +1,7 @@
 """Body of raise_status.pxd: the table from status to exception class."""
 
+from libc.errno cimport ENODEV, ENOSYS, EOPNOTSUPP
+
 import os
 
 from pulsarx import errors
@@ -40,6 +42,8 @@ cdef int raise_status(int status, int error, object what) except -1:
         raise MemoryError(f"{what}: out of memory; nothing was changed")
     name, reason = TABLE.get(status, ("InternalError", f"status {status}"))
     kind = getattr(errors, name)
+    if error == ENODEV or error == EOPNOTSUPP or error == ENOSYS:
+        reason = "its file system does not allow this; use a folder on another one"
     if error:
         text = f"{what}: {reason} ({os.strerror(error)})"
         if issubclass(kind, errors.StorageError):

@@ -222,7 +222,7 @@ def test_a_child_forked_while_a_thread_commits_does_not_hang(tmp_path: Path) -> 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
 
 
-@pytest.mark.parametrize("call", ["create", "link", "read", "flush_directory", "unlink"])
+@pytest.mark.parametrize("call", ["create", "take_name", "read", "flush_directory", "unlink"])
 def test_an_interrupted_commit_is_there_or_not_and_the_next_one_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:

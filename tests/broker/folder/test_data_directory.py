@@ -333,9 +333,9 @@ class FullDevice(PlainFiles):
         self.take(path)
         super().create(path, data, exclusive, flush)
 
-    def link(self, source: str, target: str) -> None:
+    def take_name(self, source: str, target: str) -> None:
         self.take(target)
-        super().link(source, target)
+        super().take_name(source, target)
 
 
 def test_a_new_folder_on_a_full_device_is_a_full_device(tmp_path: Path) -> None:

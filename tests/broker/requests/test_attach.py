@@ -355,7 +355,7 @@ def test_a_file_that_is_changed_between_check_and_commit(
     [(28, errors.StorageFullError, "left on device"), (18, errors.StorageError, "hard links"),
      (13, errors.StorageError, "denied"), (30, errors.StorageError, "Read-only")],
 )  # fmt: skip
-@pytest.mark.parametrize("step", ["link", "make_directory", "flush_directory"])
+@pytest.mark.parametrize("step", ["link_or_copy", "make_directory", "flush_directory"])
 def test_a_disk_that_refuses(
     folder: Path, monkeypatch: pytest.MonkeyPatch, number: int, kind: Any, text: str, step: str
 ) -> None:

@@ -86,7 +86,7 @@ def dying(name):
         return whole(self, *arguments, **named)
     return call
 
-for name in ("link", "create", "unlink", "flush_directory"):
+for name in ("link_or_copy", "take_name", "create", "unlink", "flush_directory"):
     setattr(Dying, name, dying(name))
 file_system.FileSystem = Dying
 import pulsarx
@@ -99,8 +99,9 @@ sys.stdin.readline()
 """
 
 STEPS = [
-    ("link", 1), ("link", 2), ("link", 3), ("flush_directory", 1), ("flush_directory", 2),
-    ("create", 1), ("flush_directory", 4), ("unlink", 1), ("unlink", 2), ("unlink", 3),
+    ("link_or_copy", 1), ("link_or_copy", 2), ("take_name", 1), ("flush_directory", 1),
+    ("flush_directory", 2), ("create", 1), ("flush_directory", 4),
+    ("unlink", 1), ("unlink", 2), ("unlink", 3),
 ]  # fmt: skip
 
 

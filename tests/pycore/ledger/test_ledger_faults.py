@@ -272,8 +272,8 @@ def test_file_system_says_what_and_where(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError, match="commit-1"):
         files.create(path, b"other")
     with pytest.raises(FileExistsError):
-        files.link(path, path)
-    files.link(path, path + "-b")
+        files.take_name(path, path)
+    files.take_name(path, path + "-b")
     files.rename(path + "-b", path + "-c")
     files.unlink(path)
     files.make_directory(str(tmp_path / "folder"))

@@ -221,7 +221,7 @@ class CatalogueLog:
         try:
             self._files.create(temporary, data)
             try:
-                self._files.link(temporary, final)
+                self._files.take_name(temporary, final)
             except FileExistsError:
                 return  # a damaged one, else it would have been loaded; the next number will do
             self._files.flush_directory(self._path)
@@ -469,7 +469,7 @@ class CatalogueLog:
 
     def _take_number(self, temporary: str, final: str, commit: PreparedCommit) -> bool:
         try:
-            self._files.link(temporary, final)
+            self._files.take_name(temporary, final)
         except FileExistsError:
             # Over a network the answer to a link that worked may get lost, and the repeated one is
             # refused because of the first. The writer's mark makes these bytes its own.

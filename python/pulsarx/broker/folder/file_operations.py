@@ -13,8 +13,8 @@ if TYPE_CHECKING:
         """Operations on whole small files. Any thread may call.
 
         Failures are `OSError`: `FileExistsError` and `FileNotFoundError` where those apply, else
-        with the errno of the operating system. After a failure of `link` or `rename` with ENOSPC or
-        EDQUOT nothing happened; after any other one the outcome is unknown.
+        with the errno of the operating system. After a failure of `take_name` or `rename` with
+        ENOSPC or EDQUOT nothing happened; after any other one the outcome is unknown.
         """
 
         def guard(self, path: str) -> None:
@@ -42,8 +42,13 @@ if TYPE_CHECKING:
         def rename(self, source: str, target: str) -> None:
             """Give a file another name; an existing target is replaced."""
 
-        def link(self, source: str, target: str) -> None:
-            """Give a file a second name; FileExistsError when the name is taken."""
+        def take_name(self, source: str, target: str) -> None:
+            """Give a whole file its name; FileExistsError when that is taken. Whether it keeps the
+            one it had depends on the file system, so the caller removes that."""
+
+        def link_or_copy(self, source: str, target: str) -> bool:
+            """A second name for a file, or, where the file system has none, a flushed copy; whether
+            it is a copy. FileExistsError when the name is taken."""
 
         def unlink(self, path: str) -> None:
             """Take a name away."""

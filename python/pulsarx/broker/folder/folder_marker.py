@@ -70,7 +70,7 @@ def marker_create(
     try:
         files.create(temporary, marker_bytes(FORMAT_VERSION, folder_id))
         try:
-            files.link(temporary, path)
+            files.take_name(temporary, path)
         except FileExistsError:
             pass
         files.flush_directory(folder)

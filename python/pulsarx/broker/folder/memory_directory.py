@@ -43,7 +43,7 @@ class MemoryFiles:
         self._data[target] = self.read(source)
         del self._data[source]
 
-    def link(self, source: str, target: str) -> None:
+    def take_name(self, source: str, target: str) -> None:
         self.create(target, self.read(source))
 
     def unlink(self, path: str) -> None:

@@ -35,8 +35,19 @@ def folder_error(what: str, error: OSError, advice: str) -> FolderError | Storag
     # The path or its permissions are at fault, not the device or the limits of the process.
     of_the_path = (
         errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR,
-        errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL,
+        errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG,
     )  # fmt: skip
+    # Or the file system has no such operation, whoever asks for it; with EPERM it may be either.
+    of_the_file_system = (
+        errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOLCK, errno.ENODEV,
+    )  # fmt: skip
+    if error.errno in of_the_file_system:
+        return FolderError(
+            f"{what}: {error.strerror}. Its file system does not allow this, whatever the rights "
+            "of the user: choose a folder on another one, such as ext4, XFS, btrfs or tmpfs"
+        )
+    if error.errno == errno.EPERM:
+        advice += ". Where the user has that right, it is the file system that does not allow this"
     if error.errno in of_the_path:
         return FolderError(f"{what}: {error.strerror}. {advice}")
     return storage_error(what, error)

@@ -281,12 +281,14 @@ class _Attachment:
         directory, files = self.broker.directory, self.broker.directory.files
         try:
             targets = directory.prepare_ledger_paths(ids)
+            known = []  # of each file the name that has what was checked
             for target, file in zip(targets, self.files):
-                self._link_one(staged_path(directory.path, file.job, file.name), target)
+                source = staged_path(directory.path, file.job, file.name)
+                known.append(source if self._link_one(source, target) else target)
                 self.linked.append(target)
             flush_directories(files, [os.path.dirname(target) for target in targets])
-            for target, file, checked in zip(targets, self.files, self.checked):
-                if identity(target) != checked:
+            for path, file, checked in zip(known, self.files, self.checked):
+                if identity(path) != checked:
                     raise errors.CorruptDataError(
                         f"attach {file!r}: it was changed while it was being attached. Nothing was "
                         "attached"
@@ -294,17 +296,19 @@ class _Attachment:
         except OSError as error:
             raise _refused(error) from error
 
-    def _link_one(self, source: str, target: str) -> None:
+    def _link_one(self, source: str, target: str) -> bool:
+        """Whether the target is a copy."""
         files = self.broker.directory.files
         try:
-            files.link(source, target)
+            return files.link_or_copy(source, target)
         except FileExistsError:
             # An attach before this one was killed, and the catalogue does not know the name; or
             # there is another owner, which is told from the catalogue.
             if not os.path.samefile(source, target):
                 self.broker.catalogue.refresh()
                 self.broker.directory.set_aside(target)
-                files.link(source, target)
+                return files.link_or_copy(source, target)
+            return False
 
     def _take_back(self) -> None:
         for target in self.linked:

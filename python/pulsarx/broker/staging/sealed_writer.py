@@ -10,6 +10,7 @@ ABORTED   nothing                                -
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from pulsarx import errors
 from pulsarx._pycore.ground.file_system import FileSystem
@@ -289,9 +290,10 @@ class SealedLedgerWriter:
             self._writer.flush_sealed()
         self._writer.close()
         try:
-            self._files.link(self._temporary, self.path)
+            self._files.take_name(self._temporary, self.path)
             self.state = "SEALED"
-            self._files.unlink(self._temporary)
+            with suppress(FileNotFoundError):
+                self._files.unlink(self._temporary)
             if flush:
                 self._files.flush_directory(os.path.dirname(self.path))
         except OSError as error:
