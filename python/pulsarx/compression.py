@@ -3,9 +3,11 @@
 kind  name    form
    0  NONE    as it is
    1  LZ4     raw block without a size: the metadata's uncompressed size is needed
-   2  ZLIB    zlib stream with its header
+   2  ZLIB    zlib stream with its header; Java's client flushes it and writes no end
    3  ZSTD    one frame
    4  SNAPPY  raw, without framing
+
+Nothing at all is what some clients make of an empty payload, of each kind.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pulsarx._pycore.ground.control_plane import control_plane
-from pulsarx.errors import CorruptDataError, InvalidConfiguration, UnreadableEntryError
+from pulsarx.errors import InvalidConfiguration, UnreadableEntryError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,10 +32,11 @@ def compress(kind: int, data: bytes | memoryview) -> bytes:
 
 
 def decompress(kind: int, data: bytes | memoryview, uncompressed_size: int, limit: int) -> bytes:
-    """Undo `compress`; never makes more than uncompressed_size bytes, nor more than limit.
+    """Undo what any client does as `compress`: what gives uncompressed_size bytes is whole. Never
+    makes more than these, nor more than limit.
 
-    `CorruptDataError` when that is not exactly what the data holds; `UnreadableEntryError` when
-    another version, or a client with another limit, may read it.
+    `UnreadableEntryError` when that is not exactly what the data holds. A checksum said before that
+    the data is what its producer sent, so another version, or another client, may read it.
     """
     if not 0 <= kind < len(NAMES):
         raise UnreadableEntryError(f"compression kind {kind} is unknown to this version")
@@ -42,6 +45,8 @@ def decompress(kind: int, data: bytes | memoryview, uncompressed_size: int, limi
             f"decompress {len(data)} bytes of {NAMES[kind]}: {uncompressed_size} bytes are "
             f"claimed, {limit} are allowed"
         )
+    if not data and uncompressed_size == 0:
+        return b""
     result = _DECOMPRESS[kind](data, uncompressed_size)
     if len(result) != uncompressed_size:
         found = f"more than {uncompressed_size}" if len(result) > uncompressed_size else len(result)
@@ -49,8 +54,8 @@ def decompress(kind: int, data: bytes | memoryview, uncompressed_size: int, limi
     return result
 
 
-def _wrong(kind: int, data: bytes | memoryview, what: str) -> CorruptDataError:
-    return CorruptDataError(f"decompress {len(data)} bytes of {NAMES[kind]}: {what}")
+def _wrong(kind: int, data: bytes | memoryview, what: str) -> UnreadableEntryError:
+    return UnreadableEntryError(f"decompress {len(data)} bytes of {NAMES[kind]}: {what}")
 
 
 def _plain(data: bytes | memoryview) -> bytes:
@@ -92,16 +97,10 @@ def _zlib_back(data: bytes | memoryview, size: int) -> bytes:
     control_plane.load("zlib")
     import zlib
 
-    stream = zlib.decompressobj()
     try:
-        result = stream.decompress(data, size + 1)
+        return zlib.decompressobj().decompress(data, size + 1)
     except zlib.error as error:
         raise _wrong(2, data, str(error)) from error
-    if len(result) <= size and not stream.eof:
-        raise _wrong(2, data, "the stream ends too early")
-    if stream.unused_data:
-        raise _wrong(2, data, f"{len(stream.unused_data)} bytes follow the stream")
-    return result
 
 
 # Made once for each thread that compresses at the same time: each is some hundred KiB large.

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pulsarx
-from pulsarx._pycore.ranges.entry_codec import encode_batch, encode_entry
+from pulsarx._pycore.ranges.entry_codec import crc32c, encode_batch, encode_entry
 from pulsarx.server.server import Server
 from pulsarx.testing import inspect
 from pulsarx.wire.commands import EARLIEST, SHARED
@@ -85,6 +85,25 @@ def entry(payload: bytes, sequence_id: int = 1) -> bytes:
 def batch(*payloads: bytes) -> bytes:
     found = [(each, {}) for each in payloads]
     return encode_batch(found, producer_name="p", publish_time_ms=1000)
+
+
+def packed_entry(
+    packed: bytes, compression: int, uncompressed_size: int, messages: int = 0
+) -> bytes:
+    """An entry of what a client made of its payload. messages: of a batch; 0: it is none."""
+    fields = [(2, 0), (3, 1000), (8, compression), (9, uncompressed_size)]
+    fields += [(11, messages)] if messages else []
+    metadata = b"\x0a\x01p" + b"".join(bytes([at << 3]) + varint(number) for at, number in fields)
+    body = len(metadata).to_bytes(4, "big") + metadata + packed
+    return b"\x0e\x01" + crc32c(body).to_bytes(4, "big") + body
+
+
+def varint(number: int) -> bytes:
+    found = bytearray()
+    while number > 127:
+        found.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*found, number])
 
 
 def names(told: list[Told]) -> list[str]:

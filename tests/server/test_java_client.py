@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from served import Served
 
+import pulsarx
+
 SOURCES = Path(__file__).parent / "java_client"
 FETCH_SECONDS = 900
 RUN_SECONDS = 600
@@ -44,3 +46,7 @@ def test_what_only_the_java_client_does(
     command = ["java", "-Xmx400m", "-cp", f"{libraries}/*", program, url]
     done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_SECONDS)
     assert done.returncode == 0, done.stderr[-4000:]
+    # What it compressed is read here, too: five kinds, single and in batches, three texts.
+    reader = served.client.create_reader("compression", pulsarx.MessageId.earliest)
+    found = [each.data() for each in reader.read_many(100, 0)]
+    assert found == [b"compressible " * 1000, b"a", b""] * 10

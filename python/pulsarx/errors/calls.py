@@ -283,8 +283,8 @@ class LedgerPoisonedError(StorageError):
 
 
 class UnreadableEntryError(CorruptDataError):
-    """An entry would be larger than this client allows, or is compressed in a way this version does
-    not know. Its messages stay unacknowledged."""
+    """An entry would be larger than this client allows, or is compressed in a way that cannot be
+    undone here. Its messages stay unacknowledged."""
 
 
 class DataLossError(StorageError):

@@ -286,8 +286,10 @@ func compression(client pulsar.Client) {
 			producer := produce(client, pulsar.ProducerOptions{
 				Topic: "compression", CompressionType: kind, DisableBatching: single,
 			})
-			send(producer, text)
-			must(consumer.Ack(take(consumer, text)[0]))
+			for _, each := range []string{text, "a"} {
+				send(producer, each)
+				must(consumer.Ack(take(consumer, each)[0]))
+			}
 			producer.Close()
 		}
 	}

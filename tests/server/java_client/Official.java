@@ -6,6 +6,7 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Pattern;
+import org.apache.pulsar.client.api.CompressionType;
 import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.ConsumerEventListener;
 import org.apache.pulsar.client.api.DeadLetterPolicy;
@@ -91,6 +92,21 @@ public class Official {
         hold(Arrays.equals(take(consumer), large), "sought");
     }
 
+    static void compression() throws Exception {
+        Consumer<String> consumer = client.newConsumer(Schema.STRING).topic("compression")
+            .subscriptionName("s").subscribe();
+        String large = "compressible ".repeat(1000);
+        for (CompressionType kind : CompressionType.values())
+            for (boolean batches : new boolean[] {true, false})
+                for (String text : new String[] {large, "a", ""}) {
+                    Producer<String> producer = client.newProducer(Schema.STRING).topic("compression")
+                        .compressionType(kind).enableBatching(batches).create();
+                    producer.send(text);
+                    producer.close();
+                    hold(take(consumer).equals(text), kind + " " + batches);
+                }
+    }
+
     /** The test has made the topic, with three. */
     static void partitions() throws Exception {
         Producer<String> producer = client.newProducer(Schema.STRING).topic("partitions").create();
@@ -132,6 +148,7 @@ public class Official {
         events();
         terminated();
         chunks();
+        compression();
         partitions();
         deadLetters();
         client.close();

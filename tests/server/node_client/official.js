@@ -48,6 +48,18 @@ const scenarios = {
     await consumer.unsubscribe();
   },
 
+  async everyCompressionComesSingleAndInBatches(client) {
+    const name = topic();
+    const consumer = await client.subscribe({ topic: name, subscription: 's' });
+    const sent = ['compressible '.repeat(1000), 'a', ''];
+    for (const compressionType of ['LZ4', 'Zlib', 'ZSTD', 'SNAPPY']) {
+      for (const batchingEnabled of [true, false]) {
+        await publish(client, name, sent, { batchingEnabled, compressionType });
+        assert.deepStrictEqual(texts(await take(consumer, 3)), sent);
+      }
+    }
+  },
+
   async propertiesKeysAndTimes(client) {
     const name = topic();
     const consumer = await client.subscribe({ topic: name, subscription: 's' });
