@@ -91,14 +91,17 @@ def test_a_namespace_that_is_not_there_has_no_topics(peer: Peer) -> None:
 
 @pytest.mark.parametrize(
     "pattern",
-    ["[", "(a+)+b", "a?a?a?a?b", "(?=x).*", r"(a)\1", "x" * 2000],
+    ["[", "(?=x).*", r"(a)\1", "x" * 2000],
 )
-def test_what_is_no_pattern_or_may_take_long_is_refused(peer: Peer, pattern: str) -> None:
+def test_what_is_no_pattern_is_refused(peer: Peer, pattern: str) -> None:
     name, told = watch(peer, HEAD + pattern)
     assert (name, told["error"]) == ("ERROR", 17)
 
 
-@pytest.mark.parametrize("pattern", [r"[a-z+*?]+-\d{2}\.x", r"w\(\)\+\?\*-.*", "(w|v)-[0-9]+"])
+@pytest.mark.parametrize(
+    "pattern",
+    [r"[a-z+*?]+-\d{2}\.x", r"w\(\)\+\?\*-.*", "(w|v)-[0-9]+", "(a+)+b", "a?a?a?a?b", r"\Qw.\E.*"],
+)
 def test_patterns_that_people_write_are_taken(peer: Peer, pattern: str) -> None:
     assert watch(peer, HEAD + pattern)[0] == "WATCH_TOPIC_LIST_SUCCESS"
 

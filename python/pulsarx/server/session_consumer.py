@@ -51,10 +51,11 @@ class SessionConsumer(EntryConsumer):
         # Of entries that were sent: first message, messages. To find them when they come back.
         self._places: dict[tuple[int, int], tuple[int, int]] = {}
 
-    def begin(self, epoch: int, wake: Callable[[], object]) -> None:
-        """Call wake() whenever there may be something to send."""
+    def begin(self, epoch: int, wake: Callable[[], object], connection: object) -> None:
+        """Call wake() whenever there may be something to send. connection: the same object for all
+        of one."""
         self.epoch = epoch
-        self._wake = self.connection = wake
+        self._wake, self.connection = wake, connection
         self.watch(self.due)
         if self._events is not None:
             self._events.wake = wake
@@ -87,6 +88,11 @@ class SessionConsumer(EntryConsumer):
     def due(self) -> None:
         """In any thread, and with mutexes held."""
         self.is_due = True
+        self._wake()
+
+    def begin_anew(self) -> None:
+        """The subscription was moved: have the client subscribe again. In any thread."""
+        self.to_close = True
         self._wake()
 
     def fall_behind(self, is_behind: bool) -> None:

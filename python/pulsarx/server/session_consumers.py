@@ -21,6 +21,7 @@ from pulsarx.message_id import MessageId
 from pulsarx.options.consumer_policies import ConsumerKeySharedPolicy
 from pulsarx.schema.auto_consume import AutoConsumeSchema
 from pulsarx.server.client_proof import subscribing
+from pulsarx.server.due_ids import DueIds
 from pulsarx.server.guest_consumer import GuestConsumer
 from pulsarx.server.schema_answers import declared_schema
 from pulsarx.server.session_consumer import SessionConsumer, position_of
@@ -81,6 +82,7 @@ class SessionConsumers:
         self._take_sought = take_sought
         self._links = links
         self._consumers: dict[int, AnyConsumer] = {}
+        self._due = DueIds(self._wake)  # of those that are no guests
         self._failed: dict[int, Exception] = {}  # why one was closed, until its client hears of it
         self._lock = threading.Lock()  # of the dict of consumers
         self._arrivals = self._broker.runtime.arrivals
@@ -96,8 +98,9 @@ class SessionConsumers:
 
     def all_due(self) -> None:
         """There may be something to send for each."""
-        for _, consumer in self._each_consumer():
+        for consumer_id, consumer in self._each_consumer():
             consumer.is_due = True
+            self._due.keep(consumer_id)
 
     def close_forbidden(self) -> None:
         """Close those that may not consume any more. They are refused when they come again."""
@@ -123,13 +126,15 @@ class SessionConsumers:
 
     def deliver(self) -> None:
         """Send what consumers have room for, and say which of them the broker closed."""
-        for consumer_id, consumer in self._each_consumer():
+        for consumer_id, consumer in self._each_due():
             if consumer.to_close or not consumer.is_open:
                 self._close_there(consumer_id, consumer)
                 continue
             was_due = consumer.is_due
             if was_due:
                 self._deliver_to(consumer_id, consumer)
+                if consumer.is_due:  # there is no room for it
+                    self._due.keep(consumer_id)
             if isinstance(consumer, GuestConsumer):
                 if receipt := consumer.receipt():
                     self._write(receipt)
@@ -175,6 +180,16 @@ class SessionConsumers:
         with self._lock:
             return list(self._consumers.items())
 
+    def _each_due(self) -> list[tuple[int, AnyConsumer]]:
+        """Those for which there may be something to do. Of guests all: what they are told goes past
+        their session."""
+        due = self._due.take()
+        if self._are_guests:
+            return self._each_consumer()
+        with self._lock:
+            found = self._consumers
+            return [(number, found[number]) for number in due if number in found]
+
     def begin(self, values: Values) -> None:
         failure = self._failed.pop(values["consumer_id"], None)
         if failure is not None:
@@ -187,8 +202,10 @@ class SessionConsumers:
             self._refuse(values, error)
             return
         if consumer is not None:
-            self.add(values["consumer_id"], consumer)
-            consumer.begin(values["consumer_epoch"], self._wake)
+            consumer_id = values["consumer_id"]
+            self.add(consumer_id, consumer)
+            self._due.keep(consumer_id)
+            consumer.begin(values["consumer_epoch"], self._due.marking(consumer_id), self)
         self._tell("SUCCESS", request_id=values["request_id"])
 
     def _attach(self, values: Values) -> SessionConsumer | None:
@@ -330,7 +347,7 @@ class SessionConsumers:
             if consumer.keeps_messages:
                 self._server.seek(consumer.subscription, find)
             else:  # as Pulsar, which has nowhere to go; its client has thrown its queue away
-                consumer.to_close = True
+                consumer.begin_anew()
             self.deliver()  # the closing of its consumers goes before the answer
 
         self._answer(values, seek)
@@ -349,9 +366,8 @@ class SessionConsumers:
     def close_those_of(self, subscription: Subscription) -> None:
         """The subscription was moved: its consumers begin anew."""
         for consumer in self._consumers_of(subscription):
-            consumer.to_close = True
+            consumer.begin_anew()
             consumer.fall_behind(True)
-        self._wake()
 
     def _consumers_of(self, subscription: Subscription) -> list[SessionConsumer]:
         """Those that begin anew when it is moved. Guests go on."""

@@ -17,6 +17,7 @@ from pulsarx.letters.letter_topic import subscribe_initially
 from pulsarx.message_id import MessageId
 from pulsarx.producing.producer_schema import check_producer, version_bytes
 from pulsarx.server.client_proof import subscribing
+from pulsarx.server.due_ids import DueIds
 from pulsarx.server.schema_answers import declared_schema
 from pulsarx.server.session_context import error_of_gone
 from pulsarx.server.session_producer import SessionProducer
@@ -66,19 +67,20 @@ class SessionProducers:
         self._waiting: dict[int, Waiting] = {}
         # Producers that the broker shut, and why they cannot come again, until they hear of it.
         self._shut: dict[int, Exception | None] = {}
-        self._some_are_shut = False
+        # Whom a publish rate lets go on, whom the broker shut, and whose turn may have come.
+        self._late, self._closed = DueIds(self._wake), DueIds(self._wake)
+        self._turns = DueIds(self._wake)
         self._in_flight = EntriesInFlight(IN_FLIGHT_MAX, self._wake)
 
     def deliver(self) -> None:
         """Tell producers that it is their turn, say which the broker shut, and publish what waited
         for a publish rate."""
-        if self._waiting:
-            self._tell_turns()
-        if self._some_are_shut:
-            self._some_are_shut = False
-            self._tell_shut()
-        for producer in list(self._producers.values()):
-            producer.go_on()
+        self._tell_turns()
+        self._tell_shut()
+        for producer_id in self._late.take():
+            producer = self._producers.get(producer_id)
+            if producer is not None:
+                producer.go_on()
 
     def close_forbidden(self) -> None:
         """Close those that may not publish any more. They are refused when they come again."""
@@ -154,7 +156,12 @@ class SessionProducers:
         def make(name: str) -> SessionProducer:
             tell = partial(self._tell_sequence, producer_id) if self._are_guests else None
             made = SessionProducer(
-                topic, name, self._server.completions, self._producer_shut, self._wake, tell
+                topic,
+                name,
+                self._server.completions,
+                self._closed.marking(producer_id),
+                self._late.marking(producer_id),
+                tell,
             )
             made.context, made.epoch = self._context, values["epoch"]
             made.answers = self._answers_of(made, producer_id)
@@ -184,8 +191,8 @@ class SessionProducers:
         if isinstance(made, WaitingProducer):
             self._waiting[producer_id] = (values, topic, made, make)
             self._tell_producer(values, made.name, ready=False)
-            made.watcher = self._wake
-            self._wake()  # for what has changed meanwhile
+            made.watcher = self._turns.marking(producer_id)
+            made.watcher()  # for what has changed meanwhile
         else:
             self._has_come(values, topic, made)
 
@@ -210,7 +217,8 @@ class SessionProducers:
         name, mode = values["producer_name"] or None, values["access_mode"]
 
         def add() -> SessionProducer | WaitingProducer:
-            kept_for = (each for each in self._producers.values() if each.name == name)
+            named = self._producers.values() if name else ()  # a new name has nothing kept
+            kept_for = (each for each in named if each.name == name)
             found: SessionProducer | WaitingProducer = topic.producers.add(
                 name,
                 make,
@@ -274,24 +282,21 @@ class SessionProducers:
 
     def _tell_turns(self) -> None:
         """Make the producers whose turn it is."""
-        for producer_id, (values, topic, waiting, make) in list(self._waiting.items()):
-            if waiting.is_waiting:
+        for producer_id in self._turns.take():
+            found = self._waiting.get(producer_id)
+            if found is None or found[2].is_waiting:
                 continue
-            del self._waiting[producer_id]
+            values, topic, waiting, make = self._waiting.pop(producer_id)
             try:
                 self._has_come(values, topic, topic.producers.promoted(waiting, make))
             except Exception as error:
                 self._refuse(values, error)
 
-    def _producer_shut(self) -> None:
-        """In any thread."""
-        self._some_are_shut = True
-        self._wake()
-
     def _tell_shut(self) -> None:
         """Say which producers the broker shut: what they send is not answered any more."""
-        for producer_id, producer in list(self._producers.items()):
-            if not producer.is_open:
+        for producer_id in self._closed.take():
+            producer = self._producers.get(producer_id)
+            if producer is not None and not producer.is_open:
                 self._shut_there(producer_id, producer, error_of_gone(producer.topic))
 
     def _shut_there(
@@ -333,7 +338,7 @@ class SessionProducers:
                 # As Pulsar: the client makes its producer again, is refused, and fails what it
                 # sent. That of Go heeds nothing else.
                 producer.is_open = False
-                self._producer_shut()
+                self._closed.mark(producer_id)
             elif error is not None:
                 code = self._code_of_refusal(producer, error)
                 self._tell("SEND_ERROR", **ids, error=code, message=message_of(error))

@@ -3,10 +3,9 @@ comes or goes."""
 
 from __future__ import annotations
 
-import re
-
 from pulsarx import errors
 from pulsarx.access.access import Access
+from pulsarx.server.linear_pattern import LinearPattern
 from pulsarx.server.topics_hash import topics_hash
 from pulsarx.wire.server_errors import message_of
 
@@ -22,13 +21,7 @@ if TYPE_CHECKING:
     Values = dict[str, Any]
 
 WATCHES_MAX = 100  # of one connection
-PATTERN_SIZE_MAX = 1024  # characters
-# Matching backtracks, so its time grows with a power of the name's length: that of the quantifiers.
-QUANTIFIERS_MAX = 3
 INVALID_TOPIC_NAME = 17  # as Pulsar; clients that watch do not try it again and again
-_ESCAPED = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
-_QUANTIFIER = re.compile(r"[*+?{]")
-_COSTLY = re.compile(r"\)[*+?{]|\(\?")
 
 
 class TopicListWatch:
@@ -37,12 +30,14 @@ class TopicListWatch:
     def __init__(
         self, broker: Broker, watcher_id: int, values: Values, wake: Callable[[], object]
     ) -> None:
-        """InvalidTopicName: its pattern is none, or may take too long."""
+        """InvalidTopicName: see LinearPattern."""
         self.watcher_id = watcher_id
         self.is_due = False
         self._broker = broker
         self.namespace: str = values["namespace"]
-        self._pattern = checked_pattern(values["topics_pattern"])
+        text = values["topics_pattern"].removeprefix("^")
+        self._pattern = LinearPattern(text.partition("://")[2] or text)
+        self._seen: dict[str, bool] = {}  # whether it matches, of each topic there is
         self._wake = wake
         broker.topics.watch(self)  # before it looks, so that it misses nothing
         self.known = self._matching()
@@ -77,7 +72,12 @@ class TopicListWatch:
             names = get_list(self._broker, self.namespace, False, "persistent")
         except errors.TopicNotFound:  # as Pulsar: a namespace that is not there has no topics
             return []
-        return [each for each in names if self._pattern.fullmatch(each.partition("://")[2])]
+        seen, matches = self._seen, self._pattern.matches
+        self._seen = {
+            each: seen[each] if each in seen else matches(each.partition("://")[2])
+            for each in names
+        }
+        return [each for each in names if self._seen[each]]
 
 
 class TopicListWatches:
@@ -163,28 +163,3 @@ class TopicListWatches:
 
     def close(self) -> None:
         self._watches.clear()  # the directory holds them weakly
-
-
-def checked_pattern(text: str) -> re.Pattern[str]:
-    """The pattern, which is matched against whole names without their domain.
-
-    InvalidTopicName: it is none, or matching may take long: a group is repeated, it has more than
-    QUANTIFIERS_MAX quantifiers, or is longer than PATTERN_SIZE_MAX.
-    """
-    text = text.removeprefix("^")
-    text = text.partition("://")[2] or text
-    plain = _ESCAPED.sub("x", text)
-    if (
-        len(text) > PATTERN_SIZE_MAX
-        or _COSTLY.search(plain)
-        or len(_QUANTIFIER.findall(plain)) > QUANTIFIERS_MAX
-        or re.search(r"\\[1-9]", text)
-    ):
-        raise errors.InvalidTopicName(
-            f"{text[:100]}: a watched pattern has at most {QUANTIFIERS_MAX} of * + ? {{ and "
-            f"{PATTERN_SIZE_MAX} characters, and neither repeats groups nor refers to them"
-        )
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise errors.InvalidTopicName(f"{text[:100]}: {error}") from None
