@@ -187,11 +187,16 @@ class RegexSubscriptionMode(Enumeration):
     AllTopics: ClassVar[RegexSubscriptionMode]
 
 
-_SCHEMA_TYPE_VALUES = (-4, -3, -1, 0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 15, 20)
+_SCHEMA_TYPE_VALUES = (
+    *(-4, -3, -1, 0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 15, 20),
+    *(5, 12, 13, 14, 16, 17, 18, 19, 22),
+)
 
 
 class SchemaType(Enumeration, values=_SCHEMA_TYPE_VALUES):
-    """The types of a schema. The numbers are Pulsar's and have gaps."""
+    """The types of a schema. The numbers are Pulsar's and have gaps. Those behind PROTOBUF_NATIVE
+    are of other clients than the official Python client: topics have them, and values of them are
+    not read here."""
 
     __slots__ = ()
     AUTO_PUBLISH: ClassVar[SchemaType]
@@ -210,6 +215,15 @@ class SchemaType(Enumeration, values=_SCHEMA_TYPE_VALUES):
     DOUBLE: ClassVar[SchemaType]
     KEY_VALUE: ClassVar[SchemaType]
     PROTOBUF_NATIVE: ClassVar[SchemaType]
+    BOOLEAN: ClassVar[SchemaType]
+    DATE: ClassVar[SchemaType]
+    TIME: ClassVar[SchemaType]
+    TIMESTAMP: ClassVar[SchemaType]
+    INSTANT: ClassVar[SchemaType]
+    LOCAL_DATE: ClassVar[SchemaType]
+    LOCAL_TIME: ClassVar[SchemaType]
+    LOCAL_DATE_TIME: ClassVar[SchemaType]
+    EXTERNAL: ClassVar[SchemaType]
 
 
 class HashingScheme(Enumeration):

@@ -759,13 +759,38 @@ def test_a_producer_is_told_the_version_of_its_schema(peer: Peer) -> None:
 
 def test_a_malformed_schema_is_incompatible_and_makes_no_topic(peer: Peer) -> None:
     malformed = schema_values(SchemaInfo(SchemaType.AVRO, "", "{"))
-    unknown = {**malformed, "type": 22}
+    unknown = {**malformed, "type": 99}
     for number, schema in enumerate((malformed, unknown)):
         name, told = produce(peer, number, schema=schema)
         assert (name, told["error"]) == ("ERROR", INCOMPATIBLE)
         ((name, told, _),) = peer.subscribe(type=EXCLUSIVE, schema=schema)
         assert (name, told["error"]) == ("ERROR", INCOMPATIBLE)
     assert not peer.server.broker.catalogue.state.topics
+
+
+@pytest.mark.parametrize("number", [5, 12, 13, 14, 16, 17, 18, 19])
+def test_a_schema_of_another_client_is_stored_and_told(peer: Peer, number: int) -> None:
+    schema = {"name": "n", "data": b"", "type": number, "properties": []}
+    assert produce(peer, 1, schema=schema)[1]["schema_version"] == version(0)
+    ((_, told, _),) = peer.say("GET_SCHEMA", request_id=7, topic="t")
+    assert told["schema"] == schema
+    other = {**schema, "type": 5 if number != 5 else 12}
+    assert produce(peer, 2, schema=other)[1]["error"] == INCOMPATIBLE
+
+
+def test_a_pair_with_its_key_outside_is_stored_told_and_not_misread(peer: Peer) -> None:
+    schema = values_of(KeyValueSchema(StringSchema(), AvroSchema(One)))
+    for each in schema["properties"]:
+        if each["key"] == "kv.encoding.type":
+            each["value"] = "SEPARATED"
+    assert produce(peer, 1, schema=schema)[1]["schema_version"] == version(0)
+    ((_, told, _),) = peer.say("GET_SCHEMA", request_id=7, topic="t")
+    assert schema_of(told["schema"]) == schema_of(schema)
+    assert {"key": "kv.encoding.type", "value": "SEPARATED"} in told["schema"]["properties"]
+    writer = schema_of(schema)
+    for reading in (AutoConsumeSchema(), KeyValueSchema(StringSchema(), AvroSchema(One))):
+        with pytest.raises(errors.OperationNotSupported, match="SEPARATED"):
+            reading.decoder(writer)
 
 
 def test_a_schema_is_told_by_its_version_or_as_the_last_one(peer: Peer) -> None:

@@ -34,6 +34,10 @@ class One(Record):
 
 
 PAIR = KeyValueSchema(StringSchema(), AvroSchema(One))
+PARTS = [
+    {"key": f"{part}.schema.type", "value": kind}
+    for part, kind in (("key", "STRING"), ("value", "AVRO"))
+]
 SCHEMAS: list[Schema[Any]] = [
     StringSchema(),
     Int8Schema(),
@@ -78,10 +82,28 @@ def test_a_pair_has_pulsars_binary_form() -> None:
     assert properties["kv.encoding.type"] == "INLINE"
 
 
+@pytest.mark.parametrize("number", [5, 12, 13, 14, 16, 17, 18, 19, 22])
+def test_types_of_other_clients_come_back_as_they_are(number: int) -> None:
+    values = {"name": "n", "data": b"", "type": number, "properties": []}
+    info = schema_of(values)
+    assert info is not None
+    assert schema_values(info) == values
+
+
+def test_a_pair_whose_key_is_outside_of_the_payload_stays_one() -> None:
+    values = schema_values(PAIR.schema_info())
+    outside = [each for each in values["properties"] if each["key"] != "kv.encoding.type"]
+    outside.append({"key": "kv.encoding.type", "value": "SEPARATED"})
+    info = schema_of(values | {"properties": outside})
+    assert info is not None
+    assert info.properties() == {"kv.encoding.type": "SEPARATED"}
+    told = {each["key"]: each["value"] for each in schema_values(info)["properties"]}
+    assert told["kv.encoding.type"] == "SEPARATED" and told["key.schema.type"] == "STRING"
+
+
 @pytest.mark.parametrize(
     "changed",
     [
-        {"type": 5},
         {"type": 99},
         {"type": -1},
         {"data": b""},
@@ -90,7 +112,7 @@ def test_a_pair_has_pulsars_binary_form() -> None:
         {"data": b"\0\0\0\0\0\0\0\0x"},
         {"data": b"\0\0\0\1\xff\0\0\0\0"},
         {"properties": []},
-        {"properties": [{"key": "kv.encoding.type", "value": "SEPARATED"}]},
+        {"properties": [*PARTS, {"key": "kv.encoding.type", "value": "OUTSIDE"}]},
     ],
 )
 def test_what_is_no_schema_is_refused(changed: dict[str, Any]) -> None:

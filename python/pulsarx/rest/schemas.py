@@ -7,7 +7,7 @@ import json
 from pulsarx.rest.call import Answer, Refusal
 from pulsarx.rest.route import Route
 from pulsarx.schema.schema import SchemaInfo
-from pulsarx.wire.schemas import schema_values
+from pulsarx.wire.schemas import pair_text, schema_values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,14 +68,33 @@ def _schema(call: Call) -> Json:
     properties = found.get("properties") or {}
     if not isinstance(kind, str) or not isinstance(text, str) or not isinstance(properties, dict):
         raise Refusal(422, 'a schema is {"type": ..., "schema": ..., "properties": {...}}')
+    properties = {str(name): str(value) for name, value in properties.items()}
     if kind == "KEY_VALUE":
-        raise Refusal(405, "schemas of KEY_VALUE are registered by a producer")
+        text = _pair(text, properties)
     return {
         "type": kind,
         "name": call.part("topic"),
         "schema": text,
-        "properties": {str(name): value for name, value in properties.items()},
+        "properties": properties,
     }
+
+
+def _pair(text: str, properties: dict[str, str]) -> str:
+    """As verbs take the definition of a pair, whose parts stand in a document as `_data` makes it.
+    What types they have leaves the properties."""
+    try:
+        parts = json.loads(text)
+        return pair_text({name: _definition(parts[name]) for name in _PARTS}, properties)
+    except (ValueError, LookupError, TypeError, RecursionError):
+        raise Refusal(
+            422,
+            'the schema of a KEY_VALUE is {"key": ..., "value": ...}, and its properties '
+            "key.schema.type and value.schema.type say what these are",
+        ) from None
+
+
+def _definition(part: Any) -> str:
+    return part if isinstance(part, str) else json.dumps(part, separators=(",", ":"))
 
 
 def _get(call: Call) -> Json:

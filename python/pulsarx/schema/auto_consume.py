@@ -58,8 +58,9 @@ def reader_of(writer: SchemaInfo) -> Callable[[bytes], Any]:
 
         return dict_reader(json.loads(writer.schema()))
     if kind == SchemaType.KEY_VALUE:
-        from pulsarx.schema.key_value import decode_pair, parts_of
+        from pulsarx.schema.key_value import check_inline, decode_pair, parts_of
 
+        check_inline(writer)
         read_key, read_value = (reader_of(each) for each in parts_of(writer))
         return lambda data: decode_pair(data, read_key, read_value)
     from pulsarx.schema.primitives import NUMBER_SCHEMAS

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _SIZE = struct.Struct(">i")
 _NULL = _SIZE.pack(-1)
+# A property of schemas: whether the key is in the payload, as where there is no such property, or
+# is the key of the message.
+KEY_ENCODING = "kv.encoding.type"
 
 
 class KeyValueSchema(Schema["tuple[Any, Any]"]):
@@ -48,7 +51,9 @@ class KeyValueSchema(Schema["tuple[Any, Any]"]):
         return decode_pair(data, self.key_schema.decode, self.value_schema.decode)
 
     def decoder(self, writer: SchemaInfo | None) -> Callable[[bytes], tuple[Any, Any]]:
-        """As Schema.decoder, of the parts."""
+        """As Schema.decoder, of the parts. OperationNotSupported: see check_inline."""
+        if writer is not None:
+            check_inline(writer)
         if writer is None or writer.schema() == self._schema_info.schema():
             return self.decode
         key, value = parts_of(writer)
@@ -63,6 +68,17 @@ def parts_of(info: SchemaInfo) -> tuple[SchemaInfo, SchemaInfo]:
         return SchemaInfo.of_document(document["key"]), SchemaInfo.of_document(document["value"])
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise ValueError(f"no definition of a KEY_VALUE schema: {info.schema():.200}") from error
+
+
+def check_inline(writer: SchemaInfo) -> None:
+    """OperationNotSupported: its pairs have their keys outside of the payload."""
+    if writer.properties().get(KEY_ENCODING, "INLINE") != "INLINE":
+        from pulsarx.errors import OperationNotSupported
+
+        raise OperationNotSupported(
+            "a KEY_VALUE schema with kv.encoding.type SEPARATED: the key is that of the message "
+            "(message.partition_key()), the value is in message.data(), and neither is decoded here"
+        )
 
 
 def decode_pair(

@@ -11,6 +11,7 @@ import struct
 
 from pulsarx import errors
 from pulsarx.enumerations import SchemaType
+from pulsarx.schema.key_value import KEY_ENCODING
 from pulsarx.schema.schema import SchemaInfo
 
 TYPE_CHECKING = False
@@ -40,7 +41,7 @@ def schema_values(info: SchemaInfo) -> Values:
             properties[f"{part}.schema.name"] = document["name"]
             properties[f"{part}.schema.type"] = document["type"]
             properties[f"{part}.schema.properties"] = json.dumps(document.get("properties", {}))
-        properties["kv.encoding.type"] = "INLINE"
+        properties.setdefault(KEY_ENCODING, "INLINE")
     return {
         "name": info.name(),
         "data": data,
@@ -78,22 +79,33 @@ def _known() -> list[SchemaType]:
 
 def _text_of_pair(data: bytes, properties: dict[str, str]) -> str:
     """The definition of a pair in JSON; what it was made of leaves the properties."""
-    documents, at = {}, 0
-    if properties.pop("kv.encoding.type", "INLINE") != "INLINE":
-        raise ValueError("a KEY_VALUE schema with the key outside the payload is not supported")
+    texts, at = {}, 0
     for part in _PARTS:
         size = _SIZE.unpack(data[at : at + _SIZE.size].rjust(_SIZE.size, b"\xff"))[0]
         at += _SIZE.size
         if not 0 <= size <= len(data) - at:
             raise ValueError("a KEY_VALUE schema whose parts are longer than it is")
-        document = {
-            "type": properties.pop(f"{part}.schema.type"),
-            "name": properties.pop(f"{part}.schema.name", ""),
-            "schema": data[at : at + size].decode(),
-        }
-        own = json.loads(properties.pop(f"{part}.schema.properties", "{}"))
-        documents[part] = document | {"properties": own} if own else document
+        texts[part] = data[at : at + size].decode()
         at += size
     if at != len(data):
         raise ValueError("a KEY_VALUE schema that is longer than its parts")
+    return pair_text(texts, properties)
+
+
+def pair_text(texts: dict[str, str], properties: dict[str, str]) -> str:
+    """The definition of a pair in JSON, of those of its key and value; what it is made of leaves
+    the properties. ValueError, LookupError, TypeError: they do not say what types these have."""
+    if properties.get(KEY_ENCODING, "INLINE") == "INLINE":
+        properties.pop(KEY_ENCODING, None)
+    elif properties[KEY_ENCODING] != "SEPARATED":
+        raise ValueError(f"{KEY_ENCODING} is INLINE or SEPARATED, not {properties[KEY_ENCODING]!r}")
+    documents = {}
+    for part in _PARTS:
+        document: Values = {
+            "type": properties.pop(f"{part}.schema.type"),
+            "name": properties.pop(f"{part}.schema.name", ""),
+            "schema": texts[part],
+        }
+        own = json.loads(properties.pop(f"{part}.schema.properties", None) or "{}")
+        documents[part] = document | {"properties": own} if own else document
     return json.dumps(documents, indent=True)

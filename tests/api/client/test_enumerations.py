@@ -41,7 +41,10 @@ OFFICIAL = {
     "TransactionNotFound=42, ProducerFenced=43, MemoryBufferIsFull=44, Interrupted=45",
     "SchemaType": "AUTO_PUBLISH=-4, AUTO_CONSUME=-3, BYTES=-1, NONE=0, STRING=1, JSON=2, "
     "PROTOBUF=3, AVRO=4, INT8=6, INT16=7, INT32=8, INT64=9, FLOAT=10, DOUBLE=11, KEY_VALUE=15, "
-    "PROTOBUF_NATIVE=20",
+    "PROTOBUF_NATIVE=20, "
+    # Of other official clients
+    "BOOLEAN=5, DATE=12, TIME=13, TIMESTAMP=14, INSTANT=16, LOCAL_DATE=17, LOCAL_TIME=18, "
+    "LOCAL_DATE_TIME=19, EXTERNAL=22",
 }
 
 

@@ -101,10 +101,27 @@ def test_testing_changes_nothing_and_says_why(schemas: Any) -> None:
     assert len(schemas.get_all_schemas("t")) == 1
 
 
+def test_a_schema_is_created_before_its_topic_where_that_is_created_by_use() -> None:
+    with pulsarx.Client("memory:") as client:
+        info = A.schema_info()
+        assert client.admin.schemas.create_schema("new", info) == 0
+        assert client.admin.topics.get_list() == ["persistent://public/default/new"]
+        with pytest.raises(errors.IncompatibleSchema):
+            client.create_producer("new", schema=StringSchema())
+        malformed = SchemaInfo(SchemaType.AVRO, "", "{")
+        with pytest.raises(ValueError):
+            client.admin.schemas.create_schema("never", malformed)
+        assert client.admin.topics.get_list() == ["persistent://public/default/new"]
+    options = BrokerOptions(allow_auto_topic_creation=False)
+    client = pulsarx.Client("memory:", broker_options=options)
+    with client, pytest.raises(errors.TopicNotFound):
+        client.admin.schemas.create_schema("new", info)
+
+
 def test_a_topic_that_is_not_there_is_not_found(client: pulsarx.Client) -> None:
     schemas, info = client.admin.schemas, A.schema_info()
     for call in (
-        lambda: schemas.create_schema("gone", info),
+        lambda: schemas.create_schema("public/gone/t", info),
         lambda: schemas.get_schema_info("gone"),
         lambda: schemas.get_all_schemas("gone"),
         lambda: schemas.delete_schema("gone"),

@@ -20,6 +20,7 @@ _AVRO_TYPES = (SchemaType.AVRO, SchemaType.JSON, SchemaType.PROTOBUF)
 _NEW_READS_OLD = ("BACKWARD", "BACKWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE")
 _OLD_READS_NEW = ("FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE")
 _NO_DEFINITION = ("", "null")
+_ANY_DEFINITION = (SchemaType.STRING, SchemaType.NONE, SchemaType.EXTERNAL)
 _KEPT_SIZE_MAX = 1 << 14
 _CONSUMERS_LATEST = ("BACKWARD", "FORWARD", "FORWARD_TRANSITIVE", "FULL")
 
@@ -117,7 +118,7 @@ def _checked(type_name: str, text: str) -> str:
         return sha256(" ".join(identity_of(each) for each in parts).encode()).hexdigest()
     if kind == SchemaType.PROTOBUF_NATIVE:
         _root(text)
-    elif kind not in (SchemaType.STRING, SchemaType.NONE) and text not in _NO_DEFINITION:
+    elif kind not in _ANY_DEFINITION and text not in _NO_DEFINITION:
         raise ValueError(f"a schema of type {type_name} has no definition, not {text!r:.100}")
     return sha256(text.encode()).hexdigest()
 

@@ -19,10 +19,15 @@ if TYPE_CHECKING:
 
 
 def create(broker: Broker, topic: str, schema: Arguments) -> dict[str, int]:
-    """The version; that of the same schema when the topic has it already. IncompatibleSchema."""
-    check_is_not_of_the_system(TopicName.of(topic), "create a schema of")
-    name = _existing(broker, topic)
-    return {"version": broker.schemas.register(name, _info(schema))}
+    """The version; that of the same schema when the topic has it already. A topic that is not there
+    is created, where its namespace creates those that are used. IncompatibleSchema; TopicNotFound:
+    it does not."""
+    name = TopicName.of(topic)
+    check_is_not_of_the_system(name, "create a schema of")
+    info, whole = _info(schema), TopicName.of(name.partitioned_name)
+    with broker.topics.taking_back():
+        broker.lookup(whole)
+        return {"version": broker.schemas.register(str(whole), info)}
 
 
 def get(folder: OpenFolder, topic: str, version: int) -> Arguments:
