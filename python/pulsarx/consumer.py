@@ -15,7 +15,7 @@ from pulsarx.listening.listener_loop import ListenerLoop
 from pulsarx.listening.listener_pool import SerialWork, log_exception
 from pulsarx.options.consumer_policies import BatchReceivePolicy
 from pulsarx.owner import client_is_closing, perform_for
-from pulsarx.replaced_calls import in_subclass, replaceable
+from pulsarx.replaced_calls import in_subclass, original_of, replaceable
 from pulsarx.schema.schema import T, Typed
 
 TYPE_CHECKING = False
@@ -318,7 +318,7 @@ class Consumer(Typed[T]):
 
     @property
     def is_open(self) -> bool:
-        raise NotImplementedError
+        return bool(original_of(self).is_open)
 
     def is_connected(self) -> bool:
         """Tell whether it can still be used."""
@@ -442,7 +442,7 @@ class Consumer(Typed[T]):
     @property
     def is_forked(self) -> bool:
         """Tell whether this is a child's copy of what its parent opened."""
-        raise NotImplementedError
+        return bool(original_of(self).is_forked)
 
     def _require_last(self) -> None:
         raise NotImplementedError

@@ -1,5 +1,7 @@
 """Methods of Producer, Consumer and Reader that a program replaces in their class, as tracing
 libraries do: `Producer.send = traced`, where `traced` calls what `Producer.send` was before.
+And objects of a class of its own that take over the attributes of one of ours, as in
+`mine.__dict__.update(consumer.__dict__)`: their calls are those of the original.
 
 Producers and consumers are of subclasses that inherit these calls from the core, in front of the
 class that a program knows. So one that is made after a replacement gets a class of its own, in
@@ -9,6 +11,7 @@ front of the core; where nothing is replaced no call pays for it.
 from __future__ import annotations
 
 import functools
+import weakref
 from operator import is_
 from types import FunctionType
 
@@ -25,7 +28,11 @@ _kinds: dict[type, tuple[dict[str, Any], type]] = {}  # what was replaced last, 
 
 
 def replaceable(kind: Kind) -> Kind:
-    """A class whose public methods a program may replace."""
+    """A class whose public methods a program may replace, and call on an object that has the
+    attributes of another one."""
+    for name, call in list(vars(kind).items()):
+        if isinstance(call, FunctionType) and not name.startswith("_"):
+            setattr(kind, name, _of_original(call))
     kind.declared_calls = {  # type: ignore[attr-defined]
         name: call
         for name, call in vars(kind).items()
@@ -49,6 +56,37 @@ def in_subclass(call: Callable[Parameters, Returned]) -> Callable[Parameters, Re
     return perform
 
 
+def _of_original(call: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
+    """A method that is called on the original where it has one."""
+
+    @functools.wraps(call)
+    def perform(*arguments: Parameters.args, **named: Parameters.kwargs) -> Returned:
+        member = arguments[0]
+        found = vars(member).get("original")
+        if found is None or found[0] == id(member):
+            return call(*arguments, **named)
+        performed: Returned = getattr(original_of(member), call.__name__)(*arguments[1:], **named)
+        return performed
+
+    return perform
+
+
+def original_of(member: Any) -> Any:
+    """What a client made and an object has the attributes of. TypeError: there is none."""
+    kept = vars(member).get("kept_original")
+    if kept is not None:
+        return kept
+    found = vars(member).get("original")
+    original = None if found is None else found[1]()
+    if original is None or original is member:
+        why = "no client made it"
+        if found is not None:
+            why = "the one whose attributes it has is gone: keep what the client returned"
+        raise TypeError(f"an object of {type(member).__name__} cannot be used: {why}")
+    member.kept_original = original  # which its client lets go when it is closed
+    return original
+
+
 def _implementation(member: Any, name: str) -> Any:
     for kind in type(member).__mro__:
         if kind is member.declaring_class:
@@ -65,6 +103,8 @@ def use_replaced(member: Any) -> None:
     declared = getattr(member, "declared_calls", None)
     if declared is None:
         return
+    # By number too: the reference is gone where a finalizer calls.
+    member.original = id(member), weakref.ref(member)
     now = vars(member.declaring_class)
     if all(map(is_, map(now.get, declared), declared.values())):
         return  # mostly

@@ -236,7 +236,13 @@ def _parse(name: str) -> TopicName:
         parts = ["public", "default", path]
     if len(parts) != 3:
         wanted = "domain://tenant/namespace/topic" if mark else "topic or tenant/namespace/topic"
-        raise errors.InvalidTopicName(f"{_shown(name)} has {len(parts)} parts; write {wanted}")
+        flaw = f"{_shown(name)} has {len(parts)} parts; write {wanted}"
+        if len(parts) == 4:
+            flaw += (
+                "; tenant/cluster/namespace/topic is a name of Pulsar 1, which Pulsar 4.2 refuses "
+                "too: leave out the cluster"
+            )
+        raise errors.InvalidTopicName(flaw)
     tenant, namespace, local_name = parts
     check_entity_name("tenant", tenant)
     check_entity_name("namespace", namespace)

@@ -174,3 +174,82 @@ consumer._client.close()
     )
     topic = "['persistent://public/default/t']"
     assert told == ["True True True", "b'one' BytesSchema", f"{topic} {topic}"]
+
+
+def test_an_object_that_took_over_the_attributes_of_another_is_that_one(program: Program):
+    """As libraries do that add coroutines. Its calls raised NotImplementedError without a word."""
+    told = program(
+        INSTALL
+        + OPEN
+        + """
+def taken_over(kind, member):
+    mine = type("Mine", (kind,), {}).__new__(type("Mine", (kind,), {}))
+    mine.__dict__.update(member.__dict__)
+    return mine
+
+first = client.create_producer("t")
+producer = taken_over(pulsar.Producer, first)
+consumer = taken_over(pulsar.Consumer, client.subscribe("t", "s"))
+several = taken_over(pulsar.Consumer, client.subscribe(["u", "v"], "s"))
+reader = taken_over(pulsar.Reader, client.create_reader("t", pulsar.MessageId.earliest))
+producer.send(b"one")
+message = consumer.receive(5000)
+consumer.acknowledge(message)
+print(message.data(), reader.read_next(5000).data(), producer.topic() == consumer.topic())
+print(several.topic(), consumer.is_connected(), reader.is_connected())
+for member in (producer, consumer, several, reader):
+    member.close()
+try:
+    consumer.receive(0)
+except pulsar.AlreadyClosed as error:
+    print(error)
+print(client._consumers, client.create_producer("t", "p").send(b"two") is None)
+client.subscribe("t", "s").close()
+"""
+    )
+    assert told == [
+        "b'one' b'one' True",
+        "persistent://public/default/u,persistent://public/default/v True True",
+        "Pulsar error: AlreadyClosed",
+        "[] False",
+    ]
+
+
+def test_an_object_whose_original_is_gone_says_what_to_keep(program: Program):
+    told = program(
+        INSTALL
+        + OPEN
+        + """
+class Mine(pulsar.Producer):
+    pass
+
+mine = Mine.__new__(Mine)
+original = client.create_producer("t")
+mine.__dict__.update(original.__dict__)
+original.close()
+del original
+try:
+    mine.send(b"x")
+except TypeError as error:
+    print(error)
+"""
+    )
+    (line,) = told
+    assert line.startswith("an object of Mine cannot be used") and "keep what the client" in line
+
+
+def test_ids_and_messages_have_the_native_ones(program: Program):
+    told = program(
+        INSTALL
+        + OPEN
+        + """
+consumer = client.subscribe("t", "s", start_message_id_inclusive=True)
+first = client.create_producer("t").send(b"one")
+message = consumer.receive(5000)
+consumer.acknowledge(message._message)
+place = (first.partition(), first.ledger_id(), first.entry_id(), first.batch_index())
+consumer.seek(pulsar.MessageId(*place)._msg_id)
+print(message._message.data(), consumer.receive(5000).data())
+"""
+    )
+    assert told == ["b'one' b'one'"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import json
 import os
 import pickle
@@ -12,6 +13,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pytest
 import record_classes
 from record_classes import (
@@ -350,6 +352,50 @@ def test_what_is_no_class_of_records_has_no_schema() -> None:
                 continue
             with pytest.raises(TypeError, match="takes a class of records"):
                 make(wrong)
+
+
+class Event(dict[str, Any]):
+    """No Record; it describes itself."""
+
+    @classmethod
+    def schema(cls) -> dict[str, Any]:
+        return {"type": "record", "name": "E", "fields": [{"name": "id", "type": "long"}]}
+
+
+class Point:
+    def __init__(self, id: int, color: Any = None) -> None:
+        self.id, self.color = id, color
+
+    @classmethod
+    def schema(cls) -> dict[str, Any]:
+        return {
+            "type": "record",
+            "name": "P",
+            "fields": [{"name": "id", "type": "long"}, {"name": "color", "type": "string"}],
+        }
+
+
+def test_a_class_that_describes_itself_is_taken_for_a_record() -> None:
+    """As by the official client, which asks for schema() and the attributes, and for no more."""
+
+    class OfDicts(AvroSchema):
+        def encode(self, obj: Any) -> bytes:
+            self._validate_object_type(obj)
+            buffer = io.BytesIO()
+            fastavro.schemaless_writer(buffer, self._schema, obj)
+            return buffer.getvalue()
+
+    of_dicts = OfDicts(Event)
+    assert of_dicts.encode(Event(id=7)) == b"\x0e"
+    found = of_dicts.decode(b"\x0e")
+    assert isinstance(found, Event) and found == {"id": 7}
+    for schema in (AvroSchema(Point), JsonSchema(Point)):
+        made = schema.decode(schema.encode(Point(5, "red")))
+        assert isinstance(made, Point) and vars(made) == {"id": 5, "color": "red"}
+        with pytest.raises(TypeError, match=r"expected type is .*Point"):
+            schema.encode(Event(id=7))
+    assert JsonSchema(Point).encode(Point(5, Color.green)) == b'{"id":5,"color":2}'
+    assert AvroSchema(Point).encode(Point(5, Color.red)) == b"\x0a\x06red"
 
 
 def test_a_definition_may_stand_for_a_class() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.loop_queue import begin_call, loop_event
 
 TYPE_CHECKING = False
@@ -17,7 +16,8 @@ async def perform(
     give_back: Callable[[Any], object] | None = None,
     **named: Any,
 ) -> Any:
-    """What the function returns. It runs to its end also when the caller is cancelled.
+    """What the function returns. It runs to its end also when the caller is cancelled, and the next
+    call begins when it has, so that it can be repeated.
 
     give_back: called with a result that its caller did not wait for.
     """
@@ -41,5 +41,5 @@ async def wait_until_told(
     try:
         await event.future
     except BaseException:
-        control_plane.post(leave)
+        begin_call(leave, (), {}, None).leave()
         raise

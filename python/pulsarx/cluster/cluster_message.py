@@ -28,7 +28,7 @@ class ValueReader:
     def value(self, message: ClusterMessage) -> Any:
         schema = self._schema
         if message.has_null_value():
-            return None
+            return schema.value_of_none
         if schema.decoding == "bytes":
             return message.data()
         if schema.decoding == "message":

@@ -155,7 +155,7 @@ class ConnectError(PulsarException):
     _text = "Pulsar error: ConnectError"
 
 
-class InvalidUrl(PulsarException):
+class InvalidUrl(PulsarException, ValueError):
     """Not a folder, `file:`, `memory:` or `pulsar:` URL."""
 
     _text = "Pulsar error: InvalidUrl"

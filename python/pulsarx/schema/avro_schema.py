@@ -21,7 +21,8 @@ class AvroSchema(Schema["Any"]):
     """A record class, or a definition for dicts, whose values travel as Avro without a header.
 
     What was written with another version of the topic's schema is resolved into this one by
-    Avro's rules; see `Message.value()`.
+    Avro's rules; see `Message.value()`. Of a class that is no Record its `schema()` is the
+    definition, and the attributes of an object are what is written.
     """
 
     def __init__(self, record_cls: Any, schema_definition: dict[str, Any] | None = None) -> None:
@@ -34,21 +35,26 @@ class AvroSchema(Schema["Any"]):
         self._to_avro: Callable[[Any], Any] | None = None
         self._from_avro: Callable[[Any], Any] | None = None
         if record_cls is not None:
-            from pulsarx.schema.json_schema import record_class_of
+            from pulsarx.schema.definition import Record
+            from pulsarx.schema.json_schema import described_class
             from pulsarx.schema.record_plan import plan_of
 
-            record_cls = record_class_of(record_cls, "AvroSchema")
+            record_cls = described_class(record_cls, "AvroSchema")
             definition = record_cls.schema()
-            plan = plan_of(record_cls)
-            self._to_avro, self._from_avro = plan.to_avro, plan.from_avro
+            if issubclass(record_cls, Record):
+                plan = plan_of(record_cls)
+                self._to_avro, self._from_avro = plan.to_avro, plan.from_avro
+            else:
+                self._to_avro = lambda value: self.encode_dict(vars(value))
+                self._from_avro = lambda found: record_cls(**found)
         elif definition is None:
             raise AssertionError(
                 "The param record_cls and schema_definition shouldn't be both None."
             )
         super().__init__(record_cls or dict, SchemaType.AVRO, definition, "AVRO")
-        self._parsed = parsed(definition)
+        self._schema = parsed(definition)
         self._write = fastavro.schemaless_writer
-        self._read = _reader_of(self._parsed)
+        self._read = _reader_of(self._schema)
 
     def encode(self, obj: Any) -> bytes:
         """TypeError: no record of the class. ValueError: no dict of the definition, or a value out
@@ -61,7 +67,7 @@ class AvroSchema(Schema["Any"]):
             raise ValueError("If using the custom schema, the record data should be dict type.")
         buffer = BytesIO()
         try:
-            self._write(buffer, self._parsed, obj)
+            self._write(buffer, self._schema, obj)
         except OverflowError as error:
             raise ValueError(f"encode {shown(obj)} as Avro: {error}") from error
         return buffer.getvalue()
@@ -75,7 +81,7 @@ class AvroSchema(Schema["Any"]):
 
     def decode(self, data: bytes) -> Any:
         """What was written with this very definition. ValueError: not of it."""
-        return self._decoded(data, self._read, self._parsed, None)
+        return self._decoded(data, self._read, self._schema, None)
 
     def decoder(self, writer: SchemaInfo | None) -> Callable[[bytes], Any]:
         """As Schema.decoder: reads what was written with another version of the definition."""
@@ -88,7 +94,7 @@ class AvroSchema(Schema["Any"]):
         import json
 
         written = parsed(json.loads(writer.schema()))
-        wanted = parsed(with_names_of(self._parsed, written))
+        wanted = parsed(with_names_of(self._schema, written))
         read = _reader_of(written, wanted)
         return lambda data: self._decoded(data, read, written, wanted)
 

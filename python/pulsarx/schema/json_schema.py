@@ -12,7 +12,8 @@ from pulsarx.schema.schema import Schema
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeVar
+    from collections.abc import Callable
+    from typing import Any, TypeVar
 
     R = TypeVar("R", bound=Record)
 else:
@@ -27,29 +28,41 @@ class JsonSchema(Schema[R]):
     """A record class whose records travel as JSON objects; the definition is the Avro one.
 
     An enumeration travels as the value of its member, bytes as text in UTF-8. Written without
-    spaces; the official client writes indented.
+    spaces; the official client writes indented. Of a class that is no Record its `schema()` is the
+    definition, and the attributes of an object are what is written.
     """
 
     def __init__(self, record_cls: type[R]) -> None:
-        """TypeError: no record class."""
-        found: type[Record] = record_class_of(record_cls, "JsonSchema")
+        """TypeError: a class without a definition."""
+        found = described_class(record_cls, "JsonSchema")
         super().__init__(record_cls, SchemaType.JSON, found.schema(), "JSON")
-        self._from_json = plan_of(found).from_json
+        self._to_json: Callable[[Any], Any]
+        self._from_json: Callable[[Any], Any]
+        if issubclass(found, Record):
+            self._to_json, self._from_json = json_fallback, plan_of(found).from_json
+        else:
+            self._to_json, self._from_json = vars, lambda read: found(**read)
 
     def encode(self, obj: R) -> bytes:
         """TypeError: no record of the class. ValueError: bytes in it are not UTF-8."""
         if obj.__class__ is not self._record_cls:
             self._validate_object_type(obj)
-        return _encode(json_fallback(obj)).encode()
+        return _encode(self._to_json(obj)).encode()
 
     def decode(self, data: bytes) -> R:
         """ValueError: no JSON. TypeError: not of this record."""
-        return self._from_json(json.loads(data))  # type: ignore[return-value]
+        found: R = self._from_json(json.loads(data))
+        return found
 
 
-def record_class_of(record_cls: object, what: str) -> type[Record]:
+def described_class(record_cls: object, what: str) -> Any:
+    """A class of records, or another one that describes itself by `schema()`. TypeError: it is
+    neither."""
     if isinstance(record_cls, Record):
         return type(record_cls)
-    if not isinstance(record_cls, type) or not issubclass(record_cls, Record):
-        raise TypeError(f"{what} takes a class of records, not {shown(record_cls)}")
+    if not isinstance(record_cls, type) or not callable(getattr(record_cls, "schema", None)):
+        raise TypeError(
+            f"{what} takes a class of records, or one whose schema() gives the definition, not "
+            f"{shown(record_cls)}"
+        )
     return record_cls

@@ -113,6 +113,7 @@ class Schema(Typed[T]):
     """
 
     decoding = "payload"
+    value_of_none: Any = None  # what a message without a value has
     # Of a subclass whose constructor does not call this one's.
     _record_cls: type = object
     _schema_info = SchemaInfo(SchemaType.NONE, "NONE", "null")
@@ -125,6 +126,8 @@ class Schema(Typed[T]):
             cls.decoding = "version"
         elif "decode" in given and "decoding" not in given:
             cls.decoding = "payload"
+        if "decode" in given and "value_of_none" not in given:
+            cls.value_of_none = None
 
     def __init__(
         self,
@@ -174,6 +177,7 @@ class BytesSchema(Schema[bytes]):
     """Payloads as they are: bytes, and nothing that is merely like them."""
 
     decoding = "bytes"
+    value_of_none = b""
 
     def __init__(self) -> None:
         super().__init__(bytes, SchemaType.BYTES, None, "BYTES")
@@ -191,6 +195,8 @@ class BytesSchema(Schema[bytes]):
 
 class StringSchema(Schema[str]):
     """Text as UTF-8."""
+
+    value_of_none = ""
 
     def __init__(self) -> None:
         super().__init__(str, SchemaType.STRING, None, "STRING")

@@ -11,8 +11,9 @@ thread, those of the control plane included, performs its calls itself.
   LEFT              the caller got its interrupt and has gone        -
   POSTED            no caller ever waited; what it raises is logged  -
 
-A result that its caller left is given back by the function the caller named. The next
-call of the main thread begins when that is done, so that an interrupted call can be repeated.
+A result that its caller left is given back by the function the caller named. The next call of the
+main thread, or of a coroutine, begins when that is done, so that a call that was interrupted or
+cancelled can be repeated.
 """
 
 from libc.stdint cimport int64_t, uint32_t
@@ -81,8 +82,16 @@ cdef class ControlPlane:
     cpdef int post(self, object job) except -1
     """Have job() run soon, in a control thread; at any moment. What it raises is logged."""
 
-    cdef int wait_for_left(self) except -1
+    cdef int wait_for_left(self, const bint* is_left) except -1
+    """What an interrupted call began is over on return, or hangs. is_left: of a call that was begun
+    and is left as well: it waits no longer; NULL: of none."""
+
+    cdef int left_begun(self) except -1
+    """A call that was begun has nobody who waits for it any more."""
+
     cdef int left_ended(self) except -1
+    """A call that was left is over, its result given back."""
+
     cdef int reset(self) except -1
 
 

@@ -140,7 +140,7 @@ cdef class ControlPlane:
         if not signals_arrive_here() or threads_have_ended():
             return function(*arguments)
         if self.left_count > self.left_hanging:
-            self.wait_for_left()
+            self.wait_for_left(NULL)
         call = ControlCall(function, arguments, give_back)
         self.enqueue(call)
         try:
@@ -153,27 +153,30 @@ cdef class ControlPlane:
             raise
         return call.take_result()
 
-    cdef int wait_for_left(self) except -1:
-        """What an interrupted call began is over when the caller comes again, or hangs."""
+    cdef int wait_for_left(self, const bint* is_left) except -1:
         cdef Deadline deadline = Deadline(LEFT_PATIENCE_NS // 1000000)
         cdef int64_t left_ns
         cdef uint32_t seen
-        while self.left_count > self.left_hanging:
+        while self.left_count > self.left_hanging and (is_left == NULL or not is_left[0]):
             left_ns = deadline.remaining_ns()
             if left_ns == 0:
                 self.left_hanging = self.left_count
                 break
             seen = wait_event_enter(&self.progress)
             left_ns = signals_sleep_ns(left_ns)
-            if self.left_count > self.left_hanging:
+            if self.left_count > self.left_hanging and (is_left == NULL or not is_left[0]):
                 with nogil:
                     wait_event_sleep(&self.progress, seen, left_ns)
             wait_event_leave(&self.progress)
             signals_check()
         return 0
 
+    cdef int left_begun(self) except -1:
+        self.left_count += 1
+        wait_event_wake(&self.progress)      # it may be one of those that wait for such calls
+        return 0
+
     cdef int left_ended(self) except -1:
-        """A call that was left is over, its result given back."""
         self.left_count -= 1
         if self.left_hanging > self.left_count:
             self.left_hanging = self.left_count

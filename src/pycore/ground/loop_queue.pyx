@@ -138,6 +138,8 @@ cdef class LoopCall(LoopItem):
         arguments, self.arguments = self.arguments, None
         named, self.named = self.named, None
         try:
+            if not self.left and control_plane.left_count > control_plane.left_hanging:
+                control_plane.wait_for_left(&self.left)
             self.result = function(*arguments, **named)
         except BaseException as error:
             self.error = error
@@ -164,7 +166,10 @@ cdef class LoopCall(LoopItem):
         if self.left:
             return
         self.left = True
-        if self.done and self.give_back is not None:
+        if self.done and self.give_back is None:
+            return                           # nothing was made
+        control_plane.left_begun()
+        if self.done:
             control_plane.post(self.give_back_now)
 
     def give_back_now(self) -> None:
@@ -175,8 +180,11 @@ cdef class LoopCall(LoopItem):
         """Its error, if any, is nobody's any more."""
         result, self.result = self.result, None
         give_back, self.give_back = self.give_back, None
-        if self.error is None and give_back is not None:
-            give_back(result)
+        try:
+            if self.error is None and give_back is not None:
+                give_back(result)
+        finally:
+            control_plane.left_ended()
         return 0
 
 

@@ -63,9 +63,17 @@ cdef class Message:
         return self.payload_size
 
     def value(self):
-        """The payload decoded by the schema the consumer was made with, once; None for a message
-        without a value. What does not decode raises at each call."""
-        return None if self.flags & METADATA_NULL_VALUE else decoded_value(self)
+        """The payload decoded by the schema the consumer was made with, once. A message without a
+        value has the empty one of BytesSchema and StringSchema, and None of others. What does not
+        decode raises at each call."""
+        if self.flags & METADATA_NULL_VALUE:
+            return getattr(self.entry.context.schema, "value_of_none", None)
+        return decoded_value(self)
+
+    @property
+    def _message(self):
+        """The native message, as programs take it out of the official client's."""
+        return self
 
     def has_null_value(self) -> bool:
         """Tell whether it was sent without a value (`send(None)`), which is not the same as an

@@ -165,6 +165,11 @@ cdef class MessageId:
             raise TypeError(f"msg_id must be a MessageId, not {type(msg_id).__name__}")
         return msg_id
 
+    @property
+    def _msg_id(self):
+        """The native id, as programs take it out of the official client's."""
+        return self
+
     def topic_name(self, name):
         """Refused: an id does not change. `_pulsar` has this to give an id its topic."""
         from pulsarx import errors

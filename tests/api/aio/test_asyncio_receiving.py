@@ -9,6 +9,7 @@ import re
 import signal
 import threading
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -807,6 +808,39 @@ def test_a_call_made_for_a_cancelled_coroutine_is_given_back(run: Run) -> None:
                     except errors.ConsumerBusy:
                         await asyncio.sleep(0)
                 await consumer.unsubscribe()
+
+    run(main())
+
+
+def test_a_subscribe_that_was_cancelled_can_be_repeated_at_once(run: Run, tmp_path: Path) -> None:
+    """It got ConsumerBusy from what was left of itself."""
+
+    async def main() -> None:
+        for url in ("memory:retried", tmp_path / "folder"):
+            async with await aio.Client.open(url) as client:
+                for number in range(30):
+                    making = asyncio.create_task(client.subscribe("t", f"s{number}"))
+                    await turns(number % 6)
+                    making.cancel()
+                    (outcome,) = await asyncio.gather(making, return_exceptions=True)
+                    if isinstance(outcome, aio.Consumer):
+                        await outcome.close()
+                    await (await client.subscribe("t", f"s{number}")).close()
+
+    run(main())
+
+
+def test_a_producer_that_was_cancelled_can_be_made_again_at_once(run: Run) -> None:
+    async def main() -> None:
+        async with opened("retried_producer") as client:
+            for number in range(30):
+                making = asyncio.create_task(client.create_producer("t", "p"))
+                await turns(number % 6)
+                making.cancel()
+                (outcome,) = await asyncio.gather(making, return_exceptions=True)
+                if isinstance(outcome, aio.Producer):
+                    await outcome.close()
+                await (await client.create_producer("t", "p")).close()
 
     run(main())
 

@@ -309,6 +309,20 @@ def test_an_error_in_an_error_is_told_once(memory_client: pulsarx.Client) -> Non
     assert "has 4 parts" in error.detail
 
 
+def test_a_name_of_pulsar_1_says_what_to_leave_out(memory_client: pulsarx.Client) -> None:
+    name = "persistent://public/standalone/default/t"
+    error = raised_by(lambda: memory_client.create_producer(name))
+    assert type(error) is errors.InvalidTopicName
+    assert "leave out the cluster" in error.detail
+
+
+def test_a_bad_url_is_a_value_error_too() -> None:
+    with pytest.raises(ValueError) as caught:
+        pulsarx.Client("http://")
+    assert isinstance(caught.value, errors.InvalidUrl)
+    assert str(caught.value) == "Pulsar error: InvalidUrl" and caught.value.detail
+
+
 # Attributes ---------------------------------------------------------------------------------------
 
 
