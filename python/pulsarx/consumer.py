@@ -262,7 +262,8 @@ class Consumer(Typed[T]):
         """Have a message delivered again after negative_ack_redelivery_delay_ms, or nack_backoff.
 
         On Exclusive and Failover all later unacknowledged messages are delivered again too, in
-        order; on Shared and Key_Shared that message alone.
+        order, and that one alone counts as redelivered; on Shared and Key_Shared that message
+        alone. Refusals within 256 ms, or a quarter of the delay, come again together.
         """
         raise NotImplementedError
 

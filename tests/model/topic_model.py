@@ -27,6 +27,7 @@ ALL_TYPES = (EXCLUSIVE, FAILOVER, SHARED, KEY_SHARED)
 NEVER = 1 << 62
 NO_KEY = "NON_KEY"
 TICK_MS = 1000
+GATHERED_MS = 256  # a refusal may come again so much earlier, with one before it
 
 Step = tuple[str, dict[str, Any]]
 
@@ -123,7 +124,10 @@ class SubscriptionModel:
         if self.type in ORDERED:
             for later in self.states[state.message.index + 1 :]:
                 if not later.acknowledged and later.waits_for in ("ack", "nack"):
-                    later.highest_count += 1  # whether being dragged along counts is left open
+                    # Its own refusal counts, and so may its timeout; to come along does not.
+                    later.highest_count += (
+                        later.waits_for == "nack" or self.now_ms >= later.earliest_ms
+                    )
                     self.free(later)
 
     def let_time_pass(self, now_ms: int) -> None:
@@ -370,18 +374,24 @@ class TopicModel:
         state = self.subscriptions[subscription].states[index]
         if not state.acknowledged and state.outstanding() and state.consumer == consumer:
             due_ms = self.now_ms + delay_ms
-            state.wait("nack", due_ms, due_ms)
+            gathered = self.subscriptions[subscription].type in ORDERED
+            early_ms = min(delay_ms // 4, GATHERED_MS) if gathered else 0
+            state.wait("nack", due_ms - early_ms, due_ms)
 
     def _redeliver(self, subscription: str, consumer: str) -> None:
         """redeliver_unacknowledged_messages."""
         found = self.subscriptions[subscription]
         if found.type not in ORDERED or found.active() == consumer:
-            for state in found.states:
-                if not state.acknowledged and state.consumer == consumer:
-                    nacked, due_ms = state.waits_for == "nack", state.latest_ms
-                    found.redeliver(state)
-                    if nacked:
-                        found.free(state, due_ms)  # at once or at its time: left open
+            its = [
+                state
+                for state in found.states
+                if not state.acknowledged and state.consumer == consumer
+            ]
+            for state in its:  # each counts, in order too
+                nacked, due_ms = state.waits_for == "nack", state.latest_ms
+                found.redeliver(state)
+                if nacked:
+                    found.free(state, due_ms)  # at once or at its time: left open
 
     def _advance(self, milliseconds: int) -> None:
         self.now_ms += milliseconds

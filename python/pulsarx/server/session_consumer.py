@@ -200,10 +200,10 @@ class SessionConsumer(EntryConsumer):
         self.epoch = max(self.epoch, epoch)
         if not self.keeps_messages:
             return
-        if not ids:
+        if ids:
+            self.redeliver_many_at_once(map(message_id_of, ids))
+        else:
             self.redeliver_unacknowledged()
-        for each in ids:
-            self.redeliver_at_once(message_id_of(each))
 
     def position_of(self, data: dict[str, Any]) -> Position:
         return position_of(self.ledger, data)

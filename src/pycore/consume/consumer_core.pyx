@@ -373,7 +373,8 @@ cdef class ConsumerCore:
         says.
 
         On Shared and Key_Shared subscriptions this message alone; on Exclusive and Failover ones
-        this and all later ones that are not acknowledged, in order. message: a Message or a
+        this and all later ones that are not acknowledged, in order; what was refused counts as
+        redelivered, and what is refused within a moment comes again together. message: a Message or a
         MessageId; a message that is acknowledged or was never delivered stays as it is. After
         close it does nothing: what was not acknowledged is delivered again as it is.
         """
@@ -386,6 +387,29 @@ cdef class ConsumerCore:
     def redeliver_at_once(self, message) -> None:
         """negative_acknowledge without a delay."""
         self.refuse(message, 0)
+
+    def redeliver_many_at_once(self, messages) -> None:
+        """redeliver_at_once of several, which come again together."""
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t first = 0
+        cdef uint64_t count = 0
+        cdef uint64_t at
+        cdef list found = []
+        if self.state != CONSUMER_OPEN:
+            self.check_open_or_closed()
+            return
+        for message in messages:
+            self.find(message, &ledger_id, &first, &count)
+            found.append((ledger_id, first, count))
+        mutex_lock(&self.core.mutex)
+        try:
+            for ledger_id, first, count in found:
+                for at in range(first, first + count):
+                    self.dispatcher.nack(self.receiver, ledger_id, at, 0)
+            self.dispatcher.all_due()
+        finally:
+            mutex_unlock(&self.core.mutex)
+            self.after()
 
     cdef int refuse(self, object message, int64_t delay_ms) except -1:
         cdef uint64_t ledger_id = 0
@@ -401,6 +425,7 @@ cdef class ConsumerCore:
         try:
             for at in range(first, first + count):
                 self.dispatcher.nack(self.receiver, ledger_id, at, delay_ms)
+            self.dispatcher.all_due()
         finally:
             mutex_unlock(&self.core.mutex)
             self.after()
@@ -422,6 +447,8 @@ cdef class ConsumerCore:
                 mutex_lock(&self.core.mutex)
                 try:
                     self.dispatcher.nack(self.receiver, ledger_id, at, delay_ms)
+                    if at == first + count - 1:
+                        self.dispatcher.all_due()
                 finally:
                     mutex_unlock(&self.core.mutex)
         finally:

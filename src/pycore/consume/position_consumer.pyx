@@ -262,6 +262,7 @@ cdef class PositionConsumer(ConsumerCore):
         try:
             for message in range(first, first + count):
                 self.dispatcher.nack(self.receiver, ledger_id, message, delay_ms)
+            self.dispatcher.all_due()
         finally:
             mutex_unlock(&self.core.mutex)
             self.after()

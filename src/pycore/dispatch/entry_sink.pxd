@@ -250,6 +250,9 @@ cdef class Dispatcher:
     # stale
     cdef bint shares                     # messages are tracked one by one in core.pending
     cdef bint has_several                # consumers at a time: none acknowledges cumulatively
+    cdef bint comes_together             # with a message all behind it come again
+    cdef uint64_t again_ledger           # the first of those that are to come again, once all that
+    cdef uint64_t again_message          # are due now are known; 0: none is
     cdef bint keeps_nothing              # of a non-persistent topic: receivers have all there is
     cdef bint wakes                      # something became receivable: tell who waits, unlocked
     cdef uint32_t given_count            # receivers of the crowd that are to be told
@@ -395,17 +398,19 @@ cdef class Dispatcher:
 
     cdef int rewind(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
                     uint64_t unseen_ledger, uint64_t unseen) except -1
-    """Deliver a message again, and all behind it that are not acknowledged; ledger id 0: all of
-    them. Those from `unseen` on the receiver showed nobody: they are not counted."""
+    """Deliver a message again, and all behind it that are not acknowledged; those count that were
+    refused. Ledger id 0: all of them, and each counts. Those from `unseen` on the receiver showed
+    nobody: they are not counted."""
 
     cdef int nack(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
                   int64_t delay_ms) except -1
     """Deliver a message again after delay_ms. Nothing when nobody was given it, or it is
-    acknowledged."""
+    acknowledged. Call `all_due` behind the last of several."""
 
     cdef int revive(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
                     int64_t delay_ms) except -1
-    """A dead message could not be given up: it is delivered again after delay_ms."""
+    """A dead message could not be given up: it is delivered again after delay_ms. Call `all_due`
+    afterwards."""
 
     cdef int bury(self, EntrySink receiver, Message message) except -1
     """Give a message up when the mutex is released."""
@@ -414,6 +419,14 @@ cdef class Dispatcher:
     """The deadline of a message has come; backoff_ms: wait so much longer if it is an
     acknowledgement that is overdue."""
 
+    cdef int all_due(self) except -1
+    """Every message that is due at this moment was told by `due` or `nack`: now is the time for what
+    is done once for all of them. With the mutex that those had."""
+
+    cdef int note_due(self, uint64_t ledger_id, uint64_t message) noexcept
+    """A message is due that comes again with all behind it."""
+
+    cdef int try_all_due(self) except -1
     cdef EntrySink asks_backoff(self, uint64_t ledger_id, uint64_t message)
     """Who must be asked how long a message waits before it is delivered again, because its
     acknowledgement is overdue; None: nobody."""

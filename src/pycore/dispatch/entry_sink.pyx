@@ -295,6 +295,7 @@ cdef class EntrySink:
             if dispatcher is None:
                 return       # closed: it is unread for whoever opens it again
             dispatcher.revive(self, message.entry.ledger_id, first, delay_ms)
+            dispatcher.all_due()
         finally:
             mutex_unlock(&core.mutex)
         dispatcher.settle()
@@ -705,6 +706,28 @@ cdef class Dispatcher:
     cdef int due(self, uint64_t ledger_id, uint64_t message, int64_t backoff_ms) except -1:
         raise NotImplementedError
 
+    cdef int all_due(self) except -1:
+        return 0
+
+    cdef int note_due(self, uint64_t ledger_id, uint64_t message) noexcept:
+        if self.again_ledger == 0 or ledger_id < self.again_ledger or (
+                ledger_id == self.again_ledger and message < self.again_message):
+            self.again_ledger = ledger_id
+            self.again_message = message
+        return 0
+
+    cdef int try_all_due(self) except -1:
+        """all_due; what fails is tried again, said in the log."""
+        try:
+            self.all_due()
+        except Exception:
+            import logging
+
+            logging.getLogger("pulsarx").exception(
+                "%s: messages are due and could not be delivered again; tried once more in %d ms",
+                self.topic_name, FAILED_DUE_MS)
+        return 0
+
     cdef EntrySink asks_backoff(self, uint64_t ledger_id, uint64_t message):
         return None
 
@@ -753,6 +776,7 @@ cdef class Dispatcher:
                 # Unless it was acknowledged meanwhile, or went to another consumer.
                 if self.asks_backoff(ledger_id, message) is receiver:
                     self.try_due(ledger_id, message, delay_ms)
+            self.try_all_due()
         finally:
             self.rearm_later()
             mutex_unlock(&self.core.mutex)
@@ -792,7 +816,7 @@ cdef class Dispatcher:
                 self.overdue.append((asked, node.first, node.second, ack.redelivery_count))
             except MemoryError:          # then without a backoff
                 self.try_due(node.first, node.second, 0)
-        return 0
+        return self.try_all_due()
 
     def has_read_all(self) -> bool:
         """Whether nothing is published that was not read. Mutex held."""

@@ -92,3 +92,4 @@ cdef class GuestDispatcher(PendingDispatcher):
                       uint64_t count) except -1
     cdef int go_there(self, uint64_t ledger_id, uint64_t message, int64_t delay_ms) except -1
     cdef int rewind_there(self, uint64_t ledger_id, uint64_t message) except -1
+    cdef int tell_refused(self, uint64_t ledger_id, uint64_t message) except -1

@@ -2,7 +2,7 @@
 """Body of guest_dispatcher.pxd."""
 
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
 from libc.string cimport memmove
 
 from pulsarx import errors
@@ -59,7 +59,7 @@ cdef class GuestDispatcher(PendingDispatcher):
         self.link = link
         self.consumer_id = consumer_id
         self.settle_there = settle_there
-        self.rewinds = type_name in ("Exclusive", "Failover")
+        self.rewinds = self.comes_together = type_name in ("Exclusive", "Failover")
         self.keeps_key_order = type_name == "Key_Shared"
         self.has_several = not self.rewinds
         mutex_lock(&core.mutex)
@@ -583,8 +583,42 @@ cdef class GuestDispatcher(PendingDispatcher):
     cdef int again_or_dead(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:
         # Whether it is a dead letter is found out when it comes again.
         if self.rewinds:
-            return self.rewind_there(ledger_id, message)
+            ack.tag = TIMER_NONE
+            pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_NACKED)
+            return self.note_due(ledger_id, message)
         return self.go_there(ledger_id, message, 0)
+
+    cdef int all_due(self) except -1:
+        cdef uint64_t ledger_id = self.again_ledger
+        cdef uint64_t message = self.again_message
+        if ledger_id == 0:
+            return 0
+        self.again_ledger = 0
+        if self.attached:
+            self.tell_refused(ledger_id, message)
+        return self.rewind_there(ledger_id, message)
+
+    cdef int tell_refused(self, uint64_t ledger_id, uint64_t message) except -1:
+        """Say which messages from this one on were refused, or are overdue: they count when it all
+        comes again, which is asked for next."""
+        cdef uint64_t first = 0
+        cdef uint64_t count = 0          # of the run that begins with first
+        cdef uint64_t at_ledger = ledger_id
+        cdef uint64_t at = message
+        cdef PendingAck* ack
+        while True:
+            ack = pending_acks_next(&self.core.pending, &at_ledger, &at)
+            if count and (ack == NULL or at_ledger != ledger_id or at != first + count):
+                self.link.tell(LINK_NACK, self.consumer_id, ledger_id, first, count, INT64_MAX)
+                count = 0
+            if ack == NULL:
+                return 0
+            if ack.state == PENDING_NACKED or (
+                    ack.state == PENDING_HELD and ack.tag == TIMER_NONE):
+                if count == 0:
+                    ledger_id, first = at_ledger, at
+                count += 1
+            at += 1
 
     cdef int revive(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
                     int64_t delay_ms) except -1:

@@ -316,7 +316,9 @@ cdef class PendingDispatcher(Dispatcher):
         cdef uint32_t timer
         if delay_ms == 0:
             return self.again_or_dead(ledger_id, message, ack)
-        timer = self.core.arm_wait(self.core.later_ms(delay_ms), ledger_id, message)
+        timer = self.core.arm_wait(
+            self.core.gathered_ms(delay_ms) if self.comes_together else
+            self.core.later_ms(delay_ms), ledger_id, message)
         ack = pending_acks_find(&self.core.pending, ledger_id, message)
         self.core.cancel_timer(ack)
         if ack.state == PENDING_QUEUED:
@@ -370,7 +372,10 @@ cdef class PendingDispatcher(Dispatcher):
     cdef int give_back(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:
         cdef uint8_t state = ack.state
         cdef uint16_t holder = ack.consumer
+        cdef EntrySink had = self.holder_of(ack)
         self.let_go(ack)
+        if had is not None:
+            had.blocked = False      # it may have back what it refused, as in Pulsar
         self.core.cancel_timer(ack)
         ack.consumer = PENDING_NOBODY
         pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_DUE)

@@ -7,6 +7,7 @@ is queued. With the subscription's mutex held unless a method says otherwise.
 from libc.stdint cimport int64_t, uint64_t
 
 from pulsarx._core.cursor_state cimport LedgerAcks
+from pulsarx._core.pending_acks cimport PendingAck
 from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
 from pulsarx._pycore.message.entry_view cimport EntryView
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
@@ -58,10 +59,13 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef int go(self, uint64_t ledger_id, uint64_t message) except -1
     cdef int keep_late(self) except -1
     cdef int rewind_to_mark_delete(self) except -1
-    cdef int rewind_from(self, uint64_t ledger_id, uint64_t message) except -1
+    cdef int rewind_from(self, uint64_t ledger_id, uint64_t message, bint counts_all) except -1
     cdef int redeliver_later(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
                              int64_t delay_ms) except -1
     cdef uint64_t held_count(self) except? 0
     cdef int delivered_end(self, uint64_t* ledger_id, uint64_t* message) except -1
     cdef uint64_t messages_in(self, LedgerAcks* acks) except? 0
-    cdef int count_again(self, uint64_t ledger_id, uint64_t first, uint64_t end) except -1
+    cdef int count_all(self, uint64_t ledger_id, uint64_t first, uint64_t end) except -1
+    cdef int count_refused(self, uint64_t ledger_id, uint64_t message, uint64_t end_ledger,
+                           uint64_t end) except -1
+    cdef int count_one(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1

@@ -38,6 +38,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         self.reader = LedgerReader(tail, topic_name)
         self.receivers = []
         self.exclusive = exclusive
+        self.comes_together = True
         self.partition_index = partition_index
         if core.tracker is not None:
             mutex_lock(&core.mutex)
@@ -618,7 +619,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         if ack != NULL and ack.state == PENDING_DEAD:
             return 0
         # First: what raises there changes nothing.
-        timer = self.core.arm_wait(self.core.later_ms(delay_ms), ledger_id, message) if (
+        timer = self.core.arm_wait(self.core.gathered_ms(delay_ms), ledger_id, message) if (
             delay_ms) else <uint32_t>TIMER_NONE
         ack = self.core.add(ledger_id, message)
         self.core.cancel_timer(ack)
@@ -647,7 +648,20 @@ cdef class SingleActiveDispatcher(Dispatcher):
             ack.tag = self.core.arm_wait(self.core.later_ms(backoff_ms), ledger_id, message)
             pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_NACKED)
             return 0
-        return self.rewind_from(ledger_id, message)
+        pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_NACKED)
+        return self.note_due(ledger_id, message)
+
+    cdef int all_due(self) except -1:
+        cdef uint64_t ledger_id = self.again_ledger
+        cdef uint64_t message = self.again_message
+        if ledger_id == 0:
+            return 0
+        self.again_ledger = 0
+        try:
+            return self.rewind_from(ledger_id, message, False)
+        except BaseException:
+            self.due_again(ledger_id, message)
+            raise
 
     cdef int revive(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
                     int64_t delay_ms) except -1:
@@ -666,7 +680,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         if receiver is not self.active:
             return 0
         self.core.tracker.mark_delete_position(&ledger_id, &message)
-        return self.rewind_from(ledger_id, message)
+        return self.rewind_from(ledger_id, message, True)
 
     cdef int rewind(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
                     uint64_t unseen_ledger, uint64_t unseen) except -1:
@@ -680,9 +694,10 @@ cdef class SingleActiveDispatcher(Dispatcher):
             self.come_in_turn(unseen_ledger, unseen)
             self.go(unseen_ledger, unseen)
             self.wakes = True
-        if ledger_id == 0:
-            self.core.tracker.mark_delete_position(&ledger_id, &message)
-        return self.rewind_from(ledger_id, message)
+        if ledger_id != 0:
+            return self.rewind_from(ledger_id, message, False)
+        self.core.tracker.mark_delete_position(&ledger_id, &message)
+        return self.rewind_from(ledger_id, message, True)
 
     cdef int delivered_end(self, uint64_t* ledger_id, uint64_t* message) except -1:
         """The first message that was not handed out."""
@@ -703,24 +718,27 @@ cdef class SingleActiveDispatcher(Dispatcher):
             message[0] = 0
         return 0
 
-    cdef int rewind_from(self, uint64_t ledger_id, uint64_t message) except -1:
-        """Hand out again what was handed out from this message on and is not acknowledged."""
+    cdef int rewind_from(self, uint64_t ledger_id, uint64_t message, bint counts_all) except -1:
+        """Hand out again what was handed out from this message on and is not acknowledged.
+        counts_all: each of them was redelivered once more, not only those that were refused."""
         cdef uint64_t end_ledger = 0
         cdef uint64_t end = 0
         cdef uint64_t first
         cdef uint64_t at
         cdef LedgerAcks* acks
-        cdef list ledger_ids = self.core.tracker.ledger_ids
         self.delivered_end(&end_ledger, &end)
         if ledger_id > end_ledger or (ledger_id == end_ledger and message >= end):
             return 0
         try:
-            for at in ledger_ids:
-                if at < ledger_id or at > end_ledger:
-                    continue
-                acks = cursor_state_find(&self.core.tracker.c_state, at)
-                first = message if at == ledger_id else 0
-                self.count_again(at, first, end if at == end_ledger else self.messages_in(acks))
+            if not counts_all:
+                self.count_refused(ledger_id, message, end_ledger, end)
+            else:
+                for at in self.core.tracker.ledger_ids:
+                    if at < ledger_id or at > end_ledger:
+                        continue
+                    acks = cursor_state_find(&self.core.tracker.c_state, at)
+                    first = message if at == ledger_id else 0
+                    self.count_all(at, first, end if at == end_ledger else self.messages_in(acks))
         finally:
             self.keep_late()
             self.come_in_turn(ledger_id, message)
@@ -736,36 +754,56 @@ cdef class SingleActiveDispatcher(Dispatcher):
             return acks.message_count
         return self.tail.messages_in(acks.ledger_id)
 
-    cdef int count_again(self, uint64_t ledger_id, uint64_t first, uint64_t end) except -1:
-        cdef EntrySink active = self.active
-        cdef PendingAck* ack
+    cdef int count_all(self, uint64_t ledger_id, uint64_t first, uint64_t end) except -1:
         cdef uint64_t at = first
         cdef set hidden = self.core.chunks.hidden(True) if self.core.chunks is not None else None
         while True:
             at = self.core.tracker.next_unacknowledged(ledger_id, at, end)
             if at >= end:
                 return 0
-            if hidden is not None and (ledger_id, at) in hidden:
-                at += 1
-                continue
-            ack = self.core.add(ledger_id, at)
-            if ack.state != PENDING_DEAD:
-                self.core.cancel_timer(ack)
-                self.core.count_redelivery(ledger_id, at, ack)
-                if active is not None and active.max_redeliver_count and (
-                        ack.redelivery_count > active.max_redeliver_count):
-                    pending_acks_set_state(&self.core.pending, ledger_id, at, ack, PENDING_COUNTED)
-                    message = chunked_message_at(
-                        self.core.chunks.find(ledger_id, at), active.context,
-                        ack.redelivery_count, self.decompressed_size_max) if (
-                        self.core.chunks is not None
-                        and self.core.chunks.find(ledger_id, at) is not None) else message_at(
-                        self.reader, active.context, ledger_id, at, ack.redelivery_count,
-                        self.decompressed_size_max)
-                    if message is not None:
-                        pending_acks_set_state(&self.core.pending, ledger_id, at, ack,
-                                               PENDING_DEAD)
-                        self.bury(active, message)
-                else:
-                    pending_acks_set_state(&self.core.pending, ledger_id, at, ack, PENDING_COUNTED)
+            if hidden is None or (ledger_id, at) not in hidden:
+                self.count_one(ledger_id, at, self.core.add(ledger_id, at))
             at += 1
+
+    cdef int count_refused(self, uint64_t ledger_id, uint64_t message, uint64_t end_ledger,
+                           uint64_t end) except -1:
+        """The others come again because they lie behind those, and nobody complained of them."""
+        cdef uint64_t at_ledger = ledger_id
+        cdef uint64_t at = message
+        cdef PendingAck* ack
+        while True:
+            ack = pending_acks_next(&self.core.pending, &at_ledger, &at)
+            if ack == NULL or at_ledger > end_ledger or (at_ledger == end_ledger and at >= end):
+                return 0
+            if ack.state == PENDING_NACKED or (
+                    ack.state == PENDING_HELD and ack.tag == TIMER_NONE):    # it is overdue
+                self.count_one(at_ledger, at, ack)
+            elif ack.state == PENDING_HELD:
+                self.core.unread(at_ledger, at, ack)
+            at += 1
+
+    cdef int count_one(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:
+        """It is redelivered once more, or given up."""
+        cdef EntrySink active = self.active
+        cdef ChunkedMessage chunked
+        if ack.state == PENDING_DEAD:
+            return 0
+        self.core.cancel_timer(ack)
+        self.core.count_redelivery(ledger_id, message, ack)
+        pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_COUNTED)
+        if active is None or active.max_redeliver_count == 0 or (
+                ack.redelivery_count <= active.max_redeliver_count):
+            return 0
+        chunked = None
+        if self.core.chunks is not None:
+            chunked = self.core.chunks.find(ledger_id, message)
+        if chunked is not None:
+            dead = chunked_message_at(chunked, active.context, ack.redelivery_count,
+                                      self.decompressed_size_max)
+        else:
+            dead = message_at(self.reader, active.context, ledger_id, message,
+                              ack.redelivery_count, self.decompressed_size_max)
+        if dead is not None:
+            pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_DEAD)
+            self.bury(active, dead)
+        return 0

@@ -74,6 +74,7 @@ cdef class SubscriptionCore(SectionsSource):
     cdef TimerWheel waits                # what waits for a while, in monotonic time: all else
     cdef Timer waits_timer               # as timer, of waits
     cdef uint64_t waits_armed_ms
+    cdef list gathered                   # those times, ascending; None: nothing was refused yet
     cdef bint unarmed                    # memory ran out for that: the next dispatch does it
 
     cdef ChunkAssembler assembler(self)
@@ -82,6 +83,10 @@ cdef class SubscriptionCore(SectionsSource):
     cdef int64_t now_ms(self) except -1
     cdef int64_t later_ms(self, int64_t delay_ms) except -1
     """The monotonic time after a delay; the latest there is for one that is longer."""
+
+    cdef int64_t gathered_ms(self, int64_t delay_ms) except -1
+    """As later_ms; or the time of a refusal before this one that is due no more than a tick earlier,
+    so that both come again together."""
 
     cdef uint32_t arm(self, int64_t due_ms, uint64_t ledger_id, uint64_t message) except? 4294967295
     """Let on_due be called at a time of day, for a message that becomes PENDING_DELAYED; answers

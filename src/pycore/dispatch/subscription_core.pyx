@@ -42,6 +42,8 @@ cdef enum:
     DELAYED_KEPT_MIN = 50000     # so many delayed messages a killed process may have to find again
     RETRY_MS = 1000              # after what failed
     RATE_MS = 60000              # the time that rates are of
+    GATHERED_MS = 256            # the precision of refusals that Pulsar's clients have by default
+    GATHERED_PART = 4            # and no more than this part of the delay
     LOST_SPAN_MAX = 1073741824   # messages, a bit each
 
 
@@ -309,6 +311,24 @@ cdef class SubscriptionCore(SectionsSource):
     cdef int64_t later_ms(self, int64_t delay_ms) except -1:
         cdef int64_t now_ms = self.clock.monotonic()
         return now_ms + delay_ms if delay_ms < INT64_MAX - now_ms else INT64_MAX
+
+    cdef int64_t gathered_ms(self, int64_t delay_ms) except -1:
+        cdef int64_t due_ms = self.later_ms(delay_ms)
+        cdef int64_t now_ms = self.later_ms(0)
+        cdef list times = self.gathered
+        cdef Py_ssize_t at
+        if times is None:
+            times = self.gathered = []
+        while times and <int64_t>times[0] < now_ms:
+            del times[0]
+        at = len(times)
+        while at > 0 and <int64_t>times[at - 1] > due_ms:
+            at -= 1
+        if at > 0 and due_ms - <int64_t>times[at - 1] <= min(
+                delay_ms // GATHERED_PART, <int64_t>GATHERED_MS):
+            return times[at - 1]
+        times.insert(at, due_ms)
+        return due_ms
 
     cdef uint32_t arm(self, int64_t due_ms, uint64_t ledger_id,
                       uint64_t message) except? 4294967295:

@@ -215,3 +215,40 @@ def test_kept_messages_alone_are_unacknowledged(open_client: OpenClient) -> None
     client.admin.topics.set_max_producers_per_topic(topic, 1)
     with pytest.raises(errors.OperationNotSupported):
         client.admin.topics.set_max_unacked_messages_per_consumer(topic, 1)
+
+
+@pytest.mark.parametrize("kind", SHARING)
+@pytest.mark.parametrize("way", ["refused", "overdue", "redelivered"])
+def test_who_has_as_much_as_it_may_gets_back_what_it_gave_up(
+    open_client: OpenClient, kind: ConsumerType, way: str
+) -> None:
+    """It got nothing before half of the limit was acknowledged. Pulsar lifts the block with the
+    first message that is to come again."""
+    clock = pulsarx.ManualClock()
+    client = open_client(
+        clock=clock, broker_options=BrokerOptions(max_unacked_messages_per_consumer=10)
+    )
+    consumer = client.subscribe(
+        "t",
+        "s",
+        kind,
+        negative_ack_redelivery_delay_ms=1000,
+        unacked_messages_timeout_ms=10_000 if way == "overdue" else None,
+    )
+    client.create_producer("t").send_many(numbers(30))
+    held = drain(consumer)
+    assert len(held) == 10
+    if way == "refused":
+        for message in held[:3]:
+            consumer.negative_acknowledge(message)
+        clock.advance(1)
+        again = held[:3]
+    elif way == "overdue":
+        clock.advance(20)
+        again = held
+    else:
+        consumer.redeliver_unacknowledged_messages()
+        again = held
+    found = drain(consumer)
+    assert {each.data() for each in again} <= {each.data() for each in found}
+    assert len(found) == len(again)

@@ -138,7 +138,7 @@ def test_a_lone_consumer_gets_all_later_ones_too(
     manual_clock.advance(6.999)
     assert payloads(consumer) == [b"4"]
     manual_clock.advance(0.001)
-    assert counted(drain(consumer)) == [(b"1", 1), (b"3", 1), (b"4", 1)]
+    assert counted(drain(consumer)) == [(b"1", 1), (b"3", 0), (b"4", 0)]
 
 
 @every_kind
@@ -237,7 +237,9 @@ def test_a_backoff_that_raises_counts_as_none_and_stops_no_timer(
     manual_clock.advance(1)
     consumer.receive()
     manual_clock.advance(20)
-    assert counted(drain(consumer)) == [(b"0", 1), (b"1", 1)]
+    # Where they are in order the second one came again with the first, before its own timeout.
+    overdue = int(kind in (ConsumerType.Shared, ConsumerType.KeyShared))
+    assert counted(drain(consumer)) == [(b"0", 1), (b"1", overdue)]
 
 
 @sharing
