@@ -49,7 +49,7 @@ LINES = [
     "topics reset-cursor orders -s billing -m latest",
     "topics skip orders -s billing -n 1",
     "topics clear-backlog orders -s billing",
-    "topics expire-messages orders -s billing -t 0",
+    "topics expire-messages orders -s billing -t 1",
     "topics delete orders -f",
     "topics set-message-ttl orders -ttl 3h",
     "topics get-message-ttl orders",

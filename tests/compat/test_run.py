@@ -254,3 +254,44 @@ def test_clusters_in_memory_are_told_to_no_other_process(python: Python, tmp_pat
     for places in (("--root", "memory:"), ("--route", "pulsar://one=memory:one")):
         ran = python("-m", "pulsarx", "run", *places, "script.py")
         assert ran.stdout == "False\n", ran.stderr
+
+
+def test_the_folder_is_administered_over_http_while_the_program_runs(
+    python: Python, tmp_path: Path
+):
+    """Programs that make topics and namespaces by Pulsar's REST API had nobody to ask."""
+    program = tmp_path / "administering.py"
+    program.write_text(
+        """
+import json, os, sys, urllib.request
+import pulsar
+with open("ports") as file:
+    url = file.read().split()[-1]
+at = f"{url}/admin/v2/persistent/public/default"
+kind = {"Content-Type": "application/json"}
+asked = urllib.request.Request(f"{at}/made/partitions", b"2", kind, method="PUT")
+urllib.request.urlopen(asked).close()
+client = pulsar.Client("pulsar://localhost:6650")
+print(len(client.get_topic_partitions("made")))
+client.create_producer("other").send(b"x")
+print(json.load(urllib.request.urlopen(at)))
+"""
+    )
+    starts = (
+        "import os, sys; descriptor = os.open('ports', os.O_CREAT | os.O_WRONLY);"
+        "os.dup2(descriptor, 2); from pulsarx.cli.run import main;"
+        "sys.exit(main(['--root', 'data', '--http=0', 'administering.py']))"
+    )
+    ran = python("-c", starts)
+    assert ran.returncode == 0, (tmp_path / "ports").read_text()
+    names = [f"made-partition-{number}" for number in range(2)] + ["other"]
+    topics = [f"persistent://public/default/{name}" for name in names]
+    assert ran.stdout == f"2\n{topics}\n"
+    said = (tmp_path / "ports").read_text()
+    assert said.startswith("pulsar://localhost:6650 is administered at http://127.0.0.1:")
+
+
+@pytest.mark.parametrize("port", ["x", "65536", "-1"])
+def test_a_port_that_is_none_is_refused(python: Python, port: str):
+    ran = python("-m", "pulsarx", "run", "--root", "data", f"--http={port}", "x.py")
+    assert ran.returncode == 2 and f"--http={port}: give a number" in ran.stderr

@@ -77,6 +77,16 @@ def test_figures_of_topics_and_subscriptions_are_told(administered: Administered
     assert not found["pulsar_consumer_unacked_messages"]
 
 
+def test_backlogs_count_entries_as_those_of_pulsar(administered: Administered):
+    client = administered.client
+    client.subscribe("t", "s").close()
+    client.create_producer("t").send_many([b"x"] * 10)
+    found = samples(administered)
+    assert found["pulsar_subscription_back_log"][labels("t", 'subscription="s"')] == 1
+    assert found["pulsar_msg_backlog"][labels()] == found["pulsar_broker_msg_backlog"][""] == 1
+    assert found["pulsar_in_messages_total"][labels()] == 10
+
+
 def test_figures_of_consumers_are_told_when_asked_for(administered: Administered):
     client = administered.client
     consumer = client.subscribe("t", "s", consumer_name="c")

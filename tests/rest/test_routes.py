@@ -150,6 +150,14 @@ def test_a_partitioned_topic_that_is_not_there_is_not_found(administered: Admini
     assert administered.get(TOPICS) == ["persistent://public/default/plain"]
 
 
+def test_a_backlog_is_one_of_entries_as_in_pulsar(administered: Administered):
+    client = administered.client
+    client.subscribe("t", "s").close()
+    client.create_producer("t").send_many([b"x"] * 10)
+    subscription = administered.get(f"{TOPICS}/t/stats")["subscriptions"]["s"]
+    assert (subscription["msgBacklog"], subscription["backlogMessages"]) == (1, 10)
+
+
 def test_statistics_count_what_was_published_and_given_to_consumers(administered: Administered):
     client = administered.client
     consumer = client.subscribe("t", "s", consumer_name="c")

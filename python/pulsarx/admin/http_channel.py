@@ -547,8 +547,17 @@ def _statistics(topic: str, found: Json) -> Json:
         "topic": topic,
         "messages": None,
         **shown,
-        "subscriptions": {name: _snake(each) for name, each in subscriptions.items()},
+        "subscriptions": {name: _subscription(each) for name, each in subscriptions.items()},
     }
+
+
+def _subscription(found: Json) -> Json:
+    """msg_backlog counts messages, where the server tells them."""
+    shown: Json = _snake(found)
+    if "backlog_messages" in shown:
+        shown["backlog_entries"] = shown["msg_backlog"]
+        shown["msg_backlog"] = shown.pop("backlog_messages")
+    return shown
 
 
 def _snake(value: Any) -> Any:

@@ -14,7 +14,8 @@ from pulsarx.options import routes as table
 
 USAGE = """\
 usage: python -m pulsarx run [--root FOLDER] [--route URL=FOLDER]...
-                             [--namespace TENANT/NAMESPACE]... PROGRAM [argument...]
+                             [--namespace TENANT/NAMESPACE]... [--http[=PORT]]
+                             PROGRAM [argument...]
 
 Runs PROGRAM, a file or `-m MODULE`, with `import pulsar` finding PulsarX.
 
@@ -23,9 +24,16 @@ Runs PROGRAM, a file or `-m MODULE`, with `import pulsar` finding PulsarX.
   --route URL=FOLDER    where one cluster's URL leads, as pulsar://localhost:6650=events
   --namespace TENANT/NAMESPACE
                         made in each cluster that has it not; public/default is there
+  --http[=PORT]         Pulsar's admin REST API at http://localhost:8080, or at another port, while
+                        PROGRAM runs: of the one --route, or of pulsar://localhost:6650
 
 They stand before PROGRAM or right behind it. What follows is the program's; a `--` ends
 ours, where the program has arguments of the same name. --root or --route must be given."""
+
+
+_LOCAL = "pulsar://localhost:6650"
+_HTTP_PORT = "8080"
+_SERVED: list[object] = []  # a service ends when it is forgotten
 
 
 class _Usage(Exception):
@@ -98,11 +106,32 @@ def _install(options: list[tuple[str, str]]) -> None:
     if not routes and not roots:
         raise _Usage("where do the program's URLs lead? Give --root or --route")
     namespaces = [value for name, value in options if name == "--namespace"]
+    ports = [value for name, value in options if name == "--http"]
+    if len(ports) > 1:
+        raise _Usage("--http is given twice")
+    for port in ports:
+        if not port.isascii() or not port.isdigit() or int(port) > 65535:
+            raise _Usage(f"--http={port}: give a number from 0 to 65535")
     install_as_pulsar(routes, root=roots[0] if roots else None, namespaces=namespaces)
     from pulsarx.compat.started_processes import tell_started
 
     table.last()
     tell_started()
+    for port in ports:
+        _serve(next(iter(routes)) if len(routes) == 1 and not roots else _LOCAL, int(port))
+
+
+def _serve(service_url: str, port: int) -> None:
+    """Have the cluster of a URL administered over HTTP until the process ends."""
+    from pulsarx.client import Client
+    from pulsarx.rest.http_service import serve_http
+
+    try:
+        served = serve_http(Client(service_url), port=port)
+    except ImportError as error:
+        raise _Usage(str(error)) from None
+    _SERVED.append(served)
+    print(f"{service_url} is administered at {served.url}", file=sys.stderr, flush=True)
 
 
 def _options(arguments: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
@@ -113,10 +142,12 @@ def _options(arguments: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
         name, equals, value = rest[0].partition("=")
         if rest[0] == "--":
             return rest[1:], found
-        if name not in ("--root", "--route", "--namespace"):
+        if name not in ("--root", "--route", "--namespace", "--http"):
             break
         del rest[0]
-        if not equals:
+        if name == "--http":
+            value = value if equals else _HTTP_PORT
+        elif not equals:
             if not rest:
                 raise _Usage(f"{name} needs a value")
             value = rest.pop(0)

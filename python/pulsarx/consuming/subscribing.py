@@ -163,8 +163,6 @@ def _subscribe_pattern(
     from pulsarx.consuming.topics_pattern import TopicsPattern
 
     pattern = TopicsPattern(compiled, options.regex_subscription_mode)
-    if pattern.namespace not in broker.catalogue.state.namespaces:
-        raise errors.missing_namespace(pattern.namespace, f"{compiled!r}: ")
     letters = None
     if options.dead_letter_policy is not None or options.retry_enable:
         mode = options.regex_subscription_mode

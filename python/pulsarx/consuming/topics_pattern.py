@@ -25,14 +25,15 @@ class TopicsPattern:
     partition. A domain in front is ignored: the mode decides.
     """
 
-    __slots__ = ("_domains", "_left_out", "_local", "_no_endings", "namespace", "text")
+    __slots__ = ("_domains", "_left_out", "_local", "_no_endings", "_start", "namespace", "text")
 
     def __init__(self, pattern: re.Pattern[str], mode: RegexSubscriptionMode) -> None:
         """InvalidTopicName: the part before the last slash is no namespace."""
         if not isinstance(pattern.pattern, str):
             raise TypeError(f"topic={errors.shown(pattern)}: a pattern of text (str), not of bytes")
         self.text = pattern.pattern
-        text = self.text.removeprefix("^")
+        # Without a namespace it stands behind that one, as if that were written.
+        text = self.text.removeprefix("^") if "/" in self.text else self.text
         for domain in DOMAINS:
             text = text.removeprefix(domain)
         namespace, slash, local = text.rpartition("/")
@@ -46,7 +47,13 @@ class TopicsPattern:
                     f"topic={pattern!r}: before its last slash stands {namespace!r}, which must be "
                     f"one tenant/namespace: {errors.detail_of(error)}"
                 ) from None
+        if not local:
+            raise errors.InvalidTopicName(
+                f"topic={pattern!r}: it has no pattern for topics; write .* for all of a namespace"
+            )
         self.namespace = namespace if slash else "public/default"
+        # As in Pulsar the whole name is matched, so a `^` behind the namespace never is.
+        self._start = len(self.namespace) + 1
         try:
             self._local = re.compile(local, pattern.flags)
         except re.error as error:
@@ -89,5 +96,6 @@ class TopicsPattern:
             and not name.local_name.startswith("__")
             and not name.local_name.endswith(self._no_endings)
             and str(name) not in self._left_out
-            and self._local.fullmatch(name.local_name) is not None
+            and self._local.fullmatch(f"{self.namespace}/{name.local_name}", self._start)
+            is not None
         )

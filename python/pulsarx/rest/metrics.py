@@ -193,7 +193,7 @@ class Figures:
         expired, expiry_rate = core.expiry_statistics()
         drops = getattr(dispatcher, "drops", None)
         values = (
-            each.backlog()[1],
+            each.backlog()[0],  # entries, as in Pulsar
             dispatcher.unacknowledged_messages(),
             int(getattr(dispatcher, "is_blocked", False)),
             len(each.consumers()),

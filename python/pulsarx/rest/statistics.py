@@ -102,7 +102,8 @@ def _subscription(call: Call, topic: str, name: str, figures: Json) -> Json:
         "msgThroughputOut": throughput,
         "bytesOutCounter": counts[1],
         "msgOutCounter": counts[0],
-        "msgBacklog": figures["msg_backlog"],
+        "msgBacklog": figures["backlog_entries"],  # entries, as in Pulsar
+        "backlogMessages": figures["msg_backlog"],
         "backlogSize": figures["backlog_size"],
         "blockedSubscriptionOnUnackedMsgs": figures.get(
             "blocked_subscription_on_unacked_msgs", False

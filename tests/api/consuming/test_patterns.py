@@ -171,9 +171,32 @@ def test_a_pattern_of_namespaces_is_refused(memory_client: pulsarx.Client, patte
         subscribe(memory_client, pattern)
 
 
-def test_a_namespace_that_is_not_there_is_refused(memory_client: pulsarx.Client) -> None:
-    with pytest.raises(pulsarx.TopicNotFound, match="no namespace other/space"):
-        subscribe(memory_client, "other/space/.*")
+def test_topics_of_a_namespace_that_comes_later_are_found(memory_client: pulsarx.Client) -> None:
+    """The subscribe was refused; in Pulsar it is not."""
+    memory_client.admin.tenants.create_tenant("other")
+    consumer = subscribe(memory_client, "other/space/a.*")
+    memory_client.admin.namespaces.create_namespace("other/space")
+    for name in ("abc", "bcd"):
+        memory_client.create_producer(f"other/space/{name}").send(name.encode())
+    assert consumer.receive(60_000).data() == b"abc"
+    assert not consumer.has_message()
+
+
+def test_a_caret_behind_the_namespace_matches_nothing(memory_client: pulsarx.Client) -> None:
+    """As in Pulsar, where the whole name is matched."""
+    producer = memory_client.create_producer("abc")
+    consumers = [
+        subscribe(memory_client, pattern, subscription_name=f"s{number}")
+        for number, pattern in enumerate(("abc$", "^abc$", "public/default/^abc"))
+    ]
+    producer.send(b"x")
+    assert [each.has_message() for each in consumers] == [True, False, False]
+
+
+@pytest.mark.parametrize("pattern", ["", "public/default/", "persistent://public/default/"])
+def test_an_empty_pattern_is_refused(memory_client: pulsarx.Client, pattern: str) -> None:
+    with pytest.raises(pulsarx.InvalidTopicName, match="no pattern for topics"):
+        subscribe(memory_client, pattern)
 
 
 def test_a_pattern_of_bytes_is_refused(memory_client: pulsarx.Client) -> None:

@@ -234,7 +234,7 @@ def test_a_partitioned_topic_goes_with_its_partitions(
     topics.create_non_partitioned_topic("p-partition")
     with pytest.raises(errors.NotAllowedError, match="delete_partitioned_topic"):
         topics.delete("p")
-    with pytest.raises(errors.NotAllowedError, match="partitions are deleted together"):
+    with pytest.raises(errors.NotAllowedError, match="attached"):
         topics.delete("p-partition-1")
     with pytest.raises(errors.NotAllowedError, match="attached"):
         topics.delete_partitioned_topic("p")
@@ -245,6 +245,41 @@ def test_a_partitioned_topic_goes_with_its_partitions(
     topics.delete_partitioned_topic("p")
     assert topics.get_list() == ["persistent://public/default/p-partition"]
     assert topics.get_partitioned_topic_list() == []
+    client.close()
+    assert files_of(folder) == set()
+
+
+def test_a_partition_that_is_deleted_is_there_again_and_empty(
+    open_client: OpenClient, folder: Path
+) -> None:
+    """It was refused; Pulsar deletes it, and makes it anew when it is used."""
+    client = open_client(broker_options=SMALL)
+    topics = client.admin.topics
+    topics.create_partitioned_topic("p", 2)
+    client.subscribe("p", "s").close()
+    for _ in range(2):
+        with client.create_producer("p") as producer:
+            producer.send_many([b"%d" % number for number in range(20)])
+        with pytest.raises(errors.TopicNotFound):
+            topics.delete("p-partition-2")
+        topics.delete("p-partition-1")
+        assert topics.get_subscriptions("p-partition-1") == []
+        assert topics.stats("p-partition-1")["messages"] == 0
+        assert topics.get_partitioned_topic_metadata("p")["partitions"] == 2
+        client.close()
+        client = open_client(broker_options=SMALL)
+        topics = client.admin.topics
+    consumer = client.subscribe("p", "s")
+    producer = client.create_producer("p", "left")
+    with pytest.raises(errors.NotAllowedError, match="attached"):
+        topics.delete("p-partition-1")
+    topics.delete("p-partition-1", force=True)
+    producer.close()
+    consumer.close()
+    with client.create_producer("p") as producer, client.subscribe("p", "new") as consumer:
+        producer.send_many([b"x"] * 20)
+        assert len(consumer.receive_many(20, 60_000)) == 20
+    topics.delete_partitioned_topic("p")
     client.close()
     assert files_of(folder) == set()
 

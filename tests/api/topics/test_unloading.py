@@ -85,7 +85,7 @@ ASKED: dict[str, Callable[[Any, list[MessageId]], object]] = {
     "reset_cursor": lambda topics, ids: topics.reset_cursor("t", "s", ids[1]),
     "skip_messages": lambda topics, _: topics.skip_messages("t", "s", 1),
     "skip_all_messages": lambda topics, _: topics.skip_all_messages("t", "s"),
-    "expire_messages": lambda topics, _: topics.expire_messages("t", "s", 0),
+    "expire_messages": lambda topics, _: topics.expire_messages("t", "s", -1),
     "truncate": lambda topics, _: topics.truncate("t"),
     "terminate": lambda topics, _: topics.terminate("t"),
     "stats": lambda topics, _: topics.stats("t"),

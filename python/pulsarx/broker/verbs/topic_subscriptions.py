@@ -126,9 +126,13 @@ def skip_messages(broker: Broker, topic: str, name: str, count: int) -> None:
 
 
 def expire_messages(broker: Broker, topic: str, name: str, seconds: int) -> None:
-    """Acknowledge what is older, up to the first message that is not."""
-    if seconds < 0:
-        raise ValueError(f"expire_messages: {seconds} seconds; it must be 0 or more")
+    """Acknowledge what is older, up to the first message that is not; of a negative age, as in
+    Pulsar, what is older than a moment to come, which is everything. NotAllowedError: of none."""
+    if seconds == 0:
+        raise errors.NotAllowedError(
+            f"expire messages of {topic} for {name}: an age of 0 seconds expires nothing, as in "
+            "Pulsar; skip_all_messages acknowledges all messages"
+        )
     before_ms = broker.runtime.clock.now_ms() - seconds * 1000
     for each, subscription in _subscriptions(kept_topics_of(broker, topic), name):
         with locked_in_order([each]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx.broker.catalogue.changes import create_topic
 from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
 from pulsarx.broker.verbs.subscriptions import kept_topics_of, topics_of
 from pulsarx.broker.verbs.verb import Verb
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.broker import Broker
+    from pulsarx.broker.catalogue.changes import Operation
     from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.faces import OpenFolder, TopicView
 
@@ -127,9 +129,11 @@ def remove_deduplication(broker: Broker, topic: str) -> None:
 
 
 def delete(broker: Broker, topic: str, force: bool) -> None:
-    """NotAllowedError: it has partitions, or is one; or it is in use, and it is not forced."""
+    """A partition is there again at once, without messages and subscriptions: in Pulsar when it is
+    used. NotAllowedError: it has partitions; or it is in use, and it is not forced."""
     name = TopicName.of(topic)
     full = str(name)
+    whole = TopicName.of(name.partitioned_name)
 
     def select(state: CatalogueState) -> list[str]:
         if not broker.topics.is_there(full):
@@ -138,15 +142,15 @@ def delete(broker: Broker, topic: str, force: bool) -> None:
             raise errors.NotAllowedError(
                 f"delete {full}: it has partitions; call delete_partitioned_topic"
             )
-        if partition_count_of(state, TopicName.of(name.partitioned_name)) > name.partition_index:
-            if name.partition_index >= 0:
-                raise errors.NotAllowedError(
-                    f"delete {full}: it is a partition of {name.partitioned_name}; partitions are "
-                    "deleted together, by delete_partitioned_topic"
-                )
         return [full]
 
-    broker.topics.delete(select, force)
+    def made_again(state: CatalogueState) -> list[Operation]:
+        is_partition = 0 <= name.partition_index < partition_count_of(state, whole)
+        if not is_partition or not name.persistent:
+            return []
+        return [create_topic(full, broker.catalogue.allocate_id())]
+
+    broker.topics.delete(select, force, made_again)
 
 
 def delete_partitioned_topic(broker: Broker, topic: str, force: bool) -> None:
