@@ -190,6 +190,9 @@ cdef class Batcher:
     """What holds senders is another."""
 
     cdef int refuse_queued(self, object error) except -1
+    cdef int wait_for_queued(self) except -1
+    """What send_async queued until now is on its way on return, or refused. No mutex held."""
+
     """Tell the sends that are queued why they are not sent. No mutex held."""
 
     cdef int room_for_chunks(self, uint32_t size) except -1

@@ -851,10 +851,13 @@ cdef class Batcher:
         """Those that wait look again."""
         for room in list(self.held or ()):
             room.set()
-        if self.queues_sends:
+        if self.resume_call is not None:
             self.resume_call()
 
     cdef int refuse_queued(self, object error) except -1:
+        return 0
+
+    cdef int wait_for_queued(self) except -1:
         return 0
 
     cdef int room_for_chunks(self, uint32_t size) except -1:
@@ -890,6 +893,7 @@ cdef class Batcher:
         """
         if self.state != PRODUCER_HELD:
             self.check_open()
+        self.wait_for_queued()
         self.drain(False)
 
     cdef int drain(self, bint at_last) except -1:

@@ -39,7 +39,6 @@ cdef class PartitionRouter:
                              deliver_after=None) -> None:
         """send_async with whatever arguments; send_async itself is in send_routed."""
         cdef ProducerCore producer
-        cdef bint taken = False
         if callback is not None and not PyCallable_Check(callback):
             refuse_callback(callback)
         if callback is not None and not self.is_open:
@@ -51,7 +50,7 @@ cdef class PartitionRouter:
                 and disable_replication is False and event_timestamp is None
                 and deliver_at is None and deliver_after is None):
             if callback is None:
-                producer.send_plain(content, None, partition_key, &taken)
+                producer.send_untold(content, partition_key)
             else:
                 producer.send_told(content, callback, partition_key)
             return

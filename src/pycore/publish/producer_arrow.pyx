@@ -88,6 +88,7 @@ cdef int send_rows(ProducerCore producer, ArrowImport source, SentRows sent,
     limits.batch_bytes = producer.batch_bytes_max
     limits.message_size = producer.message_size_max
     limits.refuse_null = False
+    producer.wait_for_queued()
     mutex_lock(&producer.publisher.mutex)
     try:
         if producer.nested is not None:

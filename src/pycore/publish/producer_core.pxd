@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsarx._pycore.ground.clock_core cimport Timer
 from pulsarx._pycore.ground.job_queue cimport JobQueue
+from pulsarx._pycore.ground.latch cimport Latch
 from pulsarx._pycore.publish.batcher cimport Batcher
 from pulsarx._pycore.publish.entry_publisher cimport Receipt
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
@@ -16,6 +17,8 @@ cdef class QueuedSend:
     cdef tuple rest                      # the other arguments of send_async_described
     cdef int64_t expires_ms              # monotonic: it has waited for too long; 0: never
     cdef bint held                       # by a quota or a rate, when it was last tried
+    cdef bint ended                      # sent, or refused
+    cdef Latch end                       # set then; None: nobody waits for it
 
 
 cdef class ResumeCall:
@@ -26,6 +29,8 @@ cdef class ResumeCall:
 cdef class ProducerCore(Batcher):
     cdef JobQueue background             # where one that was forgotten is closed
     cdef object queued                   # deque of QueuedSend, in order; None: none ever was
+    cdef QueuedSend last_queued          # of those; None: none ever was
+    cdef list places                     # latches of those that wait for a place among them, or None
     cdef bint has_queued                 # or one of them is being tried
     cdef bint resuming                   # a thread goes through them
     cdef bint look_again                 # it is to do it once more
@@ -39,6 +44,18 @@ cdef class ProducerCore(Batcher):
     cdef int send_plain(self, object content, object callback, object key,
                         bint* taken) except -1
     cdef int send_told(self, object content, object callback, object key) except -1
+    cdef int send_untold(self, object content, object key) except -1
+    """send_told without a callback."""
+
+    cdef int queue_if_held(self) except -1
+    """MustWait: a quota or the publish rate lets nothing pass now. Mutex held."""
+
+    cdef bint is_full(self) noexcept
+    cdef int wait_for_place(self) except -1
+    cdef int give_places(self) except -1
+    cdef int end_queued(self, QueuedSend send, object error) except -1
+    """It was sent, or refused with an error. No mutex held."""
+
     cdef int tell(self, object callback, object error) except -1
     """Tell a callback that its message was refused; no mutex held."""
 
@@ -46,7 +63,8 @@ cdef class ProducerCore(Batcher):
     """Send it as soon as the call of this thread that holds the mutex has gone on."""
 
     cdef int queue_send(self, object content, object callback, tuple rest) except -1
-    """Send it when there is room, behind those that are queued; no mutex held."""
+    """Send it when there is room, behind those that are queued; no mutex held. Where
+    max_pending_messages wait it waits for a place, or is refused."""
 
     cdef int send_described(
         self, object content, object callback, object properties, object partition_key,

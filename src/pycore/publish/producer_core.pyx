@@ -20,7 +20,9 @@ from pulsarx._core.single_metadata cimport METADATA_SEQUENCE_ID, SingleMetadata
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.job_queue cimport JobQueue
-from pulsarx._pycore.ground.mutex cimport mutex_enter, mutex_lock, mutex_unlock
+from pulsarx._pycore.ground.mutex cimport (
+    PyThread_get_thread_ident, is_within, mutex_enter, mutex_lock, mutex_unlock,
+)
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.ground.signals cimport signals_raised
 from pulsarx._pycore.message.message_id cimport message_id_chunked, message_id_new
@@ -69,7 +71,7 @@ cdef class ProducerCore(Batcher):
     def __init__(self, publisher, options, name, topic_name, clock, compress, message_size_max,
                  JobQueue background not None):
         """background: where it is closed when its user has dropped it."""
-        self.queued = self.wait_timer = None
+        self.queued = self.wait_timer = self.last_queued = self.places = None
         self.has_queued = self.resuming = self.look_again = self.is_forgotten = False
         super().__init__(publisher, options, name, topic_name, clock, compress, message_size_max)
         self.background = background
@@ -107,6 +109,8 @@ cdef class ProducerCore(Batcher):
         cdef OpenBatch batch
         cdef uint32_t index = 0
         cdef bint taken = False
+        if self.has_queued and not is_within(&self.publisher.mutex, PyThread_get_thread_ident()):
+            self.wait_for_queued()
         if not mutex_enter(&self.publisher.mutex):
             self.keep_nested(content, None, (
                 properties, partition_key, ordering_key, sequence_id, replication_clusters,
@@ -206,6 +210,8 @@ cdef class ProducerCore(Batcher):
         try:
             if self.nested is not None:
                 self.send_nested()
+            if self.state == PRODUCER_HELD:
+                self.queue_if_held()
             self.accept(content, callback, properties, partition_key, ordering_key, sequence_id,
                         replication_clusters, disable_replication, event_timestamp, deliver_at,
                         deliver_after, None, &taken)
@@ -251,6 +257,8 @@ cdef class ProducerCore(Batcher):
                 taken = False
                 content, callback, rest = kept.pop(0)
                 try:
+                    if self.state == PRODUCER_HELD:
+                        self.queue_if_held()
                     self.accept(content, callback, rest[0], rest[1], rest[2], rest[3], rest[4],
                                 rest[5], rest[6], rest[7], rest[8], None, &taken)
                     if self.batching and self.open_count() >= self.batch_messages_max:
@@ -279,6 +287,16 @@ cdef class ProducerCore(Batcher):
 
     cdef int queue_send(self, object content, object callback, tuple rest) except -1:
         cdef QueuedSend send = QueuedSend.__new__(QueuedSend)
+        if not self.queues_sends:
+            if self.resume_call is None:
+                self.resume_call = ResumeCall(self)
+            try:
+                self.wait_for_place()
+            except errors.PulsarException as error:
+                if callback is None or isinstance(error, NEVER_TOLD):
+                    raise
+                self.tell(callback, error)
+                return 0
         send.content = content
         send.callback = callback
         send.rest = rest
@@ -289,8 +307,72 @@ cdef class ProducerCore(Batcher):
         self.has_queued = True               # what comes now goes behind it
         self.plain_sends = False
         self.queued.append(send)
+        self.last_queued = send
         if len(self.queued) == 1:
             self.resume_call()               # for what made room meanwhile
+        return 0
+
+    cdef int queue_if_held(self) except -1:
+        cdef int64_t look_ms
+        if self.never_waits or self.many_count or self.publisher.fenced is not None:
+            return 0
+        if self.held_by is not None:
+            raise MustWait(True)
+        look_ms = self.rate.waits_until() if self.rate is not None else 0
+        if look_ms:
+            raise MustWait(True, look_ms)
+        return 0
+
+    cdef bint is_full(self) noexcept:
+        return self.pending_max != 0 and self.queued is not None and (
+            len(self.queued) + self.publisher.pending_count >= self.pending_max)
+
+    cdef int wait_for_place(self) except -1:
+        cdef Latch place
+        while self.is_full():
+            if not self.block_if_queue_full or not self.may_wait():
+                raise errors.ProducerQueueIsFull(
+                    f"{len(self.queued)} messages of {self.name_utf8.decode()} wait for the publish "
+                    f"rate or the backlog quota of {self.topic_name}, and max_pending_messages is "
+                    f"{self.pending_max}; wait, or set block_if_queue_full")
+            place = Latch()
+            if self.places is None:
+                self.places = []
+            self.places.append(place)
+            if self.is_full():
+                place.wait()
+            if self.state != PRODUCER_OPEN and self.state != PRODUCER_HELD:
+                self.check_open()
+        return 0
+
+    cdef int give_places(self) except -1:
+        places, self.places = self.places, None
+        if places is not None:
+            for place in places:
+                (<Latch>place).set()
+        return 0
+
+    cdef int end_queued(self, QueuedSend send, object error) except -1:
+        send.ended = True
+        if send.end is not None:
+            send.end.set()
+        if self.places is not None:
+            self.give_places()
+        if error is None:
+            return 0
+        if send.callback is not None:
+            return self.tell(send.callback, error)
+        self.failure = error                 # of the next flush
+        return 0
+
+    cdef int wait_for_queued(self) except -1:
+        cdef QueuedSend last = self.last_queued
+        if last is None or last.ended or self.queues_sends or not self.may_wait():
+            return 0
+        if last.end is None:
+            last.end = Latch()
+        if not last.ended:
+            last.end.wait()
         return 0
 
     def resume_queued(self) -> None:
@@ -307,25 +389,27 @@ cdef class ProducerCore(Batcher):
                 send = self.queued.popleft()
                 if isinstance(send.callback, SendTold) and (
                         (<SendTold>send.callback).is_given_up()):
+                    self.end_queued(send, None)
                     continue                 # cancelled while it waited: nothing is sent
                 try:
                     rest = send.rest
                     self.send_described(send.content, send.callback, rest[0], rest[1], rest[2],
                                         rest[3], rest[4], rest[5], rest[6], rest[7], rest[8])
+                    self.end_queued(send, None)
                 except MustWait as wait:
                     send.held = wait.held
                     if wait.held and send.expires_ms and (
                             self.clock.monotonic() >= send.expires_ms):
                         error = self.held_too_long()
                         if error is not None:
-                            self.tell(send.callback, error)
+                            self.end_queued(send, error)
                             continue
                     self.queued.appendleft(send)
                     self.arm_queued(wait.look_ms, wait.held)
                     if not self.look_again:
                         break
                 except Exception as error:
-                    self.tell(send.callback, error)
+                    self.end_queued(send, error)
             # Nobody else does: the loops whose sends they are have had their turn.
             self.send_open()
         finally:
@@ -378,18 +462,28 @@ cdef class ProducerCore(Batcher):
             self.queued.popleft()
             if self.queued:
                 (<QueuedSend>self.queued[0]).held = True
-            self.tell(first.callback, error)
+            self.end_queued(first, error)
         self.resume_call()
 
     cdef int refuse_queued(self, object error) except -1:
         cdef QueuedSend send
+        cdef uint64_t untold = 0
         timer, self.wait_timer = self.wait_timer, None
         if timer is not None:
             (<Timer>timer).cancel()
         while self.queued:
             send = self.queued.popleft()
-            self.tell(send.callback, error)
+            untold += send.callback is None
+            self.end_queued(send, error)
+        if untold:
+            import logging
+
+            logging.getLogger("pulsarx").warning(
+                "%d messages that send_async took for %s while it let nothing pass are not sent: %s",
+                untold, self.topic_name, errors.detail_of(error))
         self.has_queued = self.resuming
+        if self.places is not None:
+            self.give_places()
         return 0
 
     cdef int send_plain(self, object content, object callback, object key,
@@ -412,6 +506,8 @@ cdef class ProducerCore(Batcher):
             if self.nested is not None:
                 self.send_nested()
             if self.state != PRODUCER_OPEN:
+                if self.state == PRODUCER_HELD:
+                    self.queue_if_held()
                 self.check_open()
             if self.is_crowded():
                 self.make_room()
@@ -446,6 +542,14 @@ cdef class ProducerCore(Batcher):
                 self.tell(callback, error)
         except MustWait:
             self.queue_send(content, callback, (None, key) + NOT_DESCRIBED)
+        return 0
+
+    cdef int send_untold(self, object content, object key) except -1:
+        cdef bint taken = False
+        try:
+            self.send_plain(content, None, key, &taken)
+        except MustWait:
+            self.queue_send(content, None, (None, key) + NOT_DESCRIBED)
         return 0
 
     cdef int tell(self, object callback, object error) except -1:
@@ -570,6 +674,8 @@ cdef class ProducerCore(Batcher):
                 raise ValueError(f"{name} is a str; give a list, one element a message")
             if column is not None and len(column) != count:
                 raise ValueError(f"{name} has {len(column)} elements and payloads {count}")
+        if self.has_queued:
+            self.wait_for_queued()
         refused = None
         ids = []
         # One by one where some may be duplicates, or in chunks, or have to wait for memory.

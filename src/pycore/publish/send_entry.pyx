@@ -58,12 +58,11 @@ cdef bint everyday_call(PyObject** arguments, Py_ssize_t count, PyObject* names,
 cdef object send_async(object self, PyObject** arguments, Py_ssize_t count, PyObject* names):
     cdef ProducerCore core = <ProducerCore>self
     cdef EverydayCall call
-    cdef bint taken = False
     if not everyday_call(arguments, count, names, &call) or not (
             core.plain_sends and type(<object>call.content) is bytes):
         return described(self, arguments, count, names)
     if call.callback == <PyObject*>None:
-        core.send_plain(<object>call.content, None, <object>call.key, &taken)
+        core.send_untold(<object>call.content, <object>call.key)
     else:
         core.send_told(<object>call.content, <object>call.callback, <object>call.key)
     return None

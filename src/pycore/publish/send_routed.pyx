@@ -17,7 +17,6 @@ cdef object send_async(object self, PyObject** arguments, Py_ssize_t count, PyOb
     cdef PartitionRouter router = <PartitionRouter>self
     cdef ProducerCore producer
     cdef EverydayCall call
-    cdef bint taken = False
     if not everyday_call(arguments, count, names, &call) or not router.is_open or (
             router.router is not None or type(<object>call.content) is not bytes):
         return described(self, arguments, count, names)
@@ -28,7 +27,7 @@ cdef object send_async(object self, PyObject** arguments, Py_ssize_t count, PyOb
         producer.send_async_described(<object>call.content, <object>call.callback, None,
                                       <object>call.key)
     elif call.callback == <PyObject*>None:
-        producer.send_plain(<object>call.content, None, <object>call.key, &taken)
+        producer.send_untold(<object>call.content, <object>call.key)
     else:
         producer.send_told(<object>call.content, <object>call.callback, <object>call.key)
     return None

@@ -109,19 +109,31 @@ def test_a_held_send_times_out(manual_clock: pulsarx.ManualClock) -> None:
         outcome = Sender(producer).ends(manual_clock, 5)
         assert isinstance(outcome, errors.Timeout)
         told = Told()
-        thread = threading.Thread(target=producer.send_async, args=(b"late", told))
-        thread.start()
-        until_asleep(thread)
-        assert thread.is_alive()
-        while thread.is_alive():
-            manual_clock.advance(5)
-            thread.join(0.01)
+        producer.send_async(b"late", told)
+        manual_clock.advance(4.999)
+        assert told.results == []
+        manual_clock.advance(0.001)
         client.admin.topics.remove_backlog_quota("t")
         producer.flush()
         assert [result for result, _ in told.results] == [Result.Timeout]
         assert producer.is_connected()
         producer.send(b"in time")
         assert len(drain(client.subscribe("t", "s"))) == 2  # nothing of what timed out
+
+
+def test_what_send_async_took_goes_when_there_is_room(manual_clock: pulsarx.ManualClock) -> None:
+    with pulsarx.Client("memory:x", clock=manual_clock) as client:
+        producer = filled(client, "s")
+        client.admin.topics.set_backlog_quota("t", limit_size=10_000)
+        told = Told()
+        for _ in range(3):
+            producer.send_async(b"more", told)
+        assert told.results == []
+        client.admin.topics.skip_all_messages("t", "s")
+        manual_clock.advance(1)
+        producer.flush()
+        assert [result for result, _ in told.results] == [Result.Ok] * 3
+        assert backlog(client) == 3
 
 
 def test_the_check_finds_a_backlog_that_grew(manual_clock: pulsarx.ManualClock) -> None:

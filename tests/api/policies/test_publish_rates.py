@@ -111,13 +111,107 @@ def test_a_batch_passes_whole_and_who_comes_next_waits_for_it(
         producer.send_async(payload, told)
     producer.flush()
     assert [result for result, _ in told.results] == [Result.Ok] * 6
-    sending = Sending(lambda: producer.send_async(b"late", told))
+    producer.send_async(b"late", told)
     manual_clock.advance(2)
-    assert sending.waits()
+    assert len(told.results) == 6
     manual_clock.advance(1)
-    sending.ends()
     producer.flush()
     assert len(told.results) == 7
+
+
+# What send_async does meanwhile ------------------------------------------------------------------
+
+
+def test_send_async_returns_at_once_until_as_many_wait_as_may(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
+) -> None:
+    """It waited in the call, with its queue empty."""
+    producer = clocked_client.create_producer("t", max_pending_messages=3)
+    clocked_client.admin.topics.set_publish_rate("t", msgs=1)
+    told, late = Told(), Told()
+    for payload in numbers(4):
+        producer.send_async(payload, told)  # the first passes
+    producer.send_async(b"late", late)
+    with pytest.raises(errors.ProducerQueueIsFull, match="publish rate"):
+        producer.send_async(b"late", None)
+    manual_clock.advance(0)  # which waits for callbacks
+    assert [result for result, _ in late.results] == [Result.ProducerQueueIsFull]
+    for passed in range(2, 5):
+        manual_clock.advance(1)
+        assert [result for result, _ in told.results] == [Result.Ok] * passed
+    assert whole_topic(clocked_client) == numbers(4)
+    producer.send_async(b"x", None)
+    manual_clock.advance(1)
+    producer.flush()
+
+
+def test_send_async_waits_for_a_place_where_it_may_block(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
+) -> None:
+    producer = clocked_client.create_producer("t", max_pending_messages=2, block_if_queue_full=True)
+    clocked_client.admin.topics.set_publish_rate("t", msgs=1)
+    for payload in numbers(3):
+        producer.send_async(payload, None)
+    sending = Sending(lambda: producer.send_async(b"3", None))
+    assert sending.waits()
+    manual_clock.advance(1)
+    assert sending.ends() is None
+    manual_clock.advance(1)
+    manual_clock.advance(1)
+    producer.flush()
+    assert whole_topic(clocked_client) == numbers(4)
+
+
+@pytest.mark.parametrize("partitions", [0, 1])
+def test_what_send_async_took_goes_before_what_is_sent_after_it(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock, partitions: int
+) -> None:
+    topics = clocked_client.admin.topics
+    if partitions:
+        topics.create_partitioned_topic("t", partitions)
+    else:
+        topics.create_non_partitioned_topic("t")
+    producer = clocked_client.create_producer("t")
+    topics.set_publish_rate("t", msgs=1)
+    for payload in numbers(2):
+        producer.send_async(payload, None)
+    for number, send in enumerate(
+        (
+            lambda: producer.send(b"2"),
+            lambda: producer.send_many([b"3"]),
+            lambda: producer.send_columns(np.array([b"4"])),
+        )
+    ):
+        sending = Sending(send)
+        assert sending.waits()
+        manual_clock.advance(1)
+        if number == 0:
+            assert sending.waits()  # the one before went
+            manual_clock.advance(1)
+        assert not isinstance(sending.ends(), Exception)
+    producer.send_async(b"5", None)
+    flushing = Sending(producer.flush)
+    assert flushing.waits()
+    manual_clock.advance(1)
+    assert flushing.ends() is None
+    name = "t-partition-0" if partitions else "t"
+    reader = clocked_client.create_reader(name, pulsarx.MessageId.earliest)
+    assert [reader.read_next(60_000).data() for _ in range(6)] == numbers(6)
+
+
+def test_closing_tells_what_send_async_took_that_it_is_not_sent(
+    clocked_client: pulsarx.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    producer = clocked_client.create_producer("t")
+    clocked_client.admin.topics.set_publish_rate("t", msgs=1)
+    told = Told()
+    for payload in numbers(2):
+        producer.send_async(payload, told)
+    producer.send_async(b"2", None)
+    producer.close()
+    inspect(clocked_client).settle()
+    assert [result for result, _ in told.results] == [Result.Ok, Result.AlreadyClosed]
+    assert "1 messages that send_async took" in caplog.text
 
 
 def many(producer: Any) -> Any:
@@ -229,15 +323,15 @@ def test_a_send_that_waits_times_out(
     told = Told()
     waiting = [
         Sending(lambda: producer.send(b"late")),
-        Sending(lambda: producer.send_async(b"late", told)),
         Sending(lambda: producer.send_many([b"late"])),
     ]
+    producer.send_async(b"late", told)
     manual_clock.advance(1.999)
     assert all(each.waits() for each in waiting)
     manual_clock.advance(0.001)
     outcomes = [each.ends() for each in waiting]
     assert isinstance(outcomes[0], errors.Timeout)
-    assert isinstance(outcomes[2], errors.Timeout)
+    assert isinstance(outcomes[1], errors.Timeout)
     producer.flush()
     assert [result for result, _ in told.results] == [Result.Timeout]
     assert whole_topic(clocked_client) == numbers(10)
@@ -444,7 +538,7 @@ def test_reconsuming_later_does_not_wait(clocked_client: pulsarx.Client) -> None
         assert Sending(lambda each=message: consumer.reconsume_later(each, 1)).ends() is None
 
 
-def test_what_a_callback_sends_does_not_wait_and_is_counted(
+def test_what_a_callback_sends_waits_for_its_turn_without_it(
     clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
 ) -> None:
     producer = clocked_client.create_producer("t")
@@ -452,9 +546,10 @@ def test_what_a_callback_sends_does_not_wait_and_is_counted(
     told = Told()
     producer.send_async(b"0", lambda *_: producer.send_async(b"1", told))
     manual_clock.advance(0)
-    assert [result for result, _ in told.results] == [Result.Ok]
+    assert told.results == []
     sending = Sending(lambda: producer.send(b"2"))
     manual_clock.advance(1)
+    assert [result for result, _ in told.results] == [Result.Ok]
     assert sending.waits()
     manual_clock.advance(1)
     assert isinstance(sending.ends(), pulsarx.MessageId)
