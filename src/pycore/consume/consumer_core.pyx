@@ -374,8 +374,8 @@ cdef class ConsumerCore:
 
         On Shared and Key_Shared subscriptions this message alone; on Exclusive and Failover ones
         this and all later ones that are not acknowledged, in order; what was refused counts as
-        redelivered, and what is refused within a moment comes again together. message: a Message or a
-        MessageId; a message that is acknowledged or was never delivered stays as it is. After
+        redelivered, and what is refused within a moment comes again together. message: a Message or
+        a MessageId; a message that is acknowledged or was never delivered stays as it is. After
         close it does nothing: what was not acknowledged is delivered again as it is.
         """
         self.refuse(message, -1)

@@ -420,8 +420,8 @@ cdef class Dispatcher:
     acknowledgement that is overdue."""
 
     cdef int all_due(self) except -1
-    """Every message that is due at this moment was told by `due` or `nack`: now is the time for what
-    is done once for all of them. With the mutex that those had."""
+    """Every message that is due at this moment was told by `due` or `nack`: now is the time for
+    what is done once for all of them. With the mutex that those had."""
 
     cdef int note_due(self, uint64_t ledger_id, uint64_t message) noexcept
     """A message is due that comes again with all behind it."""

@@ -85,8 +85,8 @@ cdef class SubscriptionCore(SectionsSource):
     """The monotonic time after a delay; the latest there is for one that is longer."""
 
     cdef int64_t gathered_ms(self, int64_t delay_ms) except -1
-    """As later_ms; or the time of a refusal before this one that is due no more than a tick earlier,
-    so that both come again together."""
+    """As later_ms; or the time of a refusal before this one that is due no more than a tick
+    earlier, so that both come again together."""
 
     cdef uint32_t arm(self, int64_t due_ms, uint64_t ledger_id, uint64_t message) except? 4294967295
     """Let on_due be called at a time of day, for a message that becomes PENDING_DELAYED; answers

@@ -30,7 +30,7 @@ cdef class ProducerCore(Batcher):
     cdef JobQueue background             # where one that was forgotten is closed
     cdef object queued                   # deque of QueuedSend, in order; None: none ever was
     cdef QueuedSend last_queued          # of those; None: none ever was
-    cdef list places                     # latches of those that wait for a place among them, or None
+    cdef list places                     # latches of those that wait for a place there; or None
     cdef bint has_queued                 # or one of them is being tried
     cdef bint resuming                   # a thread goes through them
     cdef bint look_again                 # it is to do it once more

@@ -332,8 +332,8 @@ cdef class ProducerCore(Batcher):
         while self.is_full():
             if not self.block_if_queue_full or not self.may_wait():
                 raise errors.ProducerQueueIsFull(
-                    f"{len(self.queued)} messages of {self.name_utf8.decode()} wait for the publish "
-                    f"rate or the backlog quota of {self.topic_name}, and max_pending_messages is "
+                    f"{len(self.queued)} messages of {self.name_utf8.decode()} wait for the "
+                    f"publish rate or the backlog quota of {self.topic_name}, and max_pending_messages is "
                     f"{self.pending_max}; wait, or set block_if_queue_full")
             place = Latch()
             if self.places is None:
@@ -479,7 +479,7 @@ cdef class ProducerCore(Batcher):
             import logging
 
             logging.getLogger("pulsarx").warning(
-                "%d messages that send_async took for %s while it let nothing pass are not sent: %s",
+                "%d messages that send_async took for %s while nothing passed are not sent: %s",
                 untold, self.topic_name, errors.detail_of(error))
         self.has_queued = self.resuming
         if self.places is not None:

@@ -573,6 +573,20 @@ def without_deduplication_it_is_stored_twice(world: World) -> Any:
 
 
 @scenario
+def deduplication_that_is_turned_on(world: World) -> Any:
+    client, topic = world.client(), world.governed()
+    producer = client.create_producer(topic, producer_name="one")
+    for number in (1, 2, 1):
+        producer.send(b"off %d" % number, sequence_id=number)
+    world.governed(deduplication={"enabled": True})
+    world.pause(2)
+    for number in (1, 2, 3, 3):
+        producer.send(b"on %d" % number, sequence_id=number)
+    consumer = world.subscribe(client, topic=topic)
+    return [world.receive(consumer, 4), world.is_empty(consumer)]
+
+
+@scenario
 def deduplication_outlives_unloading(world: World) -> Any:
     client, topic = deduplicating(world)
     consumer = world.subscribe(client, topic=topic)

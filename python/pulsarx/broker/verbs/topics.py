@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.broker import Broker
-    from pulsarx.broker.catalogue.changes import Operation
+    from pulsarx.broker.catalogue.draft import Operation
     from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.faces import OpenFolder, TopicView
 
