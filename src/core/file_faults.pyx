@@ -121,6 +121,14 @@ cdef int faulty_flush(int fd) noexcept nogil:
     return error if kind else file_ops_system().flush(fd)
 
 
+cdef int faulty_flush_map(uint8_t* base, uint64_t size) noexcept nogil:
+    cdef int error = 0
+    cdef uint32_t kind = fault_of(FILE_OP_FLUSH, &error)
+    if kind == FAULT_LATE_ERROR:
+        file_ops_system().flush_map(base, size)
+    return error if kind else file_ops_system().flush_map(base, size)
+
+
 cdef int faulty_flush_directory(const char* path) noexcept nogil:
     cdef int error = plain_fault(FILE_OP_FLUSH_DIRECTORY)
     return error if error else file_ops_system().flush_directory(path)
@@ -195,6 +203,7 @@ FAULTY.write = faulty_write
 FAULTY.read = faulty_read
 FAULTY.allocate = faulty_allocate
 FAULTY.flush = faulty_flush
+FAULTY.flush_map = faulty_flush_map
 FAULTY.flush_directory = faulty_flush_directory
 FAULTY.rename = faulty_rename
 FAULTY.link = faulty_link

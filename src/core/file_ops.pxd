@@ -43,6 +43,7 @@ cdef struct FileOps:
     int (*read)(int fd, uint8_t* room, size_t size, uint64_t offset, size_t* done) noexcept nogil
     int (*allocate)(int fd, uint64_t offset, uint64_t size) noexcept nogil
     int (*flush)(int fd) noexcept nogil
+    int (*flush_map)(uint8_t* base, uint64_t size) noexcept nogil
     int (*flush_directory)(const char* path) noexcept nogil
     int (*rename)(const char* source, const char* target) noexcept nogil
     int (*link)(const char* source, const char* target) noexcept nogil
@@ -84,6 +85,9 @@ zeros. Where the file system cannot make room, they are written: nobody else may
 of the file meanwhile."""
 
 cdef int file_flush(int fd) noexcept nogil
+cdef int file_flush_map(uint8_t* base, uint64_t size) noexcept nogil
+"""As file_flush, of what is written in a mapping, whose descriptor may be closed by now."""
+
 cdef int file_flush_directory(const char* path) noexcept nogil
 """0, too, where the file system has no such operation."""
 

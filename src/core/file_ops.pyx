@@ -35,6 +35,8 @@ cdef extern from "<sys/stat.h>" nogil:
 
 cdef extern from "<sys/mman.h>" nogil:
     void* mmap(void* at, size_t size, int protection, int flags, int fd, int64_t offset)
+    int msync(void* at, size_t size, int flags)
+    int MS_SYNC
     int munmap(void* at, size_t size)
     int mincore(void* at, size_t size, uint8_t* pages)
     int memfd_create(const char* name, unsigned int flags)
@@ -164,6 +166,12 @@ cdef int system_flush(int fd) noexcept nogil:
     return 0
 
 
+cdef int system_flush_map(uint8_t* base, uint64_t size) noexcept nogil:
+    if msync(base, size, MS_SYNC) < 0:
+        return errno
+    return 0
+
+
 cdef int system_flush_directory(const char* path) noexcept nogil:
     cdef int error = low_descriptors_hold()
     cdef int fd
@@ -274,6 +282,7 @@ SYSTEM.write = system_write
 SYSTEM.read = system_read
 SYSTEM.allocate = system_allocate
 SYSTEM.flush = system_flush
+SYSTEM.flush_map = system_flush_map
 SYSTEM.flush_directory = system_flush_directory
 SYSTEM.rename = system_rename
 SYSTEM.link = system_link
@@ -355,6 +364,10 @@ cdef int file_allocate(int fd, uint64_t offset, uint64_t size) noexcept nogil:
 
 cdef int file_flush(int fd) noexcept nogil:
     return IN_FORCE.flush(fd)
+
+
+cdef int file_flush_map(uint8_t* base, uint64_t size) noexcept nogil:
+    return IN_FORCE.flush_map(base, size)
 
 
 cdef int file_flush_directory(const char* path) noexcept nogil:

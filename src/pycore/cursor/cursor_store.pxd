@@ -13,10 +13,9 @@ cdef class CursorStore:
     cdef CursorTail c_tail              # inside c_map
     cdef uint8_t* c_map                 # owned mapping of the tail
     cdef size_t c_map_size
-    cdef int c_file                     # owned descriptor, -1 while there is none
     cdef uint32_t c_closed
     cdef uint32_t c_poisoned            # a flush failed: the next generation cures it
-    cdef pthread_mutex_t c_flush_mutex  # guards c_file, c_poisoned; after the subscription's
+    cdef pthread_mutex_t c_flush_mutex  # guards c_map, c_poisoned; after the subscription's
     cdef CursorHeader c_header
     cdef object files
     cdef str directory
@@ -46,7 +45,7 @@ cdef class CursorStore:
     cdef int check(self, bytes data, const CursorHeader* header, uint64_t generation)
     cdef int map_existing(self, str path, bytes data, const CursorHeader* header) except -1
     cdef uint8_t* copied_tail(self, bytes data, const CursorHeader* header) except NULL
-    cdef int take_over(self, const CursorHeader* header, int file, uint8_t* room) except -1
+    cdef int take_over(self, const CursorHeader* header, uint8_t* room) except -1
     cdef bytes encode(self, bytes snapshot, uint64_t base_ledger_id, CursorHeader* header)
     cdef int discard(self, str path) except -1
     cdef void rest(self) noexcept

@@ -11,7 +11,7 @@ come from anywhere.
 
 The one lock, c_flush_mutex, is taken after the subscription's mutex, only without the GIL, and
 never held while waiting
-for the GIL: a flush in another thread holds the descriptor by it while a new generation wants to
+for the GIL: a flush in another thread holds the mapping by it while a new generation wants to
 replace it.
 """
 
@@ -37,7 +37,8 @@ from pulsarx._core.cursor_record cimport (
     cursor_header_encode, cursor_tail_end, cursor_tail_start,
 )
 from pulsarx._core.file_ops cimport (
-    FILE_WRITE, file_allocate, file_close, file_flush, file_map, file_open, file_unmap,
+    FILE_WRITE, file_allocate, file_close, file_flush, file_flush_map, file_map, file_open,
+    file_unmap,
 )
 from pulsarx._core.limits cimport CURSOR_HEADER_SIZE
 from pulsarx._core.status cimport (
@@ -79,24 +80,28 @@ cdef void fault_in(uint8_t* room, size_t size) noexcept nogil:
         page += CURSOR_BLOCK_SIZE
 
 
-cdef int map_tail(const char* path, uint64_t offset, uint64_t size, int* file,
+cdef int map_tail(const char* path, uint64_t offset, uint64_t size, bint flushes,
                   uint8_t** room) noexcept nogil:
-    """Open the file, allocate and map its tail; answers an errno.
+    """Open the file, allocate and map its tail; answers an errno. flushes: the whole file.
 
-    A full disk is met here, never by a store.
+    A full disk is met here, never by a store. No descriptor stays: the mapping is flushed without
+    one, and there may be more cursors than a process may have descriptors.
     """
-    cdef int error = file_open(path, FILE_WRITE, file)
+    cdef int file = -1
+    cdef int error = file_open(path, FILE_WRITE, &file)
     if error:
-        file[0] = -1
         return error
-    error = file_allocate(file[0], offset, size)
+    error = file_allocate(file, offset, size)
     if error == 0:
-        error = file_map(file[0], offset, size, True, room)
+        error = file_map(file, offset, size, True, room)
     if error == 0:
         fault_in(room[0], size)
-        return 0
-    file_close(file[0])
-    file[0] = -1
+        if flushes:
+            error = file_flush(file)
+        if error:
+            file_unmap(room[0], size)
+            room[0] = NULL
+    file_close(file)
     return error
 
 
@@ -127,7 +132,6 @@ cdef class CursorStore:
         self.identity = identity
         self.names = names
         self.read_only = read_only
-        self.c_file = -1
         pthread_mutex_init(&self.c_flush_mutex, NULL)
 
     def __dealloc__(self) -> None:
@@ -255,7 +259,6 @@ cdef class CursorStore:
 
     cdef int map_existing(self, str path, bytes data, const CursorHeader* header) except -1:
         cdef uint8_t* room = NULL
-        cdef int file = -1
         cdef int error = 0
         cdef bytes encoded = path_bytes(path)
         cdef const char* c_path = encoded
@@ -263,10 +266,10 @@ cdef class CursorStore:
             room = self.copied_tail(data, header)
         elif header.tail_size:
             with nogil:
-                error = map_tail(c_path, header.tail_offset, header.tail_size, &file, &room)
+                error = map_tail(c_path, header.tail_offset, header.tail_size, False, &room)
         if error:
             raise_status(status_of(error), error, f"map the tail of cursor file {path}")
-        self.take_over(header, file, room)
+        self.take_over(header, room)
         return 0
 
     cdef uint8_t* copied_tail(self, bytes data, const CursorHeader* header) except NULL:
@@ -280,17 +283,15 @@ cdef class CursorStore:
         memcpy(room, PyBytes_AS_STRING(data) + header.tail_offset, min(there, header.tail_size))
         return <uint8_t*>room
 
-    cdef int take_over(self, const CursorHeader* header, int file, uint8_t* room) except -1:
+    cdef int take_over(self, const CursorHeader* header, uint8_t* room) except -1:
         """Go on with this generation; whatever was mapped is given back."""
         cdef uint8_t* old_map
         cdef size_t old_size
-        cdef int old_file
         with nogil:
             pthread_mutex_lock(&self.c_flush_mutex)
-            old_map, old_size, old_file = self.c_map, self.c_map_size, self.c_file
+            old_map, old_size = self.c_map, self.c_map_size
             self.c_map = room
             self.c_map_size = header.tail_size
-            self.c_file = file
             self.c_poisoned = 0
             pthread_mutex_unlock(&self.c_flush_mutex)
             self.c_header = header[0]
@@ -298,8 +299,6 @@ cdef class CursorStore:
                               header.tail_size // CURSOR_SLOT_SIZE)
             if old_map != NULL:
                 file_unmap(old_map, old_size)
-            if old_file >= 0:
-                file_close(old_file)
         self.generation = header.generation
         if self.newest < header.generation:
             self.newest = header.generation
@@ -314,7 +313,6 @@ cdef class CursorStore:
         """
         cdef CursorHeader header
         cdef uint8_t* room = NULL
-        cdef int file = -1
         cdef int error
         cdef uint64_t old = self.generation
         path = self.path_of(self.newest + 1)
@@ -327,20 +325,17 @@ cdef class CursorStore:
             self.discard(unfinished)
             self.files.create(unfinished, data, True, False)     # flushed with its tail
             with nogil:
-                error = map_tail(c_path, header.tail_offset, header.tail_size, &file, &room)
-                if error == 0:
-                    error = file_flush(file)
+                error = map_tail(c_path, header.tail_offset, header.tail_size, True, &room)
             if error:
                 raise_status(status_of(error), error, f"write cursor file {path}")
             self.files.rename(unfinished, path)
         except BaseException as problem:
-            if file >= 0:
+            if room != NULL:
                 file_unmap(room, header.tail_size)
-                file_close(file)
             self.discard(unfinished)
             refuse(problem, "write", path)
             raise
-        self.take_over(&header, file, room)
+        self.take_over(&header, room)
         try:
             self.files.flush_directory(self.directory)
         except BaseException as problem:
@@ -394,8 +389,8 @@ cdef class CursorStore:
         with nogil:
             pthread_mutex_lock(&self.c_flush_mutex)
             poisoned = self.c_poisoned
-            if not poisoned and self.c_file >= 0:
-                error = file_flush(self.c_file)
+            if not poisoned and self.c_map != NULL and not self.read_only:
+                error = file_flush_map(self.c_map, self.c_map_size)
             if error:
                 self.c_poisoned = 1
             pthread_mutex_unlock(&self.c_flush_mutex)
@@ -413,18 +408,14 @@ cdef class CursorStore:
 
     cdef void unmap(self) noexcept:
         cdef uint8_t* old_map
-        cdef int old_file
         with nogil:
             pthread_mutex_lock(&self.c_flush_mutex)
-            old_map, old_file = self.c_map, self.c_file
+            old_map = self.c_map
             self.c_map = NULL
-            self.c_file = -1
             pthread_mutex_unlock(&self.c_flush_mutex)
             cursor_tail_end(&self.c_tail)
             if old_map != NULL:
                 file_unmap(old_map, self.c_map_size)
-            if old_file >= 0:
-                file_close(old_file)
 
     cdef void abandon(self) noexcept:
         """In a forked child: never touch the mapping again. No lock: its holder may be gone."""

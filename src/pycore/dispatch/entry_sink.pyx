@@ -643,8 +643,8 @@ cdef class Dispatcher:
         return True
 
     def release(self) -> None:
-        """Nothing more is received: let go of the entries in hand. The collector cannot see through
-        an EntryView, which leads back here by way of the topic."""
+        """Nothing more is received: let go of the entries in hand, and of what is mapped. The
+        collector cannot see through an EntryView, which leads back here by way of the topic."""
 
     def check(self) -> list:
         """What its counts say wrong, recounted; for tests."""

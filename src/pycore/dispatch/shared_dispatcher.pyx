@@ -165,6 +165,9 @@ cdef class SharedDispatcher(PendingDispatcher):
         mutex_lock(&self.core.mutex)
         self.view = None
         self.again_view = None
+        self.reader.let_go()
+        if self.again is not None:
+            self.again.let_go()
         for each in self.receivers:
             if each is not None:
                 each.clear()

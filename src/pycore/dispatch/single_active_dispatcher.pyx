@@ -90,6 +90,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         cdef EntrySink each
         mutex_lock(&self.core.mutex)
         self.ahead = None
+        self.reader.let_go()
         for each in self.receivers:
             each.clear()
         mutex_unlock(&self.core.mutex)

@@ -586,12 +586,24 @@ cdef class OwnerLink:
             self.later_at = self.later_size = 0
 
     def end(self) -> None:
-        """Send nothing any more."""
+        """Send nothing any more. Nobody reads it."""
         self.taker = None
         pthread_mutex_lock(&self.mutex)
         self.ended = True
         self.later_at = self.later_size = 0
         pthread_mutex_unlock(&self.mutex)
+        # Given back here and not by the collector. Whoever rings has the GIL; who arms, `reading`.
+        pthread_mutex_lock(&self.reading)
+        if self.poller >= 0:
+            close(self.poller)
+        self.poller = -1
+        if self.bell is not None and self.reader != LINK_READ_BY_WAITER and self.bell.event >= 0:
+            close(self.bell.event)       # else who sleeps on it lets it go
+            self.bell.event = -1
+        pthread_mutex_unlock(&self.reading)
+        if self.event >= 0:
+            close(self.event)
+        self.event = -1
 
 
 # As Python knows them.

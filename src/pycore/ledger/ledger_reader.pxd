@@ -65,6 +65,9 @@ cdef class LedgerReader:
     cdef int lose_entry(self, object why) except -1
     """The entry read last cannot be taken apart: fill the lost_ fields with its messages."""
 
+    cdef void let_go(self) noexcept
+    """Nothing is read any more: give the mapping back to whoever else has it."""
+
     cdef void unread(self) noexcept
     """Nothing came of the entry read last: the next call reads it again."""
 

@@ -142,6 +142,10 @@ cdef class LedgerReader:
     cdef bint turns(self, bint is_lost) except -1:
         return False
 
+    cdef void let_go(self) noexcept:
+        self.span = None
+        self.c_entry = NULL
+
     cdef void unread(self) noexcept:
         self.offset = self.entry_offset
         self.next_message = self.c_frame.first_message

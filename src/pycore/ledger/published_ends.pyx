@@ -88,8 +88,10 @@ cdef class PublishedEnds:
 
     def close_file(self) -> None:
         """No more slots are handed out; those there are stay mapped as long as anybody holds
-        them."""
+        them, where there is no file without the memory behind them."""
         if self.c_fd >= 0:
+            if self.path is None:
+                file_punch_hole(self.c_fd, 0, self.c_count * SLOT_SIZE)
             file_close(self.c_fd)
             self.c_fd = -1
 

@@ -320,7 +320,7 @@ class ManagedLedger(LedgerList):
             self.tail.flush.close()
         writers = list(self._writers.values())
         self._writers.clear()
-        self._in_memory.clear()
+        self._forget_memory()
         self._unsealed = ()
         self.tail.wake()
         # Behind the seals that go on there.
@@ -523,6 +523,14 @@ class ManagedLedger(LedgerList):
     def _sealing(self, ledger_id: int, summary: Any, *, damaged: bool) -> dict[str, Any]:
         now_ms = self.runtime.clock.now_ms()
         return changes.seal_ledger(self.name, ledger_id, summary, sealed_ms=now_ms, damaged=damaged)
+
+    def _forget_memory(self) -> None:
+        """What has no file is closed now, and not by the collector of garbage. Whoever has mapped
+        it reads on."""
+        kept = list(self._in_memory.values())
+        self._in_memory.clear()
+        for writer in kept:
+            writer.close()
 
     def _release(self, writer: LedgerWriter) -> None:
         """The catalogue knows the ledger as sealed or gone: give back its writer and slot."""
@@ -859,6 +867,7 @@ class ManagedLedger(LedgerList):
                 except Exception as error:
                     # It stays open in the catalogue and is recovered by the next owner.
                     failure = error
+            self._forget_memory()
             if failure is not None:
                 raise failure
 

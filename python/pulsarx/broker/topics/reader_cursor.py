@@ -81,6 +81,7 @@ class ReaderCursor:
         reader = self._reader() if self._reader is not None else None
         if reader is not None:
             reader.shut()
+        self.dispatcher.release()
 
     def abandon(self) -> None:
         """In a forked child: refuse further calls."""
