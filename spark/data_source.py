@@ -140,7 +140,12 @@ def plan_format(options: Options) -> FormatPlan:
     if options.of_cluster:
         found: Any = AwaitingTopics(options)
         return FormatPlan(
-            options.valueFormat, options.mode, options.valueSchema, found, list(found.topics)
+            options.valueFormat,
+            options.mode,
+            options.valueSchema,
+            found,
+            list(found.topics),
+            options.times,
         )
     source = TopicSource(options)
     try:
@@ -151,6 +156,7 @@ def plan_format(options: Options) -> FormatPlan:
             options.valueSchema,
             source.broker,
             planner.topics if planner is not None else [],
+            options.times,
         )
     finally:
         source.close()

@@ -11,12 +11,14 @@ import os
 
 from pulsarx.spark.cluster_url import flaw_of_store, is_cluster
 from pulsarx.spark.given_filter import filters_of
-from pulsarx.spark.value_choice import FORMATS, MODES, check_format
+from pulsarx.spark.value_choice import FORMATS, JSON, MODES, SCHEMA, check_format, times_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
+
+    from pulsarx.tables.json_times import JsonTimes
 
 BATCH, STREAM, SINK, STREAM_SINK = "read", "readStream", "write", "writeStream"
 _READS = (BATCH, STREAM)
@@ -103,6 +105,20 @@ def _time_ms(text: str) -> int:
             "for times by topic there are the options ...OffsetsByTimestamp"
         )
     return max(round(found.timestamp() * 1000), 0)
+
+
+def _zone(text: str) -> str:
+    from pulsarx.tables.json_times import zone_of
+
+    zone_of(text.strip())
+    return text.strip()
+
+
+def _time_format(text: str) -> str:
+    from pulsarx.tables.json_times import JsonTimes
+
+    JsonTimes(timestamp_format=text)
+    return text
 
 
 def _offsets(text: str) -> str | dict[str, Any]:
@@ -213,6 +229,11 @@ OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
      ".schema()"),
     ("mode", _one_of(*MODES), None, _READS,
      "values that cannot be decoded: FAILFAST (default), PERMISSIVE, DROPMALFORMED"),
+    ("timeZone", _zone, None, _READS,
+     "of JSON: the zone of times that name none, as Europe/Paris; UTC without it"),
+    ("timestampFormat", _time_format, None, _READS,
+     "of JSON: how timestamps are written, as a pattern of Java: dd/MM/yyyy HH:mm:ss"),
+    ("dateFormat", _time_format, None, _READS, "of JSON: the same of dates"),
     ("waitForTopic", _flag, False, (STREAM,), "begin without topics that are not there yet"),
     ("maxBytesPerTrigger", _size, None, (STREAM,), "about so many bytes a micro-batch"),
     ("maxEntriesPerTrigger", _count, None, (STREAM,), "entries a micro-batch"),
@@ -295,6 +316,12 @@ class Options:
     def of_cluster(self) -> bool:
         """Whether root is a Pulsar cluster and no folder."""
         return is_cluster(self.root)
+
+    @property
+    def times(self) -> JsonTimes | None:
+        """How times are written in JSON, where something is said of it."""
+        said = (self.timeZone, self.timestampFormat, self.dateFormat)
+        return times_of(*said)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -422,6 +449,9 @@ def _flaw_of_values(values: dict[str, Any], use: str) -> str:
             values["columns"] = tuple(values["columns"])
         if use in _READS:
             check_format(value_format, values["mode"], values["valueSchema"])
+            for name in ("timeZone", "timestampFormat", "dateFormat"):
+                if values[name] is not None and value_format not in (JSON, SCHEMA):
+                    return f"{name} is about times in JSON; valueFormat is {value_format}"
     except ValueError as error:
         return str(error)
     return ""

@@ -18,6 +18,7 @@ from pulsarx.spark.keywords import check_keywords
 from pulsarx.spark.row_filter import filtered
 from pulsarx.spark.topic_columns import column_names, read_schema
 from pulsarx.spark.topic_plan import given_back_on_error, plan_topic
+from pulsarx.spark.value_choice import times_of
 from pulsarx.spark.worker_heap import freeze_heap
 
 TYPE_CHECKING = False
@@ -32,11 +33,14 @@ if TYPE_CHECKING:
 
     from pulsarx.spark.row_filter import RowFilter
     from pulsarx.spark.value_format import ValueFormat
+    from pulsarx.tables.json_times import JsonTimes
 
     Batches = Iterator[pa.RecordBatch]
 
 RANGES_COLUMN = "ranges"
-_READ_ARGUMENTS = ("root", "value_format", "mode")
+_READ_ARGUMENTS = (
+    "root", "value_format", "mode", "time_zone", "timestamp_format", "date_format",
+)  # fmt: skip
 # Of a batch that goes to Spark as it was decoded: then it is in the core's cache still. Of those of
 # 8 MiB most was not, and a query took a tenth longer. Functions get large ones: each of their calls
 # of Arrow costs as much for few rows.
@@ -154,6 +158,9 @@ def map_topic(
     value_format: str | None = None,
     value_schema: StructType | str | None = None,
     mode: str | None = None,
+    time_zone: str | None = None,
+    timestamp_format: str | None = None,
+    date_format: str | None = None,
     **options: Any,
 ) -> DataFrame:
     """A DataFrame of what function makes of the topic, as `DataFrame.mapInArrow`, but read and
@@ -162,7 +169,8 @@ def map_topic(
     function: gets an iterator of record batches with the named columns, once a Spark partition,
         and gives record batches with the columns of schema in their order. columns: only these
         are decoded.
-    value_format, value_schema, mode: as `read_topic`, which calls the schema of the value schema.
+    value_format, value_schema, mode, time_zone and the formats: as `read_topic`, which calls the
+        schema of the value schema.
     options: start, end, where, max_bytes_per_partition ... of `plan_topic`, which runs now: the
         DataFrame is of what is published now, however often it is used. Without min_partitions
         there are as many tasks as Spark runs at once, of 1 MiB at least. The driver keeps its lease
@@ -184,7 +192,8 @@ def map_topic(
         return checked_batches(function(batches), wanted)
 
     chosen = value_format or ("raw" if value_schema is None else "json")
-    values = _planned_values(root, topics, columns, chosen, value_schema, mode)
+    times = times_of(time_zone, timestamp_format, date_format)
+    values = _planned_values(root, topics, columns, chosen, value_schema, mode, times)
     return _mapped_frame(spark, topics, map_checked, wanted, root, columns, options, values)
 
 
@@ -197,6 +206,9 @@ def read_topic(
     schema: StructType | str | None = None,
     value_format: str | None = None,
     mode: str | None = None,
+    time_zone: str | None = None,
+    timestamp_format: str | None = None,
+    date_format: str | None = None,
     **options: Any,
 ) -> DataFrame:
     """The messages of topics as a DataFrame, as they are now. Name the columns you need: one
@@ -207,10 +219,13 @@ def read_topic(
         topic's own; columns are then those of its fields, and of messages.
     mode: what becomes of a value that cannot be decoded: FAILFAST, the default, is an error,
         PERMISSIVE a row of nulls with the value in _corrupt_record, DROPMALFORMED nothing.
+    time_zone, timestamp_format, date_format: of JSON, as the options timeZone, timestampFormat and
+        dateFormat of format("pulsarx").
     """
     check_keywords("read_topic", options, plan_topic, *_READ_ARGUMENTS, "schema")
     chosen = value_format or ("raw" if schema is None else "json")
-    values = _planned_values(root, topics, columns, chosen, schema, mode)
+    times = times_of(time_zone, timestamp_format, date_format)
+    values = _planned_values(root, topics, columns, chosen, schema, mode, times)
     frame_schema: StructType | str
     if values is None:
         frame_schema = read_schema(column_names(columns))
@@ -226,6 +241,7 @@ def _planned_values(
     value_format: str,
     value_schema: StructType | str | None,
     mode: str | None,
+    times: JsonTimes | None,
 ) -> ValueFormat | None:
     """None: the values are bytes."""
     from pyspark.sql.types import StructType
@@ -233,7 +249,7 @@ def _planned_values(
     from pulsarx.broker.read_only_broker import ReadOnlyBroker
     from pulsarx.spark.topic_plan import topic_names
     from pulsarx.spark.topic_source import check_topics
-    from pulsarx.spark.value_choice import check_format
+    from pulsarx.spark.value_choice import JSON, SCHEMA, check_format
     from pulsarx.spark.value_format import FormatPlan
 
     if value_format == "json" and isinstance(value_schema, str):
@@ -242,6 +258,11 @@ def _planned_values(
             raise ValueError(f"schema {value_schema!r:.200} has no columns; name them")
         value_schema = found
     check_format(value_format, mode, value_schema)
+    if times is not None and value_format not in (JSON, SCHEMA):
+        raise ValueError(
+            "time_zone, timestamp_format and date_format are about times in JSON; value_format is "
+            f"{value_format}"
+        )
     if value_format == "raw":
         return None
     if isinstance(columns, str):
@@ -250,7 +271,7 @@ def _planned_values(
     broker = ReadOnlyBroker(folder_path(root))
     try:
         check_topics(broker, named)
-        plan = FormatPlan(value_format, mode, value_schema, broker, named)
+        plan = FormatPlan(value_format, mode, value_schema, broker, named, times)
         return plan.of_schema(plan.schema(columns))
     finally:
         broker.close()

@@ -6,8 +6,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+    from pulsarx.tables.json_times import JsonTimes
+
 FORMATS = RAW, STRING, JSON, AVRO, SCHEMA = "raw", "string", "json", "avro", "schema"
 MODES = FAIL_FAST, PERMISSIVE, DROP_MALFORMED = "FAILFAST", "PERMISSIVE", "DROPMALFORMED"
+
+
+def times_of(
+    time_zone: str | None, timestamp_format: str | None, date_format: str | None
+) -> JsonTimes | None:
+    """How times are written in JSON; None: nothing is said of it. ValueError: one is not known."""
+    if time_zone is None and timestamp_format is None and date_format is None:
+        return None
+    from pulsarx.tables.json_times import JsonTimes
+
+    return JsonTimes(time_zone, timestamp_format, date_format)
 
 
 def check_format(

@@ -48,7 +48,7 @@ class ValueDecoder:
         self._topic = TopicName.of(planned.topic).partitioned_name
         self._decode: Callable[[pa.Array, pa.RecordBatch], tuple[pa.Table, Flaws]]
         if values.kind == "JSON":
-            self._decode = JsonDecoder(values.fields).decode
+            self._decode = JsonDecoder(values.fields, times=values.times).decode
         elif values.kind == "STRING":
             self._decode = self._texts
         elif values.kind == "AVRO":
@@ -78,8 +78,12 @@ class ValueDecoder:
             if CORRUPT_RECORD in values.columns:
                 found[CORRUPT_RECORD] = _only(payloads, flaws)
         self._row_count += batch.num_rows
+        required = {each.name for each in values.fields if not each.nullable}
         made = pa.RecordBatch.from_arrays(
-            [found[name] for name in values.columns], list(values.columns)
+            [found[name] for name in values.columns],
+            schema=pa.schema(
+                [pa.field(name, found[name].type, name not in required) for name in values.columns]
+            ),
         )
         if flaws and values.mode == DROP_MALFORMED:
             good = pa.array([row not in flaws for row in range(made.num_rows)])

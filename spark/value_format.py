@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from pulsarx.broker.read_only_broker import ReadOnlyBroker
     from pulsarx.schema.schema import SchemaInfo
+    from pulsarx.tables.json_times import JsonTimes
 
 CORRUPT_RECORD = "_corrupt_record"
 SCHEMA_VERSION = "__schemaVersion"
@@ -46,7 +47,9 @@ class ValueFormat:
         fields: pa.Schema,
         reader: SchemaInfo | None,
         writers: dict[str, dict[int, SchemaInfo]],
+        times: JsonTimes | None = None,
     ) -> None:
+        self.times = times  # of JSON
         self.kind = kind  # the type of a schema by its name, as "AVRO" or "INT32"
         self.mode = mode
         self.columns = columns  # all of them, in order
@@ -73,7 +76,7 @@ class ValueFormat:
         found = {field.name: field for field in read_schema(_MESSAGE_COLUMNS)}
         found[CORRUPT_RECORD] = StructField(CORRUPT_RECORD, BinaryType(), True)
         for each in self.fields:
-            found[each.name] = StructField(each.name, from_arrow_type(each.type), True)
+            found[each.name] = StructField(each.name, from_arrow_type(each.type), each.nullable)
         return StructType([found[name] for name in self.columns])
 
     def with_writers(self, broker: ReadOnlyBroker, topics: Iterable[str]) -> ValueFormat:
@@ -81,7 +84,9 @@ class ValueFormat:
         if self.reader is None:
             return self
         writers = _writers(broker, topics)
-        return ValueFormat(self.kind, self.mode, self.columns, self.fields, self.reader, writers)
+        return ValueFormat(
+            self.kind, self.mode, self.columns, self.fields, self.reader, writers, self.times
+        )
 
 
 def _writers(broker: ReadOnlyBroker, topics: Iterable[str]) -> dict[str, dict[int, SchemaInfo]]:
@@ -101,8 +106,10 @@ class FormatPlan:
         value_schema: str | StructType | None,
         broker: ReadOnlyBroker,
         topics: Sequence[str],
+        times: JsonTimes | None = None,
     ) -> None:
         """ValueError, OperationNotSupported: what cannot be; say what to change."""
+        self._times = times
         self._mode = (mode or FAIL_FAST).upper()  # as Spark has it, in any case
         self._given = value_schema
         self._broker = broker
@@ -200,13 +207,22 @@ class FormatPlan:
                 wanted = known[field.name].dataType
             else:
                 check_json(field.dataType, field.name)
-            if (wanted is not None and field.dataType != wanted) or not field.nullable:
+            is_value = field.name not in described and field.name != CORRUPT_RECORD
+            may_require = is_value and self._kind == "JSON"
+            if may_require and not field.nullable and self._mode == PERMISSIVE:
+                raise ValueError(
+                    f"column {field.name} is not null, and mode {PERMISSIVE} gives nulls for a "
+                    "value that cannot be decoded; let it be null, or choose another mode"
+                )
+            if (wanted is not None and field.dataType != wanted) or not (
+                field.nullable or may_require
+            ):
                 kind = field.dataType if wanted is None else wanted
                 raise ValueError(
                     f"column {field.name} is {kind.simpleString()} and nullable, the schema says "
                     f"{field.dataType.simpleString()}{'' if field.nullable else ' not null'}"
                 )
-            if field.name not in described and field.name != CORRUPT_RECORD:
+            if is_value:
                 fields.append(field)
         if not schema.fields:
             raise ValueError("the schema has no column; name some")
@@ -221,6 +237,7 @@ class FormatPlan:
             arrow_schema(StructType(fields)),
             self._reader if self._kind != "JSON" else None,
             _writers(self._broker, self._topics) if self._kind != "JSON" else {},
+            self._times,
         )
 
 
@@ -244,7 +261,7 @@ def _given_fields(given: str | StructType) -> list[StructField]:
                 "there; columns says which of those are wanted"
             )
         check_json(field.dataType, field.name)
-    return [_optional(field) for field in found.fields]
+    return list(found.fields)
 
 
 def _of_json(text: str) -> StructType:
@@ -260,23 +277,19 @@ def _of_json(text: str) -> StructType:
         ) from error
 
 
-def _optional(field: StructField) -> StructField:
-    from pyspark.sql.types import StructField
-
-    return StructField(field.name, field.dataType, True)
-
-
-def check_json(kind: DataType, path: str) -> None:
-    """OperationNotSupported: nothing in JSON becomes it here."""
+def check_json(kind: DataType, path: str, *, writes: bool = False) -> None:
+    """OperationNotSupported: nothing in JSON becomes it here, or it becomes nothing in JSON."""
     from pyspark.sql import types as t
 
+    if isinstance(kind, t.DecimalType) and not writes:
+        return
     if isinstance(kind, t.StructType):
         for field in kind.fields:
-            check_json(field.dataType, f"{path}.{field.name}")
+            check_json(field.dataType, f"{path}.{field.name}", writes=writes)
     elif isinstance(kind, t.ArrayType):
-        check_json(kind.elementType, f"{path}[]")
+        check_json(kind.elementType, f"{path}[]", writes=writes)
     elif isinstance(kind, t.MapType) and isinstance(kind.keyType, t.StringType):
-        check_json(kind.valueType, f"{path}{{}}")
+        check_json(kind.valueType, f"{path}{{}}", writes=writes)
     elif not isinstance(
         kind,
         (

@@ -83,7 +83,7 @@ class WrittenValues:
         for field in found:
             _check_name(field.name)
             if self.info is None:
-                check_json(field.dataType, field.name)
+                check_json(field.dataType, field.name, writes=True)
         if self.info is not None:
             self._check_fields(found)
         if not found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import enum
 import json
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,72 @@ def test_json_becomes_typed_columns_nested_ones_too(spark, folder):
     assert [[row[name] for name in names] for row in found] == [
         [row[name] for name in names] for row in (first, empty, tombstone)
     ]
+
+
+def test_times_numbers_and_decimals_are_read_as_from_json_reads_them(spark, folder):
+    value = b'{"at":"2013-01-31 11:00","on":15736,"price":1.10,"sent":"31.01.2013","x":"NaN"}'
+    publish_json(folder, [value])
+    fields = "at timestamp, price decimal(9,2), sent string, x double"
+    frame = read_topic(spark, "t", root=folder, schema=fields, time_zone="Europe/Paris")
+    (row,) = frame.collect()
+    assert row["at"].astimezone(dt.UTC) == dt.datetime(2013, 1, 31, 10, tzinfo=dt.UTC)
+    assert (str(row.price), row.sent) == ("1.10", "31.01.2013") and row.x != row.x
+    options = {"valueFormat": "json", "dateFormat": "dd.MM.yyyy", "timeZone": "+01:00"}
+    options["timestampFormat"] = "yyyy-MM-dd HH:mm"
+    source = load(spark, folder, "t", **options).schema("at timestamp not null, sent date")
+    (found,) = source.load().collect()
+    assert found["at"].astimezone(dt.UTC) == dt.datetime(2013, 1, 31, 10, tzinfo=dt.UTC)
+    assert found.sent == dt.date(2013, 1, 31)
+
+
+def test_what_is_said_of_times_is_checked_before_anything_is_read(spark, folder):
+    publish_json(folder, [b"{}"])
+    for options, text in (
+        ({"timeZone": "Nowhere/Town"}, "Nowhere/Town"),
+        ({"timestampFormat": "yyyy-QQ"}, "letters QQ"),
+        ({"valueFormat": "string", "timeZone": "UTC"}, "about times in JSON"),
+    ):
+        with pytest.raises(Exception, match=text):
+            source = load(spark, folder, "t", **{"valueFormat": "json", **options})
+            source.schema("a int").load().collect()
+    with pytest.raises(ValueError, match="about times in JSON"):
+        read_topic(spark, "t", root=folder, value_format="string", time_zone="UTC")
+
+
+def test_a_column_that_is_not_null_is_there_or_refused(spark, folder):
+    publish_json(folder, [b'{"n": 1}', b"{}", b'{"n": 2}'])
+    source = load(spark, folder, "t", valueFormat="json", mode="DROPMALFORMED")
+    frame = source.schema("n int not null").load()
+    assert [row.n for row in frame.collect()] == [1, 2]
+    with pytest.raises(Exception, match="is required"):
+        load(spark, folder, "t", valueFormat="json").schema("n int not null").load().collect()
+    with pytest.raises(Exception, match="PERMISSIVE gives nulls"):
+        load(spark, folder, "t", valueFormat="json", mode="PERMISSIVE").schema(
+            "n int not null"
+        ).load().collect()
+
+
+def test_enumerations_are_read_by_value_and_unknown_logical_types_as_their_base(spark, folder):
+    class Colour(enum.Enum):
+        RED = 1
+
+    class Row(Record):
+        colour = Colour
+
+    definition = {
+        "type": "record",
+        "name": "T",
+        "fields": [{"name": "u", "type": {"type": "string", "logicalType": "uuid"}}],
+    }
+    text = "00000000-0000-0000-0000-000000000007"
+    with pulsarx.Client(folder, durability="os") as client:
+        client.create_producer("j", schema=JsonSchema(Row)).send(Row(colour=Colour.RED))
+        avro = AvroSchema(None, schema_definition=definition)
+        client.create_producer("a", schema=avro).send({"u": text})
+    (row,) = load(spark, folder, "j", valueFormat="schema", columns="colour").load().collect()
+    assert row.colour == "1"
+    (row,) = load(spark, folder, "a", valueFormat="schema", columns="u").load().collect()
+    assert row.u == text
 
 
 def test_only_named_columns_are_decoded(spark, folder):
@@ -310,8 +377,8 @@ def test_schemas_that_have_no_columns_are_refused_when_planned(spark, folder):
         client.create_producer("unions", schema=AvroSchema(None, union)).send({"u": 1})
     with pytest.raises(errors.OperationNotSupported, match=r"U\.u: a union .* valueFormat raw"):
         read_topic(spark, "unions", root=folder, value_format="schema")
-    with pytest.raises(errors.OperationNotSupported, match="decimal"):
-        read_topic(spark, "plain", root=folder, schema="a decimal(3, 1)")
+    with pytest.raises(errors.OperationNotSupported, match="map<int,string>"):
+        read_topic(spark, "plain", root=folder, schema="a map<int, string>")
 
 
 def test_a_schema_of_the_value_has_no_columns_of_messages(spark, folder):

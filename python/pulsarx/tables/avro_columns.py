@@ -20,7 +20,7 @@ from pulsarx._pycore.arrow import avro_reader as native
 from pulsarx.schema.avro_schema import AvroSchema, parsed
 from pulsarx.tables.built_columns import DEPTH_MAX, BuiltColumn, BuiltEntries, NotNative
 from pulsarx.tables.json_columns import table_of
-from pulsarx.tables.value_types import checker
+from pulsarx.tables.value_types import LOGICAL_TYPES, checker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -493,7 +493,7 @@ def _logical_of(written: Any, wanted: Any, passed_over: bool) -> str | None:
         return None
     keys = ("logicalType", "precision", "scale")
     ours, theirs = (
-        [each.get(key) for key in keys] if isinstance(each, dict) else [None] * len(keys)
+        [each.get(key) for key in keys] if _is_known(each) else [None] * len(keys)
         for each in (written, wanted if wanted is not None else written)
     )
     if ours[0] is None and theirs[0] is None:
@@ -502,6 +502,11 @@ def _logical_of(written: Any, wanted: Any, passed_over: bool) -> str | None:
         raise NotNative
     found: str | None = ours[0]
     return found
+
+
+def _is_known(definition: Any) -> bool:
+    """Whether it has a logical type that is not ignored."""
+    return isinstance(definition, dict) and definition.get("logicalType") in LOGICAL_TYPES
 
 
 def _precision(written: dict[str, Any], column: BuiltColumn | None) -> int:

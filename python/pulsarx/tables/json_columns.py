@@ -17,6 +17,7 @@ import pyarrow.json as arrow_json
 from pulsarx._pycore.arrow.json_lines import json_lines
 from pulsarx._pycore.arrow.json_reader import JsonReader
 from pulsarx.tables.built_columns import BuiltColumn, NotNative
+from pulsarx.tables.json_times import Digits, JsonTimes
 from pulsarx.tables.value_types import record_checker, without_times
 
 TYPE_CHECKING = False
@@ -33,13 +34,21 @@ class JsonDecoder:
     """Payloads that are JSON objects, as columns. Fields that are not asked for are passed over,
     those that are missing are null, as Spark's from_json has it."""
 
-    def __init__(self, fields: pa.Schema, *, natively: bool = True) -> None:
-        """natively: False, to have all read by pyarrow and value by value."""
+    def __init__(
+        self, fields: pa.Schema, *, natively: bool = True, times: JsonTimes | None = None
+    ) -> None:
+        """natively: False, to have all read by pyarrow and value by value. times: how they are
+        written; None: as ISO 8601 has it, those without a zone in UTC."""
         self._target = fields
+        self._times = times or JsonTimes()
+        self._required = [each.name for each in fields if not each.nullable]
         # pyarrow's reader takes texts for times and dates, and makes them by a cast.
         self._texts = pa.schema([each.with_type(without_times(each.type)) for each in fields])
         self._check = record_checker(self._texts, "")
-        self._is_fast = not any(_has_map(each.type) for each in fields)
+        # Arrow knows one form of times alone.
+        self._is_fast = not any(
+            _has_map(each.type) or self._times.are_given(each.type) for each in fields
+        )
         self._parse = arrow_json.ParseOptions(
             explicit_schema=self._texts, unexpected_field_behavior="ignore"
         )
@@ -86,12 +95,21 @@ class JsonDecoder:
                     offsets, data or b"", validity, payloads.offset, len(payloads)
                 )
                 table = pa.table([each.array(built) for each in self._columns], self._texts)
+                if self._required:
+                    refused = sorted({*refused, *self._lacking(table)})
                 return _with_times(table, self._target), refused
             except _ARROWS:  # a text that is no time, or 2 GiB of something
                 pass
         nothing = pa.table([pa.nulls(len(payloads), each.type) for each in self._target],
                            schema=self._target)  # fmt: skip
+        if self._required:
+            return nothing, list(range(len(payloads)))
         return nothing, pc.indices_nonzero(payloads.is_valid()).to_pylist()
+
+    def _lacking(self, table: pa.Table) -> list[int]:
+        """The rows that have null where that must not be."""
+        lacks = [pc.indices_nonzero(table[name].is_null()).to_pylist() for name in self._required]
+        return [row for each in lacks for row in each]
 
     def _decoded(self, payloads: pa.Array, first: int, flaws: Flaws) -> pa.Table:
         """first: the number of the first of them, for flaws."""
@@ -113,7 +131,9 @@ class JsonDecoder:
         here: Flaws = {}
         for row, payload in enumerate(payloads.to_pylist()):
             try:
-                rows.append(self._check(_pruned(_object(payload), self._texts)))
+                if payload is None:
+                    raise ValueError(f"it has no value, and {self._required[0]} is required")
+                rows.append(self._check(_pruned(_object(payload), self._target, self._times)))
             except (ValueError, RecursionError, OverflowError) as error:
                 rows.append(None)
                 here[row] = str(error)
@@ -136,7 +156,7 @@ class JsonDecoder:
                 ),
                 parse_options=self._parse,
             )
-            if found.num_rows != len(payloads):
+            if found.num_rows != len(payloads) or self._lacking(found):
                 return None
             return _with_times(found, self._target)
         except _ARROWS:
@@ -211,7 +231,7 @@ def _cast(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
 
 
 def _object(payload: bytes) -> dict[str, Any]:
-    found = json.loads(payload.decode("utf-8"), object_pairs_hook=_distinct)
+    found = json.loads(payload.decode("utf-8"), object_pairs_hook=_distinct, parse_float=Digits)
     if not isinstance(found, dict):
         raise ValueError(f"it is no JSON object: {found!r:.80}")
     return found
@@ -226,23 +246,21 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _pruned(value: Any, kind: Any) -> Any:
-    """What the type has of a value; an integer for a double is a double."""
+def _pruned(value: Any, kind: Any, times: JsonTimes) -> Any:
+    """What the type has of a value, and what a value of another type stands for."""
     if isinstance(value, dict) and (isinstance(kind, pa.Schema) or pa.types.is_struct(kind)):
         return {
-            field.name: _pruned(value[field.name], field.type)
+            field.name: _pruned(value[field.name], field.type, times)
             for field in kind
             if field.name in value
         }
     if isinstance(kind, pa.Schema):
         return value
     if isinstance(value, list) and pa.types.is_list(kind):
-        return [_pruned(each, kind.value_type) for each in value]
+        return [_pruned(each, kind.value_type, times) for each in value]
     if isinstance(value, dict) and pa.types.is_map(kind):
-        return {name: _pruned(each, kind.item_type) for name, each in value.items()}
-    if type(value) is int and pa.types.is_floating(kind):
-        return float(value)
-    return value
+        return {name: _pruned(each, kind.item_type, times) for name, each in value.items()}
+    return times.of(value, kind)
 
 
 def _is_of_json(kind: pa.DataType) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from datetime import date, datetime, time
 from decimal import Decimal
+from uuid import UUID
 
 import pyarrow as pa
 
@@ -41,6 +42,7 @@ _LOGICAL = {
     ("long", "local-timestamp-millis"): pa.timestamp("ms"),
     ("long", "local-timestamp-micros"): pa.timestamp("us"),
 }
+LOGICAL_TYPES = {"decimal", *(logical for _, logical in _LOGICAL)}
 PRIMITIVES = {
     SchemaType.STRING: pa.string(),
     SchemaType.BYTES: pa.binary(),
@@ -113,8 +115,10 @@ class _Definition:
         if logical == "decimal" and kind in ("bytes", "fixed"):
             return pa.decimal128(definition["precision"], definition.get("scale", 0))
         found = _LOGICAL.get((kind, logical))
-        if found is None:
-            raise _refused(path, f"the logical type {logical} of {kind}")
+        if found is None:  # as Avro says: one that is not known is ignored
+            if kind == "fixed":
+                return self._keep(definition, pa.binary(definition["size"]))
+            return self.of(kind, path)
         return found
 
     def _of_record(self, definition: dict[str, Any], path: str) -> pa.DataType:
@@ -234,11 +238,11 @@ def _checker(kind: pa.DataType, path: str) -> Callable[[Any], Any]:
     if pa.types.is_floating(kind):
         return lambda value: _float_of(value, path, kind)
     if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
-        return lambda value: value.encode() if isinstance(value, str) else _bytes_of(value, path)
+        return lambda value: _bytes_of(value, path)
     if pa.types.is_boolean(kind):
         return lambda value: _of_class(value, bool, path, kind)
     if pa.types.is_string(kind):
-        return lambda value: _of_class(value, str, path, kind)
+        return lambda value: _text_of(value, path)
     if pa.types.is_null(kind):
         return lambda value: _refuse(value, path, kind)
     if pa.types.is_timestamp(kind):
@@ -332,7 +336,17 @@ def _decimal_of(value: Any, path: str, kind: pa.DataType) -> Any:
 
 
 def _bytes_of(value: Any, path: str) -> bytes:
-    found: bytes = _of_class(value, bytes, path, "binary")
+    if isinstance(value, str):
+        return value.encode()
+    found: bytes = _of_class(
+        value.bytes if isinstance(value, UUID) else value, bytes, path, "binary"
+    )
+    return found
+
+
+def _text_of(value: Any, path: str) -> str:
+    """A UUID is what fastavro makes of a logical type that has no column."""
+    found: str = _of_class(str(value) if isinstance(value, UUID) else value, str, path, "string")
     return found
 
 

@@ -352,7 +352,7 @@ def test_a_file_that_is_changed_between_check_and_commit(
 
 @pytest.mark.parametrize(
     ("number", "kind", "text"),
-    [(28, errors.StorageFullError, "left on device"), (18, errors.StorageError, "hard links"),
+    [(28, errors.StorageFullError, "left on device"), (18, errors.StorageError, "cross-device"),
      (13, errors.StorageError, "denied"), (30, errors.StorageError, "Read-only")],
 )  # fmt: skip
 @pytest.mark.parametrize("step", ["link_or_copy", "make_directory", "flush_directory"])

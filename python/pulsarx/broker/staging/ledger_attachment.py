@@ -333,9 +333,6 @@ class _Attachment:
 
 
 def _refused(error: OSError) -> errors.StorageError:
-    kind, advice = errors.StorageError, ""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        kind = errors.StorageFullError
-    elif error.errno in (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
-        advice = ". Staging area and ledgers must be on one file system that has hard links"
-    return kind(f"attach: {error}. Nothing was attached{advice}", errno=error.errno)
+    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    kind = errors.StorageFullError if is_full else errors.StorageError
+    return kind(f"attach: {error}. Nothing was attached", errno=error.errno)
