@@ -25,6 +25,12 @@ class MemoryFiles:
     def __init__(self) -> None:
         self._data: dict[str, bytes] = {}
 
+    def guard(self, path: str) -> None:
+        pass
+
+    def is_there(self) -> bool:
+        return True
+
     def create(self, path: str, data: bytes, exclusive: bool = True, flush: bool = True) -> None:
         if exclusive and path in self._data:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
@@ -45,6 +51,10 @@ class MemoryFiles:
 
     def take_name(self, source: str, target: str) -> None:
         self.create(target, self.read(source))
+
+    def link_or_copy(self, source: str, target: str) -> bool:
+        self.take_name(source, target)
+        return True
 
     def unlink(self, path: str) -> None:
         self.read(path)
