@@ -24,7 +24,7 @@ NOT_A_NUMBER = "Pulsar fails inside, or finds no path, where a number is malform
 OTHER = {
     ("PUT", "/admin/v2/tenants/bad1"): (204, "a tenant without clusters has the one there is"),
     ("GET", "/admin/v2/namespaces/acme/n1/topics?mode=XX"): (412, "a wrong mode is told as such"),
-    ("GET", f"{P}/t1/internal-info"): (404, "there is no metadata of a managed ledger"),
+    ("GET", f"{P}/t1/internal-info"): (405, "there is no metadata of a managed ledger"),
     ("PUT", f"{P}/none/subscription/s2"): (404, NOT_MADE),
     ("GET", f"{P}/t1/subscription/s2/position/0"): (412, NOT_A_NUMBER),
     ("GET", f"{P}/t1/subscription/none/position/1"): (404, NOT_MADE),
@@ -42,7 +42,7 @@ OTHER = {
     ("POST", f"{SCHEMAS}/sc1/schema"): (422, "Pulsar fails inside where there is no such type"),
     ("GET", f"{SCHEMAS}/sc1/schema/x"): (412, NOT_A_NUMBER),
     ("POST", f"{SCHEMAS}/sc1/compatibility"): (202, "Pulsar fails inside; here it says: false"),
-    ("GET", f"{SCHEMAS}/sc1/metadata"): (404, "a schema is in no ledger"),
+    ("GET", f"{SCHEMAS}/sc1/metadata"): (405, "a schema is in no ledger"),
     ("DELETE", f"{SCHEMAS}/none/schema"): (404, "there is no such topic"),
     ("GET", f"{P}/t1/publishRate"): (200, "as every other policy that is not set"),
     ("PUT", "/admin/v2/namespaces/public/default/schemaCompatibilityStrategy"): (
@@ -52,7 +52,7 @@ OTHER = {
     ("POST", f"{P}/none/messageTTL"): (404, NOT_MADE),
     ("GET", f"{P}/none/messageTTL"): (404, NOT_MADE),
     ("GET", "/admin/v2/namespaces/public/default/schemaAutoUpdateCompatibilityStrategy"): (
-        404,
+        405,
         "it is Pulsar's name of before 2.5",
     ),
     ("GET", "/lookup/v2/topic/persistent/public/default/t1?listenerName=xx"): (
@@ -72,6 +72,7 @@ OTHER = {
         409,
         "Pulsar takes it where nobody consumes, and expires nothing",
     ),
+    ("GET", f"{P}/t1/nothing"): (405, "it may be a path of another version of Pulsar"),
 }
 # Set by a parameter of the query in Pulsar, and by a body here too.
 SET_BY_BODY = {f"{P}/t1/messageTTL", f"{P}/t1/subscriptionExpirationTime"}

@@ -88,8 +88,9 @@ def test_names_that_are_none_of_a_namespace_are_refused(administered: Administer
 
 
 def test_no_topic_is_made_by_asking_for_one(administered: Administered):
-    for last in ("stats", "internalStats", "partitions", "subscriptions", "retention", "schema"):
+    for last in ("stats", "internalStats", "partitions", "subscriptions", "retention"):
         assert administered.ask("GET", f"{TOPICS}/t/{last}").status == 404
+    assert administered.ask("GET", f"{TOPICS}/t/schema").status == 405
     assert administered.get(TOPICS) == []
 
 

@@ -128,7 +128,7 @@ LIMITS = {
 @pytest.mark.parametrize("level", ["namespace", "topic"])
 def test_limits_are_set_as_pulsar_writes_them(administered: Administered, level: str, name: str):
     if level == "topic" and not LIMITS[name]:
-        assert administered.ask("GET", f"{TOPICS}/t/maxTopics").status == 404
+        assert administered.ask("GET", f"{TOPICS}/t/maxTopics").status == 405
         return
     administered.do("PUT", f"{TOPICS}/t")
     path = f"{TOPICS}/t/{LIMITS[name]}" if level == "topic" else f"{NAMESPACE}/{name}"

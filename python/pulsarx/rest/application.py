@@ -26,6 +26,7 @@ from pulsarx.rest.page_routes import page_routes
 from pulsarx.rest.permissions import ROUTES as PERMISSIONS
 from pulsarx.rest.pieces import STREAMS_MAX, HeardResponse, PiecesResponse
 from pulsarx.rest.policies import ROUTES as POLICIES
+from pulsarx.rest.pulsar_paths import is_of_pulsar, unsupported_reason
 from pulsarx.rest.roles import Roles
 from pulsarx.rest.schemas import ROUTES as SCHEMAS
 from pulsarx.rest.statuses import refusal_of
@@ -175,9 +176,13 @@ def reason_response(status: int, reason: str) -> Response:
 
 
 async def _not_found(request: Request, error: Any) -> Response:
-    """No route has the path (404), or the method (405)."""
-    if error.status_code == 405:
-        return reason_response(405, f"{request.method} is not supported on this path")
+    """No route has the path (404), or the method (405). A path that is Pulsar's is there, and not
+    supported: its tools say so then, and do not take what is named in it for missing."""
+    place = request.scope["path"]
+    if error.status_code == 405 or (error.status_code == 404 and is_of_pulsar(place)):
+        return reason_response(405, unsupported_reason(request.method, place))
+    if error.status_code == 404:
+        return reason_response(404, f"there is nothing at {place}; /openapi.json lists the paths")
     return reason_response(error.status_code, str(error.detail))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pulsarx.rest.call import Answer, Refusal
 from pulsarx.rest.namespaces import FIRST_HASH, LAST_HASH
+from pulsarx.rest.pulsar_paths import unsupported
 from pulsarx.rest.route import Route
 from pulsarx.rest.tenants import CLUSTER
 from pulsarx.topic_name import TopicName
@@ -57,6 +58,43 @@ def _of_cluster(call: Call) -> list[str]:
     return _brokers(call)
 
 
+def _configuration(call: Call) -> dict[str, str]:
+    """What Pulsar's tools look for: the cluster's name, and the settings that are Pulsar's too."""
+    _require_superuser(call)
+    options = call.host.broker.runtime.options
+    return {
+        "clusterName": CLUSTER,
+        "maxMessageSize": str(options.max_message_size),
+        "allowAutoTopicCreation": _flag(options.allow_auto_topic_creation),
+        "allowAutoTopicCreationType": str(options.allow_auto_topic_creation_type),
+        "brokerDeduplicationEnabled": _flag(options.broker_deduplication_enabled),
+        "ttlDurationDefaultInSeconds": str(options.ttl_duration_default_in_seconds),
+        "authenticationEnabled": _flag(call.host.access is not None),
+        "authorizationEnabled": _flag(call.host.access is not None),
+        "transactionCoordinatorEnabled": "false",
+    }
+
+
+def _flag(value: object) -> str:
+    return "true" if value else "false"
+
+
+def _dynamic_names(call: Call) -> list[str]:
+    _require_superuser(call)
+    return []
+
+
+def _dynamic_values(call: Call) -> dict[str, str]:
+    _require_superuser(call)
+    return {}
+
+
+def _require_superuser(call: Call) -> None:
+    """As Pulsar, which asks it of all that is about its configuration."""
+    if call.host.access is not None:
+        call.host.access.require_superuser(call.role or "", "read the configuration of the broker")
+
+
 def _leader(call: Call) -> dict[str, str]:
     return {"brokerId": _brokers(call)[0], "serviceUrl": call.own_url}
 
@@ -97,6 +135,28 @@ ROUTES = [
     Route("GET", f"{_BROKERS}/ready", _ready, "Tell whether the broker can be asked."),
     Route("GET", f"{_BROKERS}/version", _version, "Get the version of the broker."),
     Route("GET", f"{_BROKERS}/leaderBroker", _leader, "Get the leader: this broker."),
+    Route(
+        "GET",
+        f"{_BROKERS}/configuration/runtime",
+        _configuration,
+        "Get the configuration: the name of the cluster, and what is Pulsar's of it.",
+    ),
+    Route(
+        "GET",
+        f"{_BROKERS}/configuration",
+        _dynamic_names,
+        "Get the names of settings that can be changed: none.",
+    ),
+    Route(
+        "GET",
+        f"{_BROKERS}/configuration/values",
+        _dynamic_values,
+        "Get the settings that were changed: none.",
+    ),
+    *(
+        Route("GET", f"{_BROKERS}/{name}", unsupported, "Not supported.")
+        for name in ("internal-configuration", "backlog-quota-check", "shutdown", "log-level")
+    ),
     Route("GET", f"{_BROKERS}/{{cluster}}", _of_cluster, "Get the active brokers of a cluster."),
     Route("GET", "/status.html", _status, "OK while the folder is open."),
 ]

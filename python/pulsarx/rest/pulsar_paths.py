@@ -1,0 +1,38 @@
+"""The paths of Pulsar's REST API that have no route: what is there in Pulsar is not supported here,
+and nothing that is named in it is missing."""
+
+from __future__ import annotations
+
+from pulsarx.rest.call import Refusal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pulsarx.rest.call import Call
+
+_BELOW = ("/admin/v2/", "/admin/v3/", "/admin/worker/", "/lookup/v2/", "/topics/", "/ws/")
+# The first part of what is below /admin/v2 and v3.
+_GROUPS = frozenset(
+    (
+        *("bookies", "broker-stats", "brokers", "clusters", "functions", "jobs", "loadbalance"),
+        *("namespaces", "non-persistent", "packages", "persistent", "properties"),
+        *("resource-quotas", "resourcegroups", "scalable", "schemas", "segments", "sinks"),
+        *("sources", "tenants", "transactions", "worker", "worker-stats"),
+    )
+)
+
+
+def is_of_pulsar(path: str) -> bool:
+    """Whether Pulsar has paths like that one."""
+    if not path.startswith(_BELOW):
+        return False
+    parts = path.split("/")
+    return parts[1] != "admin" or parts[2] == "worker" or parts[3] in _GROUPS
+
+
+def unsupported_reason(method: str, path: str) -> str:
+    return f"{method} {path:.200} is not supported by PulsarX; /openapi.json lists what is"
+
+
+def unsupported(_: Call) -> None:
+    """A route of a path that another route would take for something else."""
+    raise Refusal(405, "this is not supported by PulsarX; /openapi.json lists what is")

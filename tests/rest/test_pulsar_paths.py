@@ -1,0 +1,66 @@
+"""Paths of Pulsar's REST API: each has an answer, or a reason why it has none here."""
+
+from __future__ import annotations
+
+import pytest
+from administered import Administered
+
+T, N = "/persistent/public/default/t", "/namespaces/public/default"
+
+
+def test_tools_find_the_name_of_the_cluster(administered: Administered) -> None:
+    """`pulsar-admin clusters list` asks for it first."""
+    found = administered.get("/brokers/configuration/runtime")
+    assert found["clusterName"] == administered.get("/clusters")[0]
+    assert found["maxMessageSize"] == str(5 << 20)
+    assert all(isinstance(each, str) for each in found.values())
+    assert administered.get("/brokers/configuration") == []
+    assert administered.get("/brokers/configuration/values") == {}
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "GET /brokers/internal-configuration",
+        "GET /brokers/backlog-quota-check",
+        "POST /brokers/configuration/maxMessageSize/1",
+        "DELETE /brokers/configuration/maxMessageSize",
+        "GET /brokers/standalone/localhost:8080/ownedNamespaces",
+        "GET /broker-stats/metrics",
+        "GET /broker-stats/topics",
+        "GET /clusters/standalone/peers",
+        "GET /clusters/standalone/failureDomains",
+        "GET /clusters/standalone/namespaceIsolationPolicies",
+        "PUT /clusters/another",
+        "GET /resourcegroups",
+        "GET /resource-quotas",
+        "GET /bookies/all",
+        "GET /worker/cluster",
+        "GET //admin/v3/functions/public/default",
+        "GET //admin/v3/sinks/public/default",
+        "GET //admin/v3/sources/public/default",
+        "GET //admin/v3/packages/function/public/default",
+        "GET //admin/v3/transactions/coordinators",
+        f"GET {N}/anything/of/4.3",
+        f"PUT {T}/anything",
+        "GET //admin/worker/v2/cluster",
+    ],
+)
+def test_what_is_not_supported_says_so(administered: Administered, place: str) -> None:
+    method, _, path = place.partition(" ")
+    reply = administered.ask(method, path)
+    assert reply.status == 405
+    assert "not supported by PulsarX" in reply.body["reason"]
+
+
+@pytest.mark.parametrize("path", ["//nothing", "/nothing", "//admin/v9/topics", "//admin"])
+def test_a_path_that_pulsar_has_not_is_not_found_with_a_reason(
+    administered: Administered, path: str
+) -> None:
+    reply = administered.ask("GET", path)
+    assert (reply.status, "there is nothing at" in reply.body["reason"]) == (404, True)
+
+
+def test_a_cluster_that_is_not_there_is_not_found(administered: Administered) -> None:
+    for place in ("/brokers/another", "/clusters/another"):
+        assert administered.ask("GET", place).body["reason"] == "Cluster does not exist"
