@@ -221,6 +221,15 @@ def check_subscription_name(name: str) -> str:
     return name
 
 
+def check_member_name(kind: str, name: str) -> str:
+    """The name of a producer or a consumer (kind) that came over a connection, which is kept,
+    stored and shown. NotAllowedError: too long, or of characters that cannot be."""
+    flaw = _flaw_of_text(name)
+    if flaw:
+        raise errors.NotAllowedError(f"{kind} name {_shown(name)}: {flaw}")
+    return name
+
+
 def _parse(name: str) -> TopicName:
     if not isinstance(name, str):
         raise ValueError(f"a topic name is text (str) and not {type(name).__name__}")

@@ -100,6 +100,22 @@ def test_a_body_that_is_announced_too_large_is_not_read(administered: Administer
     assert status == 413
 
 
+@pytest.mark.parametrize(
+    "ends",
+    [
+        b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+        b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+        b"Content-Length: 5\r\nContent-Length: 6\r\n",
+    ],
+)
+def test_a_request_that_says_its_end_twice_is_refused(administered: Administered, ends: bytes):
+    """What a proxy takes for a body would be the next request here, or the reverse."""
+    head = b"POST /admin/v2/namespaces/public/default/messageTTL HTTP/1.1\r\nHost: localhost\r\n"
+    status, _ = exchange(administered, head + ends + b"\r\n1\r\n7\r\n0\r\n\r\n")
+    assert status == 400
+    assert administered.get("/namespaces/public/default/messageTTL") == ""
+
+
 def test_a_body_that_grows_too_large_is_refused(administered: Administered):
     head = b"POST /admin/v2/namespaces/public/default/messageTTL HTTP/1.1\r\nHost: localhost\r\n"
     chunk = b"100000\r\n" + b" " * (1 << 20) + b"\r\n"

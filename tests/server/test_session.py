@@ -724,7 +724,7 @@ def test_acknowledging_many_ids_of_a_large_batch_costs_what_their_ack_sets_do(pe
 
 # Schemas ------------------------------------------------------------------------------------------
 
-INCOMPATIBLE, NOT_FOUND = 18, 11
+INCOMPATIBLE, NOT_FOUND, NOT_ALLOWED = 18, 11, 22
 BYTES = {"name": "Bytes", "data": b"", "type": 0, "properties": []}  # as the Go client says it
 
 
@@ -765,6 +765,18 @@ def test_a_malformed_schema_is_incompatible_and_makes_no_topic(peer: Peer) -> No
         assert (name, told["error"]) == ("ERROR", INCOMPATIBLE)
         ((name, told, _),) = peer.subscribe(type=EXCLUSIVE, schema=schema)
         assert (name, told["error"]) == ("ERROR", INCOMPATIBLE)
+    assert not peer.server.broker.catalogue.state.topics
+
+
+@pytest.mark.parametrize("name", ["x" * 40_000, "a\nb", "\x00", "\x7f"])
+def test_names_that_cannot_be_kept_or_shown_are_refused(peer: Peer, name: str) -> None:
+    ids = {"topic": "t", "producer_id": 0, "request_id": 0}
+    ((answer, told, _),) = peer.say("PRODUCER", **ids, producer_name=name)
+    assert (answer, told["error"]) == ("ERROR", NOT_ALLOWED)
+    assert "producer name" in told["message"] and len(told["message"]) < 1000
+    ((answer, told, _),) = peer.subscribe(consumer_name=name)
+    assert (answer, told["error"]) == ("ERROR", NOT_ALLOWED)
+    assert "consumer name" in told["message"] and len(told["message"]) < 1000
     assert not peer.server.broker.catalogue.state.topics
 
 

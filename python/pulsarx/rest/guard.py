@@ -39,7 +39,7 @@ class Guard:
         refusal = (
             _flaw_of_origin(scope, headers, self._hosts)
             or _flaw_of_path(scope)
-            or _flaw_of_size(headers)
+            or _flaw_of_size(scope)
         )
         if refusal is not None:
             await refuse(send, *refusal)
@@ -63,8 +63,13 @@ class BodyTooLarge(Exception):
     """More came than was announced, or than a body may have."""
 
 
-def _flaw_of_size(headers: dict[bytes, bytes]) -> tuple[int, str] | None:
-    size = headers.get(b"content-length", b"0")
+def _flaw_of_size(scope: Scope) -> tuple[int, str] | None:
+    sizes = [value for name, value in scope["headers"] if name == b"content-length"]
+    coded = any(name == b"transfer-encoding" for name, _ in scope["headers"])
+    if len(sizes) + coded > 1:
+        # A proxy in front may have taken the other one for where the request ends.
+        return 400, "the end of the body is said twice: one Content-Length, or Transfer-Encoding"
+    size = sizes[0] if sizes else b"0"
     if not size.isdigit() or len(size) > 18 or int(size) > BODY_MAX:
         return 413, f"the body has {size.decode('ascii', 'replace')} bytes; at most {BODY_MAX}"
     return None
@@ -127,7 +132,7 @@ async def refuse(send: Send, status: int, reason: str) -> None:
         (b"content-length", str(len(body)).encode()),
     ]
     # Else its body is thrown away: who is hung up on while he sends does not read the answer.
-    if status == 413:
+    if status in (400, 413):
         headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

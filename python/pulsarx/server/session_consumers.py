@@ -27,7 +27,12 @@ from pulsarx.server.schema_answers import declared_schema
 from pulsarx.server.session_consumer import SessionConsumer, position_of
 from pulsarx.server.session_context import error_of_gone
 from pulsarx.server.topic_answers import no_transactions
-from pulsarx.topic_name import TopicName, check_is_for_users, check_subscription_name
+from pulsarx.topic_name import (
+    TopicName,
+    check_is_for_users,
+    check_member_name,
+    check_subscription_name,
+)
 from pulsarx.wire import commands
 from pulsarx.wire.message_ids import id_data
 from pulsarx.wire.schemas import schema_of
@@ -213,6 +218,7 @@ class SessionConsumers:
         consumer_id = values["consumer_id"]
         if consumer_id in self._consumers:
             return None
+        check_member_name("consumer", values["consumer_name"] or "")
         self._require(subscribing(values["subscription"]), values["topic"])
         check_is_for_users(TopicName.of(values["topic"]))
         info = schema_of(values["schema"])

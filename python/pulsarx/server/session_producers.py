@@ -22,7 +22,12 @@ from pulsarx.server.schema_answers import declared_schema
 from pulsarx.server.session_context import error_of_gone
 from pulsarx.server.session_producer import SessionProducer
 from pulsarx.server.topic_answers import no_transactions
-from pulsarx.topic_name import TopicName, check_is_for_users, check_subscription_name
+from pulsarx.topic_name import (
+    TopicName,
+    check_is_for_users,
+    check_member_name,
+    check_subscription_name,
+)
 from pulsarx.wire import commands
 from pulsarx.wire.message_ids import ack_set_of, id_data
 from pulsarx.wire.protobuf import WireError
@@ -123,6 +128,7 @@ class SessionProducers:
                 raise failure
             if values["transactional"]:
                 raise no_transactions()
+            check_member_name("producer", values["producer_name"] or "")
             self._require(Access.require_produce, values["topic"])
             if values["initial_subscription"]:
                 check = subscribing(values["initial_subscription"])
