@@ -26,7 +26,7 @@ _SINKS = (SINK, STREAM_SINK)
 _ALL = _READS + _SINKS
 _SIZE_SUFFIXES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 COMPRESSIONS = ("none", "lz4", "zlib", "zstd", "snappy")
-HASHINGS = ("JavaStringHash", "Murmur3_32Hash")
+HASHINGS = ("JavaStringHash", "Murmur3_32Hash", "BoostHash")
 DAY_SECONDS = 86_400
 LEASE_DAYS_MAX = 30  # as the owner allows
 

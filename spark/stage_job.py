@@ -45,6 +45,7 @@ COMPRESSIONS = {
 HASHINGS = {
     "JavaStringHash": HashingScheme.JavaStringHash,
     "Murmur3_32Hash": HashingScheme.Murmur3_32Hash,
+    "BoostHash": HashingScheme.BoostHash,
 }
 
 

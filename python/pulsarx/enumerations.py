@@ -227,11 +227,13 @@ class SchemaType(Enumeration, values=_SCHEMA_TYPE_VALUES):
 
 
 class HashingScheme(Enumeration):
-    """The hashes by which a key chooses its partition. Not in the official Python client."""
+    """The hashes by which a key chooses its partition. Not in the official Python client, whose
+    producers use BoostHash."""
 
     __slots__ = ()
     JavaStringHash: ClassVar[HashingScheme]
     Murmur3_32Hash: ClassVar[HashingScheme]
+    BoostHash: ClassVar[HashingScheme]
 
 
 class SubscriptionMode(Enumeration):

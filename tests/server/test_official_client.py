@@ -126,6 +126,16 @@ def test_batches_come_whole(client: Any, name: str) -> None:
     assert found[6].message_id().batch_index() == 6
 
 
+def test_a_key_goes_where_boost_hash_sends_it_here(served: Served, client: Any) -> None:
+    served.client.admin.topics.create_partitioned_topic("keys", 97)
+    theirs = client.create_producer("keys")
+    ours = served.client.create_producer("keys", hashing_scheme=pulsarx.HashingScheme.BoostHash)
+    for length in range(1, 40):
+        key = "k\u00e9y-0123456789" * 3
+        found = theirs.send(b"", partition_key=key[:length])
+        assert found.partition() == ours.send(b"", partition_key=key[:length]).partition()
+
+
 def deduplicated(served: Served) -> None:
     served.client.create_producer("t").close()
     served.client.admin.topics.set_deduplication("t", True)

@@ -13,6 +13,8 @@ from topic_reading import ONE_DAY_MS, OpenClient, Told, read_all
 
 import pulsarx
 from pulsarx import errors
+from pulsarx._pycore.publish.partition_hash import partition_hash
+from pulsarx.hashing import partition_of
 from pulsarx.randomness import Randomness
 
 JAVA, MURMUR = pulsarx.HashingScheme.JavaStringHash, pulsarx.HashingScheme.Murmur3_32Hash
@@ -25,6 +27,12 @@ VECTORS = {
     "Aa": (0, 1), "BB": (0, 2), "persistent://public/default/my-topic": (3, 0),
     "\u00e9": (1, 3), "\u4f60\u597d": (1, 0), "\U0001f600": (3, 2),
     "The quick brown fox jumps over the lazy dog": (3, 3),
+}  # fmt: skip
+
+# key: partition of 97, to which the official client sends it
+OFFICIAL = {
+    "a": 6, "ab": 86, "abc": 39, "abcd": 49, "order-1": 2, "abcdefgh": 11, "abcdefghi": 21,
+    "key-0123456789": 64, "x" * 30: 56, "\u00e9\u20ac\U0001f600": 71, "\u00fc": 81,
 }  # fmt: skip
 
 
@@ -55,6 +63,16 @@ def test_a_key_chooses_its_partition(
         assert producer.send(b"", partition_key=key).partition() == expected[int(scheme)], key
     ids = producer.send_many([b""] * len(VECTORS), keys=list(VECTORS))
     assert [each.partition() for each in ids] == [each[int(scheme)] for each in VECTORS.values()]
+
+
+def test_boost_hash_sends_a_key_where_the_official_client_does(client: pulsarx.Client) -> None:
+    boost = pulsarx.HashingScheme.BoostHash
+    client.admin.topics.create_partitioned_topic("many", 97)
+    producer = client.create_producer("many", hashing_scheme=boost)
+    for key, expected in OFFICIAL.items():
+        assert producer.send(b"", partition_key=key).partition() == expected, key
+        assert partition_of(key, 97, boost) == expected
+        assert partition_hash(int(boost), key.encode()) % 97 == expected
 
 
 def test_java_string_hash_is_the_default(client: pulsarx.Client) -> None:
