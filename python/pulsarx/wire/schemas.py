@@ -106,6 +106,6 @@ def pair_text(texts: dict[str, str], properties: dict[str, str]) -> str:
             "name": properties.pop(f"{part}.schema.name", ""),
             "schema": texts[part],
         }
-        own = json.loads(properties.pop(f"{part}.schema.properties", None) or "{}")
+        own = json.loads(properties.pop(f"{part}.schema.properties", "") or "{}")
         documents[part] = document | {"properties": own} if own else document
     return json.dumps(documents, indent=True)
