@@ -229,7 +229,11 @@ def test_coroutines_and_functions_are_for_folders() -> None:
 def test_members_of_enumerations_map_to_the_same_names(kind: str) -> None:
     from pulsarx import enumerations
 
-    ours = getattr(enumerations, kind).__members__
+    ours = dict(getattr(enumerations, kind).__members__)
+    if kind == "SchemaType":  # those of other clients come last, by number alone
+        for name in list(ours)[list(ours).index("PROTOBUF_NATIVE") + 1 :]:
+            each = ours.pop(name)
+            assert int(official.enumeration(each)) == int(each)
     assert {official.enumeration(each).name for each in ours.values()} == set(ours)
     assert set(getattr(_pulsar, kind).__members__) == set(ours)
 
