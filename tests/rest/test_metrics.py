@@ -77,6 +77,20 @@ def test_figures_of_topics_and_subscriptions_are_told(administered: Administered
     assert not found["pulsar_consumer_unacked_messages"]
 
 
+def test_readers_are_subscriptions(administered: Administered):
+    client = administered.client
+    client.create_producer("t").send_many([b"x"] * 10)
+    reader = client.create_reader("t", pulsarx.MessageId.earliest)
+    found = samples(administered)
+    (name,) = found["pulsar_subscription_back_log"]
+    assert 'subscription="reader-' in name
+    assert found["pulsar_subscription_back_log"][name] == 1
+    assert found["pulsar_subscriptions_count"][labels()] == 1
+    assert found["pulsar_consumers_count"][labels()] == 1
+    reader.close()
+    assert not samples(administered).get("pulsar_subscription_back_log")
+
+
 def test_backlogs_count_entries_as_those_of_pulsar(administered: Administered):
     client = administered.client
     client.subscribe("t", "s").close()

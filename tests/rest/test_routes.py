@@ -158,6 +158,34 @@ def test_a_backlog_is_one_of_entries_as_in_pulsar(administered: Administered):
     assert (subscription["msgBacklog"], subscription["backlogMessages"]) == (1, 10)
 
 
+def test_readers_have_a_subscription_in_statistics_as_in_pulsar(administered: Administered):
+    """Dashboards did not see them."""
+    client = administered.client
+    client.create_producer("t").send_many([b"x"] * 10)
+    with client.create_producer("t") as producer:
+        for _ in range(3):
+            producer.send(b"y")
+    reader = client.create_reader("t", pulsarx.MessageId.earliest)
+
+    def told() -> tuple[Any, ...]:
+        ((name, found),) = administered.get(f"{TOPICS}/t/stats")["subscriptions"].items()
+        assert name.startswith("reader-") and not found["isDurable"]
+        assert len(found["consumers"]) == 1
+        return name, found["msgBacklog"], found["backlogMessages"]
+
+    name = told()[0]
+    assert told() == (name, 4, 13)
+    for backlog in ((4, 12), (4, 11)):
+        reader.read_next(60_000)
+        assert told() == (name, *backlog)
+    while reader.has_message_available():
+        reader.read_next(60_000)
+    assert told() == (name, 0, 0)
+    assert client.admin.topics.stats("t")["subscriptions"] == {}
+    reader.close()
+    assert administered.get(f"{TOPICS}/t/stats")["subscriptions"] == {}
+
+
 def test_statistics_count_what_was_published_and_given_to_consumers(administered: Administered):
     client = administered.client
     consumer = client.subscribe("t", "s", consumer_name="c")

@@ -19,7 +19,7 @@ from pulsarx.schema.schema import T
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, TypeAlias
 
     from pulsarx._pycore.consume.consumer_core import ConsumerCore
     from pulsarx.broker.runtime import BrokerRuntime
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pulsarx.listening.listener_pool import ListenerPool
     from pulsarx.options.members import ReaderOptions
 
-    AnyCursor = ReaderCursor | NonPersistentReader
+    AnyCursor: TypeAlias = ReaderCursor | NonPersistentReader
 
 _EVERYWHERE = (MessageId.earliest, MessageId.latest)
 

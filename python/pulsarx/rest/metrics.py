@@ -163,8 +163,15 @@ class Figures:
                 extent = backlog_extent(each.mark_delete(), topic.ledger, self._now_ms)
                 behind = max(behind, extent["backlog_size"])
                 age = max(age, extent["oldest_backlog_message_age_seconds"])
+        readers = topic.reader_statistics() if topic.keeps_messages else {}
+        for reader, figures in readers.items():
+            row = self._add_reader(labels, name, reader, figures)
+            backlog += row[0]
+            consumers += row[3]
+            rate_out += row[4]
+            throughput_out += row[5]
         values = (
-            len(subscriptions),
+            len(subscriptions) + len(readers),
             len(topic.producers.open_producers()),
             consumers,
             rate_in,
@@ -208,6 +215,18 @@ class Figures:
         self.subscriptions.append((labels, values))
         if self._with_consumers:
             self._add_consumers(labels, topic, name, dispatcher.statistics()["consumers"])
+        return values
+
+    def _add_reader(
+        self, of_topic: str, topic: str, name: str, figures: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        labels = f'{of_topic},subscription="{name}"'
+        counts = figures["msg_out_counter"], figures["bytes_out_counter"]
+        rates = self._per_second((topic, name), *counts)
+        values = (figures["backlog_entries"], 0, 0, 1, *rates, *counts, 0, 0.0, 0.0)
+        self.subscriptions.append((labels, values))
+        if self._with_consumers:
+            self._add_consumers(labels, topic, name, figures["consumers"])
         return values
 
     def _add_consumers(self, labels: str, topic: str, name: str, consumers: list[Any]) -> None:

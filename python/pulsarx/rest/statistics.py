@@ -45,7 +45,7 @@ def topic_statistics(call: Call, found: Json) -> Json:
     rate, throughput = call.host.per_second((name,), messages, size)
     subscriptions = {
         each: _subscription(call, name, each, figures)
-        for each, figures in found["subscriptions"].items()
+        for each, figures in (found["subscriptions"] | found["readers"]).items()
     }
     publishers = [] if call.flag("excludePublishers") else found["publishers"]
     return {

@@ -605,6 +605,7 @@ cdef class GuestDispatcher(PendingDispatcher):
         cdef uint64_t count = 0          # of the run that begins with first
         cdef uint64_t at_ledger = ledger_id
         cdef uint64_t at = message
+        cdef bint times_out = self.receiver is not None and self.receiver.ack_timeout_ms != 0
         cdef PendingAck* ack
         while True:
             ack = pending_acks_next(&self.core.pending, &at_ledger, &at)
@@ -614,7 +615,7 @@ cdef class GuestDispatcher(PendingDispatcher):
             if ack == NULL:
                 return 0
             if ack.state == PENDING_NACKED or (
-                    ack.state == PENDING_HELD and ack.tag == TIMER_NONE):
+                    times_out and ack.state == PENDING_HELD and ack.tag == TIMER_NONE):
                 if count == 0:
                     ledger_id, first = at_ledger, at
                 count += 1

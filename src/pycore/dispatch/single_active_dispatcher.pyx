@@ -209,6 +209,20 @@ cdef class SingleActiveDispatcher(Dispatcher):
             mutex_unlock(&self.core.mutex)
         return {"consumers": found, "unacked_messages": held, "active_consumer_name": active}
 
+    def reader_statistics(self) -> tuple:
+        """Of a reader: the first message (ledger id, ordinal) that it was not given, and the
+        figures of its consumer."""
+        cdef EntrySink each
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t message = 0
+        mutex_lock(&self.core.mutex)
+        try:
+            self.delivered_end(&ledger_id, &message)
+            found = [each.statistics(0) for each in self.receivers]
+        finally:
+            mutex_unlock(&self.core.mutex)
+        return (ledger_id, message), found
+
     def given(self) -> list:
         """See Dispatcher."""
         cdef EntrySink each

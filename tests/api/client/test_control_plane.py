@@ -60,7 +60,7 @@ def use_administration(client: pulsarx.Client) -> None:
     topics.skip_messages(topic, "s", 1)
     topics.skip_all_messages(topic, "s")
     topics.reset_cursor(topic, "s", topics.get_last_message_id(topic))
-    topics.expire_messages(topic, "s", 0)
+    topics.expire_messages(topic, "s", -1)
     topics.set_auto_subscription_creation(topic, False)
     topics.get_auto_subscription_creation(topic)
     topics.unload(topic)

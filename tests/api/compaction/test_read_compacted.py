@@ -153,7 +153,8 @@ def test_what_was_taken_out_of_its_batch_meanwhile_is_no_dead_letter(
         if compacts:
             publish(client, [("a", b"2")])
             compacted(client)
-        consumer.negative_acknowledge(found[0])
+        for message in found:
+            consumer.negative_acknowledge(message)
         manual_clock.advance(2)
         inspect(client).settle()
     # Both were handed out again as often as they may be.

@@ -132,6 +132,20 @@ def _place_of(
     return int(offset), int(frame["publish_time_ms"])
 
 
+def counts_behind(position: Position, ledger_list: LedgerList) -> tuple[int, int]:
+    """(entries, messages) from a message on: its ledger id and ordinal."""
+    entries, messages = 0, 0
+    ledger_id, entry_id = mark_delete_position(position, ledger_list)
+    for ledger in ledger_list.ledgers():
+        if ledger.ledger_id < position[0]:
+            continue
+        there = ledger_list.published_counts(ledger)
+        begun = ledger.ledger_id == position[0]
+        entries += there[0] - (entry_id + 1 if ledger.ledger_id == ledger_id and begun else 0)
+        messages += there[1] - (min(position[1], there[1]) if begun else 0)
+    return entries, messages
+
+
 def mark_delete_position(
     position: Position, ledger_list: LedgerList, *, exact: bool = False
 ) -> Position:

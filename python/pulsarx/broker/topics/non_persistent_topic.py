@@ -329,6 +329,10 @@ class NonPersistentTopic:
             if each["producer_name"] in found
         ]
 
+    def reader_statistics(self) -> dict[str, dict[str, Any]]:
+        """They have subscriptions."""
+        return {}
+
     def subscription_statistics(self) -> dict[str, dict[str, Any]]:
         with self.lock:
             for each in self.all_subscriptions():

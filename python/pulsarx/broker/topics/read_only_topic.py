@@ -107,6 +107,10 @@ class ReadOnlyTopic:
     def deduplication_status(self) -> None:
         """None: only the owner knows its options."""
 
+    def reader_statistics(self) -> dict[str, dict[str, Any]]:
+        """Only the owner knows its own."""
+        return {}
+
     def subscription_statistics(self) -> dict[str, dict[str, Any]]:
         """The statistics of the durable subscriptions, from their cursors' files; only the owner
         knows the others, the

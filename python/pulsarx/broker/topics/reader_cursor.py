@@ -18,6 +18,8 @@ from pulsarx.schema.writer_schemas import WriterSchemas
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pulsarx.broker.faces import TopicView
     from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
 
@@ -36,6 +38,7 @@ class ReaderCursor:
         self.topic = topic
         # Where ids and times are, for the reader.
         self.positions: LedgerList | CompactedView = topic.ledger
+        self.shown_name = ""  # in statistics; made with the first
         self._reader: weakref.ref[ConsumerCore] | None = None
         self._ended = False
         self._context = EntryContext(
@@ -88,6 +91,25 @@ class ReaderCursor:
         reader = self._reader() if self._reader is not None else None
         if reader is not None:
             reader.abandon()
+
+    def statistics(self, ledger: LedgerList, now_ms: int) -> dict[str, Any]:
+        """As those of a subscription, which a reader has in Pulsar."""
+        from pulsarx.broker.subscriptions.backlog import backlog_extent, counts_behind
+
+        position, consumers = self.dispatcher.reader_statistics()
+        core = self.dispatcher.core
+        entries, messages = counts_behind(position, ledger)
+        return {
+            "type": "Exclusive",
+            "is_durable": False,
+            "msg_backlog": messages,
+            "backlog_entries": entries,
+            **backlog_extent(position, ledger, now_ms),
+            "consumers": consumers,
+            "unacked_messages": 0,
+            "msg_out_counter": core.given_messages,
+            "bytes_out_counter": core.given_size,
+        }
 
     def seek(self, position: Position) -> None:
         self.dispatcher.move(*position)

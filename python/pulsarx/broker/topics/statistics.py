@@ -24,7 +24,8 @@ def topic_statistics(topic: TopicView) -> dict[str, Any]:
     those that are in an object store. backlog_size and
     oldest_backlog_message_age_seconds: the greatest of the durable subscriptions. A read-only topic
     has no live counts: None there. Counters count from when the topic was opened. Rates are those a
-    second since the look before last: see TopicRates."""
+    second since the look before last: see TopicRates. readers: those of the owner's process, as the
+    subscriptions that they have in Pulsar."""
     ledgers = []
     for ledger in topic.ledger.ledgers():
         entries, messages = topic.ledger.published_counts(ledger)
@@ -69,6 +70,7 @@ def topic_statistics(topic: TopicView) -> dict[str, Any]:
         "chunked_message_rate": _chunked_rate(publishers),
         "publish_rate_limited_times": topic.publish_rate_limited_times,
         "subscriptions": subscriptions,
+        "readers": topic.reader_statistics(),
     }
     _add_rates(topic.rates, found)
     return found

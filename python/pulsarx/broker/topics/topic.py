@@ -694,6 +694,16 @@ class Topic:
         cursors = [] if self._reader_cursors is None else self._reader_cursors.members()
         return [each for each in cursors if each.is_attached]
 
+    def reader_statistics(self) -> dict[str, dict[str, Any]]:
+        """The figures of the readers of this process, by the names that their subscriptions have in
+        Pulsar."""
+        now_ms = self.runtime.clock.now_ms()
+        found = {}
+        for each in self.readers():
+            each.shown_name = each.shown_name or f"reader-{self.runtime.randomness.token(5)}"
+            found[each.shown_name] = each.statistics(self.ledger, now_ms)
+        return found
+
     def consumer_count(self) -> int:
         """Consumers that are attached to any subscription, without readers."""
         for each in self.all_subscriptions():
