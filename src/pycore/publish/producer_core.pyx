@@ -333,8 +333,8 @@ cdef class ProducerCore(Batcher):
             if not self.block_if_queue_full or not self.may_wait():
                 raise errors.ProducerQueueIsFull(
                     f"{len(self.queued)} messages of {self.name_utf8.decode()} wait for the "
-                    f"publish rate or the backlog quota of {self.topic_name}, and max_pending_messages is "
-                    f"{self.pending_max}; wait, or set block_if_queue_full")
+                    f"publish rate or the backlog quota of {self.topic_name}, and "
+                    f"max_pending_messages is {self.pending_max}; wait, or set block_if_queue_full")
             place = Latch()
             if self.places is None:
                 self.places = []

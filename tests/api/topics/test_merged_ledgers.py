@@ -97,6 +97,12 @@ def test_what_is_leased_while_it_is_merged_stays(
         assert whole_topic(client) == ALL
 
 
+def without_readers(client: pulsarx.Client) -> dict[str, Any]:
+    """The statistics of topic t, but for readers, which have read on."""
+    found: dict[str, Any] = client.admin.topics.stats("t")
+    return {name: figures for name, figures in found.items() if name != "readers"}
+
+
 def test_merged_ledgers_are_read_under_the_ids_they_had(tmp_path: Path) -> None:
     with opened(tmp_path) as client:
         client.admin.namespaces.set_retention("public/default", -1, -1)
@@ -106,7 +112,7 @@ def test_merged_ledgers_are_read_under_the_ids_they_had(tmp_path: Path) -> None:
         reading = pulsarx.Client(tmp_path, read_only=True)
         beside = reading.create_reader("t", MessageId.earliest)
         assert beside.read_next().data() == ALL[0]
-        before = client.admin.topics.stats("t")
+        before = without_readers(client)
         assert client.admin.topics.merge_ledgers("t") == MERGED
         assert len(files(tmp_path)) < 5 and files(tmp_path) >= named_files(client)
         # One that is in the middle, new ones, those beside the owner, and from any id.
@@ -114,7 +120,7 @@ def test_merged_ledgers_are_read_under_the_ids_they_had(tmp_path: Path) -> None:
         assert [message.message_id() for message in read_all(client)] == ids
         assert [message.data() for message in beside.read_many(100, 0)] == ALL[1:]
         reading.close()
-        assert client.admin.topics.stats("t") == before
+        assert without_readers(client) == before
         with pulsarx.Client(tmp_path, read_only=True) as other:
             assert [message.message_id() for message in read_all(other)] == ids
         for at in (0, 7, 13):
