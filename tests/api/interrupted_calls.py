@@ -822,7 +822,7 @@ def move_subscriptions(w: World) -> Steps:
         (partial(topics.unload, topic), 40),
         (partial(topics.skip_all_messages, topic, "s"), 0),
         (partial(topics.reset_cursor, topic, "s", 0), None),
-        (partial(topics.expire_messages, topic, "s", 0), 0),
+        (partial(topics.expire_messages, topic, "s", -1), 0),
         (partial(topics.trigger_compaction, topic), 0),
         (partial(topics.merge_ledgers, topic), None),
         (partial(topics.truncate, topic), 0),
