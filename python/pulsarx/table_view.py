@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 
 from pulsarx import errors
-from pulsarx._pycore.ground.condition import Condition
+from pulsarx._pycore.ground.locks import Condition
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.clock import Deadline
 from pulsarx.closing import Closing, attempt

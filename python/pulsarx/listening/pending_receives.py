@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 
 from pulsarx._pycore.consume.pending_receives import ReceiveQueue
-from pulsarx._pycore.ground.condition import Condition
+from pulsarx._pycore.ground.locks import Condition
 from pulsarx._pycore.message.message import Message
 
 

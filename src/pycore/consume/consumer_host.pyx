@@ -22,7 +22,7 @@ cdef class ConsumerHost:
 
     cdef int locate(self, object message_id, uint64_t* ledger_id, uint64_t* first,
                     uint64_t* count) except -1:
-        ledger_id[0], first[0], count[0] = control_plane.perform(
+        ledger_id[0], first[0], count[0] = control_plane.perform_held(
             self.ledgers.locate_for_acknowledgement, (message_id,))
         return 0
 

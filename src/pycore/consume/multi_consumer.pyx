@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from pulsarx import errors
 from pulsarx._core.wait_event cimport (
     WAIT_EVENTS_MAX, WAIT_EVENTS_POLL_NS, WaitEvent, wait_event_enter, wait_event_leave,
-    wait_event_sleep, wait_event_wake, wait_events_sleep,
+    wait_event_wake,
 )
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._pycore.arrow.arrow_block cimport (
@@ -20,7 +20,7 @@ from pulsarx._pycore.message.message_id cimport MessageId
 from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.deadline cimport Deadline, deadline_of
 from pulsarx._pycore.ground.signals cimport signals_check, signals_raised, signals_sleep_ns
-from pulsarx._pycore.ground.system_time cimport monotonic_ns
+from pulsarx._pycore.ground.waits cimport sleep_on, sleep_on_any
 from pulsarx._pycore.ground.watchers cimport watchers_call, watchers_remove
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 
@@ -351,8 +351,7 @@ cdef class MultiConsumerCore:
             if self.ready.first is not None:
                 return True
             if self.state == MULTI_OPEN:
-                with nogil:
-                    wait_event_sleep(event, seen, left_ns)
+                sleep_on(event, seen, left_ns)
         finally:
             wait_event_leave(event)
         signals_check()
@@ -392,8 +391,7 @@ cdef class MultiConsumerCore:
                 tail = tails[at - 1]
                 if tail.c_event != events[at]:       # the look found that it grows elsewhere
                     return 0
-            with nogil:
-                wait_events_sleep(events, seen, count, monotonic_ns() + left_ns)
+            sleep_on_any(events, seen, count, left_ns)
         finally:
             for at in range(entered):
                 wait_event_leave(events[at])

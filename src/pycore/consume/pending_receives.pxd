@@ -5,7 +5,7 @@ is ever taken for a future that was cancelled. Either is a single step to a sign
 Futures are completed, and their callbacks run, outside the lock.
 """
 
-from pulsarx._pycore.ground.condition cimport Condition
+from pulsarx._pycore.ground.locks cimport Condition
 from pulsarx._pycore.ground.work_pool cimport SerialWork
 
 

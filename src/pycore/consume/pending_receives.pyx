@@ -3,7 +3,7 @@
 
 from collections import deque
 
-from pulsarx._pycore.ground.condition cimport Condition
+from pulsarx._pycore.ground.locks cimport Condition
 from pulsarx._pycore.ground.work_pool cimport SerialWork
 
 

@@ -21,7 +21,7 @@ from pulsarx._core.pending_acks cimport (
 from pulsarx._core.single_metadata cimport METADATA_BATCH
 from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_END, STATUS_OK
 from pulsarx._core.timer_wheel cimport TIMER_NONE, TimerNode, timer_wheel_pop
-from pulsarx._core.wait_event cimport WaitEvent, wait_event_sleep
+from pulsarx._core.wait_event cimport WaitEvent
 from pulsarx._pycore.cursor.ack_tracker cimport AckTracker
 from pulsarx._pycore.dispatch.chunk_assembler cimport ChunkAssembler
 from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
@@ -33,6 +33,7 @@ from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.message.message cimport REDELIVERY_SHIFT, Message, message_ordinal
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport status_reason
+from pulsarx._pycore.ground.waits cimport sleep_on
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 
 cdef enum:
@@ -941,8 +942,7 @@ cdef class Dispatcher:
         return self.tail.wake_sleepers()
 
     cdef int sleep(self, WaitEvent* event, uint32_t seen, int64_t left_ns) except -1:
-        with nogil:
-            wait_event_sleep(event, seen, left_ns)
+        sleep_on(event, seen, left_ns)
         return 0
 
     cdef int tell_given(self) except -1:

@@ -22,6 +22,7 @@ from pulsarx._pycore.ground.owner_link cimport (
     LINK_ACKNOWLEDGE, LINK_ACKNOWLEDGE_THROUGH, LINK_EXPIRED, LINK_FLOW, LINK_GIVE_BACK, LINK_NACK,
     LINK_RESET_DONE, LINK_REWIND, OwnerLink,
 )
+from pulsarx._pycore.ground.waits cimport others_run_here
 from pulsarx._pycore.ledger.compacted_reader cimport CompactedReader
 from pulsarx._pycore.ledger.ledger_reader cimport (
     READ_DAMAGE, READ_ENTRY, READ_NOTHING, LedgerReader,
@@ -338,7 +339,8 @@ cdef class GuestDispatcher(PendingDispatcher):
 
     cdef int sleep(self, WaitEvent* event, uint32_t seen, int64_t left_ns) except -1:
         cdef OwnerLink link = self.link  # of this owner
-        if not link.lead(event, seen, left_ns, self.tail.watchers, self.tail):
+        # Who reads the connection keeps its thread from others.
+        if others_run_here() or not link.lead(event, seen, left_ns, self.tail.watchers, self.tail):
             return PendingDispatcher.sleep(self, event, seen, left_ns)
         return 0
 
@@ -347,7 +349,7 @@ cdef class GuestDispatcher(PendingDispatcher):
         while True:
             before = self.resets_done
             self.flown_asked = self.flown
-            control_plane.perform(self.settle_there)
+            control_plane.perform_held(self.settle_there)
             if before == self.resets_done:
                 return True
             # The owner has just heard how much there is room for.

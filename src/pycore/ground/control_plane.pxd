@@ -59,6 +59,10 @@ cdef class ControlPlane:
     cdef set loaded                      # names of modules
 
     cpdef object perform(self, object function, tuple arguments=*, object give_back=*)
+    cdef object perform_held(self, object function, tuple arguments=*)
+    """As perform, for a caller that may hold a mutex: no other greenlet of its thread runs
+    meanwhile."""
+
     cdef object perform_whole(self, object function, tuple arguments)
     """As perform, for native code that holds mutexes: waited for whatever signals arrive. The
     function is brief, and takes no mutex of a producer or dispatcher."""

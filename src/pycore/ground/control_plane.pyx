@@ -11,10 +11,11 @@ from pulsarx._core.wait_event cimport (
 )
 from pulsarx._pycore.ground.acting_for cimport act_for
 from pulsarx._pycore.ground.deadline cimport Deadline
-from pulsarx._pycore.ground.signals cimport (
-    signals_arrive_here, signals_check, signals_sleep_ns,
-)
+from pulsarx._pycore.ground.signals cimport signals_arrive_here
 from pulsarx._pycore.ground.threads cimport thread_start, threads_have_ended
+from pulsarx._pycore.ground.waits cimport (
+    lock_was_given, lock_was_taken, others_run_here, wait_on,
+)
 
 
 cdef extern from "Python.h":
@@ -39,20 +40,13 @@ cdef class ControlCall:
         self.caller = PyThread_get_thread_ident()
 
     cdef int wait(self, WaitEvent* came) except -1:
-        cdef int64_t sleep_ns
         cdef uint32_t seen
         while self.state == CALL_WAITED_FOR:
             seen = wait_event_enter(&self.ended)
-            sleep_ns = signals_sleep_ns(-1)
-            with nogil:
-                if came != NULL:
-                    wait_event_wake_one(came)    # now it finds the GIL free
-                wait_event_sleep(&self.ended, seen, sleep_ns)
+            # It looks for signals behind the result too: a handler that raises goes first, as it
+            # would between any two lines.
+            wait_on(&self.ended, seen, -1, came)
             came = NULL
-            wait_event_leave(&self.ended)
-            # Looked at behind the result too: a handler that raises goes first, as it would
-            # between any two lines.
-            signals_check()
         return 0
 
     cdef int wait_whole(self, WaitEvent* came) except -1:
@@ -142,6 +136,8 @@ cdef class ControlPlane:
         if self.left_count > self.left_hanging:
             self.wait_for_left(NULL)
         call = ControlCall(function, arguments, give_back)
+        if others_run_here():
+            call.caller = 0                  # its thread does not wait, and who does has no mutex
         self.enqueue(call)
         try:
             call.wait(&self.came)
@@ -153,6 +149,13 @@ cdef class ControlPlane:
             raise
         return call.take_result()
 
+    cdef object perform_held(self, object function, tuple arguments=()):
+        lock_was_taken()
+        try:
+            return self.perform(function, arguments)
+        finally:
+            lock_was_given()
+
     cdef int wait_for_left(self, const bint* is_left) except -1:
         cdef Deadline deadline = Deadline(LEFT_PATIENCE_NS // 1000000)
         cdef int64_t left_ns
@@ -163,12 +166,10 @@ cdef class ControlPlane:
                 self.left_hanging = self.left_count
                 break
             seen = wait_event_enter(&self.progress)
-            left_ns = signals_sleep_ns(left_ns)
             if self.left_count > self.left_hanging and (is_left == NULL or not is_left[0]):
-                with nogil:
-                    wait_event_sleep(&self.progress, seen, left_ns)
-            wait_event_leave(&self.progress)
-            signals_check()
+                wait_on(&self.progress, seen, left_ns)
+            else:
+                wait_event_leave(&self.progress)
         return 0
 
     cdef int left_begun(self) except -1:

@@ -13,8 +13,8 @@ from pulsarx._core.wait_event cimport (
 )
 from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.deadline cimport Deadline
-from pulsarx._pycore.ground.signals cimport signals_check, signals_sleep_ns
 from pulsarx._pycore.ground.threads cimport thread_start
+from pulsarx._pycore.ground.waits cimport wait_on
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() noexcept
@@ -120,12 +120,10 @@ cdef class JobQueue:
                 if left_ns == 0:
                     return False
             seen = wait_event_enter(&self.progress)
-            left_ns = signals_sleep_ns(left_ns)
-            if not self.has_ended(job_count):
-                with nogil:
-                    wait_event_sleep(&self.progress, seen, left_ns)
-            wait_event_leave(&self.progress)
-            signals_check()
+            if self.has_ended(job_count):
+                wait_event_leave(&self.progress)
+            else:
+                wait_on(&self.progress, seen, left_ns)
         return True
 
     def close(self) -> None:

@@ -2,12 +2,10 @@
 
 from libc.stdint cimport int64_t, uint32_t
 
-from pulsarx._core.wait_event cimport (
-    wait_event_enter, wait_event_leave, wait_event_sleep, wait_event_wake,
-)
+from pulsarx._core.wait_event cimport wait_event_enter, wait_event_leave, wait_event_wake
 from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.deadline cimport Deadline
-from pulsarx._pycore.ground.signals cimport signals_check, signals_sleep_ns
+from pulsarx._pycore.ground.waits cimport wait_on
 
 
 cdef class Latch:
@@ -45,12 +43,10 @@ cdef class Latch:
             if left_ns == 0:
                 return False
             seen = wait_event_enter(&self.changed)
-            left_ns = signals_sleep_ns(left_ns)
-            if not self.is_set:
-                with nogil:
-                    wait_event_sleep(&self.changed, seen, left_ns)
-            wait_event_leave(&self.changed)
-            signals_check()
+            if self.is_set:
+                wait_event_leave(&self.changed)
+            else:
+                wait_on(&self.changed, seen, left_ns)
         return True
 
     def wait_or(self, leave) -> None:

@@ -11,7 +11,10 @@ from pulsarx import errors
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() noexcept
 
-cdef unsigned long main_thread = threading.main_thread().ident
+# gevent gives the main thread another number for Python; that of the system stays.
+cdef unsigned long main_thread = (
+    PyThread_get_thread_ident() if threading.main_thread().native_id == threading.get_native_id()
+    else threading.main_thread().ident)
 cdef uint64_t raised_count = 0
 
 

@@ -1,5 +1,6 @@
 """Starts the threads of PulsarX so that no signal can interrupt the start, and so that they have
-begun before the interpreter ends. All of pycore and of the library uses it.
+begun before the interpreter ends. All of pycore and of the library uses it. A thread is the
+system's, also where gevent has put greenlets in the place of threads.
 
 A `threading.Thread` does neither, and one that a finalizer starts while the interpreter ends never
 begins before Python 3.12: its starter waits for ever.
@@ -16,6 +17,9 @@ ends, gives no thread."""
 cdef bint threads_have_ended() noexcept
 """Whether the interpreter ends and finalizers run: threads but the main one are gone, or end as
 soon as they want the GIL, so nobody may wait for them."""
+
+cdef uint64_t fork_number() noexcept
+"""Of this process, seen as the child of all before it."""
 
 
 cdef class OwnThread:

@@ -3,6 +3,9 @@
 import _thread
 import threading
 
+from types import BuiltinFunctionType
+
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsarx._core.wait_event cimport (
@@ -14,6 +17,8 @@ from pulsarx._pycore.ground.signals cimport (
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() noexcept
+    unsigned long PyThread_start_new_thread(void (*function)(void*) noexcept, void* argument)
+    unsigned long THREAD_NOT_STARTED "PYTHREAD_INVALID_THREAD_ID"
 
 cdef extern from "<time.h>":
     struct timespec:
@@ -44,7 +49,9 @@ cdef int thread_start(object run, str name) except -1:
         raise RuntimeError(f"the thread {name} cannot be started: the interpreter ends")
     starting += 1
     try:
-        if signals_arrive_here():
+        if type(_thread.start_new_thread) is not BuiltinFunctionType:
+            start_natively(run)          # gevent's would make a greenlet
+        elif signals_arrive_here():
             # Thread.start is Python code that a signal handler may leave half done: another thread
             # does it, and starting that one is a single step.
             _thread.start_new_thread(_start_named, (run, name))
@@ -60,6 +67,24 @@ cdef int thread_start(object run, str name) except -1:
 
 cdef bint threads_have_ended() noexcept:
     return Py_IsFinalizing()
+
+
+cdef uint64_t fork_number() noexcept:
+    return fork_count
+
+
+cdef int start_natively(object run) except -1:
+    Py_INCREF(run)
+    if PyThread_start_new_thread(run_natively, <void*>run) == THREAD_NOT_STARTED:
+        Py_DECREF(run)
+        raise RuntimeError("the system gives no thread")
+    return 0
+
+
+cdef void run_natively(void* run) noexcept with gil:
+    work = <object>run
+    Py_DECREF(work)
+    _begin(work)
 
 
 def _start_named(run, name) -> None:

@@ -13,8 +13,8 @@ from pulsarx._core.wait_event cimport (
     wait_event_wake_one,
 )
 from pulsarx._pycore.ground.deadline cimport Deadline
-from pulsarx._pycore.ground.signals cimport signals_check, signals_sleep_ns
 from pulsarx._pycore.ground.threads cimport thread_start
+from pulsarx._pycore.ground.waits cimport wait_on
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() noexcept
@@ -103,12 +103,10 @@ cdef class WorkPool:
                 if left_ns == 0:
                     return False
             seen = wait_event_enter(&self.progress)
-            left_ns = signals_sleep_ns(left_ns)
-            if not self.is_idle():
-                with nogil:
-                    wait_event_sleep(&self.progress, seen, left_ns)
-            wait_event_leave(&self.progress)
-            signals_check()
+            if self.is_idle():
+                wait_event_leave(&self.progress)
+            else:
+                wait_on(&self.progress, seen, left_ns)
         return True
 
     def close(self) -> None:

@@ -286,13 +286,13 @@ cdef class LedgerTail:
         return self.at_once_thread == PyThread_get_thread_ident()
 
     cdef int open_next(self) except -1:
-        control_plane.perform(self.managed_ledger.open_writer)
+        control_plane.perform_held(self.managed_ledger.open_writer)
         return 0
 
     cdef int roll_over(self, LedgerWriter full, int64_t now_ms) except -1:
         if self.use_prepared(full, now_ms):
             return 0
-        control_plane.perform(self.managed_ledger.roll_over, (full,))
+        control_plane.perform_held(self.managed_ledger.roll_over, (full,))
         # Of another clock, an entry may be of any time: never behind the ledger made for it.
         if self.roll_over_at_ms <= now_ms:
             self.roll_over_at_ms = INT64_MAX

@@ -8,7 +8,7 @@ next one: what the broker has stored by then is confirmed, and the rest is sent 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
-from pulsarx._pycore.ground.condition cimport Condition
+from pulsarx._pycore.ground.locks cimport Condition
 from pulsarx._pycore.ground.owner_link cimport OwnerLink
 from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
 

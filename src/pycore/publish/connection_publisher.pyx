@@ -14,7 +14,7 @@ from pulsarx._core.message_metadata cimport EntryParts, entry_decode
 from pulsarx._core.single_metadata cimport METADATA_BATCH
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
-from pulsarx._pycore.ground.condition cimport Condition
+from pulsarx._pycore.ground.locks cimport Condition
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_try_lock, mutex_unlock
 from pulsarx._pycore.ground.owner_link cimport (
     LINK_GIVEN_UP, LINK_SENT_AT, LINK_SEQUENCE_NOTED, OwnerLink,

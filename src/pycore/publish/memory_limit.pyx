@@ -3,10 +3,8 @@
 
 from libc.stdint cimport int64_t, uint32_t
 
-from pulsarx._core.wait_event cimport (
-    wait_event_enter, wait_event_leave, wait_event_sleep, wait_event_wake,
-)
-from pulsarx._pycore.ground.signals cimport signals_check, signals_sleep_ns
+from pulsarx._core.wait_event cimport wait_event_enter, wait_event_leave, wait_event_wake
+from pulsarx._pycore.ground.waits cimport wait_on
 
 
 cdef class MemoryLimit:
@@ -44,14 +42,11 @@ cdef class MemoryLimit:
         return 0
 
     cdef int wait(self, set unless) except -1:
-        cdef int64_t sleep_ns
         cdef uint32_t seen
         while self.is_full() and not unless:
             seen = wait_event_enter(&self.changed)
-            sleep_ns = signals_sleep_ns(-1)
             if self.is_full() and not unless:
-                with nogil:
-                    wait_event_sleep(&self.changed, seen, sleep_ns)
-            wait_event_leave(&self.changed)
-            signals_check()
+                wait_on(&self.changed, seen, -1)
+            else:
+                wait_event_leave(&self.changed)
         return 0

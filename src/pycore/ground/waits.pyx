@@ -1,0 +1,202 @@
+"""Body of waits.pxd."""
+
+import sys
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from pulsarx._core.atomic cimport atomic_load_u32
+from pulsarx._core.status cimport STATUS_OK, STATUS_TIMEOUT
+from pulsarx._core.wait_event cimport (
+    WAIT_EVENTS_MAX, WAIT_EVENTS_POLL_NS, WaitEvent, wait_event_enter, wait_event_leave,
+    wait_event_sleep, wait_event_wake, wait_event_wake_one, wait_events_sleep,
+)
+from pulsarx._pycore.ground.signals cimport signals_check, signals_sleep_ns
+from pulsarx._pycore.ground.system_time cimport monotonic_ns
+from pulsarx._pycore.ground.threads cimport fork_number, thread_start
+
+cdef extern from *:
+    """
+    static __thread long locks_of_thread;
+    """
+    long locks_of_thread
+
+cdef dict modules = sys.modules
+
+
+cdef int wait_on(WaitEvent* event, uint32_t seen, int64_t left_ns,
+                 WaitEvent* wakes=NULL) except -1:
+    cdef int status
+    try:
+        hub = hub_of_thread()
+        if hub is None:
+            left_ns = signals_sleep_ns(left_ns)
+            with nogil:
+                if wakes != NULL:
+                    wait_event_wake_one(wakes)
+                status = wait_event_sleep(event, seen, left_ns)
+        else:
+            if wakes != NULL:
+                wait_event_wake_one(wakes)
+            status = hub_sleep(hub, &event, &seen, 1, left_ns)
+    finally:
+        wait_event_leave(event)
+    signals_check()
+    return status
+
+
+cdef int sleep_on(WaitEvent* event, uint32_t seen, int64_t left_ns) except -1:
+    cdef int status
+    hub = hub_of_thread()
+    if hub is not None:
+        return hub_sleep(hub, &event, &seen, 1, left_ns)
+    with nogil:
+        status = wait_event_sleep(event, seen, left_ns)
+    return status
+
+
+cdef int sleep_on_any(WaitEvent** events, const uint32_t* seen, uint32_t count,
+                      int64_t left_ns) except -1:
+    cdef int64_t until_ns = left_ns if left_ns < 0 else monotonic_ns() + left_ns
+    cdef int status
+    hub = hub_of_thread()
+    if hub is not None:
+        return hub_sleep(hub, events, seen, count, left_ns)
+    with nogil:
+        status = wait_events_sleep(events, seen, count, until_ns)
+    return status
+
+
+cdef bint others_run_here() except -1:
+    return hub_of_thread() is not None
+
+
+cdef void lock_was_taken() noexcept:
+    global locks_of_thread
+    locks_of_thread += 1
+
+
+cdef void lock_was_given() noexcept:
+    global locks_of_thread
+    locks_of_thread -= 1
+
+
+# Greenlets ----------------------------------------------------------------------------------------
+
+
+cdef object hub_of_thread():
+    """gevent's, to which the calling greenlet may hand over its thread; None."""
+    if locks_of_thread > 0:
+        return None
+    module = modules.get("gevent._hub_local")
+    if module is None:
+        return None
+    hub = module.get_hub_if_exists()
+    if hub is None or modules["greenlet"].getcurrent() is hub:
+        return None
+    return hub
+
+
+cdef int hub_sleep(object hub, WaitEvent** events, const uint32_t* seen, uint32_t count,
+                   int64_t left_ns) except -1:
+    from gevent import Timeout
+
+    cdef list waits = []
+    cdef uint32_t at
+    cdef bint over = True
+    came = hub.loop.async_()
+    try:
+        for at in range(count):
+            waits.append(hub_wait(events[at], seen[at], came.send))
+        hub_watch.add(waits)
+        with Timeout(None if left_ns < 0 else left_ns / 1e9, False):
+            hub.wait(came)
+            over = False
+    finally:
+        hub_watch.remove(waits)
+        came.close()
+    return STATUS_TIMEOUT if over else STATUS_OK
+
+
+cdef class HubWait:
+    """Of one greenlet, for one event."""
+    cdef WaitEvent* event                # the greenlet keeps it
+    cdef uint32_t seen
+    cdef object tell                     # wakes the greenlet, from any thread
+
+
+cdef HubWait hub_wait(WaitEvent* event, uint32_t seen, object tell):
+    cdef HubWait self = HubWait.__new__(HubWait)
+    self.event, self.seen, self.tell = event, seen, tell
+    return self
+
+
+cdef class HubWatch:
+    """Tells greenlets of the events that they wait for. The process has one, `hub_watch`."""
+    cdef list waits                      # of greenlets that sleep; under the GIL
+    cdef WaitEvent changed               # one was added
+    cdef bint has_thread
+    cdef uint64_t forks                  # when it was started
+
+    def __cinit__(self) -> None:
+        self.waits = []
+
+    cdef int add(self, list waits) except -1:
+        if not self.has_thread or self.forks != fork_number():
+            self.waits = []              # of greenlets that the parent has
+            self.changed.waiters = 0
+            self.forks = fork_number()
+            self.has_thread = True
+            try:
+                thread_start(self.run, "pulsarx-greenlets")
+            except BaseException:
+                self.has_thread = False
+                raise
+        self.waits += waits
+        wait_event_wake(&self.changed)
+        return 0
+
+    cdef int remove(self, list waits) except -1:
+        for each in waits:
+            if each in self.waits:
+                self.waits.remove(each)
+        return 0
+
+    cdef list take_moved(self):
+        """The waits that are over."""
+        cdef HubWait wait
+        cdef list moved = []
+        for wait in self.waits:
+            if atomic_load_u32(&wait.event.event) != wait.seen:
+                moved.append(wait)
+        self.remove(moved)
+        return moved
+
+    def run(self) -> None:
+        """What the thread does."""
+        cdef WaitEvent* events[WAIT_EVENTS_MAX]
+        cdef uint32_t seen[WAIT_EVENTS_MAX]
+        cdef HubWait wait
+        cdef uint32_t count
+        cdef int64_t until_ns
+        while True:
+            events[0], seen[0] = &self.changed, wait_event_enter(&self.changed)
+            for wait in self.take_moved():
+                try:
+                    wait.tell()
+                except Exception:
+                    pass                 # the greenlet has been woken meanwhile, its watcher closed
+            wait = None
+            count, until_ns = 1, -1
+            for wait in self.waits:
+                if count == WAIT_EVENTS_MAX:
+                    until_ns = monotonic_ns() + WAIT_EVENTS_POLL_NS
+                    break
+                events[count], seen[count] = wait.event, wait.seen
+                count += 1
+            wait = None
+            with nogil:
+                wait_events_sleep(events, seen, count, until_ns)
+            wait_event_leave(&self.changed)
+
+
+cdef HubWatch hub_watch = HubWatch()
