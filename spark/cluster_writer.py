@@ -15,7 +15,6 @@ leaves none.
 from __future__ import annotations
 
 import contextlib
-import threading
 
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
@@ -24,6 +23,7 @@ from pyspark.sql.datasource import (
 )
 
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import Event
 from pulsarx.clock import Deadline
 from pulsarx.spark.cluster_access import ClusterAccess, partition_count, topic_path
 from pulsarx.spark.cluster_topics import ClusterSchemas
@@ -121,7 +121,7 @@ def _count_of(access: ClusterAccess, topic: str) -> int:
 
 def _count_made(access: ClusterAccess, topic: str) -> int:
     """The partitions of a topic that is being made. TopicNotFound: it does not come."""
-    until, pause = Deadline(_MADE_MS), threading.Event()
+    until, pause = Deadline(_MADE_MS), Event()
     while (found := partition_count(access.admin(), topic)) is None:
         if until.expired():
             return _count_of(access, topic)
@@ -299,7 +299,7 @@ def _create_named(client: Client, job: ClusterJob, topic: str, partition_id: int
     name = f"{job.producer}-{partition_id}"
     options = _options_of(job) | CONFIRMED | {"producer_name": name}
     until = Deadline(_BUSY_MS)
-    pause = threading.Event()
+    pause = Event()
     while True:
         try:
             producer: Any = client.create_producer(topic, **options)

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import atexit
 import os
-import threading
 import weakref
 from functools import partial
 
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import Event, RLock
 from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx.broker.scan.lease import (
     bear_lease,
@@ -103,8 +103,8 @@ class LeaseKeeper:
         parent. References into Java stay: to drop them talks over the parent's connection."""
         self._abandoned.append(self._kept)
         self._kept = []
-        self._lock = threading.RLock()
-        self._wake = threading.Event()
+        self._lock = RLock()
+        self._wake = Event()
         self._thread: OwnThread | None = None
 
     def keep(self, groups: Iterable[list[LedgerRange]], is_left: IsLeft) -> None:
@@ -193,7 +193,7 @@ class LeaseKeeper:
         job = ranges[0].lease[0] if ranges and ranges[0].lease is not None else None
         return next((each for each in self._kept if each.job == job), None)
 
-    def _run(self, wake: threading.Event) -> None:
+    def _run(self, wake: Event) -> None:
         # Ends with the process: Spark keeps a thread in Java for each that ever asked it. A look
         # asks Java about each plan, so a new one has it wait shorter, and does not have it look.
         next_look = Deadline(LOOK_SECONDS * 1000)

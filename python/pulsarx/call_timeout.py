@@ -1,10 +1,10 @@
 """How long a call waits for the process that owns its folder. Clients of a process share their
 connection to that one, so the timeout of each travels with its calls: in the thread that makes
-them."""
+them, or the greenlet."""
 
 from __future__ import annotations
 
-import threading
+from contextvars import ContextVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-_calls = threading.local()
+_seconds: ContextVar[int | None] = ContextVar("pulsarx_call_timeout", default=None)
 
 
 def within(seconds: int | None, function: Callable[..., T], *arguments: object) -> T:
@@ -21,16 +21,14 @@ def within(seconds: int | None, function: Callable[..., T], *arguments: object) 
     were called without this."""
     if seconds is None:
         return function(*arguments)
-    before = call_timeout()
-    _calls.seconds = seconds
+    token = _seconds.set(seconds)
     try:
         return function(*arguments)
     finally:
-        _calls.seconds = before
+        _seconds.reset(token)
 
 
 def call_timeout() -> int | None:
     """The operation timeout, in seconds, of the client for which this thread works just now. None:
     it works for nobody, or for a client whose process owns the folder."""
-    found: int | None = getattr(_calls, "seconds", None)
-    return found
+    return _seconds.get()

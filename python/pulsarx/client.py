@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 
 from pulsarx import errors
 from pulsarx._pycore.ground.collector_paused import call_paused
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.locks import RLock
 from pulsarx._pycore.ground.when_forgotten import WhenForgotten
 from pulsarx._pycore.ground.work_pool import WorkPool
 from pulsarx.client_owner import ClientOwner, Leave, give_back, take_back
@@ -74,7 +74,7 @@ _BYTES = BytesSchema()
 _HERE = os.path.dirname(__file__)
 # In a forked child what clients had in its parent, which must not be given back there.
 parents_own: list[object] = []
-_coming_back = threading.RLock()
+_coming_back = RLock()
 _loaded: ModuleType | None = None
 
 
@@ -224,6 +224,7 @@ class Client:
             authenticated = discovery.current.authentication
         self._refusal = None if authenticated is None else authenticated.problem
         self._owner = ClientOwner(self, self._closing)
+        _refuse_eventlet()
         # The first one loads modules, and nothing of them is garbage.
         control_plane.perform(call_paused, (self._open, options), self._give_back)
         try:
@@ -890,7 +891,7 @@ def _timeout_seconds(options: ClientOptions) -> int:
 def _reset_in_child() -> None:
     """Another thread of the parent may have had the lock."""
     global _coming_back
-    _coming_back = threading.RLock()
+    _coming_back = RLock()
 
 
 # What a child can need that uses a client it inherited: these, and all modules of the packages.
@@ -907,6 +908,16 @@ _PACKAGES_OF_CHILDREN = (
 )  # fmt: skip
 _NOT_OF_CHILDREN = {"pulsarx.producing.numpy_columns"}  # is there where numpy is
 _needed: list[str] = []  # all of them, once they were looked for
+
+
+def _refuse_eventlet() -> None:
+    """Its hub knows no thread but its own, so the first call that waits would stop all others."""
+    patcher = sys.modules.get("eventlet.patcher")
+    if patcher is not None and patcher.is_monkey_patched("thread"):
+        raise errors.NotAllowedError(
+            "eventlet has replaced the threads of this process, and PulsarX cannot wait in its hub: "
+            "use gevent, or leave threads alone with eventlet.monkey_patch(thread=False)"
+        )
 
 
 def _load_for_child() -> None:

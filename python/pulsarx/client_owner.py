@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-import threading
 from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.closing import attempt
 
@@ -92,7 +92,7 @@ class ClientOwner:
         self._broker: Broker | ReadOnlyBroker | None = None
         self._within: Callable[..., Any] | None = None
         self._members = WeakList()  # what the client made
-        self.lock = threading.Lock()  # of the members
+        self.lock = Lock()  # of the members
 
     def begin_again(self, closing: Closing) -> None:
         """In a forked child: consumers and readers are left to the parent, producers come back when
@@ -100,7 +100,7 @@ class ClientOwner:
         from pulsarx.producing.inherited_producer import InheritedProducer
 
         self.forgotten.cancel()
-        self.lock = threading.Lock()  # another thread of the parent may have had it
+        self.lock = Lock()  # another thread of the parent may have had it
         self._closing = closing
         members, self._members = self._members, WeakList()
         for member in members.members():

@@ -23,6 +23,7 @@ from pulsarx._pycore.ground.clock_core import (
 )
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.deadline import Deadline
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.ground.threads import await_beginnings, forget_beginnings
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.process_end import at_end
@@ -99,7 +100,7 @@ class ManualClock(ManualClockCore):
 
     def _reset(self) -> None:
         """Set up, also in a forked child, where the lock may be left taken."""
-        self._advancing = threading.Lock()
+        self._advancing = Lock()
         self._advancing_thread = 0
         self._settling = WeakList()  # of Settles
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx.owner import perform_for
 
 TYPE_CHECKING = False
@@ -20,7 +19,7 @@ class Closing:
     __slots__ = ("_ended", "_failure", "_lock", "begun", "told")
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # taken by calls of the control plane only
+        self._lock = Lock()  # taken by calls of the control plane only
         self._failure: Exception | None = None
         self._ended = False
         self.begun = False

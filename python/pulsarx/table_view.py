@@ -6,11 +6,9 @@ applies what it reads, so updates and listeners never overlap.
 
 from __future__ import annotations
 
-import threading
-
 from pulsarx import errors
-from pulsarx._pycore.ground.locks import Condition
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.locks import Condition, Lock
 from pulsarx.clock import Deadline
 from pulsarx.closing import Closing, attempt
 from pulsarx.consuming.partition_follower import PartitionFollower
@@ -59,7 +57,7 @@ class TableView:
         self._values: dict[str, Any] = {}
         self._listeners: list[Listener] = []
         self._applying = Condition()  # held while updates are applied, and by for_each_and_listen
-        self._lock = threading.Lock()  # of what follows; taken by calls of the control plane only
+        self._lock = Lock()  # of what follows; taken by calls of the control plane only
         self._partitions: list[_Partition] = []
         self._is_live = False
         self._follower: PartitionFollower | None = None

@@ -3,6 +3,7 @@ one folder with nothing done for it."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import signal
@@ -35,6 +36,27 @@ producer = client.create_producer("t")
 def application(environ, start_response):
     producer.send(environ["PATH_INFO"].encode())
     body = b"%d" % os.getpid()
+    start_response("200 OK", [("Content-Length", str(len(body)))])
+    return [body]
+"""
+
+# What it is asked for it publishes, or it answers with the next message.
+GREENLETS = """
+import os
+import pulsarx
+client = pulsarx.Client(os.environ["FOLDER"], durability="os")
+producer = client.create_producer("t")
+consumer = client.subscribe("t", "s", pulsarx.ConsumerType.Shared)
+
+def application(environ, start_response):
+    path = environ["PATH_INFO"]
+    if path == "/receive":
+        message = consumer.receive()
+        consumer.acknowledge(message)
+        path = message.data().decode()
+    else:
+        producer.send(path.encode())
+    body = path.encode()
     start_response("200 OK", [("Content-Length", str(len(body)))])
     return [body]
 """
@@ -78,6 +100,12 @@ def program(folder: Path, place: Path, *arguments: str) -> Iterator[subprocess.P
         child.communicate()
 
 
+def require(*packages: str) -> None:
+    for name in packages:
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"no {name}: pip install {name}")
+
+
 def ask(address: Path, what: str) -> str:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(PATIENCE_S)
@@ -105,7 +133,7 @@ def received(folder: Path, count: int) -> list[bytes]:
 def test_workers_of_gunicorn_answer_all_requests(
     folder: Path, tmp_path: Path, preload: list[str]
 ) -> None:
-    pytest.importorskip("gunicorn", reason="no gunicorn: pip install gunicorn")
+    require("gunicorn")
     (tmp_path / "web.py").write_text(APPLICATION)
     address = tmp_path / "socket"
     arguments = ["gunicorn", *preload, "-w", "4", "-b", f"unix:{address}", "web:application"]
@@ -124,9 +152,48 @@ def test_workers_of_gunicorn_answer_all_requests(
     assert server.returncode == 0
 
 
+def test_workers_of_gunicorn_whose_requests_are_greenlets_answer(
+    folder: Path, tmp_path: Path
+) -> None:
+    """A request that waits for the next one does not keep it out."""
+    require("gunicorn", "gevent")
+    (tmp_path / "web.py").write_text(GREENLETS)
+    address = tmp_path / "socket"
+    arguments = ["gunicorn", "-k", "gevent", "-w", "1", "-b", f"unix:{address}", "web:application"]
+    with program(folder, tmp_path, *arguments) as server:
+        assert server.stderr is not None
+        for line in server.stderr:
+            if "Booting worker" in line:
+                break
+        with ThreadPoolExecutor(9) as pool:
+            waiting = [pool.submit(ask, address, "receive") for _ in range(4)]
+            list(pool.map(lambda number: ask(address, str(number)), range(4)))
+            found = sorted(each.result() for each in waiting)
+    assert found == ["/0", "/1", "/2", "/3"]
+    assert server.returncode == 0
+
+
+def test_tasks_of_celery_that_are_greenlets_publish(folder: Path, tmp_path: Path) -> None:
+    require("celery", "gevent")
+    publish_tasks(folder, tmp_path)
+    options = ["--pool=gevent", "--concurrency=4", "-l", "CRITICAL"]
+    with program(folder, tmp_path, "celery", "-A", "tasks", "worker", *options):
+        found = received(folder, 20)
+    assert sorted(found, key=int) == [b"%d" % number for number in range(20)]
+
+
 def test_tasks_of_celery_publish(folder: Path, tmp_path: Path) -> None:
     """Of workers that are forked for four tasks each, from a parent that has the client."""
-    pytest.importorskip("celery", reason="no celery: pip install celery")
+    require("celery")
+    publish_tasks(folder, tmp_path)
+    options = ["--pool=prefork", "--concurrency=2", "--max-tasks-per-child=4", "-l", "CRITICAL"]
+    with program(folder, tmp_path, "celery", "-A", "tasks", "worker", *options):
+        found = received(folder, 20)
+    assert sorted(found, key=int) == [b"%d" % number for number in range(20)]
+
+
+def publish_tasks(folder: Path, tmp_path: Path) -> None:
+    """For workers to come."""
     (tmp_path / "tasks.py").write_text(TASKS)
     (tmp_path / "queue").mkdir()
     (tmp_path / "control").mkdir()
@@ -138,7 +205,3 @@ def test_tasks_of_celery_publish(folder: Path, tmp_path: Path) -> None:
         timeout=PATIENCE_S,
         env={**os.environ, "FOLDER": str(folder), "PYTHONPATH": str(TREE)},
     )
-    options = ["--pool=prefork", "--concurrency=2", "--max-tasks-per-child=4", "-l", "CRITICAL"]
-    with program(folder, tmp_path, "celery", "-A", "tasks", "worker", *options):
-        found = received(folder, 20)
-    assert sorted(found, key=int) == [b"%d" % number for number in range(20)]

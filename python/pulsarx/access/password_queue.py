@@ -7,12 +7,12 @@ do what all clients ask for, a few clients with wrong passwords would stop every
 from __future__ import annotations
 
 import os
-import threading
 from collections import Counter
 from concurrent.futures import Future
 from functools import partial
 
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx.access.work_threads import WorkThreads
 
 TYPE_CHECKING = False
@@ -32,7 +32,7 @@ class PasswordQueue:
         # Half of the processors: the others go on with the work of those who are known.
         threads = max(1, (os.cpu_count() or 1) // 2)
         self._executor = WorkThreads(threads, "pulsarx-passwords")
-        self._lock = threading.Lock()  # of what follows
+        self._lock = Lock()  # of what follows
         self._waiting: dict[bytes, Future[Identity]] = {}  # by what is checked
         self._hosts: Counter[str] = Counter()
 

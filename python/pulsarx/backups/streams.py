@@ -5,10 +5,10 @@ when they are asked for.
 from __future__ import annotations
 
 import logging
-import threading
 from dataclasses import asdict
 
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx.backups.copying import Copying
 from pulsarx.backups.folder_view import FolderView
 from pulsarx.backups.proof import Proof
@@ -31,7 +31,7 @@ class Stream:
     def __init__(self, what: str) -> None:
         """what: is done, for the log."""
         self._what = what
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._is_over = False
         self._steps = self._pieces()
 

@@ -12,9 +12,8 @@ that has come                until it has brought all it has, BUSY_MS at most
 
 from __future__ import annotations
 
-import threading
-
 from pulsarx._pycore.ground.file_system import open_descriptor
+from pulsarx._pycore.ground.locks import Condition
 from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx.clock import Deadline
 
@@ -32,7 +31,7 @@ class Arrivals:
 
     def __init__(self, pids: Iterable[int]) -> None:
         """pids: of the processes that the last owner named."""
-        self._changed = threading.Condition()  # of what follows
+        self._changed = Condition()  # of what follows
         self._awaited = {each for each in pids if is_running(each)}
         self._has_come: set[int] = set()
         self._told: list[Callable[[], object]] = []

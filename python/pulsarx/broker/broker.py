@@ -10,9 +10,9 @@ FORKED   a child's copy: every call raises             -
 from __future__ import annotations
 
 import os
-import threading
 from functools import partial
 
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx.broker import life_log
 from pulsarx.broker.attempt import attempt
 from pulsarx.broker.runtime import BrokerRuntime
@@ -86,7 +86,7 @@ class Broker:
         self.post = self.runtime.background.post  # native, as finalizers need it
         self.reference_count = 0  # the registry's
         self.is_kept = False  # by the registry, until the process ends
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._topics: TopicDirectory | None = None
         self.on_close: list[Callable[[], object]] = []  # steps before the topics close
         # What is called when roles may do more or less than before.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable
     from typing import Any, Protocol
 
+    from pulsarx._pycore.ground.locks import RLock
     from pulsarx._pycore.ground.open_state import OpenState
     from pulsarx._pycore.ledger.ledger_tail import LedgerTail
     from pulsarx._pycore.ledger.published_ends import PublishedEnds
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         """The topic of a subscription, as the subscription sees it."""
 
         name: str
-        lock: threading.RLock
+        lock: RLock
         runtime: BrokerRuntime
         ledger: ManagedLedger
 

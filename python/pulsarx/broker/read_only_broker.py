@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import errno
 import os
-import threading
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.file_system import FileSystem
+from pulsarx._pycore.ground.locks import RLock
 from pulsarx._pycore.ground.open_state import OpenState
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.ledger.published_ends import PublishedEnds
@@ -60,7 +60,7 @@ class ReadOnlyBroker:
         self.post = control_plane.post
         self.ends: PublishedEnds | None = None
         self._topics: dict[str, ReadOnlyTopic] = {}
-        self._lock = threading.RLock()
+        self._lock = RLock()
         self._change_seen = -1
         self._cursors_change = -1
         self._cursors_certain = False

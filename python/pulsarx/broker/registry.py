@@ -6,11 +6,11 @@ The first client opens the broker and the last one closes it. A forked child has
 from __future__ import annotations
 
 import os
-import threading
 from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.locks import RLock
 from pulsarx.broker.attempt import attempt
 from pulsarx.broker.broker import Broker
 from pulsarx.process_end import at_end, await_end
@@ -27,7 +27,7 @@ _registry: dict[str, Broker] = {}
 # Those whose folder was removed, moved or replaced while it was open. Clients have them.
 _left_behind: list[tuple[str, Broker]] = []
 _sockets: dict[Broker, ControlSocket] = {}
-_lock = threading.RLock()
+_lock = RLock()
 _EXIT_WAIT_SECONDS = 30.0
 
 
@@ -218,7 +218,7 @@ def _report_closing(key: str, failure: Exception) -> None:
 
 def _abandon_all() -> None:
     global _lock
-    _lock = threading.RLock()
+    _lock = RLock()
     for socket in _sockets.values():
         socket.abandon()
     for _, broker in [*_registry.items(), *_left_behind]:

@@ -4,10 +4,9 @@ ledgers and subscriptions get it instead of the broker, which they do not know.
 
 from __future__ import annotations
 
-import threading
-
 from pulsarx._pycore.ground.interval_job import IntervalJob
 from pulsarx._pycore.ground.job_queue import JobQueue
+from pulsarx._pycore.ground.locks import Lock, RLock
 from pulsarx._pycore.ground.open_state import OpenState
 from pulsarx._pycore.ground.plain_json import json_bytes, json_value
 from pulsarx._pycore.ledger.published_ends import PublishedEnds
@@ -168,7 +167,7 @@ class BrokerRuntime:
         # The directory of topics changes it, and the registry of schemas the values.
         self.volatile: dict[str, tuple[SchemaRecord, ...]] = {}
         self._policies: PolicyStore | None = None
-        self._policies_lock = threading.Lock()
+        self._policies_lock = Lock()
         self.tell_policy_changes: Callable[[], object] | None = None  # the broker's
         self.state = OpenState("client")
         self.roll_overs = JobQueue("pulsarx-roll-over")
@@ -182,7 +181,7 @@ class BrokerRuntime:
         self._completions: CompletionQueue | None = None
         self._cursors: CursorListing | None = None
         self._schemas: SchemaRegistry | None = None
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._producer_count = 0
         # Other processes look, when they have a new owner, what the last one stored of theirs.
         is_shared = getattr(directory, "is_shared", False)
@@ -190,11 +189,11 @@ class BrokerRuntime:
         # Of consumers, what it may not have recorded: they are awaited from now on.
         guests = getattr(directory, "guests", ())
         self._arrivals = self._await(guests) if guests else None
-        self.attach_lock = threading.Lock()  # one attach at a time
-        self.parts_lock = threading.Lock()  # a part of a topic is made that most do without
+        self.attach_lock = Lock()  # one attach at a time
+        self.parts_lock = Lock()  # a part of a topic is made that most do without
         # Behind the locks of topics: subscriptions are made on topics that have no ledger yet, or
         # it is said of a topic that it gets its first one.
-        self.first_ledgers = threading.RLock()
+        self.first_ledgers = RLock()
         # Whether the folder has one for the sequences of producers; None: nobody has looked yet.
         self.keeps_sequences: bool | None = None
 

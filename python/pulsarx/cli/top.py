@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-
 import click
 
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import Event
 from pulsarx.cli.command import command, folder_argument
 from pulsarx.cli.listing import all_namespaces, listed, topic_stats
 from pulsarx.clock import monotonic_us
@@ -67,7 +66,7 @@ def top(folder: Folder, namespace: str | None, sort: str, interval: float, once:
     bytes published per second, and messages acknowledged per second, on all subscriptions. On a
     URL they are those of the broker, which counts the messages that it dispatched.
     """
-    pause = threading.Event()
+    pause = Event()
     if folder.is_http:
         admin = folder.admin()
         with folder.output.live(_HEADS) as show:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-
 import click
 
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import Event
 from pulsarx.cli import subscriptions
 from pulsarx.cli.command import SIZE, Group, command, force_option, message_id_of, topic_argument
 from pulsarx.cli.listing import show_stats
@@ -136,7 +135,7 @@ def compact(folder: Folder, topic: str) -> None:
         with folder.owned("topics compact") as client:
             client.admin.topics.trigger_compaction(topic)
             found = client.admin.topics.compaction_status(topic)
-            pause = threading.Event()
+            pause = Event()
             while found["status"] == "RUNNING":
                 pause.wait(_LOOK_SECONDS)
                 found = client.admin.topics.compaction_status(topic)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from concurrent.futures import Future
 from functools import partial
 
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx.cluster import official
 from pulsarx.cluster.cluster_message import ClusterMessage, ValueReader
 from pulsarx.cluster.handle import Handle, no_columns
@@ -55,7 +55,7 @@ class ClusterConsumer(Handle, Consumer[T]):
         self._values = ValueReader(client, options.schema)
         self._native_ids: dict[MessageId, Any] = {}
         self._is_one_topic = isinstance(options.topic, str)
-        self._ids_lock = threading.Lock()
+        self._ids_lock = Lock()
         conf = official.consumer_configuration(options)
         if options.message_listener is not None:
             conf.message_listener(partial(self._listen, options.message_listener))

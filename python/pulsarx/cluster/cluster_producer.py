@@ -7,6 +7,7 @@ from collections import deque
 from functools import partial
 
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import Event, Lock
 from pulsarx._pycore.publish.outgoing_message import BytesKey, BytesOrderingKey
 from pulsarx.closing import Closing, attempt
 from pulsarx.cluster import official
@@ -339,8 +340,8 @@ class _Answers:
         self._room = threading.BoundedSemaphore(window)
         self._left = count
         self._failed: Result | None = None
-        self._done = threading.Event()
-        self._lock = threading.Lock()
+        self._done = Event()
+        self._lock = Lock()
         if not count:
             self._done.set()
 

@@ -3,10 +3,9 @@ and its retry letters."""
 
 from __future__ import annotations
 
-import threading
-
 from pulsarx import errors
 from pulsarx._pycore.consume.multi_consumer import MultiConsumerCore
+from pulsarx._pycore.ground.locks import RLock
 from pulsarx.closing import attempt
 from pulsarx.consumer import Consumer
 from pulsarx.consuming.seek_position import check_seek_target
@@ -42,7 +41,7 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer[T]):
         """topic: what it is called; its topics are added afterwards."""
         super().__init__()
         self._topic = topic
-        self._growing = threading.RLock()  # taken by calls of the control plane only
+        self._growing = RLock()  # taken by calls of the control plane only
         # Of its partitioned topics, and of its pattern.
         self.followers: list[PartitionFollower | PatternFollower] = []
         self._prepare(options, name, pool)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.call_timeout import call_timeout, within
 from pulsarx.listening.listener_pool import log_exception
@@ -36,7 +35,7 @@ class PartitionFollower:
         self._topic = topic
         self._runtime = runtime
         self._attach = attach
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._attached_count = 0
         self._timeout_seconds = call_timeout()  # of the client it follows for
 

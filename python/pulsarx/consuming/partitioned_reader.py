@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 
 from pulsarx import errors
 from pulsarx._pycore.consume.multi_consumer import MultiConsumerCore
+from pulsarx._pycore.ground.locks import RLock
 from pulsarx.closing import attempt
 from pulsarx.consuming.partition_follower import PartitionFollower
 from pulsarx.consuming.seek_position import check_seek_target, reader_position, start_position
@@ -49,7 +49,7 @@ class PartitionedReader(Reader[T]):
         """Its partitions are added by attach."""
         self._several = MultiConsumerCore()
         super().__init__(self._several, None, name, options, pool)
-        self._growing = threading.RLock()  # taken by calls of the control plane only
+        self._growing = RLock()  # taken by calls of the control plane only
         self._left = False
         self._partitions: list[tuple[ConsumerCore, AnyCursor]] = []
         self._follower: PartitionFollower | None = None

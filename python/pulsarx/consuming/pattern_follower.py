@@ -3,10 +3,10 @@ is created while it is open. Lets go of those that are deleted."""
 
 from __future__ import annotations
 
-import threading
 from functools import partial
 
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx.call_timeout import call_timeout, within
 from pulsarx.listening.listener_pool import log_exception
 from pulsarx.topic_name import TopicName
@@ -45,9 +45,7 @@ class PatternFollower:
         self._attach_all = attach_all
         self._drop = drop
         self._period_ms = max(period_seconds, 1) * 1000
-        self._lock = (
-            threading.Lock()
-        )  # taken before any lock of the broker; attaching makes no topic
+        self._lock = Lock()  # taken before any lock of the broker; attaching makes no topic
         self._attached: set[TopicName] = set()
         self._timeout_seconds = call_timeout()  # of the client it follows for
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 import traceback
 from collections import deque
 from typing import Any
+
+from pulsarx._pycore.ground.locks import Lock
 
 LATEST_EXCEPTIONS = 10
 
@@ -14,7 +15,7 @@ class Figures:
     """Counts for all instances of one function, since the runner started. Any thread may call."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._received = 0
         self._processed = 0
         self._user_exceptions = 0

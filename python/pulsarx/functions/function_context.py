@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-import threading
 
+from pulsarx._pycore.ground.locks import Condition, Lock
 from pulsarx.enumerations import CompressionType
 from pulsarx.functions.context import Context
 from pulsarx.functions.user_code import name_of, serializer
@@ -41,10 +41,10 @@ class FunctionContext(Context):
         self._message: Message | None = None
         self._producers: dict[str, Any] = {}
         self._serializers: dict[str, Any] = {}
-        self._lock = threading.Lock()  # of what follows
+        self._lock = Lock()  # of what follows
         self._unpublished = 0
         self._failed: list[str] = []
-        self._published = threading.Condition(self._lock)
+        self._published = Condition(self._lock)
 
     # The instance's side --------------------------------------------------------------------------
 

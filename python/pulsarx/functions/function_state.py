@@ -8,9 +8,8 @@ then on nothing is trimmed that is not in the compacted ledger.
 
 from __future__ import annotations
 
-import threading
-
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import Event, Lock
 from pulsarx.enumerations import ProducerAccessMode
 from pulsarx.functions.pending_sends import PendingSends, sentence_of
 from pulsarx.message_id import MessageId
@@ -40,7 +39,7 @@ class FunctionState:
         """Reads the topic, which is made when it is missing. ProducerFenced: another runner has
         the state of this function."""
         self._topic = topic
-        self._lock = threading.Lock()  # of what follows, and the order of changes
+        self._lock = Lock()  # of what follows, and the order of changes
         self._values: dict[str, int | bytes] = {}
         self._sends = PendingSends()
         try:
@@ -66,7 +65,7 @@ class FunctionState:
         if topics.stats(self._topic)["compaction"]["horizon"] == NOT_COMPACTED:
             self._producer.send(_VALUE, partition_key=_FIRST_KEY)
             topics.trigger_compaction(self._topic)
-            pause = threading.Event()
+            pause = Event()
             while (status := topics.compaction_status(self._topic))["status"] == "RUNNING":
                 pause.wait(0.005)
             if status["status"] != "SUCCESS":

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-
+from pulsarx._pycore.ground.locks import Condition
 from pulsarx.errors import detail_of
 from pulsarx.results import Result
 
@@ -17,7 +16,7 @@ class PendingSends:
     call."""
 
     def __init__(self) -> None:
-        self._condition = threading.Condition()
+        self._condition = Condition()
         self._count = 0
         self._failure: str | None = None
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 import uuid
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.latch import Latch
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx.client import Client
 from pulsarx.closing import Closing, attempt
 from pulsarx.functions.figures import Figures
@@ -59,14 +59,14 @@ class FunctionRunner:
         self._config = FunctionConfig(name=name or name_of(function), **options)
         self._given = client
         self._client: Client | None = None
-        self._lock = threading.Lock()  # of what follows
+        self._lock = Lock()  # of what follows
         self._instances: list[FunctionInstance] = []
         self._producers: dict[str, Any] = {}
         self._state: FunctionState | None = None
         self._log_handler: LogTopicHandler | None = None
         self._error: BaseException | None = None
         self._ended = False
-        self._starting = threading.Lock()  # taken by calls of the control plane only
+        self._starting = Lock()  # taken by calls of the control plane only
         self._begun = False
         self._closing = Closing()
         self._stopped = Latch()

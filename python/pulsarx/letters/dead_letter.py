@@ -12,12 +12,12 @@ So it may be in the dead letter topic twice, and is never lost nor held back for
 
 from __future__ import annotations
 
-import threading
 import weakref
 from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.dispatch.entry_sink import DeadLetterSink
+from pulsarx._pycore.ground.locks import RLock
 from pulsarx.letters.letter_producer import LetterProducer, letter_schema_version
 
 TYPE_CHECKING = False
@@ -41,7 +41,7 @@ class DeadLetters:
         self._runtime = runtime
         self._rules = rules
         self._consumer_name = consumer_name
-        self._lock = threading.RLock()  # taken before any mutex of a core
+        self._lock = RLock()  # taken before any mutex of a core
         self._producers: dict[str, LetterProducer] = {}
         self._sinks: list[tuple[weakref.ref[ConsumerCore], DeadLetterSink]] = []
         self._closed = False

@@ -10,9 +10,8 @@ CLOSED     -                                                  -
 
 from __future__ import annotations
 
-import threading
-
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.publish.outgoing_message import BytesKey, BytesOrderingKey
 from pulsarx.options.redelivery_backoff import MultiplierRedeliveryBackoff
 from pulsarx.schema.schema import BytesSchema
@@ -53,9 +52,9 @@ class LetterProducer:
         self.topic = topic
         self._clock = clock
         self._schema_version = schema_version
-        self._sending = threading.Lock()  # a letter and its version go together
+        self._sending = Lock()  # a letter and its version go together
         self._make = make
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._producer: AnyProducer | None = None
         self._closed = False
         self._failure: Exception | None = None

@@ -3,10 +3,9 @@ child's own, with nothing of what the parent had not sent yet."""
 
 from __future__ import annotations
 
-import threading
-
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.locks import RLock
 from pulsarx.owner import perform_for
 
 TYPE_CHECKING = False
@@ -21,7 +20,7 @@ CALLS = (
     "use_schema", "flush",
 )  # fmt: skip
 
-_lock = threading.RLock()  # one is made the child's own at a time
+_lock = RLock()  # one is made the child's own at a time
 _kinds: dict[type, type] = {}
 
 
@@ -94,7 +93,7 @@ def become_inherited(producer: Any) -> None:
 def reset_in_child() -> None:
     """Another thread of the parent may have had the lock."""
     global _lock
-    _lock = threading.RLock()
+    _lock = RLock()
 
 
 def refuse_waiting(name: str, topic: str) -> errors.PulsarException:

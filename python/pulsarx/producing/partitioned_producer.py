@@ -4,12 +4,12 @@ producer a partition and chooses among them."""
 from __future__ import annotations
 
 import os
-import threading
 from contextlib import suppress
 
 import pulsarx._pycore.publish.send_routed  # noqa: F401  # gives PartitionRouter its send_async
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.locks import RLock
 from pulsarx._pycore.ground.signals import signals_raised
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.publish.partition_hash import partition_hash
@@ -69,7 +69,7 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
         self._options = options
         self._name = name
         self._closing = Closing()
-        self._making = threading.RLock()  # taken by calls of the control plane only
+        self._making = RLock()  # taken by calls of the control plane only
         self._encoding: tuple[Schema[Any], bool, bytes | None] | None = (
             None  # for partitions to come
         )

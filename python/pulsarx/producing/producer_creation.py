@@ -6,11 +6,11 @@ of the broker waits with it and an interrupt ends it.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from contextlib import suppress
 
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.ground.when_forgotten import WhenForgotten
 from pulsarx.broker.topics.waiting_producer import WaitingProducer
 from pulsarx.enumerations import ProducerAccessMode
@@ -60,7 +60,7 @@ class _Creation:
 
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._failure: Exception | None = None
         self._ended = False
         self.waits_for: Turn | None = None

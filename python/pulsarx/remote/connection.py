@@ -10,9 +10,9 @@ from collections import deque
 from functools import partial
 
 from pulsarx import errors
-from pulsarx._pycore.ground.locks import Condition
 from pulsarx._pycore.ground.job_queue import JobQueue
 from pulsarx._pycore.ground.latch import Latch
+from pulsarx._pycore.ground.locks import Condition
 from pulsarx._pycore.ground.when_forgotten import PostLater
 from pulsarx._pycore.publish.completion_queue import CompletionQueue
 from pulsarx.clock import Deadline

@@ -13,12 +13,12 @@ its own process, and stays a guest of that one: so nothing that its users hold h
 from __future__ import annotations
 
 import os
-import threading
 from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.job_queue import JobQueue
+from pulsarx._pycore.ground.locks import Condition
 from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.publish.completion_queue import CompletionQueue
@@ -109,7 +109,7 @@ class GuestBroker(ReadOnlyBroker):
         self._non_persistent: dict[str, GuestNonPersistentTopic] = {}
         self._name_count = 0
         self._name_token = self.randomness.token(8)
-        self._changed = threading.Condition()  # of what follows
+        self._changed = Condition()  # of what follows
         self._current: GuestConnection | None = None  # is read
         self._live: GuestConnection | None = None  # of that, when the owner has greeted
         self._is_closing = False

@@ -4,7 +4,6 @@ folder: the owner chooses what is its own and sends that whole."""
 from __future__ import annotations
 
 import os
-import threading
 import weakref
 
 from pulsarx import errors
@@ -12,6 +11,7 @@ from pulsarx._pycore.consume.consumer_host import ConsumerHost
 from pulsarx._pycore.cursor.ack_tracker import AckTracker
 from pulsarx._pycore.dispatch.relayed_dispatcher import RelayedDispatcher
 from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.message.entry_view import EntryContext
 from pulsarx._pycore.wire.hot_commands import flow_encode
@@ -84,7 +84,7 @@ class GuestNonPersistentSubscription:
         self._core = SubscriptionCore(tracker, topic.clock)
         self._consumer: weakref.ref[ConsumerCore] | None = None
         self._asked = _subscribe_fields(topic.name, request, is_reader)
-        self._lock = threading.Lock()  # of what follows
+        self._lock = Lock()  # of what follows
         self._connection: GuestConnection | None = None  # to the owner that has attached it
         self._id = 0
         self._has_left = False

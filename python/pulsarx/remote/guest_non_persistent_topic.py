@@ -3,8 +3,7 @@ owner, and what a consumer here is to get comes from it, or is dropped there."""
 
 from __future__ import annotations
 
-import threading
-
+from pulsarx._pycore.ground.locks import RLock
 from pulsarx.broker.ledgers.no_ledgers import NoLedgers
 from pulsarx.remote.guest_non_persistent_subscription import GuestNonPersistentSubscription
 from pulsarx.remote.guest_producers import GuestProducers
@@ -40,7 +39,7 @@ class GuestNonPersistentTopic:
         self.topic_id = topic_id
         self.ledger: Any = NoLedgers(name, topic_id, TopicName.of(name).partition_index)
         self.decompressed_size_max = host.decompressed_size_max
-        self.lock = threading.RLock()
+        self.lock = RLock()
         self.members = host.members
         self.producers = GuestProducers(self)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ground import owner_link
+from pulsarx._pycore.ground.locks import Event, Lock, RLock
 from pulsarx._pycore.publish.connection_publisher import ConnectionPublisher
 from pulsarx._pycore.publish.stored_entries import stored_entries
 from pulsarx._pycore.wire.hot_commands import send_encode
@@ -44,7 +44,7 @@ class GuestProducers:
 
     def __init__(self, topic: ProducersTopic) -> None:
         self._topic = topic
-        self._lock = threading.Lock()  # of what follows
+        self._lock = Lock()  # of what follows
         self._members: dict[str, GuestProducer] = {}
 
     def add(
@@ -151,7 +151,7 @@ class GuestProducer:
         self.waiting: GuestWaiting | None = None  # until its turn has come
         self._is_named = name is not None
         self.name = name or ""
-        self._lock = threading.RLock()  # of being registered, and leaving
+        self._lock = RLock()  # of being registered, and leaving
         self._epoch = 0  # how often it has come again
         self._topic_epoch = epoch
         self._publisher: ConnectionPublisher | None = None
@@ -473,7 +473,7 @@ class GuestProducer:
     def _register_again(self, connection: GuestConnection) -> None:
         """As _register. An owner that lives may not have noticed yet that it was left."""
         patience = Deadline(self.topic.host.timeout_seconds * 1000)
-        wait = threading.Event()
+        wait = Event()
         while True:
             try:
                 self._register(connection)

@@ -4,7 +4,6 @@ it: what the owner is asked for, and what it says."""
 from __future__ import annotations
 
 import os
-import threading
 import time
 import weakref
 from functools import partial
@@ -14,6 +13,7 @@ from pulsarx._pycore.consume.consumer_host import ConsumerHost
 from pulsarx._pycore.dispatch.guest_dispatcher import GuestDispatcher
 from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
 from pulsarx._pycore.ground import owner_link
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.message.entry_view import EntryContext
 from pulsarx.broker.ledgers.compacted_view import CompactedView
@@ -127,7 +127,7 @@ class GuestSubscription:
         self._core = SubscriptionCore(None, topic.clock)
         self._connection = topic.connection
         self._consumer: weakref.ref[ConsumerCore] | None = None
-        self._lock = threading.Lock()  # of what follows
+        self._lock = Lock()  # of what follows
         self._id = self._connection.add_consumer(self)
         self._arguments: dict[str, Any] = {}  # with which the owner attaches it
         self._is_attached = False

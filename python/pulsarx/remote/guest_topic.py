@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from functools import partial
 
+from pulsarx._pycore.ground.locks import RLock
 from pulsarx._pycore.ledger.ledger_tail import LedgerTail
 from pulsarx.broker.topics.read_only_topic import ReadOnlyTopic
 from pulsarx.closing import attempt
@@ -40,7 +40,7 @@ class GuestTopic(ReadOnlyTopic):
         self.clock = broker.clock
         self.topic_id = record.topic_id
         self.consumer_tail = LedgerTail(self.ledger, self.ledger.partition)
-        self.lock = threading.RLock()
+        self.lock = RLock()
         self.members = broker.members
         self.producers = GuestProducers(self)
         self._news: TopicNews | None = None  # while there are readers

@@ -8,6 +8,7 @@ import weakref
 from contextlib import contextmanager
 from functools import partial
 
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.closing import attempt
 from pulsarx.errors import detail_of
@@ -29,12 +30,12 @@ class GuestTopics:
 
     def __init__(self, host: GuestHost) -> None:
         self._host = host
-        self._lock = threading.Lock()  # of what follows
+        self._lock = Lock()  # of what follows
         self._followers = WeakList()  # PatternFollower
         self._growing: list[tuple[Any, Any]] = []  # weak: who is told, partitioned topic
         self._known: set[tuple[str, int]] = set()
         self._noting = threading.local()  # created: for this thread, in taking_back
-        self._listening = threading.Lock()  # of being told of news
+        self._listening = Lock()  # of being told of news
         self._news: DirectoryNews | None = None
         self._is_to_look = False
         self.news_count = 0  # topics may have come, gone or grown so often

@@ -4,10 +4,10 @@ clients. A forked child has none of them."""
 from __future__ import annotations
 
 import os
-import threading
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.locks import Event, RLock
 from pulsarx.broker import registry
 from pulsarx.broker.folder.data_directory import LOCK_NAME
 from pulsarx.broker.folder.owner_lock import owner_lock_query
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _guests: dict[str, GuestBroker] = {}
 # Those whose folder was removed, moved or replaced while it was open. Clients have them.
 _left_behind: list[GuestBroker] = []
-_lock = threading.RLock()
+_lock = RLock()
 _PATIENCE_MS = 10_000  # with owners that come and go
 _WAIT_FIRST_SECONDS = 0.005
 _WAIT_MAX_SECONDS = 0.1
@@ -80,7 +80,7 @@ def join(
                     folder=error.folder,
                     pid=error.pid,
                 ) from error
-        threading.Event().wait(wait_seconds)
+        Event().wait(wait_seconds)
         wait_seconds = min(2 * wait_seconds, _WAIT_MAX_SECONDS)
 
 
@@ -122,7 +122,7 @@ def _close_all_at_exit() -> None:
 
 def _forget_all() -> None:
     global _lock
-    _lock = threading.RLock()
+    _lock = RLock()
     _guests.clear()
     _left_behind.clear()
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 
 from pulsarx import errors
-from pulsarx._pycore.ground.locks import Condition
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.locks import Condition
 from pulsarx._pycore.message.entry_bytes import ArrivingChunks, entry_message_count, entry_messages
 from pulsarx._pycore.message.entry_view import EntryContext
 from pulsarx.clock import Deadline

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import threading
 
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.requests.owner_request import ask_owner
 from pulsarx.broker.verbs.table import VERBS, perform
@@ -34,7 +34,7 @@ class FolderBeside:
         self.client = visit
         self.clock: Clock = system_clock()
         self.is_open = True
-        self._lock = threading.Lock()  # one read at a time, where there is no owner
+        self._lock = Lock()  # one read at a time, where there is no owner
         self._files: ReadOnlyBroker = ReadOnlyBroker(self.place)
 
     @property

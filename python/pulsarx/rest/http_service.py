@@ -7,12 +7,12 @@ import ipaddress
 import logging
 import os
 import socket
-import threading
 from contextlib import suppress
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.file_system import hold_low_descriptors
+from pulsarx._pycore.ground.locks import Event, Lock
 from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.ground.when_forgotten import WhenForgotten
@@ -177,8 +177,8 @@ class HttpServer:
         self._on_close: list[Any] = []  # of whom to tell that it is closed
         self._executor = WorkThreads(THREADS_MAX, "pulsarx-http-work")
         self._timer: Timer | None = None
-        self._closing = threading.Lock()
-        self._ended = threading.Event()  # the loop has
+        self._closing = Lock()
+        self._ended = Event()  # the loop has
         hold_low_descriptors()
         self.loop = asyncio.new_event_loop()
         try:

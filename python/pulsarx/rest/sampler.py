@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
 
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx.clock import monotonic_us
 from pulsarx.rest.history import History
 
@@ -96,8 +96,8 @@ class Sampler:
         """ask: performs a verb, by name and arguments."""
         self._ask = ask
         self._clock = clock
-        self._looking = threading.Lock()
-        self._state = threading.Lock()  # taken after it: the history
+        self._looking = Lock()
+        self._state = Lock()  # taken after it: the history
         self._asked_us = -_WATCHED_FOR_MS * 1000  # when somebody asked last
         self._looked_us: int | None = None  # when the last look ended,
         self._cost_us = 0  # and what it took

@@ -11,9 +11,9 @@ from __future__ import annotations
 import logging
 import os
 import socket
-import threading
 
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import Event, Lock
 from pulsarx._pycore.ground.owner_link import OwnerLink
 from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx._pycore.ground.weak_list import WeakList
@@ -44,10 +44,10 @@ class GuestService:
     def __init__(self, broker: Broker) -> None:
         self.process = os.getpid()
         self._broker = broker
-        self._closing = threading.Lock()
-        self._lock = threading.Lock()  # of what follows, and of what LOCK says of guests
+        self._closing = Lock()
+        self._lock = Lock()  # of what follows, and of what LOCK says of guests
         self._is_ending = False
-        self.all_are_quiet = threading.Event()  # nothing is given to any of them; see close
+        self.all_are_quiet = Event()  # nothing is given to any of them; see close
         self._pids: dict[ServedGuest, int] = {}  # of those that have not left
         self.connections: set[ServedGuest] = set()  # whose threads run
         self.server = Server(broker)
@@ -157,7 +157,7 @@ class ServedGuest:
         self.link.unsent_max = UNSENT_MAX
         self._session: Session | None = None
         self._is_ending = False  # nothing is to be read but what has come
-        self.is_quiet = threading.Event()  # it is given nothing any more
+        self.is_quiet = Event()  # it is given nothing any more
         self.thread = OwnThread(self._run, "pulsarx-guests")
 
     def _run(self) -> None:
@@ -237,7 +237,7 @@ class ServedGuest:
 
 
 _services = WeakList()
-_making = threading.Lock()
+_making = Lock()
 
 
 def take_guest(broker: Broker, descriptor: int, pid: int) -> None:
@@ -253,7 +253,7 @@ def take_guest(broker: Broker, descriptor: int, pid: int) -> None:
 
 def _abandon_services() -> None:
     global _making
-    _making = threading.Lock()
+    _making = Lock()
     for each in _services.members():
         if os.getpid() != each.process:
             each.abandon()

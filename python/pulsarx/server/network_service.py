@@ -8,10 +8,10 @@ import ipaddress
 import logging
 import os
 import socket
-import threading
 
 from pulsarx import errors
 from pulsarx._pycore.ground.file_system import hold_low_descriptors
+from pulsarx._pycore.ground.locks import Event, Lock
 from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.ground.work_pool import WorkPool
@@ -76,8 +76,8 @@ class NetworkService:
         self._connections_max = connections_max()
         self._parting: set[ServedConnection] = set()  # those that had to go, until they are gone
         self._is_full = False
-        self._closing = threading.Lock()
-        self._ended = threading.Event()  # the loop has
+        self._closing = Lock()
+        self._ended = Event()  # the loop has
         self._timer: Timer | None = None
         try:
             broker.state.require_open()

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from collections import deque
 
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.ground.work_pool import SerialWork
 from pulsarx.wire.protobuf import WireError
 
@@ -65,7 +65,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._is_broken = False  # what came is not to be done
         self._is_done = False  # the session is closed
         # What goes
-        self._lock = threading.Lock()  # of the next three
+        self._lock = Lock()  # of the next three
         self._unsent: list[bytes] = []
         self._unsent_size = 0
         self._flush_is_due = False

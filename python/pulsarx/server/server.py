@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.publish.completion_queue import CompletionQueue
 from pulsarx.server.session import Session
 
@@ -39,7 +38,7 @@ class Server:
         self.access = access
         # Callbacks are told the error itself: its code and its text go to the client.
         self.completions = CompletionQueue(None, lambda error: error)
-        self._lock = threading.Lock()  # of what follows
+        self._lock = Lock()  # of what follows
         self._sessions: set[Session] = set()
         # Where non-durable subscriptions were moved, and the sessions that have not heard of it.
         self._sought: dict[tuple[str, str], tuple[Position, set[Session]]] = {}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-
 from pulsarx import errors
 from pulsarx._pycore.consume.entry_consumer import EntryConsumer
 from pulsarx._pycore.dispatch.position_sink import SinkEvents
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx.broker.subscriptions.backlog import mark_delete_position
 from pulsarx.message_id import MessageId
 from pulsarx.wire.commands import CUMULATIVE
@@ -44,7 +43,7 @@ class SessionConsumer(EntryConsumer):
         self.has_flowed = False  # its client wants messages
         self.to_close = False  # the subscription was moved
         self.has_sought = False  # by its client
-        self._acknowledging = threading.Lock()  # so that nothing is acknowledged behind a move
+        self._acknowledging = Lock()  # so that nothing is acknowledged behind a move
         self._is_behind = False  # what it was sent is of before a move
         self.epoch = 0
         self._wake: Callable[[], object] = _nothing

@@ -5,11 +5,11 @@ Those of guests, which read the ledgers themselves, are among them.
 
 from __future__ import annotations
 
-import threading
 from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.dispatch.connection_sink import ConnectionSink
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.wire.hot_commands import message_encode
 from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.broker.subscriptions.subscribe_request import ReceiverSettings, SubscribeRequest
@@ -89,7 +89,7 @@ class SessionConsumers:
         self._consumers: dict[int, AnyConsumer] = {}
         self._due = DueIds(self._wake)  # of those that are no guests
         self._failed: dict[int, Exception] = {}  # why one was closed, until its client hears of it
-        self._lock = threading.Lock()  # of the dict of consumers
+        self._lock = Lock()  # of the dict of consumers
         self._arrivals = self._broker.runtime.arrivals
 
     def find(self, consumer_id: int) -> AnyConsumer | None:

@@ -7,8 +7,8 @@ epoch. Never touched per message. README.md of this package describes the files.
 from __future__ import annotations
 
 import os
-import threading
 
+from pulsarx._pycore.ground.locks import RLock
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.draft import CatalogueDraft
 from pulsarx.broker.catalogue.file import COMMIT
@@ -69,7 +69,7 @@ class Catalogue:
     ) -> None:
         """Use `open` or `join`."""
         self._directory = directory
-        self._lock = threading.RLock()
+        self._lock = RLock()
         self._epoch = epoch  # 0: a reader
         self._owner = owner
         self._interval = checkpoint_interval
@@ -375,7 +375,7 @@ class Catalogue:
         what = error.filename or self._directory.catalogue_path
         return storage_error(f"read the catalogue, {what}", error)
 
-    def _usable_lock(self) -> threading.RLock:
+    def _usable_lock(self) -> RLock:
         """The lock; an error in a forked child, where a thread that is not there may hold it."""
         self._directory.check_usable()
         return self._lock

@@ -19,6 +19,7 @@ from functools import partial
 
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.file_system import hold_low_descriptors, open_descriptor
+from pulsarx._pycore.ground.locks import Condition, Event, RLock
 from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx._pycore.ground.unix_listener import UnixListener
 from pulsarx.clock import Deadline, ManualClock
@@ -51,12 +52,12 @@ class ControlSocket:
         self._broker = broker
         self._folder = folder
         self._listener = UnixListener()
-        self._lock = threading.RLock()
+        self._lock = RLock()
         self._closed = False
-        self._changed = threading.Condition(self._lock)
+        self._changed = Condition(self._lock)
         self._asking: dict[_socket.socket, int] = {}  # and the thread of each
         self._reading: set[_socket.socket] = set()  # those whose request is awaited
-        self._rest = threading.Event()
+        self._rest = Event()
         self._thread = OwnThread(self._serve, "pulsarx-socket")
 
     @classmethod

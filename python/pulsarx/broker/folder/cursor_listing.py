@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx.broker.folder.storage_errors import storage_error
 
 TYPE_CHECKING = False
@@ -27,7 +26,7 @@ class CursorListing:
     def __init__(self, files: FileOperations, folder: str) -> None:
         self._files = files
         self._folder = folder
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._has_cleared = False
         self._names: dict[str, list[str]] | None = None  # by cursor; None: not listed yet
 

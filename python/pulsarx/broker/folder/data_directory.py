@@ -6,11 +6,11 @@ README.md of this package says what lies where. Opened by the broker, one object
 from __future__ import annotations
 
 import os
-import threading
 from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.locks import Event
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.ground.when_forgotten import WhenForgotten
 from pulsarx.broker.folder.folder_marker import (
@@ -495,7 +495,7 @@ def _take_lock(lock_path: str) -> int:
         brief = owner is None or owner.control_socket == BRIEF_OWNER
         if not brief or deadline.expired():
             return -1
-        threading.Event().wait(_BRIEF_WAIT_SECONDS)
+        Event().wait(_BRIEF_WAIT_SECONDS)
 
 
 def _refused(path: str, error: OSError) -> Exception:

@@ -19,10 +19,10 @@ seen to grow any more; what the catalogue must be told of that is told later.
 from __future__ import annotations
 
 import os
-import threading
 from functools import partial
 
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import Lock, RLock
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ledger.ledger_recovery import LedgerRecovery, seal_recovered
 from pulsarx._pycore.ledger.ledger_tail import LedgerSpan, LedgerTail, fence, published_counts
@@ -95,8 +95,8 @@ class ManagedLedger(LedgerList):
         before its first entry."""
         super().__init__(name, runtime.catalogue)
         self.runtime = runtime
-        self.lock = threading.RLock()
-        self._seal_lock = threading.Lock()  # one seals at a time; behind `lock`
+        self.lock = RLock()
+        self._seal_lock = Lock()  # one seals at a time; behind `lock`
         self.tail = LedgerTail(self, self.partition, runtime.roll_overs)
         minutes = runtime.options.managed_ledger_max_ledger_rollover_time_minutes
         self.tail.roll_over_ms = minutes * 60_000

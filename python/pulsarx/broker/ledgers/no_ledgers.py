@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import RLock
 from pulsarx._pycore.ledger.ledger_tail import LedgerTail
 from pulsarx._pycore.message.message_id import MessageId
 
@@ -31,7 +30,7 @@ class NoLedgers:
         self.topic_id = topic_id
         self.partition = partition
         self.tail = LedgerTail(None, partition)
-        self.lock = threading.RLock()
+        self.lock = RLock()
 
     def ledgers(self) -> list[LedgerRecord]:
         return []

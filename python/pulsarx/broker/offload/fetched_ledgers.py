@@ -12,10 +12,10 @@ fetched then reaches those who wait, and is not kept.
 from __future__ import annotations
 
 import os
-import threading
 
 from pulsarx import errors
 from pulsarx._pycore.ground.job_queue import JobQueue
+from pulsarx._pycore.ground.locks import Event, Lock
 from pulsarx.broker.attempt import attempt
 from pulsarx.broker.offload.stored_object import Stopped
 
@@ -44,7 +44,7 @@ class _Coming:
 
     def __init__(self) -> None:
         self.begun = False
-        self.done = threading.Event()
+        self.done = Event()
         self.file: LedgerFile | None = None
         self.failure: Exception | None = None
 
@@ -58,7 +58,7 @@ class FetchedLedgers:
 
     def reset(self) -> None:
         """At the start, and in a forked child, which has no threads."""
-        self._lock = threading.Lock()  # of what is here
+        self._lock = Lock()  # of what is here
         self._coming: dict[Key, _Coming] = {}
         self._ahead = JobQueue("pulsarx-offload-ahead")
 

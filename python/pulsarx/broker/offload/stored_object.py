@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import errno
 import os
-import threading
 from collections import deque
 from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ground.file_system import hold_low_descriptors, open_descriptor
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx.extras import optional_module
 
@@ -31,13 +31,13 @@ _REQUESTS = 4  # at once
 _OF_PYARROW = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file")
 
 _stores: Stores = {}  # by process, as a child cannot use its parent's, and URL
-_stores_lock = threading.Lock()
+_stores_lock = Lock()
 
 
 def _in_a_child() -> None:
     """Another thread may have been at it while the process was forked."""
     global _stores_lock
-    _stores_lock = threading.Lock()
+    _stores_lock = Lock()
 
 
 os.register_at_fork(after_in_child=_in_a_child)

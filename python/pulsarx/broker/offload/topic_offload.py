@@ -15,9 +15,9 @@ a topic changes: ids, positions, counts and policies are as they were.
 from __future__ import annotations
 
 import os
-import threading
 
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx.broker import life_log
 from pulsarx.broker.attempt import attempt
 from pulsarx.broker.catalogue import changes
@@ -55,11 +55,11 @@ class TopicOffload:
     def __init__(self, runtime: BrokerRuntime, ledger: ManagedLedger) -> None:
         self._runtime = runtime
         self._ledger = ledger
-        self._lock = threading.Lock()  # of what follows
+        self._lock = Lock()  # of what follows
         self._status = NOT_RUN
         self._last_error = ""
         self._stopped = False
-        self._run_lock = threading.Lock()  # held by a run
+        self._run_lock = Lock()  # held by a run
         self.failed_ms = 0  # when the last run failed that did; 0: none, since it was opened
 
     # Asking ---------------------------------------------------------------------------------------

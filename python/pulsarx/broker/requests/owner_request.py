@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import errno
 import os
-import threading
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.file_system import FileSystem
+from pulsarx._pycore.ground.locks import Event
 from pulsarx.broker import registry
 from pulsarx.broker.control.control_frame import FrameError, frame_receive, frame_send
 from pulsarx.broker.control.control_socket import new_socket, user_of, with_address
@@ -69,7 +69,7 @@ def _ask_until_answered(
 ) -> Any:
     deadline = Deadline(timeout_ms)
     patience = Deadline(min(timeout_ms, _PATIENCE_MS))
-    wait = threading.Event()
+    wait = Event()
     wait_seconds = _WAIT_FIRST_SECONDS
     unanswered = False
     pid: int | None = None

@@ -9,11 +9,11 @@ on the ledgers of the job that are still there, and that one is renewed.
 from __future__ import annotations
 
 import os
-import threading
 import uuid
 from functools import partial
 
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import RLock
 from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx.clock import system_clock
 
@@ -37,7 +37,7 @@ class LeaseRenewals:
     def reset(self) -> None:
         """Forget everything: at the start, and in a forked child, whose clock has done so, too."""
         # A reader that is dropped leaves in a finalizer, which may interrupt this very thread.
-        self._lock = threading.RLock()
+        self._lock = RLock()
         for each in self._leases.values():
             each.timer = None
         self._leases = {}

@@ -6,9 +6,8 @@ leaves what came before readable, but compared with nothing any more.
 
 from __future__ import annotations
 
-import threading
-
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.records import SchemaRecord
 from pulsarx.broker.schemas.compatibility import (
@@ -48,7 +47,7 @@ class SchemaRegistry:
         """refresh: reads what the owner of a folder that is not ours committed. volatile: topics
         that the catalogue does not know, with their schemas."""
         self._volatile = {} if volatile is None else volatile
-        self._volatile_lock = threading.Lock()  # of the schemas of those
+        self._volatile_lock = Lock()  # of the schemas of those
         self._catalogue = catalogue
         self._policies = policies
         self._now_ms = now_ms

@@ -11,9 +11,8 @@ producers are held. Evicting leaves it WITHIN, as does shutting: who publishes n
 
 from __future__ import annotations
 
-import threading
-
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import RLock
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.policies.message_policies import (
     DESTINATION_STORAGE,
@@ -66,7 +65,7 @@ class BacklogLimits:
         self._runtime = runtime
         self._ledger = ledger
         self._durable = durable
-        self._lock = threading.RLock()  # of what follows
+        self._lock = RLock()  # of what follows
         self.held_by: str | None = None  # why, of HELD
         self._held: WeakList | None = None  # producers; made with the first
 

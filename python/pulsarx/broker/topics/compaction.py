@@ -18,9 +18,9 @@ position of the topic's subscription `__compaction`.
 from __future__ import annotations
 
 import os
-import threading
 
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import Lock, RLock
 from pulsarx._pycore.ledger.ledger_writer import LedgerWriter
 from pulsarx._pycore.ledger.published_ends import PublishedEnds
 from pulsarx.broker import life_log
@@ -79,7 +79,7 @@ class TopicCompaction:
         self,
         runtime: BrokerRuntime,
         ledger: ManagedLedger,
-        topic_lock: threading.RLock,
+        topic_lock: RLock,
         tell: Callable[[], None],
         trim: Callable[[], None],
     ) -> None:
@@ -91,12 +91,12 @@ class TopicCompaction:
         self._topic_lock = topic_lock
         self._tell = tell
         self._trim = trim
-        self._lock = threading.Lock()  # of what follows
+        self._lock = Lock()  # of what follows
         self._status = NOT_RUN
         self._last_error = ""
         self._failed_ms = 0
         self._stopped = False
-        self._run_lock = threading.Lock()  # held by a run
+        self._run_lock = Lock()  # held by a run
         self.marks_least = MARKS_LEAST
 
     # Asking ---------------------------------------------------------------------------------------

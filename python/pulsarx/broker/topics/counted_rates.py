@@ -4,9 +4,9 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Hashable, Mapping
 
+    from pulsarx._pycore.ground.locks import RLock
     from pulsarx.clock import Clock
 
     Counters = Mapping[Hashable, tuple[int, ...]]
@@ -44,7 +44,7 @@ class TopicRates:
 
     __slots__ = ("_clock", "_lock", "_looked_ms", "_opened_ms", "_rates")
 
-    def __init__(self, clock: Clock, lock: threading.RLock) -> None:
+    def __init__(self, clock: Clock, lock: RLock) -> None:
         """lock: of the topic, which is just being opened."""
         self._clock = clock
         self._lock = lock

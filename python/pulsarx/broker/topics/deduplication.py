@@ -15,10 +15,10 @@ What it says may be ahead of its position, for reading an entry twice changes no
 from __future__ import annotations
 
 import os
-import threading
 from contextlib import suppress
 
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import RLock
 from pulsarx._pycore.publish.producer_sequences import (
     EntryCounter,
     ProducerSequences,
@@ -67,7 +67,7 @@ class Deduplication:
         self._topic = topic
         self._ledger = ledger
         self._open_names = open_names
-        self._lock = threading.RLock()  # of what follows
+        self._lock = RLock()  # of what follows
         self._counter = EntryCounter(
             runtime.clock,
             runtime.background,

@@ -3,9 +3,8 @@ disk; one without partitions is not in the catalogue either."""
 
 from __future__ import annotations
 
-import threading
-
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import RLock
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.message.entry_target import EntryFanOut
 from pulsarx._pycore.publish.non_persistent_publisher import NonPersistentPublisher
@@ -64,7 +63,7 @@ class NonPersistentTopic:
         self.last_active_ms = now_ms if last_active_ms is None else last_active_ms
         self.name = name
         self.topic_id = topic_id
-        self.lock = threading.RLock()
+        self.lock = RLock()
         self.decompressed_size_max = runtime.decompressed_size_max
         self.ledger: Any = NoLedgers(name, topic_id, TopicName.of(name).partition_index)
         self.producers = ProducerRegistry(name, runtime, keeps_epoch=False)

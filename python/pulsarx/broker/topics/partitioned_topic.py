@@ -6,10 +6,10 @@ holds no messages, only how many partitions there are.
 
 from __future__ import annotations
 
-import threading
 import weakref
 
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.topics.topic_gone import TopicGone
@@ -36,7 +36,7 @@ class PartitionedTopic:
     def __init__(self, record: TopicRecord, topic: Callable[[TopicName], AnyTopic]) -> None:
         """topic: gives the topic of a partition's name, which is there."""
         self._topic = topic
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self.topic_name = TopicName.of(record.name)
         self.name: str = record.name
         self.partition_count: int = record.partition_count

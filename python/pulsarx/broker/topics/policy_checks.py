@@ -6,9 +6,8 @@ broker without such policies has no timer.
 
 from __future__ import annotations
 
-import threading
-
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx.broker.attempt import attempt
 
 TYPE_CHECKING = False
@@ -32,7 +31,7 @@ class PeriodicCheck:
         self._runtime = runtime
         self._interval_ms = interval_ms
         self._run = run
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._timer: Timer | None = None
         self._closed = False
 

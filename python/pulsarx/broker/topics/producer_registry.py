@@ -14,11 +14,11 @@ Source: Pulsar's AbstractTopic.incrementTopicEpochIfNeeded.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from contextlib import contextmanager
 
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.topics.topic_gone import TopicGone
@@ -82,8 +82,8 @@ class ProducerRegistry:
         self._runtime = runtime
         self._keeps_epoch = keeps_epoch
         self._epoch: int | None = None  # where it is not kept
-        self._access = threading.Lock()  # one comes, or attaches, at a time; before `_lock`
-        self._lock = threading.Lock()  # of what follows
+        self._access = Lock()  # one comes, or attaches, at a time; before `_lock`
+        self._lock = Lock()  # of what follows
         self._entries: dict[str, _Entry] = {}
         self._holder: _Entry | WaitingProducer | Reservation | None = None
         self._waiting: tuple[WaitingProducer, ...] = ()  # in the order they came

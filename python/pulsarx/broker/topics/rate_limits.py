@@ -3,11 +3,11 @@ and those of each. What is over a limit waits where it is asked for; nothing her
 
 from __future__ import annotations
 
-import threading
 from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.dispatch.dispatch_throttle import DispatchThrottle
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.ground.rate_limit import PublishMeter, RateLimit
 
 TYPE_CHECKING = False
@@ -33,7 +33,7 @@ class RateLimits:
         self._meter: PublishMeter | None = None
         self._rates: TopicRates | None = None
         self._publish_waits = 0  # of limits that are gone
-        self._lock = threading.Lock()  # of what follows
+        self._lock = Lock()  # of what follows
         self._subscribed: dict[str, int] = {}  # how often, by the name of the consumer
         self._period_ends_ms = 0
 

@@ -4,9 +4,9 @@ of the health check."""
 from __future__ import annotations
 
 import json
-import threading
 
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.publish.completion_queue import CompletionQueue
 from pulsarx._pycore.publish.entry_intake import EntryIntake
 from pulsarx._pycore.publish.entry_publisher import LedgerPublisher
@@ -47,7 +47,7 @@ class ChangeEvents:
     def __init__(self, runtime: BrokerRuntime, topics: Callable[[], TopicDirectory]) -> None:
         self._runtime = runtime
         self._topics = topics
-        self._lock = threading.Lock()  # taken before any lock of a topic or of the directory
+        self._lock = Lock()  # taken before any lock of a topic or of the directory
 
     def tell(self) -> None:
         """Tell what is expected. What cannot be told now is said in the log, and told when the

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import ExitStack, suppress
 
 from pulsarx import errors
 from pulsarx._pycore.dispatch.position_sink import PositionSink
+from pulsarx._pycore.ground.locks import RLock
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.attempt import attempt
 from pulsarx.broker.catalogue import changes
@@ -93,7 +93,7 @@ class Topic:
         now_ms = runtime.clock.now_ms()
         self.last_active_ms = now_ms if last_active_ms is None else last_active_ms
         self.name: str = record.name
-        self.lock = threading.RLock()
+        self.lock = RLock()
         self.decompressed_size_max = runtime.decompressed_size_max
         self.subscriptions: dict[str, Subscription] = {}
         self._non_durable: dict[str, Subscription] = {}

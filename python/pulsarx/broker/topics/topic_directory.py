@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import RLock
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.attempt import attempt
 from pulsarx.broker.catalogue import changes
@@ -50,7 +51,7 @@ class TopicDirectory:
 
     def __init__(self, runtime: BrokerRuntime) -> None:
         self._runtime = runtime
-        self._lock = threading.RLock()
+        self._lock = RLock()
         self._topics: dict[str, AnyTopic] = {}
         self._partitioned: dict[str, PartitionedTopic] = {}
         self._followers = WeakList()  # with created(name) and deleted(name)

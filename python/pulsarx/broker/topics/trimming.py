@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import RLock
 from pulsarx.broker import life_log
 from pulsarx.broker.policies.retention import removable
 
@@ -41,7 +40,7 @@ class Trimming:
         topic: str,
         runtime: BrokerRuntime,
         ledger: ManagedLedger,
-        lock: threading.RLock,
+        lock: RLock,
         durable: Callable[[], list[Subscription]],
         everyone: Callable[[], list[Subscription]],
         before: Callable[[list[int]], None],
