@@ -915,7 +915,7 @@ def _refuse_eventlet() -> None:
     patcher = sys.modules.get("eventlet.patcher")
     if patcher is not None and patcher.is_monkey_patched("thread"):
         raise errors.NotAllowedError(
-            "eventlet has replaced the threads of this process, and PulsarX cannot wait in its hub: "
+            "eventlet has replaced the threads of this process, and cannot be woken by others: "
             "use gevent, or leave threads alone with eventlet.monkey_patch(thread=False)"
         )
 

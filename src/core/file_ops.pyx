@@ -323,7 +323,8 @@ cdef int file_open_memory(int* fd) noexcept nogil:
     if not is_unknown(error):
         return error
     for place in range(3):
-        opened = c_open(MEMORY_FOLDERS[place], O_TMPFILE | O_RDWR | O_CLOEXEC, 0o600)
+        opened = low_descriptors_leave(
+            c_open(MEMORY_FOLDERS[place], O_TMPFILE | O_RDWR | O_CLOEXEC, 0o600))
         if opened >= 0:
             fd[0] = opened
             return 0

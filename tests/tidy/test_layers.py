@@ -57,6 +57,7 @@ PYCORE = {  # folder: what it stands on, besides the core
     "ranges": f"{_LEDGERS} pycore.message pycore.arrow pycore.publish",
     "wire": "pycore.ground",
 }
+PYCORE_ALSO = {"arrow": "numpy", "ground": "gevent"}
 ALL_PYCORE = " ".join(["pycore", *(f"pycore.{folder}" for folder in PYCORE)])
 
 # From the ground up; the first row that names a module is its row.
@@ -72,7 +73,7 @@ LAYERS = [
             f"pycore.{folder}",
             f"_pycore: {folder} {folder}.*",
             f"leaves formats structures pycore.{folder} " + below,
-            "libc posix cpython stdlib" + (" numpy" if folder == "arrow" else ""),
+            f"libc posix cpython stdlib {PYCORE_ALSO.get(folder, '')}",
         )
         for folder, below in PYCORE.items()
     ),
@@ -141,6 +142,7 @@ PERMITTED = [
     ("access.*", "_pycore.ground.file_system"),  # what it opens
     ("admin.http_channel", "_pycore.ground.file_system"),  # likewise
     ("process_end", "_pycore.ground.threads"),
+    ("*", "_pycore.ground.locks"),  # nothing takes those of threading
     ("clock", "_pycore.ground.*"),  # its timers and its waiting are native; they import no Python
     ("_pycore.message.encryption_context", "enumerations"),  # once a message, when asked
     (

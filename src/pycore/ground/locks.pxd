@@ -2,8 +2,8 @@
 
 Those of `threading` are replaced where gevent patches a program, by ones that threads of the system
 do not know; and `threading.Condition` enters by a method in Python: a signal handler that raises
-there leaves it locked for ever. Here taking and giving back are single steps, and a wait in the main
-thread looks for signals: what a handler raises comes out with nothing taken.
+there leaves it locked for ever. Here taking and giving back are single steps, and a wait in the
+main thread looks for signals: what a handler raises comes out with nothing taken.
 
 The state is guarded by the GIL. To a lock all greenlets of a thread are that thread; waits.pxd says
 how they are kept apart.

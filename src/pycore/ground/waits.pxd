@@ -1,5 +1,5 @@
-"""How a call of the user waits. All of pycore uses it, with the GIL; the library's own threads sleep
-with `wait_event_sleep`, which nothing but the event ends.
+"""How a call of the user waits. All of pycore uses it, with the GIL; the library's own threads
+sleep with `wait_event_sleep`, which nothing but the event ends.
 
 Where greenlets of gevent share the calling thread, the others run meanwhile: one thread of the
 library, made by the first such wait, sleeps on the events of all greenlets and tells their hubs.

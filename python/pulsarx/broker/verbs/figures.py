@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from bisect import bisect_right
 
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import Event
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.verbs.verb import Verb
 from pulsarx.topic_name import TopicName, is_system_topic
@@ -62,7 +62,7 @@ def get_figures(folder: OpenFolder, after: str, count: int, load: bool) -> dict[
             last = begin + number
             break
         if number % _TOPICS_AT_ONCE == 0:
-            time.sleep(_PAUSE_SECONDS)
+            Event().wait(_PAUSE_SECONDS)
     return {"topics": found, "next": names[last] if last + 1 < len(names) else None}
 
 
