@@ -14,14 +14,16 @@ from pulsarx._core.timer_wheel cimport (
 from pulsarx._core.wait_event cimport (
     wait_event_enter, wait_event_leave, wait_event_sleep, wait_event_wake,
 )
+from pulsarx._pycore.ground.failure_log cimport log_failure
 from pulsarx._pycore.ground.system_time cimport monotonic_ns, wall_ns
-from pulsarx._pycore.ground.threads cimport thread_start
+from pulsarx._pycore.ground.threads cimport await_memory, thread_start
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() noexcept
 
 cdef enum:
     NS_IN_MS = 1000000
+    AGAIN_MS = 20                        # until what had no memory is called again
 
 # A wheel's milliseconds are unsigned: a clock's, plus half of what there is.
 cdef uint64_t ORIGIN_MS = <uint64_t>1 << 63
@@ -225,7 +227,11 @@ cdef class SystemClockCore(ClockCore):
     cdef Timer arm_monotonic(self, int64_t due_ms, object callback):
         cdef Timer timer = self.timer(due_ms, callback)
         self.push(timer, due_ms)
-        self.armed(due_ms)
+        try:
+            self.armed(due_ms)
+        except BaseException:
+            timer.cancel()
+            raise
         return timer
 
     cpdef Timer call_after(self, delay_ms, callback):
@@ -240,7 +246,11 @@ cdef class SystemClockCore(ClockCore):
         if delay_ms < INT64_MAX - now_ms:
             wheel_ms = now_ms + delay_ms
         self.push(timer, wheel_ms)
-        self.armed(wheel_ms)
+        try:
+            self.armed(wheel_ms)
+        except BaseException:
+            timer.cancel()
+            raise
         return timer
 
     cdef int armed(self, int64_t wheel_ms) except -1:
@@ -269,11 +279,9 @@ cdef class SystemClockCore(ClockCore):
                     break
             elif timer.by_wall and timer.due_ms > self.now():
                 # The time of day was set back since.
-                self.push(timer, ms_after(monotonic_ns()) + timer.due_ms - self.now())
-                if timer.callback is None:
-                    self.take_out(timer)     # cancelled while it was in no wheel
-            else:
-                fire(timer)
+                push_again(self, timer, ms_after(monotonic_ns()) + timer.due_ms - self.now())
+            elif not fire(timer):
+                push_again(self, timer, ms_after(monotonic_ns()) + AGAIN_MS)
             timer = None      # its callback must not live on while this thread sleeps
         self.thread = 0
         self.has_thread = False
@@ -288,7 +296,7 @@ cdef class SystemClockCore(ClockCore):
         cdef int64_t now_ns = monotonic_ns()
         if idle:
             self.sleeps_until_ns = INT64_MAX
-            left_ns = <int64_t>(IDLE_SECONDS * 1e9)
+            left_ns = <int64_t>(<double>IDLE_SECONDS * 1e9)    # without memory
         elif due_ms >= INT64_MAX // NS_IN_MS:
             self.sleeps_until_ns = INT64_MAX
             left_ns = -1
@@ -360,19 +368,36 @@ cdef class ManualClockCore(ClockCore):
         if timer is None:
             return False
         self.now_value_ms = max(self.now_value_ms, timer.due_ms)
-        fire(timer)
+        if not fire(timer):
+            push_again(self, timer, self.now_value_ms + AGAIN_MS)
         return True
 
 
-cdef int fire(Timer timer) except -1:
-    """Call back, unless it was cancelled meanwhile. Whatever it raises, the others must fire."""
+cdef int push_again(ClockCore clock, Timer timer, int64_t wheel_ms) except -1:
+    """A timer that was popped; it is not lost when there is no memory."""
+    while True:
+        try:
+            clock.push(timer, wheel_ms)
+            break
+        except MemoryError:
+            with nogil:
+                await_memory()
     if timer.callback is None:
-        return 0
+        clock.take_out(timer)                # cancelled while it was in no wheel
+    return 0
+
+
+cdef bint fire(Timer timer) except -1:
+    """Call back, unless it was cancelled meanwhile. Whatever it raises, the others must fire.
+    False: it had no memory, and is to be fired again."""
+    if timer.callback is None:
+        return True
     callback, timer.callback = timer.callback, None
     try:
         callback()
-    except BaseException:
-        import logging
-
-        logging.getLogger("pulsarx.clock").exception("a timer's callback failed: %r", callback)
-    return 0
+    except BaseException as error:
+        log_failure("pulsarx.clock", error, "a timer's callback failed: %r", callback)
+        if isinstance(error, MemoryError):
+            timer.callback = callback
+            return False
+    return True

@@ -11,8 +11,9 @@ from pulsarx._core.wait_event cimport (
 )
 from pulsarx._pycore.ground.acting_for cimport act_for
 from pulsarx._pycore.ground.deadline cimport Deadline
+from pulsarx._pycore.ground.failure_log cimport log_failure
 from pulsarx._pycore.ground.signals cimport signals_arrive_here
-from pulsarx._pycore.ground.threads cimport thread_start, threads_have_ended
+from pulsarx._pycore.ground.threads cimport await_memory, thread_start, threads_have_ended
 from pulsarx._pycore.ground.waits cimport (
     lock_was_given, lock_was_taken, others_run_here, wait_on,
 )
@@ -90,7 +91,7 @@ cdef class ControlCall:
                 return True
         if self.state == CALL_POSTED:
             if self.error is not None:
-                log_failure(self.error)
+                log_left(self.error)
         else:
             self.return_result()
             control_plane.left_ended()
@@ -106,7 +107,7 @@ cdef class ControlCall:
         try:
             give_back(result)
         except BaseException as error:
-            log_failure(error)
+            log_left(error)
 
 
 cdef class ControlPlane:
@@ -186,19 +187,21 @@ cdef class ControlPlane:
 
     cdef object perform_whole(self, object function, tuple arguments):
         cdef ControlCall call
-        if not signals_arrive_here() or not self.thread_is_there():
+        if not signals_arrive_here():
             return function(*arguments)
         call = ControlCall(function, arguments, None)
-        self.calls.append(call)
+        if not self.thread_is_there():
+            return function(*arguments)
+        give(self, call)
         call.wait_whole(&self.came)
         return call.take_result()
 
     cdef ControlCall begin(self, object function, tuple arguments):
         cdef ControlCall call
+        call = ControlCall(function, arguments, None)
         if not self.thread_is_there():
             return None
-        call = ControlCall(function, arguments, None)
-        self.calls.append(call)
+        give(self, call)
         wait_event_wake_one(&self.came)
         return call
 
@@ -225,8 +228,10 @@ cdef class ControlPlane:
         self.thread_count += 1
         try:
             thread_start(self.run, "pulsarx-control")
-        except RuntimeError:
+        except BaseException as error:
             self.thread_count -= 1
+            if not isinstance(error, Exception):
+                raise
             return False
         return True
 
@@ -240,8 +245,7 @@ cdef class ControlPlane:
                     wait_event_wake(&call.ended)
                 return 0
             self.free_threads -= 1           # one that is busy takes it when it is done
-        self.calls.append(call)
-        return 0
+        return give(self, call)
 
     cdef int submit(self, ControlCall call) except -1:
         """As enqueue, of a call that nobody waits for."""
@@ -264,9 +268,13 @@ cdef class ControlPlane:
             self.free_threads += 1
             try:
                 thread_start(self.run, "pulsarx-control")
-            except RuntimeError:         # calls run where they are made
+            except BaseException as error:
                 self.thread_count -= 1
                 self.free_threads -= 1
+                if not isinstance(error, Exception):
+                    self.holders -= 1
+                    raise
+                # Calls run where they are made.
 
     def let_go(self) -> None:
         self.holders -= 1
@@ -291,7 +299,12 @@ cdef class ControlPlane:
             wait_event_leave(&self.came)
         if ended != NULL:
             wait_event_wake(ended)
-        return self.calls.pop(0)
+        while True:
+            try:
+                return self.calls.pop(0)
+            except MemoryError:          # of the list that becomes shorter
+                with nogil:
+                    await_memory()
 
     def run(self) -> None:
         """What a thread does."""
@@ -315,11 +328,18 @@ cdef class ControlPlane:
         return self.thread_count
 
 
-cdef int log_failure(object error) except -1:
-    import logging
-
-    logging.getLogger("pulsarx").error("a call that no caller waits for failed", exc_info=error)
+cdef int give(ControlPlane plane, ControlCall call) except -1:
+    """Have the thread take it that is there for it."""
+    try:
+        plane.calls.append(call)
+    except BaseException:
+        plane.free_threads += 1
+        raise
     return 0
+
+
+cdef int log_left(object error) except -1:
+    return log_failure("pulsarx", error, "%s failed", "a call that no caller waits for")
 
 
 control_plane = ControlPlane()       # declared in the pxd, for Python callers too

@@ -13,6 +13,7 @@ from pulsarx._core.wait_event cimport (
 )
 from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.deadline cimport Deadline
+from pulsarx._pycore.ground.failure_log cimport log_failure
 from pulsarx._pycore.ground.threads cimport thread_start
 from pulsarx._pycore.ground.waits cimport wait_on
 
@@ -39,8 +40,12 @@ cdef class JobQueue:
             # For what is finalized late. Never in this thread, which may hold anything.
             control_plane.post(job)
             return 0
-        self.put_count += 1
-        self.put_job(job)
+        self.put_count += 1              # first: it may be over before this goes on
+        try:
+            self.put_job(job)
+        except BaseException:
+            self.put_count -= 1
+            raise
         if self.state == JOBS_IDLE:
             self.start()
         return 0
@@ -66,12 +71,16 @@ cdef class JobQueue:
         self.put(job)
 
     cdef int start(self) except -1:
-        """No more threads, or the interpreter ends: jobs wait for the next call, or for close."""
+        """No more threads or memory, or the interpreter ends: jobs wait for the next call, or for
+        close."""
         self.state = JOBS_RUNNING        # first: a finalizer that puts now starts no second one
         try:
             thread_start(self.run, self.name)
-        except RuntimeError:
+        except Exception:
             self.state = JOBS_IDLE
+        except BaseException:
+            self.state = JOBS_IDLE
+            raise
         return 0
 
     cdef bint is_idle(self) noexcept:
@@ -170,10 +179,8 @@ cdef class JobQueue:
     cdef int perform(self, object job) except -1:
         try:
             job()
-        except BaseException:            # SystemExit too: the thread is needed
-            import logging
-
-            logging.getLogger("pulsarx").exception("%s: a job failed", self.name)
+        except BaseException as error:   # SystemExit too: the thread is needed
+            log_failure("pulsarx", error, "%s: a job failed", self.name)
         finally:
             atomic_store_u64(&self.done_count, self.done_count + 1)
             wait_event_wake(&self.progress)

@@ -2,8 +2,8 @@
 begun before the interpreter ends. All of pycore and of the library uses it. A thread is the
 system's, also where gevent has put greenlets in the place of threads.
 
-A `threading.Thread` does neither, and one that a finalizer starts while the interpreter ends never
-begins before Python 3.12: its starter waits for ever.
+A `threading.Thread` does neither. Its starter waits for it, for ever where it has no memory to
+begin, and where a finalizer starts it while the interpreter ends, before Python 3.12.
 """
 
 from libc.stdint cimport uint64_t
@@ -12,7 +12,10 @@ from pulsarx._core.wait_event cimport WaitEvent
 
 cdef int thread_start(object run, str name) except -1
 """Run run() in a daemon thread of this name. RuntimeError: the system, or the interpreter that
-ends, gives no thread."""
+ends, gives no thread, or there is no memory for one; nothing was started."""
+
+cdef int await_memory() noexcept nogil
+"""Sleep a moment, in a thread that cannot go on without memory and that others need."""
 
 cdef bint threads_have_ended() noexcept
 """Whether the interpreter ends and finalizers run: threads but the main one are gone, or end as

@@ -1,6 +1,7 @@
 """Body of threads.pxd."""
 
 import _thread
+import sys
 import threading
 
 from types import BuiltinFunctionType
@@ -11,9 +12,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from pulsarx._core.wait_event cimport (
     wait_event_enter, wait_event_leave, wait_event_sleep, wait_event_wake,
 )
-from pulsarx._pycore.ground.signals cimport (
-    signals_arrive_here, signals_check, signals_sleep_ns,
-)
+from pulsarx._pycore.ground.signals cimport signals_check, signals_sleep_ns
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() noexcept
@@ -36,6 +35,7 @@ cdef extern from *:
 
 cdef enum:
     LOOKS_MAX = 100000                   # 100 µs each; a thread begins as soon as a core is free
+    MEMORY_NS = 10000000
 
 # Under the GIL:
 cdef long starting = 0                   # that were started and have not begun
@@ -49,16 +49,16 @@ cdef int thread_start(object run, str name) except -1:
         raise RuntimeError(f"the thread {name} cannot be started: the interpreter ends")
     starting += 1
     try:
-        if type(_thread.start_new_thread) is not BuiltinFunctionType:
-            start_natively(run)          # gevent's would make a greenlet
-        elif signals_arrive_here():
-            # Thread.start is Python code that a signal handler may leave half done: another thread
-            # does it, and starting that one is a single step.
-            _thread.start_new_thread(_start_named, (run, name))
+        # A single step, and the thread needs no memory to begin. Thread.start is Python code that a
+        # signal handler may leave half done.
+        if type(_thread.start_new_thread) is BuiltinFunctionType:
+            _thread.start_new_thread(_begin, (run, name))
         else:
-            threading.Thread(target=_begin, args=(run,), name=name, daemon=True).start()
-    except BaseException:
+            start_natively((run, name))      # gevent's would make a greenlet
+    except BaseException as error:
         starting -= 1
+        if isinstance(error, MemoryError):   # as Python says of the system's
+            raise RuntimeError(f"can't start new thread {name}: out of memory") from error
         raise
     if is_exiting:
         await_beginnings()
@@ -73,35 +73,57 @@ cdef uint64_t fork_number() noexcept:
     return fork_count
 
 
-cdef int start_natively(object run) except -1:
-    Py_INCREF(run)
-    if PyThread_start_new_thread(run_natively, <void*>run) == THREAD_NOT_STARTED:
-        Py_DECREF(run)
-        raise RuntimeError("the system gives no thread")
+cdef int start_natively(tuple work) except -1:
+    Py_INCREF(work)
+    if PyThread_start_new_thread(run_natively, <void*>work) == THREAD_NOT_STARTED:
+        Py_DECREF(work)
+        raise RuntimeError(f"can't start new thread {work[1]}")
     return 0
 
 
-cdef void run_natively(void* run) noexcept with gil:
-    work = <object>run
+cdef void run_natively(void* held) noexcept with gil:
+    work = <tuple>held
     Py_DECREF(work)
-    _begin(work)
+    _begin(work[0], work[1])
 
 
-def _start_named(run, name) -> None:
+cdef int await_memory() noexcept nogil:
+    cdef timespec once
+    once.tv_sec, once.tv_nsec = 0, MEMORY_NS
+    nanosleep(&once, NULL)
+    return 0
+
+
+def _begin(run, name) -> None:
+    """What each thread does. Without memory it has no name, but runs."""
     global starting
+    thread = None
     try:
-        threading.Thread(target=_begin, args=(run,), name=name, daemon=True).start()
-    except RuntimeError:
-        _begin(run)
-    except BaseException:
-        starting -= 1
-        raise
-
-
-def _begin(run) -> None:
-    global starting
+        thread = _named(name)
+    except Exception:
+        pass
     starting -= 1
-    run()
+    try:
+        run()
+    except BaseException as error:
+        threading.excepthook(
+            threading.ExceptHookArgs((type(error), error, error.__traceback__, thread)))
+    finally:
+        # Python before 3.13 keeps what it has of a thread that it has not started.
+        if thread is not None:
+            getattr(threading, "_active", {}).pop(thread.ident, None)
+
+
+cdef object _named(str name):
+    """Give this thread what `threading` gives to those that it starts."""
+    thread = threading.current_thread()
+    thread.name = name
+    trace, profile = threading.gettrace(), threading.getprofile()
+    if trace is not None:
+        sys.settrace(trace)
+    if profile is not None:
+        sys.setprofile(profile)
+    return thread
 
 
 def await_beginnings() -> None:

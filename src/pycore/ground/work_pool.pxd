@@ -28,6 +28,7 @@ cdef class WorkPool:
     cdef int put(self, object job) except -1
     cdef int put_job(self, object job) except -1
     cdef object take(self)
+    cdef object register(self)
     cdef bint is_idle(self) noexcept
 
 

@@ -13,7 +13,8 @@ from pulsarx._core.wait_event cimport (
     wait_event_wake_one,
 )
 from pulsarx._pycore.ground.deadline cimport Deadline
-from pulsarx._pycore.ground.threads cimport thread_start
+from pulsarx._pycore.ground.failure_log cimport log_failure
+from pulsarx._pycore.ground.threads cimport await_memory, thread_start
 from pulsarx._pycore.ground.waits cimport wait_on
 
 cdef extern from "Python.h":
@@ -37,8 +38,12 @@ cdef class WorkPool:
         self.size = max(size, 1)
 
     cdef int put(self, object job) except -1:
-        self.put_count += 1
-        self.put_job(job)
+        self.put_count += 1              # first: it may be over before this goes on
+        try:
+            self.put_job(job)
+        except BaseException:
+            self.put_count -= 1
+            raise
         return 0
 
     cdef int put_job(self, object job) except -1:
@@ -120,7 +125,7 @@ cdef class WorkPool:
 
     def run(self) -> None:
         """What a thread does."""
-        me = PyThread_get_thread_ident()
+        me = self.register()
         while True:
             job = self.take()
             if job is None:
@@ -128,13 +133,24 @@ cdef class WorkPool:
             self.running[me] = job
             try:
                 job()
-            except BaseException:
-                log_exception(f"a job of the {self.name} threads failed")
+            except BaseException as error:
+                log_failure("pulsarx", error, "a job of the %s threads failed", self.name)
             self.running[me] = None
             del job      # what it refers to must not live on while this thread sleeps
             atomic_store_u64(&self.done_count, self.done_count + 1)
             wait_event_wake(&self.progress)
         self.running.pop(me, None)
+
+    cdef object register(self):
+        """The number of this thread, under which `running` names its job."""
+        while True:
+            try:
+                me = PyThread_get_thread_ident()
+                self.running[me] = None
+                return me
+            except MemoryError:
+                with nogil:
+                    await_memory()
 
 
 cdef class SerialWork:
@@ -150,7 +166,11 @@ cdef class SerialWork:
         self.is_due = True
         if not self.taken:
             self.taken = True
-            self.pool.put(self)
+            try:
+                self.pool.put(self)
+            except BaseException:
+                self.taken = False
+                raise
         return 0
 
     def __call__(self) -> None:
@@ -160,24 +180,24 @@ cdef class SerialWork:
             self.is_due = False
             try:
                 more = self.step()
-            except BaseException:
-                log_exception(f"a step of {self.name} in the {self.pool.name} threads failed")
+            except BaseException as error:
+                log_failure("pulsarx", error, "a step of %s failed", self.name)
             # What is put in a closed pool is never run: the threads end before they come to it.
             if more:
                 if self.pool.closed:
                     continue
-                self.pool.put(self)      # behind the jobs of others
+                try:
+                    self.pool.put(self)  # behind the jobs of others
+                except MemoryError:
+                    continue
                 return
             self.taken = False
             if not self.is_due:
                 return
-            if not self.pool.closed:
-                self.due()
-                return
             self.taken = True
-
-
-def log_exception(text) -> None:
-    import logging
-
-    logging.getLogger("pulsarx").error(text, exc_info=True)
+            if not self.pool.closed:
+                try:
+                    self.pool.put(self)
+                except MemoryError:
+                    continue
+                return

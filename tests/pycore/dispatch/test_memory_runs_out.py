@@ -3,26 +3,18 @@ and what dispatchers know of messages stays whole, so that all are delivered in 
 
 from __future__ import annotations
 
-import os
-import platform
-import shlex
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
+from failing_memory import MEMORY_CAN_FAIL, compiled, environment
 from seeds import seeds
 
 HERE = Path(__file__).resolve().parent
 DRIVER = HERE / "memory_runs_out.py"
-TESTS = HERE.parent.parent
 
-pytestmark = [
-    pytest.mark.standard,
-    pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="replaces malloc of glibc"),
-    pytest.mark.skipif("PULSARX_SANITIZE" in os.environ, reason="sanitizers have their own malloc"),
-]
+pytestmark = [pytest.mark.standard, *MEMORY_CAN_FAIL]
 
 # Functions that are looked at, the nearest first, and failures in a row: once what the library asks
 # for itself fails, until the calls are over, and once what Python asks for in its name.
@@ -33,11 +25,7 @@ OF_A_PLACE = 3
 
 @pytest.fixture(scope="module")
 def failing_memory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    library = tmp_path_factory.mktemp("failing_memory") / "failing_memory.so"
-    compiler = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
-    command = [*shlex.split(compiler), "-O2", "-shared", "-fPIC", "-o", str(library)]
-    subprocess.run([*command, str(HERE / "failing_memory.c")], check=True)
-    return library
+    return compiled(tmp_path_factory.mktemp("failing_memory"))
 
 
 @pytest.mark.parametrize("seed", seeds(1))
@@ -50,10 +38,11 @@ def test_an_allocation_that_fails_loses_no_message(
     """Each in turn. Messages used to be in no queue and in no table any more after it: no consumer
     got them until all had been closed, and counts went below zero."""
     command = [sys.executable, str(DRIVER), kind, str(seed), str(OF_A_PLACE), *WAYS]
-    # Else Python keeps memory, and asks the system seldom.
-    environment = os.environ | {"LD_PRELOAD": str(failing_memory), "PYTHONMALLOC": "malloc"}
-    environment["PYTHONPATH"] = str(TESTS)
     done = subprocess.run(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command,
+        env=environment(failing_memory),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     assert done.returncode == 0, done.stdout

@@ -14,10 +14,12 @@ from pulsarx._pycore.ground.job_queue import JobQueue
 from pulsarx.broker.requests.owner_request import ask_owner
 
 
-@pytest.fixture
-def no_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """As where the system has no more of them, and where Python 3.12 leaves."""
-    refuse_threads(monkeypatch)
+@pytest.fixture(params=[RuntimeError("can't start new thread"), MemoryError()], ids=repr)
+def no_threads(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[pytest.MonkeyPatch]:
+    """As where the system has no more of them, where Python 3.12 leaves, and without memory."""
+    refuse_threads(monkeypatch, request.param)
     yield monkeypatch
     monkeypatch.undo()
 
@@ -54,7 +56,7 @@ def test_a_request_without_an_owner_is_done_without_a_thread(
     folder = tmp_path / "data"
     with pulsarx.Client(folder) as client:
         client.create_producer("t").send(b"1")
-    refuse_threads(no_threads)
+    refuse_threads(no_threads, RuntimeError("can't start new thread"))
     arguments = {"topics": ["t"], "name": "s", "position": "earliest"}
     assert ask_owner(folder, "subscriptions.create", arguments) == {"created": 1, "found": {}}
     arguments = {"name": "s", "positions": {"persistent://public/default/t": [2, 1]}}
@@ -80,9 +82,9 @@ def test_a_client_without_threads_stores_what_it_is_given(
         assert [each["entries"] for each in ledgers] == [5, 5, 2]
 
 
-def refuse_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def refuse_threads(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def refuse(*_: object) -> None:
-        raise RuntimeError("can't start new thread")
+        raise error
 
     monkeypatch.setattr(threading, "_start_new_thread", refuse)
     monkeypatch.setattr(_thread, "start_new_thread", refuse)

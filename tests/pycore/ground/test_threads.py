@@ -10,6 +10,7 @@ from child_process import ChildProcess
 from collected import nothing_collected
 
 from pulsarx._pycore.ground.threads import OwnThread
+from pulsarx.clock import SystemClock
 
 LATE = """
 import atexit, os, sys, threading
@@ -106,6 +107,57 @@ def test_no_finalizer_waits_for_a_thread_while_the_interpreter_ends(what: str) -
     and what a loop posted was dropped."""
     with ChildProcess(FINALIZING.replace("{late}", AT_THE_END[what].strip())) as child:
         assert child.end() == ["finalizing", "ran", "over"]
+
+
+# Without memory -----------------------------------------------------------------------------------
+
+
+def test_a_thread_that_has_no_memory_for_its_name_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its starter waited for it for ever, and with it what needs the clock, and `close`."""
+
+    def fail() -> None:
+        raise MemoryError
+
+    done: list[str] = []
+    thread = OwnThread(lambda: done.append("ran"), "own")
+    with monkeypatch.context() as patched:
+        patched.setattr(threading, "current_thread", fail)
+        thread.start()
+        thread.join()
+    assert done == ["ran"]
+
+
+def test_threads_are_traced_as_those_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A debugger stops in a listener."""
+    seen: list[object] = []
+
+    def work() -> None:
+        pass
+
+    before = threading.gettrace()
+    threading.settrace(lambda frame, *_: seen.append(frame.f_code))
+    try:
+        thread = OwnThread(work, "own")
+        thread.start()
+        thread.join()
+    finally:
+        threading.settrace(before)  # type: ignore[arg-type]
+    assert work.__code__ in seen
+
+
+def test_a_timer_that_had_no_memory_fires_again() -> None:
+    """What it was to begin, a flush for one, was never begun."""
+    clock, turns, done = SystemClock(), [], threading.Event()
+
+    def due() -> None:
+        turns.append(None)
+        if len(turns) == 1:
+            raise MemoryError
+        done.set()
+
+    clock.call_after(0, due)
+    assert done.wait(60)
+    clock.stop()
 
 
 # Threads that others wait for ---------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
    Counted are those of the thread that armed, as far as one of the functions that led to them is in
    the library that is looked at: what this asks for itself, and what Python asks for in its name.
-   With PYTHONMALLOC=malloc, or Python asks seldom. */
+   Or all are counted, of all threads: memory_fails_anywhere. With PYTHONMALLOC=malloc, or Python
+   asks seldom. */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -62,9 +63,32 @@ uintptr_t memory_failed_at(void) {
     return failed_at ? (uintptr_t)failed_at - low : 0;
 }
 
+static int anywhere;                 /* counts */
+static long anywhere_seen, anywhere_at;
+
+/* One of the allocations in the whole process, from 0 on, while `memory_counts_anywhere`. */
+void memory_fails_anywhere(long number) {
+    anywhere_at = number;
+    anywhere_seen = 0;
+}
+
+void memory_counts_anywhere(int on) {
+    __atomic_store_n(&anywhere, on, __ATOMIC_SEQ_CST);
+}
+
+long memory_counted_anywhere(void) {
+    return anywhere_seen;
+}
+
 static int fails(void) {
     void *frames[FRAMES_MAX + 2];
     int count, at;
+    if (__atomic_load_n(&anywhere, __ATOMIC_RELAXED)) {
+        if (__atomic_fetch_add(&anywhere_seen, 1, __ATOMIC_RELAXED) != anywhere_at)
+            return 0;
+        errno = ENOMEM;
+        return 1;
+    }
     if (seen < 0 || pauses)
         return 0;
     pauses = 1;
