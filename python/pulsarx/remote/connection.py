@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 import weakref
 from collections import deque
 from functools import partial
@@ -12,7 +11,7 @@ from functools import partial
 from pulsarx import errors
 from pulsarx._pycore.ground.job_queue import JobQueue
 from pulsarx._pycore.ground.latch import Latch
-from pulsarx._pycore.ground.locks import Condition
+from pulsarx._pycore.ground.locks import Condition, Event
 from pulsarx._pycore.ground.when_forgotten import PostLater
 from pulsarx._pycore.publish.completion_queue import CompletionQueue
 from pulsarx.clock import Deadline
@@ -145,7 +144,7 @@ class Connection:
         """Whether the other end has gone, or goes: what it refuses now is for the next owner."""
         deadline = Deadline(_LEAVING_MS)
         while not self.is_lost and not deadline.expired():
-            time.sleep(_LOOK_SECONDS)
+            Event().wait(_LOOK_SECONDS)
         return self.is_lost
 
     def consumers(self) -> list[Any]:

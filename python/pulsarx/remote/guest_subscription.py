@@ -4,7 +4,6 @@ it: what the owner is asked for, and what it says."""
 from __future__ import annotations
 
 import os
-import time
 import weakref
 from functools import partial
 
@@ -13,7 +12,7 @@ from pulsarx._pycore.consume.consumer_host import ConsumerHost
 from pulsarx._pycore.dispatch.guest_dispatcher import GuestDispatcher
 from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
 from pulsarx._pycore.ground import owner_link
-from pulsarx._pycore.ground.locks import Lock
+from pulsarx._pycore.ground.locks import Event, Lock
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.message.entry_view import EntryContext
 from pulsarx.broker.ledgers.compacted_view import CompactedView
@@ -204,7 +203,7 @@ class GuestSubscription:
                     f"subscribe to {self.topic.name}: the owner of the folder is new, and waits "
                     "for other processes that used it"
                 )
-            time.sleep(_LOOK_SECONDS)
+            Event().wait(_LOOK_SECONDS)
         if "made_subscription" in answer:
             with self._lock:
                 self._is_attached = True
@@ -260,7 +259,7 @@ class GuestSubscription:
                 raise errors.AlreadyClosed("consumer")
             if deadline.expired():
                 raise errors.Timeout(f"{self.topic.name}: {self.topic.unserved()}")
-            time.sleep(_LOOK_SECONDS)
+            Event().wait(_LOOK_SECONDS)
 
     # As of a Subscription -------------------------------------------------------------------------
 

@@ -7,9 +7,8 @@ Pulsar those that are loaded.
 
 from __future__ import annotations
 
-import time
-
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import Event
 from pulsarx.broker.subscriptions.backlog import backlog_extent
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.rest.tenants import CLUSTER
@@ -281,7 +280,7 @@ def rendered(figures: Figures, pause: Callable[[], object]) -> Iterator[bytes]:
 
 def pause() -> None:
     """Let others have the interpreter: a thread that only gives it back takes it again at once."""
-    time.sleep(PAUSE_SECONDS)
+    Event().wait(PAUSE_SECONDS)
 
 
 def _namespace_of(topic: str) -> str:

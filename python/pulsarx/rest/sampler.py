@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 from pulsarx import errors
-from pulsarx._pycore.ground.locks import Lock
+from pulsarx._pycore.ground.locks import Event, Lock
 from pulsarx.clock import monotonic_us
 from pulsarx.rest.history import History
 
@@ -195,7 +193,7 @@ class Sampler:
         wholes: dict[tuple[str, ...], tuple[int, float]] = {}  # of partitioned topics
         for number, figures in enumerate(raw):
             if number % _ROWS_AT_ONCE == 0:
-                time.sleep(_PAUSE_SECONDS)
+                Event().wait(_PAUSE_SECONDS)
             row = TopicRow(figures)
             rates = self._rates_of(row, now_ms)
             counts |= row.counts

@@ -3,9 +3,8 @@ of their own: listeners, workers, services."""
 
 from __future__ import annotations
 
-import time
-
 from pulsarx import errors
+from pulsarx._pycore.ground.locks import Event
 from pulsarx.clock import Deadline, ManualClock
 from pulsarx.testing.inspection import inspect
 
@@ -47,7 +46,7 @@ def drain(client: Client, *topics: str, timeout_seconds: float = 10.0) -> None:
                 f"drain: still unacknowledged after {timeout_seconds:g} s: "
                 f"{'; '.join(left)}{_hint(runtime.clock)}"
             )
-        time.sleep(LOOK_SECONDS)
+        Event().wait(LOOK_SECONDS)
 
 
 def _backlogs(client: Client, topics: tuple[str, ...]) -> list[str]:
