@@ -6,6 +6,9 @@ read it: between the actions of a DataFrame no task renews them.
   topic_rdd               the same with the RDD in Java that names the ranges
   Spark Connect           the plans are objects of Python
 
+  plan_topic              the ranges are objects of Python, which share one that tells when they are
+                          forgotten; once one was pickled or made text, another process may read it
+
 When nothing is left, or the driver ends, the lease is given back. Java notices with its next
 garbage collection, which Spark asks for every half hour. Until then who plans the same ledgers
 again joins the lease: to take another one is a commit, and twice the time of the plan. Imports no
@@ -20,8 +23,10 @@ import weakref
 from functools import partial
 
 from pulsarx import errors
+from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.locks import Event, RLock
 from pulsarx._pycore.ground.threads import OwnThread
+from pulsarx._pycore.ground.when_forgotten import WhenForgotten
 from pulsarx.broker.scan.lease import (
     bear_lease,
     lease,
@@ -56,7 +61,7 @@ class _KeptLease:
     """The lease of reads of the same ledgers. The lock of LeaseKeeper is held for what changes.
 
     readers: of each read, whether it is left. held: of each plan that joined and that nobody keeps
-    yet, until when the lease was promised to it; with its first range, to know it by.
+    yet, until when the lease was promised to it; with the key of the plan.
     """
 
     __slots__ = ("folder", "job", "ttl_ms", "due_ms", "lowest", "readers", "held", "has_failed")
@@ -69,7 +74,7 @@ class _KeptLease:
         # From when it was taken: Spark may have needed long to make what reads it.
         self.due_ms = min(now_ms, expires_ms - self.ttl_ms) + self.ttl_ms // 3
         self.readers = [is_left]
-        self.held: list[tuple[int, LedgerRange]] = []
+        self.held: list[tuple[int, object]] = []
         self.has_failed = False
 
     def is_over(self, now_ms: int) -> bool:
@@ -78,15 +83,30 @@ class _KeptLease:
     def is_held(self, now_ms: int) -> bool:
         return any(until_ms > now_ms for until_ms, _ in self.held)
 
-    def hold(self, ranges: list[LedgerRange], now_ms: int) -> None:
+    def hold(self, key: object, now_ms: int) -> None:
         """For a plan that joined, from now on for ttl_ms."""
-        self.let_go(ranges)
+        self.let_go(key)
         self.held = [each for each in self.held if each[0] > now_ms]
-        self.held.append((now_ms + self.ttl_ms, ranges[0]))
+        self.held.append((now_ms + self.ttl_ms, key))
 
-    def let_go(self, ranges: list[LedgerRange]) -> None:
+    def let_go(self, key: object) -> None:
         """Of this plan, if it is held; never of another one, which may still be read."""
-        self.held = [each for each in self.held if each[1] is not ranges[0]]
+        self.held = [each for each in self.held if each[1] is not key]
+
+
+class _Plan:
+    """What the ranges of a plan share in this process, which gives their lease back when the last
+    of them is forgotten. Implements PlannedHere."""
+
+    __slots__ = ("key", "_keeper", "_forgotten")
+
+    def __init__(self, keeper: LeaseKeeper) -> None:
+        self.key = object()
+        self._keeper = keeper
+        self._forgotten = WhenForgotten(control_plane.post, partial(keeper.forgotten, self.key))
+
+    def goes_out(self) -> None:
+        self._keeper.goes_out(self.key)
 
 
 class LeaseKeeper:
@@ -96,6 +116,9 @@ class LeaseKeeper:
         self._clock = clock
         self._abandoned: list[Any] = []
         self._kept: list[_KeptLease] = []
+        # Folder and job of each plan whose ranges are read here alone and that nobody keeps, by
+        # its key. Changed in single steps without the lock: ranges are pickled anywhere.
+        self._here: dict[object, tuple[str, str]] = {}
         self.reset()
 
     def reset(self) -> None:
@@ -103,6 +126,7 @@ class LeaseKeeper:
         parent. References into Java stay: to drop them talks over the parent's connection."""
         self._abandoned.append(self._kept)
         self._kept = []
+        self._here = {}
         self._lock = RLock()
         self._wake = Event()
         self._thread: OwnThread | None = None
@@ -112,13 +136,15 @@ class LeaseKeeper:
         ranges = [each for group in groups for each in group]
         if not is_leased([ranges]):
             return
+        key = _key_of(ranges)
+        self.goes_out(key)
         with self._lock:
             kept = self._kept_of(ranges)
             if kept is None:
                 self._kept.append(_KeptLease(ranges, self._clock.now_ms(), is_left))
             else:
                 kept.readers.append(is_left)
-                kept.let_go(ranges)
+                kept.let_go(key)
             if self._thread is None:
                 thread = OwnThread(partial(self._run, self._wake), "pulsarx-leases")
                 thread.start()
@@ -144,7 +170,7 @@ class LeaseKeeper:
                     and found.expires_ms > now_ms
                     and _covers(found, ranges)
                 ):
-                    kept.hold(ranges, now_ms)
+                    kept.hold(self._plan_of(ranges).key, now_ms)
                     bear_lease(ranges, kept.job, ttl_ms, found.expires_ms)
                     return True
             return False
@@ -167,7 +193,7 @@ class LeaseKeeper:
                 kept = self._kept_of(ranges)
                 if kept is None:
                     raise errors.NotAllowedError(f"the lease of job {job} was over meanwhile")
-                kept.hold(ranges, self._clock.now_ms())
+                kept.hold(_key_of(ranges), self._clock.now_ms())
         except BaseException as error:
             self.leave(ranges)
             for each in ranges:
@@ -180,17 +206,54 @@ class LeaseKeeper:
 
     def leave(self, ranges: list[LedgerRange]) -> bool:
         """Nobody will read what joined; False: its lease is not kept here."""
+        self.goes_out(_key_of(ranges))
+        return ranges[0].lease is not None and self._leave(_key_of(ranges), ranges[0].lease[0])
+
+    def _leave(self, key: object, job: str) -> bool:
         with self._lock:
-            kept = self._kept_of(ranges)
+            kept = self._kept_as(job)
             if kept is None:
                 return False
-            kept.let_go(ranges)
+            kept.let_go(key)
         self._wake.set()
         return True
 
+    def watch(self, ranges: list[LedgerRange]) -> None:
+        """Give the lease of planned ranges back when nobody here has any of them, unless one went
+        elsewhere, or somebody keeps it."""
+        if ranges and ranges[0].lease is not None:
+            plan = self._plan_of(ranges)
+            for each in ranges:
+                each.planned = plan
+            self._here[plan.key] = ranges[0].folder, ranges[0].lease[0]
+
+    def goes_out(self, key: object) -> None:
+        """Another process may read what this plan is of: its lease ends by itself."""
+        self._here.pop(key, None)
+
+    def all_go_out(self) -> None:
+        """This process is about to be forked, and its child may read everything."""
+        self._here.clear()
+
+    def forgotten(self, key: object) -> None:
+        """No range of this plan is left. In the control plane."""
+        found = self._here.pop(key, None)
+        if found is not None and not self._leave(key, found[1]):
+            _give_back(*found, _RELEASE_TIMEOUT_MS)
+
+    def _plan_of(self, ranges: list[LedgerRange]) -> _Plan:
+        """That of the first of them, who tells it from other plans."""
+        first = ranges[0]
+        if not isinstance(first.planned, _Plan):
+            first.planned = _Plan(self)
+        return first.planned
+
     def _kept_of(self, ranges: list[LedgerRange]) -> _KeptLease | None:
         """The lock is held."""
-        job = ranges[0].lease[0] if ranges and ranges[0].lease is not None else None
+        return self._kept_as(ranges[0].lease[0]) if ranges and ranges[0].lease else None
+
+    def _kept_as(self, job: str) -> _KeptLease | None:
+        """The lock is held."""
         return next((each for each in self._kept if each.job == job), None)
 
     def _run(self, wake: Event) -> None:
@@ -225,15 +288,9 @@ class LeaseKeeper:
                 if is_over:
                     self._kept.remove(each)  # nobody can join it any more
             if is_over:
-                self._give_back(each, _RELEASE_TIMEOUT_MS)
+                _give_back(each.folder, each.job, _RELEASE_TIMEOUT_MS)
             elif each.due_ms <= now_ms:
                 self._renew(each)
-
-    def _give_back(self, kept: _KeptLease, timeout_ms: int) -> None:
-        try:
-            release_lease(kept.folder, kept.job, timeout_ms=timeout_ms)
-        except Exception:
-            pass  # it ends by itself, and the thread goes on
 
     def _renew(self, kept: _KeptLease) -> None:
         failure: Exception | None = None
@@ -242,7 +299,8 @@ class LeaseKeeper:
         except Exception as error:
             failure = error
         if not self._is_kept(kept):
-            self._give_back(kept, _RELEASE_TIMEOUT_MS)  # as release_all did: it may be there again
+            # As release_all did: it may be there again.
+            _give_back(kept.folder, kept.job, _RELEASE_TIMEOUT_MS)
             return
         wait_ms = kept.ttl_ms // 3 if failure is None else max(kept.ttl_ms // 12, 1000)
         kept.due_ms = self._clock.now_ms() + wait_ms
@@ -272,16 +330,37 @@ class LeaseKeeper:
 
     def release_all(self) -> None:
         """Give everything back, within a few seconds: the driver ends. But for what was planned
-        under it and that nobody keeps: another process may read that."""
+        under it, went out and that nobody keeps: another process may read that."""
         deadline = Deadline(_EXIT_TIMEOUT_MS)
+        unread: list[tuple[str, str]] = []
         now_ms = self._clock.now_ms()
         with self._lock:
+            while self._here:
+                key, (folder, job) = self._here.popitem()
+                joined = self._kept_as(job)
+                if joined is None:
+                    unread.append((folder, job))
+                else:
+                    joined.let_go(key)
             kept = [each for each in self._kept if not each.is_held(now_ms)]
             self._kept = [each for each in self._kept if each.is_held(now_ms)]
-        for each in kept:
+        for folder, job in [*unread, *((each.folder, each.job) for each in kept)]:
             if not deadline.expired():
                 left_ms = deadline.remaining_ms() or 0
-                self._give_back(each, min(_RELEASE_TIMEOUT_MS, left_ms))
+                _give_back(folder, job, min(_RELEASE_TIMEOUT_MS, left_ms))
+
+
+def _key_of(ranges: list[LedgerRange]) -> object:
+    """Of the plan of leased ranges; None: it was not made here."""
+    planned = ranges[0].planned
+    return planned.key if isinstance(planned, _Plan) else None
+
+
+def _give_back(folder: str, job: str, timeout_ms: int) -> None:
+    try:
+        release_lease(folder, job, timeout_ms=timeout_ms)
+    except Exception:
+        pass  # it ends by itself
 
 
 def _covers(found: LeaseRecord, ranges: list[LedgerRange]) -> bool:
@@ -294,7 +373,7 @@ def _covers(found: LeaseRecord, ranges: list[LedgerRange]) -> bool:
 
 keeper = LeaseKeeper(system_clock())
 _weak_references: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-os.register_at_fork(after_in_child=keeper.reset)
+os.register_at_fork(before=keeper.all_go_out, after_in_child=keeper.reset)
 atexit.register(keeper.release_all)
 
 

@@ -167,6 +167,7 @@ def _plan_leased(
         try:
             if not keeper.lengthen(ranges):
                 lease_read(root, job, ranges, lease_ms)
+            keeper.watch(ranges)
             break
         except errors.NotAllowedError:
             if attempt == _ATTEMPTS_MAX:

@@ -22,7 +22,7 @@ COLUMNS = (
 
 
 def part(whole: LedgerRange, **changes: Any) -> LedgerRange:
-    return LedgerRange(**dict(zip(LedgerRange.__slots__, whole.row(), strict=True)) | changes)
+    return LedgerRange(**dict(zip(LedgerRange.__slots__[:-1], whole.row(), strict=True)) | changes)
 
 
 def damage(planned: LedgerRange, offset: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import pickle
 import subprocess
 import sys
 import threading
@@ -24,9 +25,18 @@ from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.scan import lease as leases
 from pulsarx.broker.scan.lease import release_lease
 from pulsarx.clock import Deadline, wall_ms
-from pulsarx.spark import lease_keeper, map_topic, plan_topic, read_topic, topic_rdd
+from pulsarx.spark import (
+    lease_keeper,
+    map_topic,
+    plan_topic,
+    read_partitions,
+    read_topic,
+    topic_rdd,
+)
 from pulsarx.spark.lease_keeper import LeaseKeeper
+from pulsarx.spark.partition_reader import _text_of
 from pulsarx.spark.topic_plan import given_back_on_error
+from pulsarx.testing import inspect
 
 T = PREFIX + "t"
 TWO_A_LEDGER = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=2)
@@ -342,6 +352,7 @@ def test_what_is_planned_and_not_kept_is_spared_when_the_driver_ends(
     with open_owner(topic, clock=clock):
         keeper.keep(plan_topic(topic, "t", lease_ms=60_000), lambda: True)
         groups = plan_topic(topic, "t", lease_ms=60_000)
+        assert pickle.loads(pickle.dumps(groups)) == groups
         keeper.release_all()
         assert set(leases_of(topic)) == jobs(groups)
         clock.advance(61)
@@ -446,6 +457,61 @@ def test_a_plan_that_is_interrupted_when_it_is_leased_gives_its_lease_back(
     assert not leases_of(owned)
 
 
+def forgotten_by_now(folder: Path) -> dict[str, Any]:
+    """The leases that are left when the control plane has done all that it was told."""
+    gc.collect()
+    control_plane.perform(int)
+    return leases_of(folder)
+
+
+def test_a_plan_that_nobody_has_any_more_gives_its_lease_back(owned: Path) -> None:
+    """It stayed for an hour, so a job every half an hour switched retention off."""
+    groups = plan_topic(owned, "t")
+    first = groups[0][0]
+    del groups
+    assert len(forgotten_by_now(owned)) == 1
+    assert sum(len(batch) for batch in read_partitions([first])) == first.message_count
+    del first
+    assert not forgotten_by_now(owned)
+
+
+def test_retention_goes_on_between_plans(topic: Path) -> None:
+    with open_owner(topic) as client:
+        assert sum(each.message_count for part in plan_topic(topic, "t") for each in part) == 10
+        assert not forgotten_by_now(topic)
+        client.admin.topics.skip_all_messages("t", "s")
+        inspect(client).settle()
+        assert len(client.admin.topics.stats("t")["ledgers"]) < 5
+
+
+@pytest.mark.parametrize("way", ["pickle", "row", "frame text"])
+def test_the_lease_of_a_plan_that_went_elsewhere_stays(owned: Path, way: str) -> None:
+    """Whoever got it may read later."""
+    groups = plan_topic(owned, "t")
+    if way == "pickle":
+        pickle.dumps(groups[0][-1])
+    elif way == "row":
+        groups[0][-1].row()
+    else:
+        _text_of(groups[0])
+    del groups
+    assert len(forgotten_by_now(owned)) == 1
+
+
+def test_a_plan_that_joined_and_is_forgotten_leaves_the_lease_to_the_others(
+    topic: Path, clock: pulsarx.ManualClock, keeper: LeaseKeeper
+) -> None:
+    left = [True]
+    with open_owner(topic, clock=clock):
+        keeper.keep(plan_topic(topic, "t", lease_ms=60_000), lambda: left[0])
+        groups = plan_topic(topic, "t", lease_ms=60_000)
+        del groups
+        assert len(forgotten_by_now(topic)) == 1
+        left[0] = False
+        keeper.look()
+        assert not leases_of(topic)  # though it was promised for another minute
+
+
 def test_a_plan_is_of_what_others_committed_since_the_one_before_it(topic: Path) -> None:
     """A driver keeps the catalogue from one plan to the next."""
 
@@ -470,7 +536,16 @@ PLANNING = """
 import os, sys
 from pulsarx.spark import plan_topic
 from pulsarx.spark.lease_keeper import keeper
-keeper.keep(plan_topic(sys.argv[1], "t"), lambda: True)
+groups = plan_topic(sys.argv[1], "t")
+if sys.argv[2] == "inherit":
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+    del groups
+    sys.exit()
+if sys.argv[2] != "hold":
+    keeper.keep(groups, lambda: True)
 if sys.argv[2] == "fork":
     child = os.fork()
     if child:
@@ -493,13 +568,19 @@ def run(program: str, *arguments: Any) -> str:
     return done.stdout
 
 
-def test_a_driver_that_ends_gives_back_what_it_has(owned: Path) -> None:
-    run(PLANNING, owned, "end")
+@pytest.mark.parametrize("what", ["end", "hold"])
+def test_a_driver_that_ends_gives_back_what_it_has(owned: Path, what: str) -> None:
+    run(PLANNING, owned, what)
     assert not leases_of(owned)
 
 
 def test_a_forked_child_gives_back_nothing_of_its_parent(owned: Path) -> None:
     assert run(PLANNING, owned, "fork").split() == ["0", "1"]
+    assert len(leases_of(owned)) == 1
+
+
+def test_a_plan_that_a_forked_child_may_read_keeps_its_lease(owned: Path) -> None:
+    run(PLANNING, owned, "inherit")
     assert len(leases_of(owned)) == 1
 
 

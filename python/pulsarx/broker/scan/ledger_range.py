@@ -7,7 +7,13 @@ from operator import attrgetter
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
+    from typing import Any, Protocol
+
+    class PlannedHere(Protocol):
+        """What the ranges of a plan share in the process that made it."""
+
+        def goes_out(self) -> None:
+            """One of them is about to be read elsewhere."""
 
 
 # Of one task: opening so many small ledgers takes as long as reading 128 MiB of a large one.
@@ -18,13 +24,13 @@ class LedgerRange:
     """Consecutive messages of one ledger of a topic. A value: compares, hashes, pickles.
 
     Messages are named by their ordinals in the ledger, so a range may begin and end inside a batch.
-    The lease is no part of the value.
+    The lease is no part of the value, nor what the ranges of a plan share where it was made.
     """
 
     __slots__ = (
         "topic", "partition", "ledger_id", "path", "uuid", "folder_id",
         "first_message", "end_message", "offset", "end", "columns", "from_ms", "until_ms",
-        "merged_at", "merged_size", "location", "lease",
+        "merged_at", "merged_size", "location", "lease", "planned",
     )  # fmt: skip
 
     def __init__(
@@ -68,6 +74,8 @@ class LedgerRange:
         self.location = location
         # (job, ttl_ms, expires_ms, lowest ledger of the topic in it): a reader renews it.
         self.lease = lease
+        # In the process that planned it: told when the range goes where that cannot follow it.
+        self.planned: PlannedHere | None = None
 
     @property
     def message_count(self) -> int:
@@ -86,6 +94,8 @@ class LedgerRange:
 
     def row(self) -> tuple[Any, ...]:
         """Its values, which JSON can hold; the names of all would take longer than the rest."""
+        if self.planned is not None:
+            self.planned.goes_out()
         return _values_of(self)
 
     @staticmethod
@@ -99,7 +109,7 @@ class LedgerRange:
         return found
 
     def __reduce__(self) -> tuple[type[LedgerRange], tuple[Any, ...]]:
-        return LedgerRange, _values_of(self)
+        return LedgerRange, self.row()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LedgerRange) and _values_of(self)[:-1] == _values_of(other)[:-1]
@@ -114,7 +124,7 @@ class LedgerRange:
         )
 
 
-_values_of: Callable[[LedgerRange], tuple[Any, ...]] = attrgetter(*LedgerRange.__slots__)
+_values_of: Callable[[LedgerRange], tuple[Any, ...]] = attrgetter(*LedgerRange.__slots__[:-1])
 
 
 def group_ranges(
