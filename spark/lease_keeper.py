@@ -23,10 +23,8 @@ import weakref
 from functools import partial
 
 from pulsarx import errors
-from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.locks import Event, RLock
 from pulsarx._pycore.ground.threads import OwnThread
-from pulsarx._pycore.ground.when_forgotten import WhenForgotten
 from pulsarx.broker.scan.lease import (
     bear_lease,
     lease,
@@ -34,6 +32,7 @@ from pulsarx.broker.scan.lease import (
     release_lease,
     renew_lease,
 )
+from pulsarx.broker.scan.planned_here import PlannedHere
 from pulsarx.clock import Deadline, system_clock
 
 TYPE_CHECKING = False
@@ -92,21 +91,6 @@ class _KeptLease:
     def let_go(self, key: object) -> None:
         """Of this plan, if it is held; never of another one, which may still be read."""
         self.held = [each for each in self.held if each[1] is not key]
-
-
-class _Plan:
-    """What the ranges of a plan share in this process, which gives their lease back when the last
-    of them is forgotten. Implements PlannedHere."""
-
-    __slots__ = ("key", "_keeper", "_forgotten")
-
-    def __init__(self, keeper: LeaseKeeper) -> None:
-        self.key = object()
-        self._keeper = keeper
-        self._forgotten = WhenForgotten(control_plane.post, partial(keeper.forgotten, self.key))
-
-    def goes_out(self) -> None:
-        self._keeper.goes_out(self.key)
 
 
 class LeaseKeeper:
@@ -241,11 +225,11 @@ class LeaseKeeper:
         if found is not None and not self._leave(key, found[1]):
             _give_back(*found, _RELEASE_TIMEOUT_MS)
 
-    def _plan_of(self, ranges: list[LedgerRange]) -> _Plan:
+    def _plan_of(self, ranges: list[LedgerRange]) -> PlannedHere:
         """That of the first of them, who tells it from other plans."""
         first = ranges[0]
-        if not isinstance(first.planned, _Plan):
-            first.planned = _Plan(self)
+        if first.planned is None:
+            first.planned = PlannedHere(self.goes_out, self.forgotten)
         return first.planned
 
     def _kept_of(self, ranges: list[LedgerRange]) -> _KeptLease | None:
@@ -353,7 +337,7 @@ class LeaseKeeper:
 def _key_of(ranges: list[LedgerRange]) -> object:
     """Of the plan of leased ranges; None: it was not made here."""
     planned = ranges[0].planned
-    return planned.key if isinstance(planned, _Plan) else None
+    return None if planned is None else planned.key
 
 
 def _give_back(folder: str, job: str, timeout_ms: int) -> None:

@@ -80,6 +80,10 @@ MORE = {
     ".brokerUrlTls",  # some clients fail without them
     ".httpUrlTls",
     ".subscriptions.*.backlogMessages",  # beside entries, which Pulsar counts
+    ".heldByLeasesLedgers",  # Pulsar has no leases
+    ".heldByLeasesSize",
+    ".partitions.*.heldByLeasesLedgers",
+    ".partitions.*.heldByLeasesSize",
     ".topicEpoch",  # Pulsar leaves out what is null
     ".partitions.*.topicEpoch",
     ".deduplicationStatus",  # of a partitioned topic

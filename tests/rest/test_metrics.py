@@ -60,6 +60,7 @@ def test_figures_of_topics_and_subscriptions_are_told(administered: Administered
         "pulsar_msg_backlog": 4,
         "pulsar_in_messages_total": 5,
         "pulsar_publish_rate_limit_times": 0,
+        "pulsarx_storage_held_by_leases_size": 0,
     }.items():
         assert found[name][topic] == value, name
     stored = client.admin.topics.stats("t")["storage_size"]

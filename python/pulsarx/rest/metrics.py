@@ -65,6 +65,7 @@ _OF_TOPIC = (
     "pulsar_in_messages_total",
     "pulsar_in_bytes_total",
     "pulsar_publish_rate_limit_times",
+    "pulsarx_storage_held_by_leases_size",
 )
 _OF_SUBSCRIPTION = (
     "pulsar_subscription_back_log",
@@ -186,6 +187,7 @@ class Figures:
             messages,
             size,
             topic.publish_rate_limited_times,
+            topic.held_by_leases[1],
         )
         self.topics.append((labels, values))
         self._sums = [total + each for total, each in zip(self._sums, values)]

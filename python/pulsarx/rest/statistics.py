@@ -69,6 +69,8 @@ def topic_statistics(call: Call, found: Json) -> Json:
         ),
         "lastOffloadSuccessTimeStamp": found["last_offload_success_timestamp"],
         "lastOffloadFailureTimeStamp": found["last_offload_failed_timestamp"],
+        "heldByLeasesLedgers": found["held_by_leases_ledgers"],
+        "heldByLeasesSize": found["held_by_leases_size"],
         "publishers": [_publisher(each) for each in publishers],
         "subscriptions": subscriptions,
         "deduplicationStatus": found["deduplication_status"],

@@ -98,6 +98,34 @@ def test_a_lease_ends_by_itself_and_trimming_comes_by(
         renew_lease(folder, "job", 1000)
 
 
+def held_by_leases(client: pulsarx.Client) -> tuple[int, int]:
+    inspect(client).settle()
+    found = client.admin.topics.stats("t")
+    return found["held_by_leases_ledgers"], found["held_by_leases_size"]
+
+
+def test_statistics_and_the_log_say_what_leases_hold_back(
+    client: pulsarx.Client, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Retention and merging were switched off in silence."""
+    caplog.set_level("INFO", logger="pulsarx")
+    ids = ledger_ids(client)
+    lease(folder, "job", {T: [ids[1]]}, 60_000)
+    assert held_by_leases(client) == (0, 0)  # retention would remove nothing yet
+    acknowledge_all(client)
+    sizes = {each["ledger_id"]: each["size"] for each in client.admin.topics.stats("t")["ledgers"]}
+    assert held_by_leases(client) == (2, sizes[ids[1]] + sizes[ids[2]])
+    inspect(client).topic(T).trim()
+    told = f"{T}: jobs that read it keep 2 ledgers ({sizes[ids[1]] + sizes[ids[2]]} bytes), from"
+    assert caplog.text.count(told) == 1
+    lease(folder, "job", {T: ids[1:3]}, 60_000)
+    assert client.admin.topics.merge_ledgers("t") == {"ledgers": 0, "files": 0}
+    assert f"{T}: 2 small ledgers are not merged, jobs lease them" in caplog.text
+    release_lease(folder, "job")
+    assert held_by_leases(client) == (0, 0)
+    assert caplog.text.count("leases keep nothing from retention any more") == 1
+
+
 def test_an_overdue_lease_is_forgotten_by_the_next(
     client: pulsarx.Client, folder: Path, clock: pulsarx.ManualClock
 ) -> None:

@@ -7,13 +7,9 @@ from operator import attrgetter
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any, Protocol
+    from typing import Any
 
-    class PlannedHere(Protocol):
-        """What the ranges of a plan share in the process that made it."""
-
-        def goes_out(self) -> None:
-            """One of them is about to be read elsewhere."""
+    from pulsarx.broker.scan.planned_here import PlannedHere
 
 
 # Of one task: opening so many small ledgers takes as long as reading 128 MiB of a large one.

@@ -66,19 +66,24 @@ def _groups(
 ) -> list[list[LedgerRecord]]:
     """Neighbours that become one file each, in their order; two at least."""
     groups: list[list[LedgerRecord]] = [[]]
-    size = 0
+    size = passed = 0
     ledgers = ledger.ledgers()
     leased = runtime.catalogue.state.leased(ledger.name, ledgers, runtime.clock.now_ms())
     for each in ledgers:
         if each.state != LEDGER_SEALED or each.merged_id or each.damaged or not each.entry_count:
             continue
-        if each.size >= small_size or each.ledger_id in leased:
+        if each.size >= small_size:
+            continue
+        if each.ledger_id in leased:
+            passed += 1
             continue
         size += each.size + _ALIGNMENT
         if size > _FILE_SIZE and groups[-1]:
             groups.append([])
             size = each.size + _ALIGNMENT
         groups[-1].append(each)
+    if passed:
+        life_log.info("%s: %d small ledgers are not merged, jobs lease them", ledger.name, passed)
     return [group for group in groups if len(group) > 1]
 
 

@@ -48,6 +48,7 @@ class NonPersistentTopic:
     deduplication = None
     deduplication_status = "Disabled"
     compaction_failed_ms = offload_failed_ms = 0
+    held_by_leases = (0, 0)
 
     def __init__(
         self,

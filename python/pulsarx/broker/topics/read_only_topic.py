@@ -84,6 +84,10 @@ class ReadOnlyTopic:
         return {"status": "SUCCESS" if offloaded else "NOT_RUN", "last_error": ""}
 
     @property
+    def held_by_leases(self) -> None:
+        """None: only the owner knows."""
+
+    @property
     def publish_rate_limited_times(self) -> None:
         """None: only the owner knows."""
 

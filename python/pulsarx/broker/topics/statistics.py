@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 _RATES = ("msg_rate_in", "msg_throughput_in", "msg_rate_out", "msg_throughput_out")
+_HELD = ("held_by_leases_ledgers", "held_by_leases_size")
 _LATEST = ("last_offload_success_timestamp", "last_offload_failed_timestamp")
 
 
@@ -25,7 +26,8 @@ def topic_statistics(topic: TopicView) -> dict[str, Any]:
     oldest_backlog_message_age_seconds: the greatest of the durable subscriptions. A read-only topic
     has no live counts: None there. Counters count from when the topic was opened. Rates are those a
     second since the look before last: see TopicRates. readers: those of the owner's process, as the
-    subscriptions that they have in Pulsar."""
+    subscriptions that they have in Pulsar. held_by_leases_ledgers, held_by_leases_size: what
+    retention would have removed when it looked last, if no job had a lease on it."""
     ledgers = []
     for ledger in topic.ledger.ledgers():
         entries, messages = topic.ledger.published_counts(ledger)
@@ -45,6 +47,7 @@ def topic_statistics(topic: TopicView) -> dict[str, Any]:
     record = topic.ledger.record()
     publishers = topic.publisher_statistics()
     published = topic.published_since_opened()
+    held = topic.held_by_leases
     found: dict[str, Any] = {
         "topic": topic.name,
         "terminated": record is not None and record.terminated,
@@ -54,6 +57,8 @@ def topic_statistics(topic: TopicView) -> dict[str, Any]:
             (topic.ledger.offloaded_ms(each) or 0 for each in topic.ledger.ledgers()), default=0
         ),
         "last_offload_failed_timestamp": topic.offload_failed_ms,
+        "held_by_leases_ledgers": None if held is None else held[0],
+        "held_by_leases_size": None if held is None else held[1],
         "backlog_size": max((each["backlog_size"] for each in durable), default=0),
         "oldest_backlog_message_age_seconds": max(
             (each["oldest_backlog_message_age_seconds"] for each in durable), default=-1
@@ -125,6 +130,7 @@ def partitioned_statistics(name: str, partitions: list[dict[str, Any]]) -> dict[
         "storage_size": sum(each["storage_size"] for each in partitions),
         "offloaded_storage_size": sum(each["offloaded_storage_size"] for each in partitions),
         **{name: max(each[name] for each in partitions) for name in _LATEST},
+        **{name: _sum_known([each[name] for each in partitions]) for name in _HELD},
         "backlog_size": sum(each["backlog_size"] for each in partitions),
         "oldest_backlog_message_age_seconds": max(
             each["oldest_backlog_message_age_seconds"] for each in partitions

@@ -516,6 +516,11 @@ class Topic:
         return self.compaction.status()
 
     @property
+    def held_by_leases(self) -> tuple[int, int]:
+        """How many ledgers, and bytes, only leases kept when retention looked last."""
+        return self.trimming.held_by_leases
+
+    @property
     def offload_failed_ms(self) -> int:
         return 0 if self._offload is None else self._offload.failed_ms
 

@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pulsarx.broker.catalogue.records import LedgerRecord
     from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.subscriptions.subscription import Subscription
@@ -33,6 +34,7 @@ class Trimming:
         "_runtime",
         "_timer",
         "_topic",
+        "held_by_leases",
     )
 
     def __init__(
@@ -59,6 +61,8 @@ class Trimming:
         self._everyone = everyone
         self._timer: Timer | None = None
         self._closed = False
+        # How many ledgers, and bytes, only leases kept from going at the last look.
+        self.held_by_leases = (0, 0)
 
     def soon(self) -> None:
         """Trim in the background."""
@@ -90,8 +94,12 @@ class Trimming:
                 return []  # closing the topic was refused half way: its next owner looks again
             now_ms = self._runtime.clock.now_ms()
             leased_from, leased_ms = self._runtime.catalogue.state.leased_from(self._topic, now_ms)
-            held_from = min(held_from, leased_from, self._compaction.held_from())
-            removed = removable(self._ledger.ledgers(), held_from, policies.retention, now_ms)
+            held_from = min(held_from, self._compaction.held_from())
+            ledgers = self._ledger.ledgers()
+            wanted = removable(ledgers, held_from, policies.retention, now_ms)
+            removed = [each for each in wanted if each < leased_from]
+            kept = set(wanted[len(removed) :])
+            self._note_held([each for each in ledgers if each.ledger_id in kept], leased_ms)
             if removed:
                 removed = self.remove(removed)
             if removed:
@@ -100,6 +108,20 @@ class Trimming:
                     subscription.ledger_changed()
             self._look_again(policies.retention.time_minutes > 0 or leased_ms > 0)
             return removed
+
+    def _note_held(self, ledgers: list[LedgerRecord], leased_ms: int) -> None:
+        """Note what only leases keep, the last of them until leased_ms; told when it begins."""
+        before, size = self.held_by_leases[0], sum(each.size for each in ledgers)
+        self.held_by_leases = len(ledgers), size
+        if ledgers and not before:
+            life_log.info(
+                "%s: jobs that read it keep %d ledgers (%d bytes), from %d on, that retention "
+                "would remove; their leases end in %d ms at the latest, unless they are renewed",
+                self._topic, len(ledgers), size, ledgers[0].ledger_id,
+                leased_ms - self._runtime.clock.now_ms(),
+            )  # fmt: skip
+        elif before and not ledgers:
+            life_log.info("%s: leases keep nothing from retention any more", self._topic)
 
     def remove(self, ledger_ids: list[int]) -> list[int]:
         """Remove sealed ledgers, as ManagedLedger.remove. The topic's lock is held."""
