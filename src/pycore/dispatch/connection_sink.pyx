@@ -19,6 +19,7 @@ cdef class ConnectionSink(EntrySink):
         super().__init__(dispatcher, context, consumer_name, settings)
         self.by_flow = True
         self.takes_entries = True
+        self.passes_on = True
         self.permits = 0
 
     cdef list take_entry(self):

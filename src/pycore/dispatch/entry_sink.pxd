@@ -53,6 +53,7 @@ cdef struct Slice:
     uint32_t end                         # without items: one behind the last index
     uint32_t item_count
     uint32_t tag
+    uint32_t plain_size                  # what its view had decompressed when it was queued
 
 
 cdef class Dispatcher
@@ -109,6 +110,7 @@ cdef class EntrySink:
     cdef bint by_flow                    # permits come when asked for, not by taking
     cdef bint takes_entries              # gets all there is of an entry for any permit, which may
                                          # leave less than none; else no more than there are
+    cdef bint passes_on                  # never looks into payloads
     # for statistics: what it was given, redeliveries included
     cdef uint64_t given_messages
     cdef uint64_t given_size             # bytes of entries, of a part its share
@@ -176,6 +178,12 @@ cdef class EntrySink:
             self.make_room()
         return 0
 
+    cdef inline EntryView view_to_queue(self, EntryView view):
+        """The view, or one that takes no memory for what was decompressed. To be asked before
+        push."""
+        return view if view.plain is None else self.bounded_view(view)
+
+    cdef EntryView bounded_view(self, EntryView view)
     cdef int reserve_slices(self, uint32_t count) except -1
     cdef void push(self, const Slice* slice) noexcept
     """Queue a slice, for which there is room; its view and items are the queue's from now on."""

@@ -4,6 +4,7 @@
 from collections import deque
 
 cimport cython
+from cpython.bytes cimport PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_DECREF
 from libc.stdint cimport INT32_MAX, INT64_MAX, UINT64_MAX, int64_t, uint32_t, uint64_t
@@ -27,6 +28,7 @@ from pulsarx._pycore.dispatch.chunk_assembler cimport ChunkAssembler
 from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
 from pulsarx._pycore.message.entry_view cimport (
     ENTRY_UNREADABLE, EntryContext, EntryView, entry_view_join, entry_view_offset,
+    entry_view_repacked,
 )
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
@@ -39,6 +41,29 @@ from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 cdef enum:
     FIRST_SLICES = 16
     FAILED_DUE_MS = 1000         # how long a redelivery waits that failed
+    # bytes that were decompressed and are queued, of all consumers of the process; what comes
+    # then is decompressed anew when its turn comes
+    PLAIN_QUEUED_MAX = 64 << 20
+
+cdef int64_t plain_queued = 0    # the GIL guards it
+
+
+cdef inline void count_plain(Slice* place, const Slice* slice) noexcept:
+    """Put a slice into its place in a queue, and count what its view had decompressed."""
+    global plain_queued
+    cdef EntryView view = <EntryView>slice.view
+    place[0] = slice[0]
+    place.plain_size = 0
+    if view.plain is not None:
+        place.plain_size = <uint32_t>PyBytes_GET_SIZE(view.plain)
+        plain_queued += place.plain_size
+
+
+cdef inline void forget_plain(const Slice* slice) noexcept:
+    """It leaves the queue."""
+    global plain_queued
+    plain_queued -= slice.plain_size
+
 
 
 cdef class DeadLetterSink:
@@ -117,7 +142,8 @@ cdef class EntrySink:
         invariant(self.slice_count < self.slice_capacity)
         self.count_given(<EntryView>slice.view, slice.item_count if slice.items != NULL
                          else slice.end - slice.first)
-        self.slices[(self.slice_head + self.slice_count) & (self.slice_capacity - 1)] = slice[0]
+        count_plain(&self.slices[
+            (self.slice_head + self.slice_count) & (self.slice_capacity - 1)], slice)
         self.slice_count += 1
         if self.notify is not None and not self.was_given:
             self.was_given = True
@@ -126,8 +152,13 @@ cdef class EntrySink:
     cdef void push_first(self, const Slice* slice) noexcept:
         invariant(self.slice_count < self.slice_capacity)
         self.slice_head = (self.slice_head - 1) & (self.slice_capacity - 1)
-        self.slices[self.slice_head] = slice[0]
+        count_plain(&self.slices[self.slice_head], slice)
         self.slice_count += 1
+
+    cdef EntryView bounded_view(self, EntryView view):
+        if self.passes_on or plain_queued + PyBytes_GET_SIZE(view.plain) > PLAIN_QUEUED_MAX:
+            return entry_view_repacked(view, self.context)
+        return view
 
     cdef int reserve_slices(self, uint32_t count) except -1:
         while self.slice_capacity - self.slice_count < count:
@@ -165,6 +196,7 @@ cdef class EntrySink:
         slice = &self.slices[self.slice_head]
         self.slice_head = (self.slice_head + 1) & (self.slice_capacity - 1)
         self.slice_count -= 1
+        forget_plain(slice)
         self.forget_given()          # it looks
         self.drop_view()
         self.view = <EntryView>slice.view
@@ -214,6 +246,7 @@ cdef class EntrySink:
             slice = &self.slices[self.slice_head]
             self.slice_head = (self.slice_head + 1) & (self.slice_capacity - 1)
             self.slice_count -= 1
+            forget_plain(slice)
             PyMem_Free(slice.items)
             Py_DECREF(<object>slice.view)
 

@@ -260,13 +260,14 @@ cdef class KeySharedDispatcher(SharedDispatcher):
                 self.wakes = True      # others may be read for again
         if self.core.throttle is not None and given:
             self.core.throttle.take(self.again_view, given, 1)
+        self.forget_large(receiver)
         self.say_loss()
         return True
 
     cdef bint route(self) except -1:
         """Send the messages of the next entry to the owners of their keys."""
         # Of one for which memory ran out, those that were sent are known.
-        if self.view is None and not self.read_new(self.any_context):
+        if self.view is None and not self.read_new(self.any_context, False):
             return self.look_again()
         if self.view.entry_flags & ENTRY_MIXED_KEYS and self.view.encryption == ENTRY_PLAIN:
             self.route_mixed()

@@ -208,6 +208,7 @@ cdef class NonPersistentDispatcher(Dispatcher):
             if receiver is not None and room_of(receiver) > 0:
                 view = entry_view_packed(entry, receiver.context, frame,
                                          <const uint8_t*>PyBytes_AS_STRING(entry), plain)
+                view = receiver.view_to_queue(view)
                 memset(&slice, 0, sizeof(slice))
                 slice.end = frame.message_count
                 slice.view = <void*>view
@@ -285,7 +286,7 @@ cdef class NonPersistentDispatcher(Dispatcher):
                     continue
                 each = self.owners[index]
                 try:
-                    shared = entry_view_share(view, each.context)
+                    shared = each.view_to_queue(entry_view_share(view, each.context))
                     self.push_picked(each, shared, offsets, owners, counts[index])
                 except MemoryError:          # there is no room for those of this one
                     dropped += counts[index]
@@ -374,8 +375,9 @@ cdef class NonPersistentDispatcher(Dispatcher):
             return False
         view = <EntryView>receiver.slices[receiver.slice_head].view
         try:
-            # Still queued: an interrupted codec loses nothing.
-            entry_view_unpack(view, self.decompressed_size_max)
+            if not receiver.passes_on:
+                # Still queued: an interrupted codec loses nothing.
+                entry_view_unpack(view, self.decompressed_size_max)
         except errors.CorruptDataError as error:
             self.next_slice(receiver)
             receiver.drop_view()

@@ -80,6 +80,9 @@ cdef class PendingDispatcher(Dispatcher):
     """Make again_view the entry that holds a message; False: as find_again, but what is known of
     the message stays."""
 
+    cdef int forget_large(self, EntrySink receiver) except -1
+    """The receiver took all there is of again_view: keep no large payload."""
+
     cdef bint frame_again(self, uint64_t ledger_id, uint64_t message) except -1
     """Read the frame of the entry that holds a message; False: as read_again."""
 

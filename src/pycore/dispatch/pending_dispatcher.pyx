@@ -38,6 +38,7 @@ from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 cdef enum:
     REDELIVERY_SHIFT = 16        # Message.flags holds the redelivery count above the others
     PICKED_MIN = 8
+    AGAIN_KEPT_MAX = 1 << 20     # bytes that stay decompressed for the next message of an entry
 
 
 cdef int picked_begin(PickedItems* self, EntrySink receiver, EntryView view) except -1:
@@ -46,6 +47,7 @@ cdef int picked_begin(PickedItems* self, EntrySink receiver, EntryView view) exc
         picked_grow(self)
     if view.context is not receiver.context or view.encryption != ENTRY_PLAIN:
         view = entry_view_share(view, receiver.context)
+    view = receiver.view_to_queue(view)
     Py_INCREF(view)
     self.view = <void*>view
     return 0
@@ -580,6 +582,12 @@ cdef class PendingDispatcher(Dispatcher):
                 self.unsaid = errors.detail_of(told)
             return False
         return True
+
+    cdef int forget_large(self, EntrySink receiver) except -1:
+        if receiver.takes_entries and self.again_view is not None and (
+                self.again_view.plain is not None and len(self.again_view.plain) > AGAIN_KEPT_MAX):
+            self.again_view = None
+        return 0
 
     cdef bint frame_again(self, uint64_t ledger_id, uint64_t message) except -1:
         cdef int step = self.again.read_message(ledger_id, message)

@@ -40,6 +40,7 @@ cdef class PositionSink(EntrySink):
         """settings: a ReceiverSettings of the broker."""
         super().__init__(dispatcher, context, consumer_name, settings)
         self.by_flow = True
+        self.passes_on = True
         self.permits = 0
 
     def __dealloc__(self):

@@ -14,7 +14,7 @@ from pulsarx._pycore.dispatch.entry_sink cimport (
 )
 from pulsarx._pycore.message.entry_view cimport (
     ENTRY_SEALED, ENTRY_UNREADABLE, EntryContext, EntryView, entry_view_decrypt,
-    entry_view_key_wanted,
+    entry_view_is_packed, entry_view_key_wanted, entry_view_unpack,
 )
 from pulsarx._pycore.message.message cimport REDELIVERY_SHIFT, Message, message_new
 from pulsarx._pycore.message.message_at cimport message_place
@@ -93,7 +93,8 @@ cdef class Receiver(EntrySink):
                 self.sealed_generation = NO_GENERATION
                 if not self.supplied():
                     return False
-                if self.view.encryption != ENTRY_SEALED or self.view.chunked is not None:
+                if (self.view.encryption != ENTRY_SEALED or self.view.chunked is not None) and (
+                        not entry_view_is_packed(self.view)):
                     return True          # chunks are decrypted when they are joined
                 self.sealed_generation = self.view_generation
                 self.view_generation = NO_GENERATION
@@ -117,8 +118,13 @@ cdef class Receiver(EntrySink):
     cdef bint open_view(self) except -1:
         cdef EntryView view = self.view
         cdef uint64_t missing
+        cdef bint was_packed = entry_view_is_packed(view)
+        cdef str state = "" if was_packed else "is decrypted and "
         view.defers_keys = True
         try:
+            if was_packed:
+                entry_view_unpack(view, self.dispatcher.decompressed_size_max)
+                return True              # where its messages are was found before
             if not entry_view_decrypt(view, self.dispatcher.decompressed_size_max):
                 return self.undecrypted(view)
         except KeyWanted as wanted:
@@ -127,7 +133,7 @@ cdef class Receiver(EntrySink):
         except errors.UnreadableEntryError as error:
             self.claim_rest(view)
             self.drop_view()
-            text = (f"{place_of(view)} is decrypted and cannot be read: {errors.detail_of(error)}; "
+            text = (f"{place_of(view)} {state}cannot be read: {errors.detail_of(error)}; "
                     f"its messages stay unacknowledged; reading goes on behind")
             self.dispatcher.report_loss(text)
             raise self.dispatcher.loss(errors.UnreadableEntryError, text)
@@ -137,7 +143,7 @@ cdef class Receiver(EntrySink):
                 view.ledger_id, view.first_message, view.first_message + view.message_count)
             if missing:
                 self.dispatcher.raise_loss(
-                    f"{place_of(view)} is decrypted and cannot be read: {errors.detail_of(error)}; "
+                    f"{place_of(view)} {state}cannot be read: {errors.detail_of(error)}; "
                     f"{self.dispatcher.count_text(missing)}; reading goes on behind")
             return False
         if view.metadata_flags & METADATA_BATCH:

@@ -122,6 +122,8 @@ cdef class RelayedDispatcher(NonPersistentDispatcher):
             if items == NULL:
                 raise MemoryError(f"take {frame.message_count} messages: out of memory")
             count = self.pick(view, ack_set, items)
+            view = receiver.view_to_queue(view)
+            slice.view = <void*>view
             slice.items = items
             slice.item_count = <uint32_t>count
             slice.end = 0

@@ -50,7 +50,7 @@ cdef class SharedDispatcher(PendingDispatcher):
     cdef inline uint64_t room(self, EntrySink receiver) noexcept
     """How many messages may be pushed to it."""
 
-    cdef bint read_new(self, EntryContext context) except -1
+    cdef bint read_new(self, EntryContext context, bint packed) except -1
     """Make the next entry with something to deliver the view; False: there is none yet."""
 
     cdef bint look_again(self) noexcept

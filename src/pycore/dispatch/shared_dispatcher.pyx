@@ -19,7 +19,8 @@ from pulsarx._core.status cimport STATUS_OK
 from pulsarx._core.timer_wheel cimport timer_wheel_cancel
 from pulsarx._pycore.message.chunked_message cimport Chunk, ChunkedMessage
 from pulsarx._pycore.message.entry_view cimport (
-    ENTRY_PLAIN, EntryContext, EntryView, entry_view_chunked, entry_view_new, entry_view_share,
+    ENTRY_PLAIN, EntryContext, EntryView, entry_view_chunked, entry_view_is_packed,
+    entry_view_new, entry_view_share, entry_view_stored,
 )
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader, READ_DAMAGE, READ_NOTHING
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
@@ -424,7 +425,7 @@ cdef class SharedDispatcher(PendingDispatcher):
         self.came_later = False
         return came
 
-    cdef bint read_new(self, EntryContext context) except -1:
+    cdef bint read_new(self, EntryContext context, bint packed) except -1:
         cdef LedgerReader reader = self.reader
         cdef ChunkedMessage chunked
         cdef uint64_t ledger_id
@@ -462,6 +463,10 @@ cdef class SharedDispatcher(PendingDispatcher):
                     continue
                 if chunked is not None:
                     self.view = entry_view_chunked(chunked, context)
+                elif packed:
+                    taken_apart = True
+                    self.view = entry_view_stored(
+                        reader.span.file, context, ledger_id, &reader.c_frame, reader.c_entry)
                 else:
                     taken_apart = True
                     self.view = entry_view_new(
@@ -561,7 +566,8 @@ cdef class SharedDispatcher(PendingDispatcher):
 
     cdef bint give_new(self, EntrySink receiver) except -1:
         """Give the receiver the next entry, or as much of it as it has room for."""
-        if self.view is None and not self.read_new(receiver.context):
+        if self.view is None and not self.read_new(receiver.context,
+                                                   receiver.takes_entries):
             return self.look_again()
         self.turn = receiver.index
         self.give_run(receiver, self.room(receiver), 0)
@@ -578,12 +584,13 @@ cdef class SharedDispatcher(PendingDispatcher):
         cdef int status = STATUS_OK
         cdef EntryView shared = view
         cdef Slice slice
-        if view.encryption != ENTRY_PLAIN or receiver.takes_entries:
+        if view.encryption != ENTRY_PLAIN or receiver.takes_entries or entry_view_is_packed(view):
             room = UINT64_MAX    # as a whole; of what is encrypted it is not known what is where
         # Memory first: where it runs out, the view and the table stay as they are.
         receiver.reserve_slice()
         if view.context is not receiver.context and (self.view_index or room < end - message):
             shared = entry_view_share(view, receiver.context)
+        shared = receiver.view_to_queue(shared)
         self.last_tag += 1
         given = queue_open(self, receiver, room, key_hash, &message)
         count_queued(self, receiver, given)
@@ -638,5 +645,6 @@ cdef class SharedDispatcher(PendingDispatcher):
         given = self.push_due(receiver, self.room(receiver))
         if self.core.throttle is not None and given:
             self.core.throttle.take(self.again_view, given, 1)
+        self.forget_large(receiver)
         self.say_loss()
         return True

@@ -13,7 +13,9 @@ from pulsarx._core.pending_acks cimport (
 )
 from pulsarx._core.timer_wheel cimport TIMER_NONE
 from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
-from pulsarx._pycore.message.entry_view cimport EntryView, entry_view_chunked, entry_view_new
+from pulsarx._pycore.message.entry_view cimport (
+    EntryView, entry_view_chunked, entry_view_new, entry_view_stored,
+)
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader, READ_DAMAGE, READ_NOTHING
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail, ledger_span_end
 from pulsarx._pycore.message.message cimport Message, message_extent, message_ordinal
@@ -343,6 +345,10 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 if step == CHUNK_WHOLE:
                     return entry_view_chunked(self.whole, receiver.context)
                 taken_apart = True
+                if receiver.takes_entries and reader.c_frame.flags & ENTRY_REWRITTEN == 0:
+                    return entry_view_stored(reader.span.file, receiver.context,
+                                             reader.span.ledger_id, &reader.c_frame,
+                                             reader.c_entry)
                 view = entry_view_new(reader.span.file, receiver.context, reader.span.ledger_id,
                                       &reader.c_frame, reader.c_entry, self.decompressed_size_max)
                 if view.entry_flags & ENTRY_REWRITTEN and not self.takes_rewritten(view):

@@ -80,6 +80,20 @@ cdef EntryView entry_view_new(object pin, EntryContext context, uint64_t ledger_
 CorruptDataError names ledger and entry when it is no entry."""
 
 
+cdef EntryView entry_view_stored(object pin, EntryContext context, uint64_t ledger_id,
+                                 const EntryFrame* frame, const uint8_t* entry)
+"""As entry_view_new, and not decompressed yet. See entry_view_unpack."""
+
+
+cdef bint entry_view_is_packed(EntryView view) noexcept
+"""Whether it is still to be decompressed, and no more than that."""
+
+
+cdef EntryView entry_view_repacked(EntryView view, EntryContext context)
+"""The same entry for another queue, not decompressed any more. A new one: messages of the view may
+point into what was decompressed."""
+
+
 cdef EntryView entry_view_chunked(ChunkedMessage chunked, EntryContext context)
 """The last entry of a whole message in chunks, as an entry of one message, which is to be joined
 before it is handed out."""
@@ -104,7 +118,7 @@ plain: its payload, decompressed already, or None. See entry_view_unpack.
 
 
 cdef int entry_view_unpack(EntryView view, uint32_t decompressed_size_max) except -1
-"""Decompress what entry_view_packed made, if that is still to be done; CorruptDataError."""
+"""Decompress an entry if that is still to be done; CorruptDataError."""
 
 
 cdef EntryView entry_view_share(EntryView view, EntryContext context)

@@ -107,17 +107,33 @@ cdef EntryView entry_view_new(object pin, EntryContext context, uint64_t ledger_
                               const EntryFrame* frame,
                               const uint8_t* entry, uint32_t decompressed_size_max):
     cdef EntryParts parts
-    cdef EntryView view
-    # The reader of the ledger has verified the checksum just now; it is not summed twice.
-    cdef int status = entry_decode(entry, frame.entry_size, False, &parts)
-    if status != STATUS_OK or not entry_count_holds(&parts, frame.message_count):
-        refuse_entry(status, frame, ledger_id)
-    view = view_of_parts(pin, context, ledger_id, frame, entry, &parts)
-    view.c_payload = parts.payload
-    view.payload_size = parts.payload_size
+    cdef EntryView view = stored_view(pin, context, ledger_id, frame, entry, &parts)
     if parts.metadata.compression != 0 and view.encryption == ENTRY_PLAIN:
         entry_view_decompress(view, parts.payload[:parts.payload_size], &parts,
                               decompressed_size_max)
+    return view
+
+
+cdef EntryView entry_view_stored(object pin, EntryContext context, uint64_t ledger_id,
+                                 const EntryFrame* frame, const uint8_t* entry):
+    cdef EntryParts parts
+    cdef EntryView view = stored_view(pin, context, ledger_id, frame, entry, &parts)
+    if parts.metadata.compression != 0:
+        view.entry_flags |= ENTRY_COMPRESSED
+    return view
+
+
+cdef inline EntryView stored_view(object pin, EntryContext context, uint64_t ledger_id,
+                                  const EntryFrame* frame, const uint8_t* entry,
+                                  EntryParts* parts):
+    cdef EntryView view
+    # The reader of the ledger has verified the checksum just now; it is not summed twice.
+    cdef int status = entry_decode(entry, frame.entry_size, False, parts)
+    if status != STATUS_OK or not entry_count_holds(parts, frame.message_count):
+        refuse_entry(status, frame, ledger_id)
+    view = view_of_parts(pin, context, ledger_id, frame, entry, parts)
+    view.c_payload = parts.payload
+    view.payload_size = parts.payload_size
     return view
 
 
@@ -138,11 +154,33 @@ cdef EntryView entry_view_packed(object pin, EntryContext context, const EntryFr
     return view
 
 
+cdef bint entry_view_is_packed(EntryView view) noexcept:
+    return view.entry_flags & ENTRY_COMPRESSED != 0 and view.plain is None and (
+        view.encryption == ENTRY_PLAIN and view.chunked is None)
+
+
+cdef EntryView entry_view_repacked(EntryView view, EntryContext context):
+    cdef EntryParts parts
+    cdef EntryView packed = entry_view_share(view, context)
+    if packed.plain is None:
+        return packed
+    packed.plain = None
+    if packed.chunked is not None:
+        packed.c_payload = NULL
+        packed.payload_size = 0
+        return packed
+    entry_decode(view.c_entry, view.entry_size, False, &parts)
+    packed.c_payload = parts.payload
+    packed.payload_size = parts.payload_size
+    if parts.metadata.compression != 0:
+        packed.entry_flags |= ENTRY_COMPRESSED
+    return packed
+
+
 cdef int entry_view_unpack(EntryView view, uint32_t decompressed_size_max) except -1:
     cdef EntryParts parts
     cdef int status
-    if view.plain is not None or view.entry_flags & ENTRY_COMPRESSED == 0 or (
-            view.encryption != ENTRY_PLAIN):
+    if not entry_view_is_packed(view):
         return 0
     status = entry_decode(view.c_entry, view.entry_size, False, &parts)
     if status != STATUS_OK:
