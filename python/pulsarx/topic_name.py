@@ -221,12 +221,15 @@ def check_subscription_name(name: str) -> str:
     return name
 
 
-def check_member_name(kind: str, name: str) -> str:
-    """The name of a producer or a consumer (kind) that came over a connection, which is kept,
-    stored and shown. NotAllowedError: too long, or of characters that cannot be."""
+def check_member_name(
+    kind: str, name: str, error: type[errors.PulsarException] = errors.NotAllowedError
+) -> str:
+    """The name of a producer, a consumer or a reader (kind), which is kept, stored and shown.
+    error: too long, or of characters that cannot be; as a rule of one that came over a
+    connection."""
     flaw = _flaw_of_text(name)
     if flaw:
-        raise errors.NotAllowedError(f"{kind} name {_shown(name)}: {flaw}")
+        raise error(f"{kind} name {_shown(name)}: {flaw}")
     return name
 
 

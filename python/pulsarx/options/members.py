@@ -36,6 +36,7 @@ from pulsarx.options.consumer_policies import (
     ConsumerKeySharedPolicy,
 )
 from pulsarx.schema.schema import BytesSchema, Schema, SchemaInfo, declared_info
+from pulsarx.topic_name import check_member_name
 from pulsarx.topic_name import check_subscription_name as check_subscription_name
 
 TYPE_CHECKING = False
@@ -201,8 +202,13 @@ class ProducerOptions(Options):
         if self.encrypts:
             check_encryption_installed()
         # An empty name is none, as in the official client; a dict of the caller may change later.
-        self.producer_name = self.producer_name or None
+        self.producer_name = checked_name("producer", self.producer_name)
         self.properties = dict(self.properties) if self.properties else None
+
+
+def checked_name(kind: str, name: str | None) -> str | None:
+    """The name of a member; an empty one is none. InvalidConfiguration: see check_member_name."""
+    return check_member_name(kind, name, InvalidConfiguration) if name else None
 
 
 def queue_missing(what: str) -> str:
@@ -341,7 +347,7 @@ class ConsumerOptions(Options):
         if self.crypto_key_reader is not None:
             check_encryption_installed()
         self.schema_info = declared_info(self.schema)
-        self.consumer_name = self.consumer_name or None
+        self.consumer_name = checked_name("consumer", self.consumer_name)
         self.properties = dict(self.properties) if self.properties else None
 
     def _check_topic(self) -> None:
@@ -429,7 +435,7 @@ class ReaderOptions(Options):
         if self.crypto_key_reader is not None:
             check_encryption_installed()
         self.schema_info = declared_info(self.schema)
-        self.reader_name = self.reader_name or None
+        self.reader_name = checked_name("reader", self.reader_name)
         self.subscription_role_prefix = self.subscription_role_prefix or None
 
 

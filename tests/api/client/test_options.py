@@ -192,6 +192,19 @@ def test_empty_names_and_properties_are_none_as_in_the_official_client() -> None
     assert make(ReaderOptions, reader_name="").reader_name is None
 
 
+@pytest.mark.parametrize("text", ["x" * 40_000, "a\nb", "\x00", "\x7f", "\ud800"])
+def test_names_of_members_that_cannot_be_kept_or_shown_are_refused(text: str) -> None:
+    """As over the network."""
+    for kind, name in (
+        (ProducerOptions, "producer_name"),
+        (ConsumerOptions, "consumer_name"),
+        (ReaderOptions, "reader_name"),
+    ):
+        with pytest.raises(errors.InvalidConfiguration, match=name.replace("_", " ")) as caught:
+            make(kind, **{name: text})
+        assert len(str(caught.value)) < 1000
+
+
 def test_a_later_change_of_the_properties_does_not_show() -> None:
     properties = {"a": "b"}
     producer = make(ProducerOptions, properties=properties)
