@@ -116,6 +116,15 @@ def test_a_request_that_says_its_end_twice_is_refused(administered: Administered
     assert administered.get("/namespaces/public/default/messageTTL") == ""
 
 
+def test_asking_for_a_web_socket_fills_no_log(
+    administered: Administered, caplog: pytest.LogCaptureFixture
+):
+    """It is answered as if it had not asked."""
+    asks = (b"Connection: Upgrade", b"Upgrade: websocket", b"Sec-WebSocket-Version: 13")
+    assert exchange(administered, get(b"/admin/v2/tenants", *asks))[0] == 200
+    assert not caplog.records
+
+
 def test_a_body_that_grows_too_large_is_refused(administered: Administered):
     head = b"POST /admin/v2/namespaces/public/default/messageTTL HTTP/1.1\r\nHost: localhost\r\n"
     chunk = b"100000\r\n" + b" " * (1 << 20) + b"\r\n"

@@ -198,6 +198,9 @@ class Protocol(H11Protocol):
         self._was_heard = True
         super().resume_writing()
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """It is answered as if it had not asked; anybody could fill the log with it."""
+
     def _look_later(self) -> None:
         self._timer = self.loop.call_later(_LOOK_SECONDS, self.look)
 
