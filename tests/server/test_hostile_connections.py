@@ -24,6 +24,7 @@ from pulsarx import errors
 from pulsarx.access import AccessSettings, password_queue
 from pulsarx.access.basic_users import BasicUsers
 from pulsarx.clock import ManualClock
+from pulsarx.server.unfinished_frames import UnfinishedFrames
 from pulsarx.wire.commands import EARLIEST, EXCLUSIVE, SHARED
 from pulsarx.wire.frames import frame_encode
 
@@ -261,3 +262,34 @@ def test_before_it_is_known_whose_it_is_a_connection_costs_little(
     for each in (before, made):
         each.communicate(timeout=60)
     assert used < KNOWN_MAX
+
+
+def test_frames_that_are_not_whole_are_bounded_over_all_connections(open_served: Open) -> None:
+    served = open_served()
+    served.network.unfinished = UnfinishedFrames(served.network._drop, 10_000)
+    other, hostile = Speaker(served), Speaker(served)
+    for each in (other, hostile):
+        each.greet()
+    hostile.socket.sendall((1 << 20).to_bytes(4, "big") + bytes(10_000))
+    assert hostile.is_hung_up_on()
+    other.produce()
+    # Who says the rest of it is not hung up on.
+    whole = frame_encode("PARTITIONED_METADATA", {"topic": "t" * 5000, "request_id": 1})
+    for _ in range(4):
+        for part in (whole[:4000], whole[4000:]):
+            other.socket.sendall(part)
+        assert other.hear()[0] == "PARTITIONED_METADATA_RESPONSE"
+
+
+def test_who_has_said_nothing_of_its_frame_for_longest_goes_first() -> None:
+    gone: list[str] = []
+    frames = UnfinishedFrames(gone.append, 100)
+    for name, size in (("a", 40), ("b", 40), ("a", 50), ("c", 5), ("d", 6)):
+        frames.settle(name, size)
+    assert gone == ["b"]
+    frames.settle("d", 0)
+    frames.settle("a", 0)
+    frames.settle("e", 95)
+    assert gone == ["b"]
+    frames.settle("e", 101)
+    assert gone == ["b", "c", "e"]

@@ -68,6 +68,8 @@ class Session:
             lands()
         return was_full
 
+    unfinished_size = 0
+
     def received(self, data: bytes) -> None:
         self.full = True
 

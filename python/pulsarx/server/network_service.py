@@ -22,6 +22,7 @@ from pulsarx.access.tls_contexts import TlsContexts
 from pulsarx.access.tls_transport import TlsTransport
 from pulsarx.server.served_connection import READ_SIZE, ServedConnection
 from pulsarx.server.server import Server
+from pulsarx.server.unfinished_frames import UNFINISHED_MAX, UnfinishedFrames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class NetworkService:
         self._connections_max = connections_max()
         self._parting: set[ServedConnection] = set()  # those that had to go, until they are gone
         self._is_full = False
+        self.unfinished = UnfinishedFrames(self._drop)
         self._closing = Lock()
         self._ended = Event()  # the loop has
         self._timer: Timer | None = None
@@ -164,6 +166,15 @@ class NetworkService:
         del self.connections[each]
         self._parting.add(each)
         each.abort()
+
+    def _drop(self, connection: ServedConnection) -> None:
+        """All connections together hold too much of frames that are not whole. In any thread."""
+        _log.warning(
+            "a connection was closed: all together hold more than %d bytes of frames that are not "
+            "whole, and it has sent nothing of its own for longest",
+            UNFINISHED_MAX,
+        )
+        self._call(connection.abort)
 
     def forget(self, connection: ServedConnection) -> None:
         """Its connection has ended, and its session is closed. By the loop."""

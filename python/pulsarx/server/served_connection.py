@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.ground.work_pool import WorkPool
     from pulsarx.server.server import Server
+    from pulsarx.server.unfinished_frames import UnfinishedFrames
 
     class ServiceHost(Protocol):
         """The service of a connection, as the connection sees it."""
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         loop: asyncio.AbstractEventLoop
         pool: WorkPool
         server: Server
+        unfinished: UnfinishedFrames
         read_buffer: memoryview  # of all connections: the loop fills it, and it is emptied at once
 
         def urls(self, host: str) -> tuple[str | None, str | None]: ...
@@ -59,6 +61,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._came: deque[bytes] = deque()
         self._came_size = 0  # bytes, ever
         self._done_size = 0  # of them, those that are done
+        self._unfinished_size = 0  # of those, what belongs to a frame that is not whole yet
         self._reads = True
         self._is_ending = False  # nothing more is to be read
         self._is_lost = False  # there is no transport any more
@@ -164,6 +167,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         is_idle = not self._came or self.session.is_proving
         if self._is_broken or ((self._is_lost or self._is_ending) and is_idle):
             self._came.clear()
+            self._service.unfinished.settle(self, 0)
             self.session.close()
             self._is_done = True
             self._call(self._finish)
@@ -179,6 +183,10 @@ class ServedConnection(asyncio.BufferedProtocol):
             self.session.received(data)
             done += len(data)
             self._done_size += len(data)
+        unfinished = self.session.unfinished_size
+        if unfinished != self._unfinished_size:
+            self._unfinished_size = unfinished
+            self._service.unfinished.settle(self, unfinished)
         if not self._is_lost:
             self.session.deliver()
         return bool(self._came) and not self.session.is_proving

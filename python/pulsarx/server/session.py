@@ -227,6 +227,11 @@ class Session:
         self.consumers.close_those_of(subscription)
 
     @property
+    def unfinished_size(self) -> int:
+        """Bytes that came of a frame that is not whole yet."""
+        return self._reader.cutter.size
+
+    @property
     def is_full(self) -> bool:
         """See SessionProducers."""
         return self.producers.is_full
