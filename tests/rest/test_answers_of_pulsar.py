@@ -55,10 +55,6 @@ OTHER = {
         405,
         "it is Pulsar's name of before 2.5",
     ),
-    ("GET", "/lookup/v2/topic/persistent/public/default/t1?listenerName=xx"): (
-        412,
-        "Pulsar fails inside where there is no such listener",
-    ),
     ("GET", "/status.html"): (200, "Pulsar standalone has none, its brokers have"),
     ("PUT", f"{P}/none/unload"): (404, NOT_MADE),
     ("POST", f"{P}/none/terminate"): (404, NOT_MADE),

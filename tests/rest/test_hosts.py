@@ -17,8 +17,8 @@ def allowed(hosts: Hosts, *names: str) -> list[str]:
     return [each for each in names if hosts.flaw_of(each) is None]
 
 
-@pytest.mark.parametrize("advertised", [None, "broker.example.org"])
-def test_where_nobody_is_asked_strange_names_are_refused(advertised: str | None) -> None:
+@pytest.mark.parametrize("advertised", [(), ("broker.example.org", "other.example")])
+def test_where_nobody_is_asked_strange_names_are_refused(advertised: tuple[str, ...]) -> None:
     """A page of such a name could do everything that a client in the network can."""
     hosts = Hosts(local_only=False, is_guarded=False, advertised=advertised)
     assert allowed(hosts, *ANYWHERE, *OF_NETWORK, *STRANGE) == [*ANYWHERE, *OF_NETWORK]
@@ -28,13 +28,13 @@ def test_where_nobody_is_asked_strange_names_are_refused(advertised: str | None)
 
 
 def test_where_clients_prove_who_they_are_all_names_serve() -> None:
-    hosts = Hosts(local_only=False, is_guarded=True, advertised=None)
+    hosts = Hosts(local_only=False, is_guarded=True, advertised=())
     assert allowed(hosts, *ANYWHERE, *OF_NETWORK, *STRANGE) == [*ANYWHERE, *OF_NETWORK, *STRANGE]
 
 
 @pytest.mark.parametrize("is_guarded", [False, True])
 def test_a_local_server_has_local_names(is_guarded: bool) -> None:
-    hosts = Hosts(local_only=True, is_guarded=is_guarded, advertised="broker.example.org")
+    hosts = Hosts(local_only=True, is_guarded=is_guarded, advertised=["broker.example.org"])
     local = ["localhost", "LOCALHOST:8080", "127.0.0.1:1", "[::1]:80"]
     strange = ("pulsar", "10.0.0.7", "broker.example.org", "", "127.0.0.1.evil.example")
     assert allowed(hosts, *local, *strange) == local

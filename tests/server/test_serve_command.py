@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -134,6 +135,21 @@ def test_the_folder_is_administered_over_http(tmp_path: Path, run: Any) -> None:
     assert Admin.at(url).topics.get_list() == ["persistent://public/default/t"]
     command.process.send_signal(signal.SIGTERM)
     assert command.ended() == (0, "")
+
+
+def test_listeners_are_given_by_name(tmp_path: Path, run: Any) -> None:
+    given = ("outside=pulsar://there:1", "outside=pulsar+ssl://there:2", "else=pulsar://else:1")
+    named = [part for each in given for part in ("--advertised-listener", each)]
+    command = run(str(tmp_path), "--port=0", *named)
+    command.url()
+    place = f"{command.http_url()}/lookup/v2/topic/persistent/public/default/t?listenerName="
+    for name, urls in (
+        ("outside", ("pulsar://there:1", "pulsar+ssl://there:2")),
+        ("else", ("pulsar://else:1", "")),
+    ):
+        with urllib.request.urlopen(place + name, timeout=PATIENCE_SECONDS) as answer:
+            found = json.load(answer)
+        assert (found["brokerUrl"], found["brokerUrlTls"]) == urls
 
 
 def test_http_can_be_switched_off(tmp_path: Path, run: Any) -> None:
@@ -302,6 +318,8 @@ def test_options_of_the_broker_are_given(run: Any, tmp_path: Path) -> None:
         (("memory:", "--port=0", "--token-secret-key=AAAA"), "at least 32"),
         (("a", "--token-audience-claim=x"), "needs --token-audience"),
         (("memory:", "--port=0", "--advertised-address=a:1"), "without a port"),
+        (("memory:", "--port=0", "--advertised-listener=a"), "NAME=URL"),
+        (("memory:", "--port=0", "--advertised-listener=a=http://b:1"), "pulsar://host:port"),
         (("memory:", "--host=0.0.0.0", "--port=0"), "anonymous"),
     ],
 )

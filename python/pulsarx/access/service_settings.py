@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx.access.advertised_listeners import is_host, listeners_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from pulsarx.access.access_settings import AccessSettings
     from pulsarx.access.tls_settings import TlsSettings
 
@@ -17,7 +20,8 @@ class ServiceSettings:
     """A value. See serve."""
 
     __slots__ = (
-        "access", "advertised_address", "allow_anonymous", "host", "port", "tls", "tls_port",
+        "access", "advertised_address", "advertised_listeners", "allow_anonymous", "host", "port",
+        "tls", "tls_port",
     )  # fmt: skip
 
     def __init__(
@@ -30,6 +34,7 @@ class ServiceSettings:
         tls: TlsSettings | None = None,
         tls_port: int | None = None,
         advertised_address: str | None = None,
+        advertised_listeners: Mapping[str, str | Iterable[str]] | None = None,
     ) -> None:
         """InvalidConfiguration: they do not fit together."""
         if allow_anonymous and access is not None:
@@ -49,7 +54,7 @@ class ServiceSettings:
                     "tls_authentication: give tls with trust_certs_file, which says who may sign "
                     "the certificates of clients"
                 )
-        if advertised_address is not None and not _is_host(advertised_address):
+        if advertised_address is not None and not is_host(advertised_address):
             raise errors.InvalidConfiguration(
                 f"advertised_address {advertised_address!r:.200}: give a host name or an address, "
                 "without a port"
@@ -61,15 +66,4 @@ class ServiceSettings:
         self.tls = tls
         self.tls_port = DEFAULT_PORT_TLS if tls is not None and tls_port is None else tls_port
         self.advertised_address = advertised_address
-
-
-def _is_host(text: str) -> bool:
-    import ipaddress
-
-    if ":" in text:
-        try:
-            ipaddress.IPv6Address(text)
-            return True
-        except ValueError:
-            return False
-    return bool(text) and text.isascii() and all(each.isalnum() or each in "-._" for each in text)
+        self.advertised_listeners = listeners_of(advertised_listeners or {})

@@ -30,6 +30,10 @@ SIGTERM or SIGINT comes. Prints where when it listens, a line each.
                       default_retention_time_in_minutes=60. May be given more than once
   --advertised-address NAME
                       what clients are led to; else the address that they have reached
+  --advertised-listener NAME=URL
+                      what clients are led to that ask for NAME (their listener_name), as
+                      outside=pulsar://broker.example.org:6650. Once more with the same NAME for
+                      pulsar+ssl://. May be given more than once
   --allow-anonymous   listen on an address that others reach too, who are not asked who they are
 
 TLS, in the files PEM:
@@ -74,7 +78,9 @@ def main(arguments: list[str]) -> int:
         print(USAGE)
         return 0
     try:
-        folder, options, superusers, broker_options = _parse(arguments)
+        folder, options, several = _parse(arguments)
+        broker_options = _broker_options(several["--broker-option"])
+        listeners = _listeners(several["--advertised-listener"])
     except _Usage as error:
         print(f"{error}\n\n{USAGE}", file=sys.stderr)
         return 2
@@ -83,7 +89,7 @@ def main(arguments: list[str]) -> int:
     # They wait until it is served, so that neither opening nor closing is cut in half.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
-        return _serve(folder, options, superusers, broker_options)
+        return _serve(folder, options, several["--superuser"], listeners, broker_options)
     except ImportError as error:
         alone = "" if "--no-http" in options else "; or serve with --no-http"
         print(f"{error}{alone}", file=sys.stderr)
@@ -109,6 +115,7 @@ def _serve(
     folder: str,
     options: dict[str, str],
     superusers: list[str],
+    listeners: dict[str, list[str]],
     broker_options: BrokerOptions | None,
 ) -> int:
     from contextlib import ExitStack
@@ -127,6 +134,7 @@ def _serve(
         "access": access,
         "tls": tls,
         "advertised_address": options.get("--advertised-address"),
+        "advertised_listeners": listeners,
     }
     with ExitStack() as stack:
         client = stack.enter_context(Client(folder, broker_options=broker_options))
@@ -217,33 +225,31 @@ _VALUES = (
     "--host", *_PORTS, "--advertised-address", "--tls-certificate", "--tls-key",
     "--tls-trust-certs", "--token-secret-key", "--token-public-key", "--token-auth-claim",
     "--token-audience", "--token-audience-claim", "--basic-auth-conf",
-    "--anonymous-user-role", "--superuser", "--broker-option",
+    "--anonymous-user-role",
 )  # fmt: skip
+_SEVERAL = ("--superuser", "--broker-option", "--advertised-listener")
 _TLS = (
     "--tls-key", "--tls-port", "--https-port", "--tls-only", "--tls-trust-certs",
     "--tls-require-client-certificate", "--tls-authentication",
 )  # fmt: skip
 
 
-def _parse(arguments: list[str]) -> tuple[str, dict[str, str], list[str], BrokerOptions | None]:
-    """The folder, the options that are given, the superusers, and what is given for the broker."""
+def _parse(arguments: list[str]) -> tuple[str, dict[str, str], dict[str, list[str]]]:
+    """The folder, the options that are given, and those that may be more than once."""
     folders: list[str] = []
     found: dict[str, str] = {}
-    superusers: list[str] = []
-    of_broker: list[str] = []
+    several: dict[str, list[str]] = {each: [] for each in _SEVERAL}
     rest = list(arguments)
     while rest:
         name, equals, value = rest.pop(0).partition("=")
         if name in _FLAGS and not equals:
             found[name] = ""
-        elif name in _VALUES:
+        elif name in _VALUES or name in _SEVERAL:
             if not equals and not rest:
                 raise _Usage(f"{name} needs a value")
             given = value if equals else rest.pop(0)
-            if name == "--superuser":
-                superusers.append(given)
-            elif name == "--broker-option":
-                of_broker.append(given)
+            if name in several:
+                several[name].append(given)
             else:
                 found[name] = given
         elif name.startswith("-"):
@@ -255,7 +261,17 @@ def _parse(arguments: list[str]) -> tuple[str, dict[str, str], list[str], Broker
     if folders[0].partition("://")[0].lower() in CLUSTER_SCHEMES:
         raise _Usage(f"{folders[0]} is served already; give a folder, or memory:")
     _check(found)
-    return folders[0], found, superusers, _broker_options(of_broker)
+    return folders[0], found, several
+
+
+def _listeners(given: list[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for each in given:
+        name, equals, url = each.partition("=")
+        if not equals:
+            raise _Usage(f"--advertised-listener {each}: give NAME=URL")
+        found.setdefault(name, []).append(url)
+    return found
 
 
 def _broker_options(given: list[str]) -> BrokerOptions | None:

@@ -86,10 +86,13 @@ def make_application(
         exception_handlers={HTTPException: _not_found, BodyTooLarge: _too_large},
     )
     application.router.redirect_slashes = False
+    own_names = [] if host.advertised_address is None else [host.advertised_address]
+    for listener in host.advertised_listeners.values():
+        own_names += listener.hosts()
     hosts = Hosts(
         local_only=local_only,
         is_guarded=host.access is not None and host.access.knows_all,
-        advertised=host.advertised_address,
+        advertised=own_names,
     )
     return Guard(Roles(application, host.access, executor, secret), hosts)
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from pulsarx.access.access import Access
+    from pulsarx.access.advertised_listeners import AdvertisedListener
     from pulsarx.broker.broker import Broker
     from pulsarx.rest.sampler import Sampler
     from pulsarx.rest.served_folder import ServedFolder
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         broker_port: int | None  # of the binary protocol; None: it is not served
         broker_tls_port: int | None  # the same with TLS
         advertised_address: str | None  # the name that clients are led to
+        advertised_listeners: Mapping[str, AdvertisedListener]  # those that ask for one
 
         @property
         def broker(self) -> Broker:

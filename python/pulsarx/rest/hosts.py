@@ -10,6 +10,10 @@ from __future__ import annotations
 import ipaddress
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 # Of no domain that anybody can own: of the network the server is in.
 _LOCAL_ENDS = (".local", ".localhost", ".internal", ".lan", ".home.arpa")
 
@@ -19,14 +23,14 @@ class Hosts:
 
     __slots__ = ("_local_only", "_names")
 
-    def __init__(self, *, local_only: bool, is_guarded: bool, advertised: str | None) -> None:
+    def __init__(self, *, local_only: bool, is_guarded: bool, advertised: Iterable[str]) -> None:
         """local_only: it listens on a loopback address, where no page of a browser that came from
-        elsewhere has any business. is_guarded: clients prove who they are. advertised: the name
+        elsewhere has any business. is_guarded: clients prove who they are. advertised: the names
         that clients are led to."""
         self._local_only = local_only
         self._names: set[str] | None = None  # beside addresses; None: all
         if not is_guarded:
-            names = (advertised or "", os.uname().nodename)
+            names = (*advertised, os.uname().nodename)
             self._names = {each.lower().rstrip(".") for each in names}
 
     def flaw_of(self, host: str) -> str | None:

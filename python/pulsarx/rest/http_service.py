@@ -29,7 +29,7 @@ from pulsarx.rest.sampler import Sampler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
     from pulsarx.access.access_settings import AccessSettings
@@ -57,6 +57,7 @@ def serve_http(
     broker_port: int | None = None,
     broker_tls_port: int | None = None,
     advertised_address: str | None = None,
+    advertised_listeners: Mapping[str, str | Iterable[str]] | None = None,
     access: AccessSettings | None = None,
     tls: TlsSettings | None = None,
 ) -> HttpService:
@@ -67,8 +68,9 @@ def serve_http(
     than loopback, where nobody is asked who he is. broker_port: of the service that serves Pulsar's
     binary protocol under the same name, to which clients with an http:// URL are led.
     broker_tls_port: the same with TLS. advertised_address: the name of this host that they are led
-    to; else the one by which they have reached it. access: how clients prove who they are, who then
-    may do what they were granted. tls: speak HTTPS, and nothing else.
+    to; else the one by which they have reached it. advertised_listeners: see serve. access: how
+    clients prove who they are, who then may do what they were granted. tls: speak HTTPS, and
+    nothing else.
     InvalidConfiguration: such an address without access or allow_anonymous; settings that do not
     fit together; files that cannot be used. ConnectError: it cannot be listened to there.
     ImportError: a package is missing; the text says which.
@@ -81,6 +83,7 @@ def serve_http(
         tls=tls,
         tls_port=port if tls is not None else None,
         advertised_address=advertised_address,
+        advertised_listeners=advertised_listeners,
     )
     return HttpService(client, settings, broker_port, broker_tls_port)
 
@@ -162,6 +165,7 @@ class HttpServer:
         self.broker_port = broker_port
         self.broker_tls_port = broker_tls_port
         self.advertised_address = settings.advertised_address
+        self.advertised_listeners = settings.advertised_listeners
         self.access: Access | None = None
         if settings.access is not None:
             self.access = Access(settings.access, folder.broker.catalogue, folder.clock)

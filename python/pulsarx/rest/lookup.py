@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pulsarx.access.advertised_listeners import no_such_listener
 from pulsarx.rest.call import Answer, Refusal
 from pulsarx.rest.namespaces import FIRST_HASH, LAST_HASH
 from pulsarx.rest.pulsar_paths import unsupported
@@ -20,14 +21,11 @@ _BROKERS = "/admin/v2/brokers"
 
 
 def _lookup(call: Call) -> dict[str, Any]:
-    listener = call.query.get("listenerName") or call.listener
-    if listener:
-        raise Refusal(412, f"the broker do not have {listener} listener")
     TopicName.of(call.topic)
     call.require_lookup()
     # 404: it is not there.
     call.host.perform("namespaces.get_policies", {"namespace": call.namespace})
-    plain, secure = call.broker_urls()
+    plain, secure = _broker_urls(call)
     if plain is None and secure is None:
         raise Refusal(503, "this process does not serve Pulsar's binary protocol")
     has_tls = call.own_url.startswith("https:")
@@ -40,6 +38,16 @@ def _lookup(call: Call) -> dict[str, Any]:
         "httpUrlTls": call.own_url if has_tls else "",
         "nativeUrl": plain or "",
     }
+
+
+def _broker_urls(call: Call) -> tuple[str | None, str | None]:
+    wanted = call.query.get("listenerName") or call.listener
+    if not wanted:
+        return call.broker_urls()
+    listener = call.host.advertised_listeners.get(wanted)
+    if listener is None:
+        raise Refusal(500, no_such_listener(wanted))
+    return listener.urls()
 
 
 def _bundle(call: Call) -> Answer:

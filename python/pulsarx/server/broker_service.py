@@ -11,6 +11,7 @@ from pulsarx.server.network_service import NetworkService
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from pulsarx.access.access_settings import AccessSettings
@@ -28,6 +29,7 @@ def serve(
     tls: TlsSettings | None = None,
     tls_port: int | None = None,
     advertised_address: str | None = None,
+    advertised_listeners: Mapping[str, str | Iterable[str]] | None = None,
 ) -> BrokerService:
     """Let programs with any client of Pulsar use the folder of a client, until the service or the
     last client of the folder in this process is closed.
@@ -36,7 +38,8 @@ def serve(
     how clients prove who they are, who then may do what they were granted. allow_anonymous: listen
     on another address than loopback, where nobody is asked who he is. tls, tls_port: listen there
     too, 6651 unless told, with TLS. advertised_address: the name of this host that clients are led
-    to; else the address that they have reached.
+    to; else the address that they have reached. advertised_listeners: URLs by name, one or two (one
+    of them with TLS), to which clients are led that ask for the name (their listener_name).
     InvalidConfiguration: another address than loopback without access or allow_anonymous; settings
     that do not fit together; files that cannot be used. ConnectError: it cannot be listened to
     there. ImportError: a package is missing; the text says which.
@@ -49,6 +52,7 @@ def serve(
         tls=tls,
         tls_port=tls_port,
         advertised_address=advertised_address,
+        advertised_listeners=advertised_listeners,
     )
     return BrokerService(client, settings)
 

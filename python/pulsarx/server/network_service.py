@@ -83,7 +83,12 @@ class NetworkService:
         self._timer: Timer | None = None
         try:
             broker.state.require_open()
-            self.server = Server(broker, verbs=False, access=self._access)
+            self.server = Server(
+                broker,
+                verbs=False,
+                access=self._access,
+                listeners=settings.advertised_listeners,
+            )
             OwnThread(self._run, "pulsarx-network").start()
         except BaseException:
             self._close_listeners()

@@ -8,10 +8,11 @@ from pulsarx.server.session import Session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pulsarx._pycore.ground.owner_link import OwnerLink
     from pulsarx.access.access import Access
+    from pulsarx.access.advertised_listeners import AdvertisedListener
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.ledgers.ledger_list import Position
     from pulsarx.broker.subscriptions.subscription import Subscription
@@ -29,13 +30,22 @@ class Server:
     """The shared part of the sessions of one broker. Any thread may call but the main one, which
     runs no function of the broker."""
 
-    def __init__(self, broker: Broker, *, verbs: bool = True, access: Access | None = None) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        *,
+        verbs: bool = True,
+        access: Access | None = None,
+        listeners: Mapping[str, AdvertisedListener] | None = None,
+    ) -> None:
         """broker: open as long as the server is. verbs: whether clients may ask for any verb, as
         the user of the broker's process may. access: who clients are, and what they may do; None:
-        they are not asked, and may do everything else."""
+        they are not asked, and may do everything else. listeners: where clients are led to
+        that ask for a name."""
         self.broker = broker
         self.verbs = verbs
         self.access = access
+        self.listeners = listeners or {}
         # Callbacks are told the error itself: its code and its text go to the client.
         self.completions = CompletionQueue(None, lambda error: error)
         self._lock = Lock()  # of what follows

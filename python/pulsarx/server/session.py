@@ -85,7 +85,9 @@ class Session:
         self.consumers = consumers = SessionConsumers(
             context, require, take_sought, self._reader.cutter.links, is_guest
         )
-        topics = TopicAnswers(self._broker, tell, refuse, require, self._service_urls, is_guest)
+        topics = TopicAnswers(
+            self._broker, tell, refuse, require, self._service_urls, server.listeners, is_guest
+        )
         schemas = SchemaAnswers(self._broker, tell, require)
         self._topic_lists = TopicListWatches(self._broker, tell, refuse, require, wake)
         self._guests = SessionGuests(context, consumers, producers) if is_guest else None

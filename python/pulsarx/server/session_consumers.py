@@ -402,10 +402,11 @@ class SessionConsumers:
             if self._broker.state.is_open:
                 self._write(consumer.farewell())
             return
-        # The URLs spare a client a pause of 100 ms, and a LOOKUP. One in C++ that sought needs the
-        # pause: the thread that called seek may see the answer late, and then empties the queue,
-        # into which messages come as soon as the consumer is there again.
-        at_once = consumer.to_close and not consumer.has_sought
+        # The URLs spare a client a pause of 100 ms, and a LOOKUP; but that says where clients go
+        # that ask by the name of a listener. One in C++ that sought needs the pause: the thread
+        # that called seek may see the answer late, and then empties the queue, into which messages
+        # come as soon as the consumer is there again.
+        at_once = consumer.to_close and not consumer.has_sought and not self._context.by_name
         self._tell(
             "CLOSE_CONSUMER",
             consumer_id=consumer_id,

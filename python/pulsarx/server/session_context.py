@@ -16,12 +16,13 @@ from pulsarx.wire.server_errors import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any, Protocol
 
     from pulsarx._pycore.ground.owner_link import OwnerLink
     from pulsarx._pycore.publish.completion_queue import CompletionQueue
     from pulsarx.access.access import Access
+    from pulsarx.access.advertised_listeners import AdvertisedListener
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.faces import SubscriptionHost
     from pulsarx.broker.ledgers.ledger_list import Position
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         verbs: bool
         access: Access | None
         completions: CompletionQueue
+        listeners: Mapping[str, AdvertisedListener]
 
         def seek(self, subscription: Subscription, find: Callable[[], Position]) -> None:
             """Move a subscription, and close its consumers."""
@@ -78,6 +80,7 @@ class SessionContext:
         self.wake = wake
         self.has_room = has_room
         self.service_url = service_url
+        self.by_name = bool(server.listeners)  # some clients are led elsewhere
         self.is_guest = False  # the client is another process of this folder
         self.link: OwnerLink | None = None  # of a guest, where there is one: `write` is its
         self.service_url_tls: str | None = None  # as service_url, for clients with TLS

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx.access.access import Access
+from pulsarx.access.advertised_listeners import no_such_listener
 from pulsarx.broker.topics.partitioned_topic import PartitionedTopic, partition_count_of
 from pulsarx.server.topics_hash import topics_hash
 from pulsarx.topic_name import TopicName
@@ -13,9 +14,10 @@ from pulsarx.wire.server_errors import code_of, message_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
+    from pulsarx.access.advertised_listeners import AdvertisedListener
     from pulsarx.broker.broker import Broker
 
     Values = dict[str, Any]
@@ -39,26 +41,24 @@ class TopicAnswers:
         refuse: Callable[[Values, Exception], None],
         require: Require,
         service_urls: Callable[[], tuple[str | None, str | None]],
+        listeners: Mapping[str, AdvertisedListener],
         are_guests: bool,
     ) -> None:
         """tell, refuse, require: as Session has them. service_urls: under which the client reaches
-        the broker, without TLS and with it. are_guests: it is a process that shares the folder."""
+        the broker, without TLS and with it; listeners: the same of those that ask for one by
+        name. are_guests: it is a process that shares the folder."""
         self._broker = broker
         self._tell = tell
         self._refuse = refuse
         self._require = require
         self._service_urls = service_urls
+        self._listeners = listeners
         self._are_guests = are_guests
 
     def lookup(self, values: Values) -> None:
         answer: Values = {"response": commands.CONNECT_HERE, "authoritative": True}
         try:
-            if values["listener"]:
-                # Pulsar's words, which its clients look for.
-                raise errors.ServiceUnitNotReady(
-                    f"the broker do not have {values['listener']} listener"
-                )
-            service_url, service_url_tls = self._service_urls()
+            service_url, service_url_tls = self._urls(values["listener"])
             if service_url is None and service_url_tls is None:
                 raise errors.OperationNotSupported("this connection has no address to tell")
             self._require(Access.require_lookup, str(TopicName.of(values["topic"])))
@@ -67,6 +67,14 @@ class TopicAnswers:
             answer = {"response": commands.LOOKUP_FAILED}
             answer |= {"error": code_of(error), "message": message_of(error)}
         self._tell("LOOKUP_RESPONSE", request_id=values["request_id"], **answer)
+
+    def _urls(self, wanted: str) -> tuple[str | None, str | None]:
+        if not wanted:
+            return self._service_urls()
+        listener = self._listeners.get(wanted)
+        if listener is None:
+            raise errors.ServiceUnitNotReady(no_such_listener(wanted))
+        return listener.urls()
 
     def partitioned_metadata(self, values: Values) -> None:
         request_id = values["request_id"]
