@@ -36,13 +36,10 @@ class Guard:
         if scope["type"] != "http":
             return
         headers = dict(scope["headers"])
-        refusal = (
-            _flaw_of_origin(scope, headers, self._hosts)
-            or _flaw_of_path(scope)
-            or _flaw_of_size(scope)
-        )
+        of_size = _flaw_of_size(scope)
+        refusal = _flaw_of_origin(scope, headers, self._hosts) or _flaw_of_path(scope) or of_size
         if refusal is not None:
-            await refuse(send, *refusal)
+            await refuse(send, *refusal, hang_up=of_size is not None)
             return
         # Not decoded: a topic's own name may hold a slash, as %2F.
         scope["path"] = scope["raw_path"].decode("ascii")
@@ -124,15 +121,15 @@ def _host_of(origin: str) -> str:
         return ""
 
 
-async def refuse(send: Send, status: int, reason: str) -> None:
-    """The answer of a refused request."""
+async def refuse(send: Send, status: int, reason: str, *, hang_up: bool = False) -> None:
+    """The answer of a refused request. hang_up: its body has no end, or one that is too far off;
+    else it is thrown away, for who is hung up on while he sends does not read the answer."""
     body = json.dumps({"reason": reason}).encode()
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),
     ]
-    # Else its body is thrown away: who is hung up on while he sends does not read the answer.
-    if status in (400, 413):
+    if hang_up:
         headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
