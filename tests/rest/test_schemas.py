@@ -7,6 +7,21 @@ import json
 import pytest
 from administered import Administered
 
+from pulsarx import errors
+from pulsarx.admin import Admin
+from pulsarx.schema import (
+    AvroSchema,
+    BytesSchema,
+    Integer,
+    JsonSchema,
+    KeyValueSchema,
+    Record,
+    SchemaInfo,
+    SchemaType,
+    String,
+    StringSchema,
+)
+
 SCHEMAS = "/schemas/public/default"
 ONE = {"type": "record", "name": "One", "fields": [{"name": "a", "type": "string"}]}
 
@@ -56,3 +71,40 @@ def test_what_is_no_pair_is_refused(administered: Administered, body: dict[str, 
     reply = administered.ask("POST", f"{SCHEMAS}/new/schema", body)
     assert reply.status == 422
     assert administered.get("/persistent/public/default") == []
+
+
+class Order(Record):
+    name = String()
+    count = Integer()
+
+
+PAIRS = [
+    KeyValueSchema(StringSchema(), StringSchema()).schema_info(),
+    KeyValueSchema(BytesSchema(), AvroSchema(Order)).schema_info(),
+    KeyValueSchema(JsonSchema(Order), StringSchema()).schema_info(),
+]
+
+
+@pytest.mark.parametrize("info", PAIRS)
+@pytest.mark.parametrize("how", ["INLINE", "SEPARATED"])
+def test_a_pair_is_administered_over_http_as_in_process(
+    administered: Administered, info: SchemaInfo, how: str
+) -> None:
+    """Its shape over HTTP is another one, and posting it as it is was refused."""
+    there, here = Admin.at(administered.url).schemas, administered.client.admin.schemas
+    properties = {"a": "b"} | ({} if how == "INLINE" else {"kv.encoding.type": how})
+    info = SchemaInfo(info.schema_type(), info.name(), info.schema(), properties)
+    assert there.create_schema("t", info) == 0
+    assert here.create_schema("t", info) == there.create_schema("t", info) == 0
+    assert there.get_version_by_schema("t", info) == 0
+    for found in (there.get_schema_info("t"), *there.get_all_schemas("t")):
+        assert found.properties() == properties
+        assert json.loads(found.schema()) == json.loads(here.get_schema_info("t").schema())
+    assert there.test_compatibility("t", info)["compatibility"]
+
+
+def test_a_pair_that_is_none_is_refused_by_the_server(administered: Administered) -> None:
+    info = SchemaInfo(SchemaType.KEY_VALUE, "t", "{}", {})
+    with pytest.raises(errors.NotAllowedError) as caught:
+        Admin.at(administered.url).schemas.create_schema("t", info)
+    assert "the schema of a KEY_VALUE is" in errors.detail_of(caught.value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from urllib.parse import quote, quote_plus, urlencode, urljoin, urlsplit
 
 from pulsarx import errors
@@ -13,6 +13,7 @@ from pulsarx.admin.batch_payload import messages_of_batch
 from pulsarx.admin.http_proof import Proof
 from pulsarx.admin.policy_documents import DOCUMENTS, read_quota, shown_quota
 from pulsarx.message_id import MessageId
+from pulsarx.schema.pair_shapes import FLAWS, pair_for_http, pair_of_http
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -708,20 +709,23 @@ def milliseconds_of(text: str | None) -> int:
 
 
 def _payload(schema: Json) -> Json:
-    return {
-        "type": schema["type"],
-        "schema": schema["schema"],
-        "properties": schema.get("properties", {}),
-    }
+    text, properties = schema["schema"], schema.get("properties", {})
+    if schema["type"] == "KEY_VALUE":
+        with suppress(*FLAWS):  # the server says what is wrong
+            text, properties = pair_for_http(text, properties)
+    return {"type": schema["type"], "schema": text, "properties": properties}
 
 
 def _schema_document(topic: str, found: Json) -> Json:
+    text, properties = found.get("data") or "", found.get("properties") or {}
+    if found["type"] == "KEY_VALUE":
+        text = pair_of_http(text, properties)
     return {
         "version": found["version"],
         "type": found["type"],
         "name": TopicName.of(TopicName.of(topic).partitioned_name).local_name,
-        "schema": found.get("data") or "",
-        "properties": found.get("properties") or {},
+        "schema": text,
+        "properties": properties,
     }
 
 

@@ -6,8 +6,7 @@ import json
 
 from pulsarx.rest.call import Answer, Refusal
 from pulsarx.rest.route import Route
-from pulsarx.schema.schema import SchemaInfo
-from pulsarx.wire.schemas import pair_text, schema_values
+from pulsarx.schema.pair_shapes import FLAWS, pair_for_http, pair_of_http
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 _TOPIC = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
-_PARTS = ("key", "value")
 
 
 def _topic(call: Call) -> str:
@@ -26,39 +24,16 @@ def _topic(call: Call) -> str:
 
 
 def _shown(found: Json) -> Json:
-    properties = found.get("properties", {})
+    text, properties = found["schema"], found.get("properties", {})
     if found["type"] == "KEY_VALUE":
-        properties = _properties_of_pair(found)
+        text, properties = pair_for_http(text, properties)
     return {
         "version": found["version"],
         "type": found["type"],
         "timestamp": found["created_ms"],
-        "data": _data(found),
+        "data": text,
         "properties": properties,
     }
-
-
-def _properties_of_pair(found: Json) -> dict[str, str]:
-    """Which types and names its parts have is said there."""
-    values = schema_values(SchemaInfo.of_document(found))
-    return {each["key"]: each["value"] for each in values["properties"]}
-
-
-def _data(found: Json) -> str:
-    """The definition; of a pair those of its parts, as Pulsar writes them over HTTP."""
-    text: str = found["schema"]
-    if found["type"] != "KEY_VALUE":
-        return text
-    documents = json.loads(text)
-    parts = {name: _part(documents[name]["schema"]) for name in _PARTS}
-    return json.dumps(parts, separators=(",", ":"))
-
-
-def _part(definition: str) -> Any:
-    try:
-        return json.loads(definition)
-    except ValueError:
-        return definition
 
 
 def _schema(call: Call) -> Json:
@@ -80,21 +55,15 @@ def _schema(call: Call) -> Json:
 
 
 def _pair(text: str, properties: dict[str, str]) -> str:
-    """As verbs take the definition of a pair, whose parts stand in a document as `_data` makes it.
-    What types they have leaves the properties."""
+    """As verbs take the definition of a pair. What types its parts have leaves the properties."""
     try:
-        parts = json.loads(text)
-        return pair_text({name: _definition(parts[name]) for name in _PARTS}, properties)
-    except (ValueError, LookupError, TypeError, RecursionError):
+        return pair_of_http(text, properties)
+    except FLAWS:
         raise Refusal(
             422,
             'the schema of a KEY_VALUE is {"key": ..., "value": ...}, and its properties '
             "key.schema.type and value.schema.type say what these are",
         ) from None
-
-
-def _definition(part: Any) -> str:
-    return part if isinstance(part, str) else json.dumps(part, separators=(",", ":"))
 
 
 def _get(call: Call) -> Json:

@@ -6,12 +6,11 @@ have stands in its properties.
 
 from __future__ import annotations
 
-import json
 import struct
 
 from pulsarx import errors
 from pulsarx.enumerations import SchemaType
-from pulsarx.schema.key_value import KEY_ENCODING
+from pulsarx.schema.pair_shapes import PARTS, pair_parts, pair_text
 from pulsarx.schema.schema import SchemaInfo
 
 TYPE_CHECKING = False
@@ -24,7 +23,6 @@ AUTO_CONSUME = 21
 _SIZE = struct.Struct(">i")
 # Of schemas: those of SchemaType, but for the two that have no definition.
 _NUMBERS = {SchemaType.BYTES: 0, SchemaType.AUTO_CONSUME: AUTO_CONSUME}
-_PARTS = ("key", "value")
 
 
 def schema_values(info: SchemaInfo) -> Values:
@@ -32,16 +30,9 @@ def schema_values(info: SchemaInfo) -> Values:
     kind, properties = info.schema_type(), info.properties()
     data = info.schema().encode()
     if kind == SchemaType.KEY_VALUE:
-        data = b""
-        documents = json.loads(info.schema())
-        for part in _PARTS:
-            document = documents[part]
-            definition = document["schema"].encode()
-            data += _SIZE.pack(len(definition)) + definition
-            properties[f"{part}.schema.name"] = document["name"]
-            properties[f"{part}.schema.type"] = document["type"]
-            properties[f"{part}.schema.properties"] = json.dumps(document.get("properties", {}))
-        properties.setdefault(KEY_ENCODING, "INLINE")
+        texts, properties = pair_parts(info.schema(), properties)
+        definitions = [texts[part].encode() for part in PARTS]
+        data = b"".join(_SIZE.pack(len(each)) + each for each in definitions)
     return {
         "name": info.name(),
         "data": data,
@@ -80,7 +71,7 @@ def _known() -> list[SchemaType]:
 def _text_of_pair(data: bytes, properties: dict[str, str]) -> str:
     """The definition of a pair in JSON; what it was made of leaves the properties."""
     texts, at = {}, 0
-    for part in _PARTS:
+    for part in PARTS:
         size = _SIZE.unpack(data[at : at + _SIZE.size].rjust(_SIZE.size, b"\xff"))[0]
         at += _SIZE.size
         if not 0 <= size <= len(data) - at:
@@ -90,22 +81,3 @@ def _text_of_pair(data: bytes, properties: dict[str, str]) -> str:
     if at != len(data):
         raise ValueError("a KEY_VALUE schema that is longer than its parts")
     return pair_text(texts, properties)
-
-
-def pair_text(texts: dict[str, str], properties: dict[str, str]) -> str:
-    """The definition of a pair in JSON, of those of its key and value; what it is made of leaves
-    the properties. ValueError, LookupError, TypeError: they do not say what types these have."""
-    if properties.get(KEY_ENCODING, "INLINE") == "INLINE":
-        properties.pop(KEY_ENCODING, None)
-    elif properties[KEY_ENCODING] != "SEPARATED":
-        raise ValueError(f"{KEY_ENCODING} is INLINE or SEPARATED, not {properties[KEY_ENCODING]!r}")
-    documents = {}
-    for part in _PARTS:
-        document: Values = {
-            "type": properties.pop(f"{part}.schema.type"),
-            "name": properties.pop(f"{part}.schema.name", ""),
-            "schema": texts[part],
-        }
-        own = json.loads(properties.pop(f"{part}.schema.properties", "") or "{}")
-        documents[part] = document | {"properties": own} if own else document
-    return json.dumps(documents, indent=True)
