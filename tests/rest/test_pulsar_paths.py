@@ -39,6 +39,9 @@ def test_tools_find_the_name_of_the_cluster(administered: Administered) -> None:
         "GET //admin/v3/functions/public/default",
         "GET //admin/v3/sinks/public/default",
         "GET //admin/v3/sources/public/default",
+        "GET //admin/v3/sink/public/default",
+        "GET //admin/v3/source/builtinsources",
+        "GET //proxy-stats/topics",
         "GET //admin/v3/packages/function/public/default",
         "GET //admin/v3/transactions/coordinators",
         f"GET {N}/anything/of/4.3",
@@ -51,6 +54,33 @@ def test_what_is_not_supported_says_so(administered: Administered, place: str) -
     reply = administered.ask(method, path)
     assert reply.status == 405
     assert "not supported by PulsarX" in reply.body["reason"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "other"),
+    [
+        ("encryptionRequired", False, True),
+        ("replication", ["standalone"], ["another"]),
+        ("deduplicationSnapshotInterval", None, 10),
+    ],
+)
+def test_what_is_in_force_can_be_set_and_nothing_else(
+    administered: Administered, name: str, value: object, other: object
+) -> None:
+    """What pulsar-admin sends to remove an interval, or to switch off what is off."""
+    administered.do("POST", f"{N}/{name}", value)
+    reply = administered.ask("POST", f"{N}/{name}", other)
+    assert (reply.status, "not supported by PulsarX" in reply.body["reason"]) == (405, True)
+    assert administered.ask("GET", f"{N}/{name}").body in (value, "")
+    assert administered.ask("POST", f"/namespaces/none/none/{name}", value).status == 404
+
+
+@pytest.mark.parametrize(
+    "name", ["resourcegroup", "removeOffloadPolicies", "persistence/bookieAffinity", "persistence"]
+)
+def test_what_is_not_set_can_be_removed(administered: Administered, name: str) -> None:
+    administered.do("DELETE", f"{N}/{name}")
+    assert administered.ask("DELETE", f"/namespaces/none/none/{name}").status == 404
 
 
 @pytest.mark.parametrize("path", ["//nothing", "/nothing", "//admin/v9/topics", "//admin"])

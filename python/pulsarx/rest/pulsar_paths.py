@@ -9,14 +9,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.rest.call import Call
 
-_BELOW = ("/admin/v2/", "/admin/v3/", "/admin/worker/", "/lookup/v2/", "/topics/", "/ws/")
+_BELOW = (
+    *("/admin/v2/", "/admin/v3/", "/admin/worker/", "/lookup/v2/", "/topics/", "/ws/"),
+    "/proxy-stats/",  # of Pulsar's proxy
+)
 # The first part of what is below /admin/v2 and v3.
 _GROUPS = frozenset(
     (
         *("bookies", "broker-stats", "brokers", "clusters", "functions", "jobs", "loadbalance"),
         *("namespaces", "non-persistent", "packages", "persistent", "properties"),
-        *("resource-quotas", "resourcegroups", "scalable", "schemas", "segments", "sinks"),
-        *("sources", "tenants", "transactions", "worker", "worker-stats"),
+        *("resource-quotas", "resourcegroups", "scalable", "schemas", "segments", "sink"),
+        *("sinks", "source", "sources", "tenants", "transactions", "worker", "worker-stats"),
     )
 )
 

@@ -38,7 +38,9 @@ def _create(call: Call) -> None:
         place = _LATEST if place == "latest" else {"ledgerId": -1, "entryId": -1}
     properties = place.get("properties") if isinstance(place, dict) else None
     if properties:
-        raise errors.OperationNotSupported("properties of a subscription")
+        raise errors.OperationNotSupported(
+            "properties of a subscription are not supported by PulsarX yet"
+        )
     _perform(call, "create_subscription", position=position_of(place))
 
 

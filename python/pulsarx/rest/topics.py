@@ -51,7 +51,7 @@ def _list_partitioned(call: Call) -> list[str]:
 
 def _create(call: Call) -> None:
     if call.has_body and call.json():
-        raise errors.OperationNotSupported("properties of a topic")
+        raise errors.OperationNotSupported("properties of a topic are not supported by PulsarX yet")
     call.perform("topics.create_non_partitioned_topic", topic=call.topic)
 
 
@@ -60,7 +60,9 @@ def _count(call: Call) -> int:
     found = call.json()
     if isinstance(found, dict):
         if found.get("properties"):
-            raise errors.OperationNotSupported("properties of a topic")
+            raise errors.OperationNotSupported(
+                "properties of a topic are not supported by PulsarX yet"
+            )
         count = integer_of(found, "partitions")
     else:
         count = call.json_integer()

@@ -1,4 +1,5 @@
-"""Routes of policies that PulsarX does not have: nothing is set, and setting is refused."""
+"""Routes of policies that PulsarX does not have: nothing is set, and setting is refused, but to
+what is in force."""
 
 from __future__ import annotations
 
@@ -39,6 +40,8 @@ _TOPIC: dict[str, tuple[Any, str]] = {
     "replicatorDispatchRate": (None, "POST"),
     "offloadPolicies": (None, "POST"),
 }
+# Of a namespace, by paths of their own.
+_REMOVED = ("removeOffloadPolicies", "persistence/bookieAffinity")
 
 
 def _get(level: str, value: object, call: Call) -> Any:
@@ -46,8 +49,10 @@ def _get(level: str, value: object, call: Call) -> Any:
     return value
 
 
-def _set(name: str, level: str, call: Call) -> None:
+def _set(name: str, level: str, value: object, call: Call) -> None:
     _require(level, call)
+    if call.json() in (None, value):
+        return
     raise errors.OperationNotSupported(f"{name} of a {level} is not supported by PulsarX yet")
 
 
@@ -69,13 +74,17 @@ def _routes() -> list[Route]:
         for name, (value, setting) in names.items():
             path = f"{PREFIXES[level]}/{name}"
             said = f"{name} of a {level}"
-            found.append(Route("GET", path, partial(_get, level, value), f"Get {said}: not set."))
+            remove = partial(_remove, level)
+            found += [
+                Route("GET", path, partial(_get, level, value), f"Get {said}: not set."),
+                Route("DELETE", path, remove, f"Remove {said}: not set."),
+            ]
             if setting:
-                refuse = partial(_set, name, level)
-                found += [
-                    Route(setting, path, refuse, f"Set {said}: not supported."),
-                    Route("DELETE", path, partial(_remove, level), f"Remove {said}: not set."),
-                ]
+                refuse = partial(_set, name, level, value)
+                found.append(Route(setting, path, refuse, f"Set {said}: not supported."))
+    for name in _REMOVED:
+        path, remove = f"{PREFIXES['namespace']}/{name}", partial(_remove, "namespace")
+        found.append(Route("DELETE", path, remove, "Remove a policy: not set."))
     return found
 
 
