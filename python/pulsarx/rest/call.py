@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         broker_port: int | None  # of the binary protocol; None: it is not served
         broker_tls_port: int | None  # the same with TLS
         advertised_address: str | None  # the name that clients are led to
-        advertised_listeners: Mapping[str, AdvertisedListener]  # those that ask for one
+        advertised_listeners: dict[str, AdvertisedListener]  # those that ask for one
 
         @property
         def broker(self) -> Broker:

@@ -8,7 +8,7 @@ from pulsarx.server.session import Session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from pulsarx._pycore.ground.owner_link import OwnerLink
     from pulsarx.access.access import Access
@@ -36,7 +36,7 @@ class Server:
         *,
         verbs: bool = True,
         access: Access | None = None,
-        listeners: Mapping[str, AdvertisedListener] | None = None,
+        listeners: dict[str, AdvertisedListener] | None = None,
     ) -> None:
         """broker: open as long as the server is. verbs: whether clients may ask for any verb, as
         the user of the broker's process may. access: who clients are, and what they may do; None:

@@ -16,7 +16,7 @@ from pulsarx.wire.server_errors import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from typing import Any, Protocol
 
     from pulsarx._pycore.ground.owner_link import OwnerLink
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         verbs: bool
         access: Access | None
         completions: CompletionQueue
-        listeners: Mapping[str, AdvertisedListener]
+        listeners: dict[str, AdvertisedListener]
 
         def seek(self, subscription: Subscription, find: Callable[[], Position]) -> None:
             """Move a subscription, and close its consumers."""

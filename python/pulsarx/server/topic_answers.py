@@ -14,7 +14,7 @@ from pulsarx.wire.server_errors import code_of, message_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from typing import Any
 
     from pulsarx.access.advertised_listeners import AdvertisedListener
@@ -41,7 +41,7 @@ class TopicAnswers:
         refuse: Callable[[Values, Exception], None],
         require: Require,
         service_urls: Callable[[], tuple[str | None, str | None]],
-        listeners: Mapping[str, AdvertisedListener],
+        listeners: dict[str, AdvertisedListener],
         are_guests: bool,
     ) -> None:
         """tell, refuse, require: as Session has them. service_urls: under which the client reaches
