@@ -148,9 +148,9 @@ class BatchReader(DataSourceReader):
         try:
             if source.folder_id != self._snapshot.folder_id:
                 raise errors.FolderError(
-                    f"{options.root} is data directory {source.folder_id}, the DataFrame was made "
-                    f"of {self._snapshot.folder_id}. Make the DataFrame again, or mount the folder "
-                    "that it is of"
+                    detail=f"{options.root} is data directory {source.folder_id}, the DataFrame "
+                    f"was made of {self._snapshot.folder_id}. Make the DataFrame again, or mount "
+                    "the folder that it is of"
                 )
             planner = source.require()
             start, end = self._snapshot.within(planner)

@@ -119,8 +119,8 @@ class ClusterBatchReader(DataSourceReader):
 def _check_cluster(noted: str | None, topics: ClusterTopics, whose: str) -> None:
     if noted not in (None, topics.cluster):
         raise errors.NotAllowedError(
-            f"{topics.options.root} is {topics.cluster}, {whose} {noted}: its messages are at "
-            "other places"
+            detail=f"{topics.options.root} is {topics.cluster}, {whose} {noted}: its messages are "
+            "at other places"
         )
 
 

@@ -74,17 +74,17 @@ class TopicLedgers:
                 # A ledger without entries goes when its topic is loaded anew.
                 if fail_on_data_loss and (at == 0 or entry or index):
                     raise errors.DataLossError(
-                        f"{self.name}: ledger {number} of offset {list(place)} is not there any "
-                        f"more, the first one behind it is {ledger}. Whether messages of it were "
-                        f"unread nobody can tell; {_LOSS}"
+                        detail=f"{self.name}: ledger {number} of offset {list(place)} is not there "
+                        f"any more, the first one behind it is {ledger}. Whether messages of it "
+                        f"were unread nobody can tell; {_LOSS}"
                     )
                 return ledger, 0, 0
         if self.ledgers:
             raise self._no_such(place)
         if fail_on_data_loss:
             raise errors.DataLossError(
-                f"{self.name}: ledger {number} of offset {list(place)} is not there any more, nor "
-                f"any other; {_LOSS}"
+                detail=f"{self.name}: ledger {number} of offset {list(place)} is not there any "
+                f"more, nor any other; {_LOSS}"
             )
         return BEGINNING
 
@@ -202,7 +202,7 @@ class ClusterTopics:
             if count is not None:
                 found[topic] = count
             elif not self.options.waitForTopic:
-                raise errors.TopicNotFound(f"{topic} is not in {self.options.root}")
+                raise errors.TopicNotFound(detail=f"{topic} is not in {self.options.root}")
         return found
 
     def _matching(self) -> dict[str, int]:
@@ -223,7 +223,7 @@ class ClusterTopics:
                             found[topic] = count
         if not found and not self.options.waitForTopic and not self._may_be_empty:
             raise errors.TopicNotFound(
-                f"no topic in {self.options.root} matches {self.options.topicsPattern!r}"
+                detail=f"no topic in {self.options.root} matches {self.options.topicsPattern!r}"
             )
         return dict(sorted(found.items()))
 
@@ -301,7 +301,9 @@ class ClusterTopics:
         """In the one form, of topics that there are."""
         gone = sorted(set(places).difference(self.topics))
         if gone and fail_on_data_loss:
-            raise errors.DataLossError(f"{gone[0]} is not in {self.options.root} any more; {_LOSS}")
+            raise errors.DataLossError(
+                detail=f"{gone[0]} is not in {self.options.root} any more; {_LOSS}"
+            )
         return {
             name: self.topics[name].resolved(place, fail_on_data_loss)
             for name, place in places.items()
@@ -407,7 +409,7 @@ class ClusterSchemas:
         namespace = TopicName.of(topic).namespace_name
         if self._admin.json(f"/namespaces/{namespace}/isAllowAutoUpdateSchema") is False:
             raise errors.IncompatibleSchema(
-                f"{topic} does not have the definition, and is_allow_auto_update_schema of "
+                detail=f"{topic} does not have the definition, and is_allow_auto_update_schema of "
                 f"{namespace} is off, so no producer registers it; register it with "
                 "admin.schemas.create_schema"
             )
@@ -416,8 +418,8 @@ class ClusterSchemas:
         found = Schemas(self._admin).test_compatibility(topic, info)
         if not found["compatibility"]:
             raise errors.IncompatibleSchema(
-                f"{topic}: the definition is not compatible with the topic's last schema, by the "
-                f"strategy {found['schema_compatibility_strategy']}"
+                detail=f"{topic}: the definition is not compatible with the topic's last schema, "
+                f"by the strategy {found['schema_compatibility_strategy']}"
             )
 
 

@@ -37,10 +37,11 @@ def folder_path(root: str | os.PathLike[str]) -> str:
         raise ValueError("root is empty; give the path of the data directory")
     if isinstance(root, str) and is_cluster(root.strip()):
         raise errors.OperationNotSupported(
-            f"root {root!r}: this works on the files of a folder. Read and write a cluster with "
+            detail=f"root {root!r}: this works on the files of a folder. Read and write a cluster "
+            "with "
             'format("pulsarx") and its options root and adminUrl'
         )
     flaw = flaw_of_store(root) if isinstance(root, str) else ""
     if flaw:
-        raise errors.OperationNotSupported(f"root {root!r}: {flaw}")
+        raise errors.OperationNotSupported(detail=f"root {root!r}: {flaw}")
     return os.path.abspath(os.fspath(root))

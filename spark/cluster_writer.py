@@ -105,7 +105,7 @@ class ClusterJob:
             found = _count_made(self.access, self.topic)
             if found != count:
                 raise errors.NotAllowedError(
-                    f"{self.topic} was created while rows were written to it, with {found} "
+                    detail=f"{self.topic} was created while rows were written to it, with {found} "
                     f"partitions where {count} were planned (0: none). Nothing of this task was "
                     "sent; write again"
                 ) from None
@@ -115,7 +115,7 @@ class ClusterJob:
 def _count_of(access: ClusterAccess, topic: str) -> int:
     found = partition_count(access.admin(), topic)
     if found is None:
-        raise errors.TopicNotFound(f"{topic} is not in {access.service_url}")
+        raise errors.TopicNotFound(detail=f"{topic} is not in {access.service_url}")
     return found
 
 
@@ -194,7 +194,7 @@ def _planned_count(access: ClusterAccess, topic: str, create: bool | None) -> in
     policy = admin.json(f"/namespaces/{name.namespace_name}/autoTopicCreation") or {}
     if not (policy.get("allowAutoTopicCreation", False) if create is None else create):
         raise errors.TopicNotFound(
-            f"{topic} is not in {access.service_url}; option createTopic true creates it"
+            detail=f"{topic} is not in {access.service_url}; option createTopic true creates it"
         )
     is_whole = name.partition_index < 0 and policy.get("topicType") == "partitioned"
     return int(policy.get("defaultNumPartitions") or 0) if is_whole else 0
@@ -230,8 +230,8 @@ def _check_namespace(access: ClusterAccess, topic: str) -> None:
             enabled = found.get("brokerDeduplicationEnabled") == "true"
     if not enabled:
         raise errors.OperationNotSupported(
-            f"{topic} is not there yet, and {namespace} does not enable deduplication, so nothing "
-            "could be written exactly once there. Enable it with admin.namespaces."
+            detail=f"{topic} is not there yet, and {namespace} does not enable deduplication, so "
+            "nothing could be written exactly once there. Enable it with admin.namespaces."
             "set_deduplication; or create the topic, and enable it there"
         )
 
@@ -243,9 +243,10 @@ def _check_topic(access: ClusterAccess, topic: str) -> None:
         return  # a partition that nobody has used; looked at again when it is
     if status != "Enabled":
         raise errors.OperationNotSupported(
-            f"{topic}: deduplication is {status}, so nothing can be written exactly once there. "
-            "Enable it: admin.topics.set_deduplication or admin.namespaces.set_deduplication; or "
-            "leave deduplicate, txnAppId and txnVersion away, and write at least once"
+            detail=f"{topic}: deduplication is {status}, so nothing can be written exactly once "
+            "there. Enable it: admin.topics.set_deduplication or "
+            "admin.namespaces.set_deduplication; or leave deduplicate, txnAppId and txnVersion "
+            "away, and write at least once"
         )
 
 
@@ -288,8 +289,9 @@ def _check_order(job: ClusterJob, topic: str, producer: str, sequence_id: int) -
     version = sequence_id >> EPOCH_SHIFT
     if version > job.epoch:
         raise errors.NotAllowedError(
-            f"{topic}: producer {producer} has written version {version} of the application, and "
-            f"this one is {job.epoch}. Versions ascend; nothing of this one was written there"
+            detail=f"{topic}: producer {producer} has written version {version} of the "
+            f"application, and this one is {job.epoch}. Versions ascend; nothing of this one was "
+            "written there"
         )
 
 
@@ -437,7 +439,7 @@ class ClusterTaskWriter(TaskWriter):
             for row, key in enumerate(rows.column(KEY_BYTES).to_pylist()):
                 if key is not None:
                     reason = f"{KEY_BYTES} is {key!r:.80}: the official client sends keys of text"
-                    raise self._of_row(errors.OperationNotSupported(reason), int(at[row]))
+                    raise self._of_row(errors.OperationNotSupported(detail=reason), int(at[row]))
         values = rows.column(VALUE).to_pylist()
         nothing: list[Any] = [None] * len(values)
         keys = rows.column(KEY).to_pylist() if KEY in names else nothing
@@ -467,7 +469,9 @@ class ClusterTaskWriter(TaskWriter):
             return None
         found = value.encode() if isinstance(value, str) else bytes(value)
         if len(found) > self._cluster.max_message_size:
-            raise errors.MessageTooBig(f"the value has {len(found)} bytes, more than are allowed")
+            raise errors.MessageTooBig(
+                detail=f"the value has {len(found)} bytes, more than are allowed"
+            )
         return found
 
     def _create_producer(self, topic: str) -> Any:

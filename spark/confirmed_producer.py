@@ -203,8 +203,8 @@ class ConfirmedProducer:
         named = self._named(rows)
         if failed == Result.MessageTooBig:
             raise errors.MessageTooBig(
-                f"{named}: with key and properties it has more bytes than the brokers take in a "
-                "message, by their maxMessageSize. Nothing behind it was sent"
+                detail=f"{named}: with key and properties it has more bytes than the brokers take "
+                "in a message, by their maxMessageSize. Nothing behind it was sent"
             )
         kind = type(failure).__name__ if failed is None else failed.name
         detail = "" if failure is None else f" ({errors.detail_of(failure)})"
@@ -220,12 +220,12 @@ class ConfirmedProducer:
 
 def written_with_others(text: str) -> errors.NotAllowedError:
     return errors.NotAllowedError(
-        f"{text}: an attempt before, or an earlier write of this version (of a stream: of this "
-        "batch), was of other rows, or of the same in another order. Nothing of these was sent "
-        "there. Give each write its own version; where a repeated one computes something else, as "
-        "from the time or a random number, write at least once (without txnAppId or deduplicate). "
-        "A stream that meets this goes on with a new checkpoint, and startingOffsets behind what "
-        "the topic has"
+        detail=f"{text}: an attempt before, or an earlier write of this version (of a stream: of "
+        "this batch), was of other rows, or of the same in another order. Nothing of these was "
+        "sent there. Give each write its own version; where a repeated one computes something "
+        "else, as from the time or a random number, write at least once (without txnAppId or "
+        "deduplicate). A stream that meets this goes on with a new checkpoint, and startingOffsets "
+        "behind what the topic has"
     )
 
 

@@ -62,8 +62,8 @@ def check_columns(columns: tuple[str, ...]) -> None:
     for name in columns:
         if name in NOT_TOLD:
             raise errors.OperationNotSupported(
-                f"column {name} of a cluster: the official client does not tell it. Columns: "
-                f"{', '.join(_COLUMNS)}"
+                detail=f"column {name} of a cluster: the official client does not tell it. "
+                f"Columns: {', '.join(_COLUMNS)}"
             )
 
 
@@ -179,11 +179,11 @@ class _RangeReader:
                 lost.append(entry)
             elif reason == _LATE:
                 raise errors.Timeout(
-                    f"{place} is there, and did not come within {STALL_MS} ms: the brokers may be "
-                    "busy, or moving the topic. Nothing is lost; try again"
+                    detail=f"{place} is there, and did not come within {STALL_MS} ms: the brokers "
+                    "may be busy, or moving the topic. Nothing is lost; try again"
                 )
             elif reason:
-                raise errors.OperationNotSupported(f"{place} {reason}")
+                raise errors.OperationNotSupported(detail=f"{place} {reason}")
         if not lost:
             return
         text = (
@@ -192,7 +192,8 @@ class _RangeReader:
         )
         if self._fail:
             raise errors.DataLossError(
-                f"{text}. Retention may have removed them; option failOnDataLoss false goes on"
+                detail=f"{text}. Retention may have removed them; option failOnDataLoss false goes "
+                "on"
             )
         logging.getLogger("pulsarx.spark").warning("failOnDataLoss is off: %s", text)
 

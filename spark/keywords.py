@@ -38,6 +38,6 @@ def check_raw(call: str, given: Mapping[str, Any]) -> None:
     found = given.get("value_format", "raw")
     if found != "raw":
         raise errors.OperationNotSupported(
-            f"{call}: value_format is {found!r:.80}; values are given as payloads here. "
+            detail=f"{call}: value_format is {found!r:.80}; values are given as payloads here. "
             "write_topic makes them of the columns of a DataFrame"
         )

@@ -105,11 +105,11 @@ def check_append(options: Options, overwrite: bool, *, is_stream: bool) -> None:
             "to folders"
         )
         raise errors.OperationNotSupported(
-            f"output mode complete into {options.root}: a topic is a log, and what was published "
-            f"stays. {hint}"
+            detail=f"output mode complete into {options.root}: a topic is a log, and what was "
+            f"published stays. {hint}"
         )
     raise errors.OperationNotSupported(
-        f"overwrite in {options.root}: a topic is a log, and what was published stays. Use "
+        detail=f"overwrite in {options.root}: a topic is a log, and what was published stays. Use "
         '.mode("append"); to begin anew write to another topic'
     )
 
@@ -130,9 +130,9 @@ def check_no_table() -> None:
     whole = context.getLocalProperty("spark.sql.execution.root.id")
     if whole and whole != context.getLocalProperty("spark.sql.execution.id"):
         raise errors.OperationNotSupported(
-            'saveAsTable, writeTo or CREATE TABLE ... AS SELECT with format("pulsarx"): Spark '
-            "loses the options of such a table, so nothing could be read from it. Nothing was "
-            "written, and no table was made. Write with save(); to read by a name, CREATE "
+            detail='saveAsTable, writeTo or CREATE TABLE ... AS SELECT with format("pulsarx"): '
+            "Spark loses the options of such a table, so nothing could be read from it. Nothing "
+            "was written, and no table was made. Write with save(); to read by a name, CREATE "
             "TEMPORARY VIEW ... USING pulsarx OPTIONS (...)"
         )
 

@@ -19,13 +19,13 @@ def batch_of_task() -> tuple[str, int, Any]:
     batch_id = context.getLocalProperty("streaming.sql.batchId") if context else None
     if context is None or not query_id or batch_id is None:
         raise errors.OperationNotSupported(
-            "write a stream: Spark did not tell the task of which query and batch it is. This "
-            "version of Spark is not supported; use foreachBatch with txnAppId and txnVersion"
+            detail="write a stream: Spark did not tell the task of which query and batch it is. "
+            "This version of Spark is not supported; use foreachBatch with txnAppId and txnVersion"
         )
     if (context.getLocalProperty("callSite.short") or "").startswith("toTable at "):
         raise errors.OperationNotSupported(
-            'toTable with format("pulsarx"): Spark loses the options of the table, so nothing '
-            "could be read from it. Nothing was written, but Spark has made the table: DROP it, "
-            "and begin the stream with start()"
+            detail='toTable with format("pulsarx"): Spark loses the options of the table, so '
+            "nothing could be read from it. Nothing was written, but Spark has made the table: "
+            "DROP it, and begin the stream with start()"
         )
     return query_id, int(batch_id), context

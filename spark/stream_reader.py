@@ -107,8 +107,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         noted, found = offset.get(FOLDER), self._source.folder_id
         if noted not in (None, found):
             raise errors.FolderError(
-                f"stream from {self._options.root}: its checkpoint is of data directory {noted}, "
-                f"and {found} is there now. Put that one back, or begin with a new checkpoint"
+                detail=f"stream from {self._options.root}: its checkpoint is of data directory "
+                f"{noted}, and {found} is there now. Put that one back, or begin with a new "
+                "checkpoint"
             )
         return of_spark(offset)
 

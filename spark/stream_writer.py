@@ -69,11 +69,12 @@ class StreamWriter(DataSourceStreamArrowWriter):
             attach_messages(self._options, job, told)
         except WrittenBeforeError as error:
             raise WrittenBeforeError(
-                f"batch {batch_id} of the query into {job.topic or 'the topics of __topic'}: "
-                f"{errors.detail_of(error)}. A stream meets this when its checkpoint was put back "
-                "from an older copy, while the topic has later batches: what was read in between "
-                "would be lost, or be there twice. Go on with the newest checkpoint; or begin with "
-                "a new one, and startingOffsets behind what the topic has"
+                detail=f"batch {batch_id} of the query into "
+                f"{job.topic or 'the topics of __topic'}: {errors.detail_of(error)}. A stream "
+                "meets this when its checkpoint was put back from an older copy, while the topic "
+                "has later batches: what was read in between would be lost, or be there twice. Go "
+                "on with the newest checkpoint; or begin with a new one, and startingOffsets "
+                "behind what the topic has"
             ) from error
 
     def abort(self, messages: list[Any], batchId: int) -> None:
@@ -110,6 +111,6 @@ def _check_mounted(job: WriteJob) -> None:
         said = str(error)
     if found != job.folder_id:
         raise errors.FolderError(
-            f"write into {job.root} on host {os.uname().nodename}: {said}. Mount the same path on "
-            "driver and executors"
+            detail=f"write into {job.root} on host {os.uname().nodename}: {said}. Mount the same "
+            "path on driver and executors"
         )

@@ -87,7 +87,7 @@ class TopicSource:
         if found is None:
             wanted = self.options.topicsPattern or self.options.topics or self.options.topic
             raise errors.TopicNotFound(
-                f"no topic in {self.options.root} matches {wanted!r}{_some(self.broker)}"
+                detail=f"no topic in {self.options.root} matches {wanted!r}{_some(self.broker)}"
             )
         return found
 
@@ -161,7 +161,7 @@ def check_topics(broker: ReadOnlyBroker, names: Iterable[str]) -> None:
             short = {each.removeprefix(_USUAL): each for each in topics}
             near = difflib.get_close_matches(full.removeprefix(_USUAL), short, 1, 0.6)
             meant = f"; did you mean {short[near[0]]}?" if near else _some(broker) + "."
-            raise errors.TopicNotFound(f"{full} is not in {broker.directory.path}{meant}")
+            raise errors.TopicNotFound(detail=f"{full} is not in {broker.directory.path}{meant}")
 
 
 def _some(broker: ReadOnlyBroker) -> str:

@@ -137,7 +137,7 @@ def _topics(root: str, namespace: str) -> list[str]:
         state = broker.catalogue.state
         if namespace not in state.namespaces:
             raise errors.TopicNotFound(
-                f"{root} has no namespace {namespace!r:.200}; it has "
+                detail=f"{root} has no namespace {namespace!r:.200}; it has "
                 f"{', '.join(sorted(state.namespaces)[:5])}"
             )
         found = []

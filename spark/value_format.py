@@ -147,7 +147,7 @@ class FormatPlan:
             kinds = {each.schema_type().name for each in versions}
             if len(kinds) > 1:
                 raise errors.OperationNotSupported(
-                    f"valueFormat schema: the versions of {name} are of the types "
+                    detail=f"valueFormat schema: the versions of {name} are of the types "
                     f"{', '.join(sorted(kinds))}, which have no columns together; use raw"
                 )
             found[name] = versions[-1]
@@ -155,8 +155,8 @@ class FormatPlan:
         for name, other in others:
             if other.schema_type() != info.schema_type() or other.schema() != info.schema():
                 raise errors.OperationNotSupported(
-                    f"valueFormat schema: {first} and {name} have different schemas; read them "
-                    "one by one"
+                    detail=f"valueFormat schema: {first} and {name} have different schemas; read "
+                    "them one by one"
                 )
         return info
 
@@ -299,8 +299,8 @@ def check_json(kind: DataType, path: str, *, writes: bool = False) -> None:
         ),
     ):  # fmt: skip
         raise errors.OperationNotSupported(
-            f"column {path}: JSON is not read as {kind.simpleString()}; read string or double, and "
-            "cast afterwards"
+            detail=f"column {path}: JSON is not read as {kind.simpleString()}; read string or "
+            "double, and cast afterwards"
         )
 
 
@@ -319,14 +319,14 @@ def _fields_of(info: SchemaInfo) -> list[StructField]:
             fields = list(record_schema(info))
         except errors.OperationNotSupported as error:
             raise errors.OperationNotSupported(
-                f"{errors.detail_of(error)}: use valueFormat raw, and decode it yourself, as in "
-                "the function of map_topic"
+                detail=f"{errors.detail_of(error)}: use valueFormat raw, and decode it yourself, "
+                "as in the function of map_topic"
             ) from error
     elif kind in PRIMITIVES:
         fields = [pa.field(VALUE, PRIMITIVES[kind])]
     else:
         raise errors.OperationNotSupported(
-            f"columns of a schema of type {kind.name} are not supported: use valueFormat raw"
+            detail=f"columns of a schema of type {kind.name} are not supported: use valueFormat raw"
         )
     found = []
     for field in fields:
@@ -334,7 +334,7 @@ def _fields_of(info: SchemaInfo) -> list[StructField]:
             found.append(StructField(field.name, from_arrow_type(_spark_kind(field.type)), True))
         except Exception as error:
             raise errors.OperationNotSupported(
-                f"column {field.name}: Spark has nothing for {field.type} ({error}); use "
+                detail=f"column {field.name}: Spark has nothing for {field.type} ({error}); use "
                 "valueFormat raw"
             ) from error
     return found
@@ -361,5 +361,6 @@ def _check_apart(fields: Iterable[str]) -> None:
     for name in fields:
         if name in _MESSAGE_COLUMNS:
             raise errors.OperationNotSupported(
-                f"the value has a field {name}, which is a column of messages; use valueFormat raw"
+                detail=f"the value has a field {name}, which is a column of messages; use "
+                "valueFormat raw"
             )

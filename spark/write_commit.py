@@ -74,9 +74,9 @@ def commit_write(
     ):
         count = sum({each.partition_id: each.message_count for each in told}.values())
         raise WrittenBeforeError(
-            f"write version {job.version} of {job.application!r}: it was written before, with "
-            f"{result.message_count} messages, and these {count} are not the same. Nothing was "
-            "written. Give each write its own version; where a write that is repeated computes "
+            detail=f"write version {job.version} of {job.application!r}: it was written before, "
+            f"with {result.message_count} messages, and these {count} are not the same. Nothing "
+            "was written. Give each write its own version; where a write that is repeated computes "
             "something else, as from the time or a random number, and the first is to stay: "
             "option txnConflict ignore, argument on_conflict='ignore'"
         )
@@ -148,9 +148,9 @@ def find_commit(job: WriteJob) -> AttachResult | None:
         check_order(job, found)
         if job.new_partitions >= 0:
             raise errors.NotAllowedError(
-                f"write version {job.version} of {job.application!r}: it was written before, and "
-                f"{job.topic} is not there any more. To write it to a new topic, give it another "
-                "version"
+                detail=f"write version {job.version} of {job.application!r}: it was written "
+                f"before, and {job.topic} is not there any more. To write it to a new topic, give "
+                "it another version"
             )
     return None if found is not None and job.on_conflict == "error" and found.content else found
 
@@ -223,7 +223,9 @@ def _advise(files: list[StagedFile], on_small_ledgers: str) -> None:
         "topic with partitions repartition by key first, for many topics by __topic"
     )
     if on_small_ledgers == "error":
-        raise errors.NotAllowedError(f"{text}. Refused, as onSmallFiles says: nothing was attached")
+        raise errors.NotAllowedError(
+            detail=f"{text}. Refused, as onSmallFiles says: nothing was attached"
+        )
     warnings.warn(text, stacklevel=3)
 
 
@@ -237,7 +239,7 @@ def check_order(job: WriteJob, result: AttachResult) -> None:
     )
     if job.on_conflict == "error":
         raise WrittenBeforeError(
-            f"{text}. Where an earlier version again is to be left out: option txnConflict ignore, "
-            "argument on_conflict='ignore'"
+            detail=f"{text}. Where an earlier version again is to be left out: option txnConflict "
+            "ignore, argument on_conflict='ignore'"
         )
     warnings.warn(text, stacklevel=3)

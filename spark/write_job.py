@@ -132,9 +132,9 @@ class WriteJob:
         except errors.PulsarException as error:
             there = f"none ({error})"
         raise errors.FolderError(
-            f"write {self.staging} on {os.uname().nodename}: there is no such folder. The driver "
-            f"made it in the data directory with id {self.folder_id}; under {self.root} this host "
-            f"has {there}. Mount the same path on the driver and every executor"
+            detail=f"write {self.staging} on {os.uname().nodename}: there is no such folder. The "
+            f"driver made it in the data directory with id {self.folder_id}; under {self.root} "
+            f"this host has {there}. Mount the same path on the driver and every executor"
         )
 
     def __reduce__(self) -> tuple[type[WriteJob], tuple[Any, ...]]:
@@ -387,7 +387,7 @@ def _keep(broker: ReadOnlyBroker) -> None:
 
 def _unknown(name: str, known: Any, root: str) -> errors.TopicNotFound:
     return errors.TopicNotFound(
-        f"{name} in {root}{nearest(name, known)} A job creates a topic with option "
+        detail=f"{name} in {root}{nearest(name, known)} A job creates a topic with option "
         "createTopic true, argument create_topic=True, or where the namespace's policy "
         "auto_topic_creation says so; client.admin.topics does, too"
     )

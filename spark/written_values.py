@@ -298,8 +298,8 @@ def _encoder_of(values: WrittenValues) -> Callable[[Any], bytes | None]:
     schemas[SchemaType.NONE] = BytesSchema
     if kind not in schemas:
         raise errors.OperationNotSupported(
-            f"values of a schema of type {kind.name} cannot be made of columns: encode them, and "
-            "write them with valueFormat raw"
+            detail=f"values of a schema of type {kind.name} cannot be made of columns: encode "
+            "them, and write them with valueFormat raw"
         )
     encode = schemas[kind]().encode
     check = _number_checker(kind)

@@ -268,13 +268,13 @@ class Client:
                 for given in ("clock", "randomness", "broker_options"):
                     if getattr(options, given) is not None:
                         raise errors.InvalidConfiguration(
-                            f"open {folder} read_only with {given}: it is the owner's, which is "
-                            "no client of this process; leave it out"
+                            detail=f"open {folder} read_only with {given}: it is the owner's, "
+                            "which is no client of this process; leave it out"
                         )
                 self._broker = ReadOnlyBroker(folder)
             else:
                 raise errors.InvalidConfiguration(
-                    f"{self._url.text}: no client of this process has it open"
+                    detail=f"{self._url.text}: no client of this process has it open"
                 )
         if folder is None and self._url.is_lasting:
             registry.keep(self._owned())
@@ -584,7 +584,9 @@ class Client:
         )
         self._require_authentication()
         if options.reader_listener is not None and self.read_only:
-            raise errors.OperationNotSupported("a reader_listener in a client opened read_only")
+            raise errors.OperationNotSupported(
+                detail="a reader_listener in a client opened read_only"
+            )
         return self._keep(
             control_plane.perform(self._owner.within, (self._create_reader, options), give_back)
         )
@@ -774,17 +776,17 @@ class Client:
             control_plane.perform(self._come_back)
         self._state.require_open()
         if self._closing.begun:
-            raise errors.AlreadyClosed("client")
+            raise errors.AlreadyClosed(detail="client")
 
     def _require_authentication(self) -> None:
         self._require_open()
         if self._refusal is not None:
-            raise errors.AuthenticationError(self._refusal)
+            raise errors.AuthenticationError(detail=self._refusal)
 
     def _require_writable(self, action: str) -> None:
         self._require_authentication()
         if self.read_only:
-            raise errors.OperationNotSupported(f"{action}: the client was opened read_only")
+            raise errors.OperationNotSupported(detail=f"{action}: the client was opened read_only")
 
     def _owned(self) -> Broker:
         return self._broker  # type: ignore[return-value]
@@ -839,7 +841,7 @@ class Client:
     def _leave_to_parent(self) -> None:
         """In a forked child that has not used it, so that there is nothing to do."""
         if self._closing.told:
-            raise errors.AlreadyClosed("client")
+            raise errors.AlreadyClosed(detail="client")
         self._closing = Closing()
         self._closing.begun = self._closing.told = True
 

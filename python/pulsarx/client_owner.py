@@ -181,7 +181,7 @@ class ClientOwner:
                 self._members.add(member)
         if closing:  # by another thread, which may not have seen this member
             give_back(member)
-            raise errors.AlreadyClosed("client")
+            raise errors.AlreadyClosed(detail="client")
 
     def members(self) -> list[Member]:
         """What is to be closed with the client."""
@@ -209,7 +209,7 @@ class ClientOwner:
         broker = self._owned()
         broker.state.require_open()
         if self._closing.begun:
-            raise errors.AlreadyClosed("client")
+            raise errors.AlreadyClosed(detail="client")
         self.within(make_letter_topic, broker, topic)
         if initial_subscription_name:
             self.within(subscribe_initially, broker, topic, initial_subscription_name)

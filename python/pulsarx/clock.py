@@ -134,8 +134,8 @@ class ManualClock(ManualClockCore):
                 if not each.runs_here() and not each.wait(deadline):
                     names = ", ".join(each.busy_with()) or "a thread of PulsarX"
                     raise errors.Timeout(
-                        f"advance: {names} did not return within {self._settle_seconds:g} s; the "
-                        f"clock stands at {self.now_ms()} ms"
+                        detail=f"advance: {names} did not return within {self._settle_seconds:g} "
+                        f"s; the clock stands at {self.now_ms()} ms"
                     )
             if all(each.runs_here() for each in busy):
                 return

@@ -27,7 +27,9 @@ NAMES = ("NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY")
 def compress(kind: int, data: bytes | memoryview) -> bytes:
     """Compress one payload. `InvalidConfiguration` when the kind is none of the table."""
     if not 0 <= kind < len(NAMES):
-        raise InvalidConfiguration(f"compression kind {kind} is unknown; use 0 to {len(NAMES) - 1}")
+        raise InvalidConfiguration(
+            detail=f"compression kind {kind} is unknown; use 0 to {len(NAMES) - 1}"
+        )
     return _COMPRESS[kind](data)
 
 
@@ -39,10 +41,10 @@ def decompress(kind: int, data: bytes | memoryview, uncompressed_size: int, limi
     the data is what its producer sent, so another version, or another client, may read it.
     """
     if not 0 <= kind < len(NAMES):
-        raise UnreadableEntryError(f"compression kind {kind} is unknown to this version")
+        raise UnreadableEntryError(detail=f"compression kind {kind} is unknown to this version")
     if not 0 <= uncompressed_size <= limit:
         raise UnreadableEntryError(
-            f"decompress {len(data)} bytes of {NAMES[kind]}: {uncompressed_size} bytes are "
+            detail=f"decompress {len(data)} bytes of {NAMES[kind]}: {uncompressed_size} bytes are "
             f"claimed, {limit} are allowed"
         )
     if not data and uncompressed_size == 0:
@@ -55,7 +57,7 @@ def decompress(kind: int, data: bytes | memoryview, uncompressed_size: int, limi
 
 
 def _wrong(kind: int, data: bytes | memoryview, what: str) -> UnreadableEntryError:
-    return UnreadableEntryError(f"decompress {len(data)} bytes of {NAMES[kind]}: {what}")
+    return UnreadableEntryError(detail=f"decompress {len(data)} bytes of {NAMES[kind]}: {what}")
 
 
 def _plain(data: bytes | memoryview) -> bytes:

@@ -288,7 +288,8 @@ class Consumer(Typed[T]):
         receiver = self._receiver_of(message)
         if receiver is None:
             raise errors.NotAllowedError(
-                f"reconsume_later: {message!r} belongs to a topic that this consumer does not have"
+                detail=f"reconsume_later: {message!r} belongs to a topic that this consumer does "
+                "not have"
             )
         perform_for(
             self.owner, self.letters.reconsume_later, (receiver, message, delay_ms, properties)
@@ -360,7 +361,7 @@ class Consumer(Typed[T]):
     def _listening(self) -> ListenerLoop:
         self.require_open()
         if self._loop is None:
-            raise errors.InvalidConfiguration("the consumer has no message_listener")
+            raise errors.InvalidConfiguration(detail="the consumer has no message_listener")
         return self._loop
 
     def _tell(self, active: bool, partition: int) -> None:
@@ -499,4 +500,6 @@ RECEIVING = ("receive", "receive_many", "receive_arrow", "receive_async")
 
 
 def _refuse_beside_listener(*_: object, **__: object) -> NoReturn:
-    raise errors.InvalidConfiguration("a consumer with a message_listener does not receive besides")
+    raise errors.InvalidConfiguration(
+        detail="a consumer with a message_listener does not receive besides"
+    )

@@ -124,17 +124,19 @@ class PayloadDecryption:
         defers: a mutex is held. KeyWanted: call `fetch` of it without one, and this once more.
         """
         if self._key_reader is None:
-            raise CryptoError("this consumer has no crypto_key_reader")
+            raise CryptoError(detail="this consumer has no crypto_key_reader")
         from pulsarx._pycore.message.encryption_context import encryption_fields
 
         try:
             keys, _, iv = encryption_fields(metadata)
         except CorruptDataError as error:
-            raise CryptoError(detail_of(error)) from error
+            raise CryptoError(detail=detail_of(error)) from error
         if len(iv) != IV_SIZE:
-            raise CryptoError(f"its encryption_param has {len(iv)} bytes, not {IV_SIZE}")
+            raise CryptoError(detail=f"its encryption_param has {len(iv)} bytes, not {IV_SIZE}")
         if len(payload) < TAG_SIZE:
-            raise CryptoError(f"it has {len(payload)} bytes, and the tag alone has {TAG_SIZE}")
+            raise CryptoError(
+                detail=f"it has {len(payload)} bytes, and the tag alone has {TAG_SIZE}"
+            )
         for each in keys:
             cipher = self._ciphers.get(each.value)
             if cipher is not None:
@@ -147,7 +149,7 @@ class PayloadDecryption:
             return cipher.decrypt(iv, payload, None)  # type: ignore[no-any-return]
         except self._invalid_tag:
             raise CryptoError(
-                "the payload, or its tag, is not what was encrypted with its data key"
+                detail="the payload, or its tag, is not what was encrypted with its data key"
             ) from None
 
     def prepare(self, metadata: bytes) -> None:
@@ -187,7 +189,7 @@ class PayloadDecryption:
             cipher = self._aes(data_key)
             _keep(self._ciphers, each.value, cipher)
             return cipher
-        raise CryptoError(failure)
+        raise CryptoError(detail=failure)
 
     def _take_fetched(self, encrypted: bytes) -> _PrivateKey:
         found = self._fetched.pop(encrypted, None)
@@ -262,25 +264,31 @@ class _Keys:
         try:
             found = load(pem)
         except self._refused as error:
-            raise CryptoError(f"the {kind} key is no PEM of a key without password") from error
+            raise CryptoError(
+                detail=f"the {kind} key is no PEM of a key without password"
+            ) from error
         wanted = self._rsa.RSAPublicKey if kind == "public" else self._rsa.RSAPrivateKey
         if not isinstance(found, wanted):
-            raise CryptoError(f"the {kind} key is not one of RSA")
+            raise CryptoError(detail=f"the {kind} key is not one of RSA")
         return found
 
     def wrap(self, public: Any, data_key: bytes) -> bytes:
         try:
             return public.encrypt(data_key, self._padding)  # type: ignore[no-any-return]
         except self._refused as error:  # a key of few bits
-            raise CryptoError(f"the public key does not encrypt a data key: {error}") from error
+            raise CryptoError(
+                detail=f"the public key does not encrypt a data key: {error}"
+            ) from error
 
     def unwrap(self, private: Any, encrypted: bytes) -> bytes:
         try:
             data_key: bytes = private.decrypt(encrypted, self._padding)
         except self._refused as error:
-            raise CryptoError("its data key was not encrypted for this private key") from error
+            raise CryptoError(
+                detail="its data key was not encrypted for this private key"
+            ) from error
         if len(data_key) != DATA_KEY_SIZE:
-            raise CryptoError(f"its data key has {len(data_key)} bytes, not {DATA_KEY_SIZE}")
+            raise CryptoError(detail=f"its data key has {len(data_key)} bytes, not {DATA_KEY_SIZE}")
         return data_key
 
 
@@ -305,7 +313,7 @@ def _read(path: str, kind: str) -> bytes:
         with open(path, "rb") as file:
             return file.read()
     except (OSError, ValueError) as error:  # ValueError: the path can be none
-        raise CryptoError(f"the {kind} key cannot be read: {error}") from error
+        raise CryptoError(detail=f"the {kind} key cannot be read: {error}") from error
 
 
 def _block(field: int, data: bytes) -> bytes:

@@ -183,4 +183,6 @@ class Reader(Typed[T]):
 
 
 def _refuse_beside_listener(*_: object, **__: object) -> NoReturn:
-    raise errors.InvalidConfiguration("a reader with a reader_listener does not read besides")
+    raise errors.InvalidConfiguration(
+        detail="a reader with a reader_listener does not read besides"
+    )

@@ -252,7 +252,7 @@ class TableView:
         for each in self._partitions:
             each.core.require_open()
         if self._closing.begun:
-            raise errors.AlreadyClosed(f"table view of {self._name}")
+            raise errors.AlreadyClosed(detail=f"table view of {self._name}")
 
     def __enter__(self) -> TableView:
         return self

@@ -96,7 +96,9 @@ class TopicName:
     def partition(self, index: int) -> TopicName:
         """Name of one partition of this topic; of a partition: that of its sibling."""
         if index < 0 or index > _PARTITION_INDEX_MAX:
-            raise errors.InvalidTopicName(f"partition {index} of {self._full_name}: from 0 up")
+            raise errors.InvalidTopicName(
+                detail=f"partition {index} of {self._full_name}: from 0 up"
+            )
         return TopicName.of(f"{self.partitioned_name}{PARTITION_SUFFIX}{index}")
 
     def __str__(self) -> str:
@@ -129,10 +131,10 @@ _cached: dict[str, TopicName] = {}
 def check_entity_name(what: str, name: str) -> str:
     """The name of a tenant or namespace, if Pulsar allows it; else InvalidTopicName."""
     if not name:
-        raise errors.InvalidTopicName(f"the {what} is empty")
+        raise errors.InvalidTopicName(detail=f"the {what} is empty")
     if not _ENTITY_CHARACTERS.issuperset(name) or name in (".", ".."):
         raise errors.InvalidTopicName(
-            f"{what} {name!r}: only letters, digits and - = : . _ are allowed"
+            detail=f"{what} {name!r}: only letters, digits and - = : . _ are allowed"
         )
     return name
 
@@ -141,7 +143,7 @@ def check_namespace_name(name: str) -> str:
     """`tenant/namespace`, if it is one; else InvalidTopicName."""
     tenant, slash, local = name.partition("/")
     if not slash:
-        raise errors.InvalidTopicName(f"namespace {_shown(name)}: write tenant/namespace")
+        raise errors.InvalidTopicName(detail=f"namespace {_shown(name)}: write tenant/namespace")
     check_entity_name("tenant", tenant)
     check_entity_name("namespace", local)
     return name
@@ -164,7 +166,9 @@ def check_is_for_users(name: TopicName) -> TopicName:
     """NotAllowedError: the topic is the system's, and users neither create it, publish to it nor
     subscribe to it."""
     if is_system_topic(name):
-        raise NotAllowedError(f"{name} is a system topic, whose name is reserved; choose another")
+        raise NotAllowedError(
+            detail=f"{name} is a system topic, whose name is reserved; choose another"
+        )
     return name
 
 
@@ -173,8 +177,8 @@ def check_may_be_made(name: TopicName) -> None:
     check uses. Those that users made there with an earlier version stay in use."""
     if name.namespace_name == HEARTBEAT_NAMESPACE:
         raise NotAllowedError(
-            f"create {name}: namespace {HEARTBEAT_NAMESPACE} is reserved for the health check; "
-            "choose another"
+            detail=f"create {name}: namespace {HEARTBEAT_NAMESPACE} is reserved for the health "
+            "check; choose another"
         )
     check_is_for_users(name)
 
@@ -184,7 +188,7 @@ def check_is_not_of_the_system(name: TopicName, action: str) -> TopicName:
     was asked for."""
     if is_system_topic(name):
         raise NotAllowedError(
-            f"{action} {name}: it is a system topic, which the broker writes itself"
+            detail=f"{action} {name}: it is a system topic, which the broker writes itself"
         )
     return name
 
@@ -193,7 +197,7 @@ def check_keeps_messages(name: TopicName) -> TopicName:
     """OperationNotSupported: it is non-persistent, so there is nothing to be read or attached."""
     if not name.persistent:
         raise errors.OperationNotSupported(
-            f"{name}: a non-persistent topic keeps no messages, and this needs some; use a "
+            detail=f"{name}: a non-persistent topic keeps no messages, and this needs some; use a "
             "persistent one"
         )
     return name
@@ -212,12 +216,14 @@ def check_subscription_name(name: str) -> str:
     if not isinstance(name, str):
         raise ValueError(f"a subscription name is text (str) and not {type(name).__name__}")
     if not name.strip():
-        raise errors.InvalidConfiguration("the subscription name is empty")
+        raise errors.InvalidConfiguration(detail="the subscription name is empty")
     if is_system_subscription(name):
-        raise errors.InvalidConfiguration(f"subscription name {name!r} is reserved; choose another")
+        raise errors.InvalidConfiguration(
+            detail=f"subscription name {name!r} is reserved; choose another"
+        )
     flaw = _flaw_of_text(name)
     if flaw:
-        raise errors.InvalidConfiguration(f"subscription name {_shown(name)}: {flaw}")
+        raise errors.InvalidConfiguration(detail=f"subscription name {_shown(name)}: {flaw}")
     return name
 
 
@@ -241,7 +247,8 @@ def _parse(name: str) -> TopicName:
         domain, path = "persistent", name
     elif domain not in ("persistent", "non-persistent"):
         raise errors.InvalidTopicName(
-            f"{_shown(name)}: domain {_shown(domain)} is neither persistent nor non-persistent"
+            detail=f"{_shown(name)}: domain {_shown(domain)} is neither persistent nor "
+            "non-persistent"
         )
     parts = path.split("/")
     if not mark and len(parts) == 1:
@@ -254,17 +261,17 @@ def _parse(name: str) -> TopicName:
                 "; tenant/cluster/namespace/topic is a name of Pulsar 1, which Pulsar 4.2 refuses "
                 "too: leave out the cluster"
             )
-        raise errors.InvalidTopicName(flaw)
+        raise errors.InvalidTopicName(detail=flaw)
     tenant, namespace, local_name = parts
     check_entity_name("tenant", tenant)
     check_entity_name("namespace", namespace)
     if not local_name.strip():
-        raise errors.InvalidTopicName(f"{_shown(name)}: the topic's own name is empty")
+        raise errors.InvalidTopicName(detail=f"{_shown(name)}: the topic's own name is empty")
     if local_name != local_name.strip():
-        raise errors.InvalidTopicName(f"{_shown(name)} starts or ends with a blank")
+        raise errors.InvalidTopicName(detail=f"{_shown(name)} starts or ends with a blank")
     flaw = _flaw_of_text(name)
     if flaw:
-        raise errors.InvalidTopicName(f"{_shown(name)}: {flaw}")
+        raise errors.InvalidTopicName(detail=f"{_shown(name)}: {flaw}")
     return TopicName(domain, tenant, namespace, local_name)
 
 

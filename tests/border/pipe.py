@@ -105,9 +105,9 @@ class Pipe:
                 self._move()
             self._move()
         except WireError as error:
-            self.connection.lost(errors.ConnectError(f"the connection was closed: {error}"))
+            self.connection.lost(errors.ConnectError(detail=f"the connection was closed: {error}"))
         except BaseException as error:
-            self.connection.lost(errors.InternalError(f"the pipe broke: {error!r}"))
+            self.connection.lost(errors.InternalError(detail=f"the pipe broke: {error!r}"))
             raise
         finally:
             self._ended = True

@@ -423,7 +423,7 @@ def test_a_server_that_fails_meanwhile_says_why(
     served: Administered, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any) -> Any:
-        raise errors.StorageError("read ledger 1: Input/output error")
+        raise errors.StorageError(detail="read ledger 1: Input/output error")
 
     monkeypatch.setattr(Copying, "_copy_ledger", fail)
     with pytest.raises(errors.StorageError, match="read ledger 1: Input/output error"):

@@ -62,7 +62,7 @@ def test_a_request_of_somebody_unknown_costs_little(
 
     def refuse(*_: Any) -> None:
         assert may_go.wait(120)
-        raise errors.AuthenticationError("unknown name, or wrong password")
+        raise errors.AuthenticationError(detail="unknown name, or wrong password")
 
     monkeypatch.setattr(BasicUsers, "verify", refuse)
     hashed = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()

@@ -233,7 +233,7 @@ def test_before_it_is_known_whose_it_is_a_connection_costs_little(
 
     def refuse(*_: Any) -> None:
         assert may_go.wait(120)
-        raise errors.AuthenticationError("unknown name, or wrong password")
+        raise errors.AuthenticationError(detail="unknown name, or wrong password")
 
     monkeypatch.setattr(password_queue.PasswordQueue, "identify", count)
     monkeypatch.setattr(BasicUsers, "verify", refuse)

@@ -73,7 +73,7 @@ def test_a_consumer_whose_schema_is_refused_at_last_takes_its_topic_along(
 
 
 def refuse(*_: Any) -> None:
-    raise errors.IncompatibleSchema("another one was faster")
+    raise errors.IncompatibleSchema(detail="another one was faster")
 
 
 def test_a_producer_whose_schema_is_refused_at_last_takes_its_topic_along(

@@ -231,7 +231,7 @@ def test_what_was_sent_before_a_seek_of_another_connection_is_not_acknowledged(
     ack = {"consumer_id": 0, "ack_type": kind, "message_ids": ids, "request_id": 7}
     told = peer.say("ACK", **ack)
     assert told[0][0] == "ACK_RESPONSE"
-    assert told[0][1]["error"] == code_of(errors.AlreadyClosed(""))
+    assert told[0][1]["error"] == code_of(errors.AlreadyClosed(detail=""))
     assert names(told[1:]) == ["CLOSE_CONSUMER"]
     peer.subscribe(type=subscribed)
     found = peer.say("FLOW", consumer_id=0, permits=10)
@@ -273,7 +273,7 @@ def test_who_is_attached_is_told_that_the_topic_is_deleted(peer: Peer) -> None:
     # Its client has not heard of it yet.
     assert peer.send(entry(b"b")) == []
     again = [*peer.say("PRODUCER", topic="t", producer_id=0, request_id=8), *peer.subscribe()]
-    gone = ("ERROR", code_of(errors.TopicNotFound("")))
+    gone = ("ERROR", code_of(errors.TopicNotFound(detail="")))
     assert [(name, values["error"]) for name, values, _ in again] == [gone, gone]
     assert peer.server.broker.catalogue.state.topics == {}
     # Who wants another topic of the name gets one.
@@ -459,7 +459,7 @@ def test_a_consumer_s_statistics_are_told(peer: Peer) -> None:
     assert values == {"consumer_name": "me", "type": "Shared", "backlog": 2, "blocked": False}
     assert (told[1]["available_permits"], told[1]["unacked_messages"]) == (3, 2)
     (told,) = peer.say("CONSUMER_STATS", consumer_id=9, request_id=4)
-    assert told[1]["error"] == code_of(errors.AlreadyClosed("x"))
+    assert told[1]["error"] == code_of(errors.AlreadyClosed(detail="x"))
 
 
 def test_with_the_last_id_comes_the_mark_delete_position(peer: Peer) -> None:

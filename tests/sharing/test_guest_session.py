@@ -151,7 +151,7 @@ def test_an_acknowledgement_that_the_disk_had_no_room_for_is_recorded_when_it_ha
         record = GuestConsumer.acknowledge_run
 
         def full(*_: object) -> None:
-            raise errors.StorageFullError("no space left")
+            raise errors.StorageFullError(detail="no space left")
 
         monkeypatch.setattr(GuestConsumer, "acknowledge_run", full, raising=False)
         guest.tell([(owner_link.ACKNOWLEDGE, ledger, 0, 1), (owner_link.ACKNOWLEDGE, ledger, 1, 1)])

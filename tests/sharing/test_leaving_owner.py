@@ -271,7 +271,7 @@ def test_what_lies_in_queues_does_not_go_to_clients_of_the_network_while_an_owne
     assert guest.run("received(consumer, 40)") == [b"%d" % number for number in range(40)]
 
 
-_GONE = errors.ConnectError("it has left")
+_GONE = errors.ConnectError(detail="it has left")
 
 
 DROPS = """

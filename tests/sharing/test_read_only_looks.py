@@ -67,7 +67,9 @@ def test_a_look_while_ledgers_are_sealed_and_removed_is_whole(
         assert looks == [True, False]
 
 
-@pytest.mark.parametrize("failure", [errors.NotAllowedError("out of range"), LedgerTrimmed()])
+@pytest.mark.parametrize(
+    "failure", [errors.NotAllowedError(detail="out of range"), LedgerTrimmed()]
+)
 def test_a_look_that_fails_because_its_owner_went_on_is_taken_again(
     folder: Path,
     processes: list[SharingProcess],
@@ -99,7 +101,7 @@ def test_a_look_that_fails_because_its_owner_went_on_is_taken_again(
 
 
 def _refuse(*_: Any) -> tuple[int, int]:
-    raise errors.NotAllowedError("for good")
+    raise errors.NotAllowedError(detail="for good")
 
 
 class Leaving:

@@ -527,6 +527,8 @@ def test_a_stopped_owner_keeps_the_folder(folder: Path, owner: SharingProcess) -
         with pytest.raises(errors.Timeout) as caught:
             hasty.send(b"2")
         assert "may be stored all the same" in caught.value.detail
+        assert "within send_timeout_millis 500. It lives" in caught.value.detail
+        assert f"kill -9 {owner.pid}" in caught.value.detail
         told: list[Any] = []
         hasty.send_async(b"3", lambda result, _: told.append(result))
         hasty.flush()
@@ -666,6 +668,7 @@ def test_an_owner_that_serves_nobody_is_named_with_the_way_out(
     guest = SharingProcess(folder, operation_timeout_seconds=1)
     processes.extend((hanging, guest))
     guest.run("p = client.create_producer('t')")
+    guest.run("hasty = client.create_producer('t', send_timeout_millis=1000)")
     hanging.run("from pulsarx.broker.control.control_socket import ControlSocket")
     hanging.run("ControlSocket._talk = lambda socket, connection: threading.Event().wait()")
     guest.signal(signal.SIGSTOP)
@@ -674,6 +677,8 @@ def test_an_owner_that_serves_nobody_is_named_with_the_way_out(
     wait_until(lambda: "control_socket control.sock" in (folder / "LOCK").read_text())
     guest.signal(signal.SIGCONT)
     way_out = f"kill -9 {hanging.pid}"
+    with pytest.raises(Refused, match=f"{way_out}.*nothing was stored"):
+        guest.run("hasty.send(b'0')")
     with pytest.raises(Refused, match=way_out):
         guest.run("client.create_producer('u')")
     with pytest.raises(Refused, match=way_out):

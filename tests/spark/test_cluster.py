@@ -195,7 +195,7 @@ def _read_next_until(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def read_next(reader: Any, *arguments: Any) -> Any:
         if not left[0]:
-            raise errors.Timeout("no message came")
+            raise errors.Timeout(detail="no message came")
         found = real(reader, *arguments)
         left[0] -= 1
         return found
@@ -447,7 +447,7 @@ def test_a_topic_that_another_created_meanwhile_takes_the_rows_or_refuses_them(
         """Where it is only begun to be made it is refused, and not found."""
         if method == "GET" and path.endswith("/new/partitions") and slow[0]:
             slow[0] -= 1
-            raise errors.TopicNotFound(path)
+            raise errors.TopicNotFound(detail=path)
         return ask(channel, method, path, *more, **query)
 
     monkeypatch.setattr(HttpChannel, "ask", answer)
@@ -603,7 +603,7 @@ def test_a_message_that_fails_alone_leaves_no_hole(
         if content == b"5" and failures:
             failures -= 1
             if callback is None:
-                producer._untold.append(errors.ChecksumError("damaged on its way"))
+                producer._untold.append(errors.ChecksumError(detail="damaged on its way"))
             else:
                 callback(Result.ChecksumError, None)
             return

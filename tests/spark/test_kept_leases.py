@@ -144,7 +144,7 @@ def test_a_renewal_that_fails_is_told_once_and_tried_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def refuse(*_: Any, **__: Any) -> None:
-        raise errors.FolderOwnedError("nobody answers")
+        raise errors.FolderOwnedError(detail="nobody answers")
 
     with open_owner(topic, clock=clock):
         keeper.keep(plan_topic(topic, "t", lease_ms=60_000), lambda: True)
@@ -287,7 +287,7 @@ def test_a_lease_that_cannot_be_made_longer_is_not_joined(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def refuse(*_: Any, **__: Any) -> int:
-        raise errors.NotAllowedError("it is over")
+        raise errors.NotAllowedError(detail="it is over")
 
     with open_owner(topic, clock=clock):
         first = plan_topic(topic, "t", lease_ms=60_000)

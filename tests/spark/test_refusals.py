@@ -323,7 +323,7 @@ def test_a_lease_that_cannot_be_had_says_how_to_read_without(
     topic: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*given: Any) -> None:
-        raise errors.FolderOwnedError("the owner is on another host")
+        raise errors.FolderOwnedError(detail="the owner is on another host")
 
     monkeypatch.setattr("pulsarx.spark.topic_plan.lease_ranges", refuse)
     with pytest.raises(errors.FolderOwnedError) as caught:

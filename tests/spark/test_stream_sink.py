@@ -164,7 +164,7 @@ def test_a_batch_of_many_files_is_merged_at_once(
     assert messages(folder, "out") == rows(4)
 
 
-@pytest.mark.parametrize("error", [errors.StorageFullError("no room"), OSError("no room")])
+@pytest.mark.parametrize("error", [errors.StorageFullError(detail="no room"), OSError("no room")])
 def test_a_batch_is_written_though_its_ledgers_cannot_be_merged(
     folder: Path, run: Callable[[str], Run], monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:

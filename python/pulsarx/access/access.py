@@ -64,17 +64,17 @@ class Access:
             try:
                 token = data.decode("ascii")
             except UnicodeDecodeError:
-                raise errors.AuthenticationError("the token is no text") from None
+                raise errors.AuthenticationError(detail="the token is no text") from None
             return self._tokens.verify(token, self._clock.now_ms())
         if method == "basic" and self._passwords is not None:
             return self._passwords.identify(data, host)
         if method == "tls" and self._by_certificate:
             if not certificate_name:
-                raise errors.AuthenticationError("the client has no certificate with a name")
+                raise errors.AuthenticationError(detail="the client has no certificate with a name")
             return Identity(certificate_name)
         if self._anonymous_role is not None and method not in self.methods:
             return Identity(self._anonymous_role)  # as in Pulsar, who tries nothing that is asked
-        raise errors.AuthenticationError(f"authentication by {method or 'nothing'!r:.50}")
+        raise errors.AuthenticationError(detail=f"authentication by {method or 'nothing'!r:.50}")
 
     # What -----------------------------------------------------------------------------------------
 
@@ -90,12 +90,14 @@ class Access:
 
     def require_superuser(self, role: str, what: str) -> None:
         if not self.is_superuser(role):
-            raise errors.AuthorizationError(f"role {role} may not {what}: superusers alone may")
+            raise errors.AuthorizationError(
+                detail=f"role {role} may not {what}: superusers alone may"
+            )
 
     def require_admin(self, role: str, tenant: str, what: str) -> None:
         if not self.may_administer(role, tenant):
             raise errors.AuthorizationError(
-                f"role {role} may not {what}: administrators of tenant {tenant} may"
+                detail=f"role {role} may not {what}: administrators of tenant {tenant} may"
             )
 
     def require_produce(self, role: str, topic: str) -> None:
@@ -114,7 +116,7 @@ class Access:
         policies = self._catalogue.namespace_policies(namespace) or {}
         if not may_use_subscription(policies, role, subscription):
             raise errors.AuthorizationError(
-                f"role {role} may not use subscription {subscription:.200} on {name}"
+                detail=f"role {role} may not use subscription {subscription:.200} on {name}"
             )
 
     def require_lookup(self, role: str, topic: str) -> None:
@@ -130,7 +132,9 @@ class Access:
         for each in (None, str(name), name.partitioned_name):
             if not actions_of(policies, role, each).isdisjoint(any_of):
                 return
-        raise errors.AuthorizationError(f"role {role} may not {' or '.join(any_of)} on {name}")
+        raise errors.AuthorizationError(
+            detail=f"role {role} may not {' or '.join(any_of)} on {name}"
+        )
 
     def require_in_namespace(self, role: str, namespace: str) -> None:
         """To see which topics it has."""
@@ -138,4 +142,4 @@ class Access:
             return
         policies = self._catalogue.namespace_policies(namespace) or {}
         if not actions_of(policies, role, None):
-            raise errors.AuthorizationError(f"role {role} may not use namespace {namespace}")
+            raise errors.AuthorizationError(detail=f"role {role} may not use namespace {namespace}")

@@ -43,7 +43,9 @@ class AccessSettings:
         ways; None: they are not let in.
         """
         if isinstance(superuser_roles, str):
-            raise errors.InvalidConfiguration("superuser_roles is a str; give a list of names")
+            raise errors.InvalidConfiguration(
+                detail="superuser_roles is a str; give a list of names"
+            )
         self.token_secret_key = token_secret_key
         self.token_public_key = token_public_key
         self.token_auth_claim = token_auth_claim
@@ -57,17 +59,20 @@ class AccessSettings:
             try:
                 checked_role(anonymous_user_role)
             except ValueError as error:
-                raise errors.InvalidConfiguration(f"anonymous_user_role: {error}") from None
+                raise errors.InvalidConfiguration(detail=f"anonymous_user_role: {error}") from None
         if anonymous_user_role in self.superuser_roles:
             raise errors.InvalidConfiguration(
-                f"anonymous_user_role {anonymous_user_role} is a superuser: whoever reaches the "
-                "address could do everything. Grant it what it needs, or allow anonymous clients"
+                detail=f"anonymous_user_role {anonymous_user_role} is a superuser: whoever reaches "
+                "the address could do everything. Grant it what it needs, or allow anonymous "
+                "clients"
             )
         if token_secret_key is not None and token_public_key is not None:
-            raise errors.InvalidConfiguration("give either token_secret_key or token_public_key")
+            raise errors.InvalidConfiguration(
+                detail="give either token_secret_key or token_public_key"
+            )
         if not self.has_tokens and basic_auth_conf is None and not tls_authentication:
             raise errors.InvalidConfiguration(
-                "no client could authenticate: give token_secret_key, token_public_key, "
+                detail="no client could authenticate: give token_secret_key, token_public_key, "
                 "basic_auth_conf or tls_authentication"
             )
 

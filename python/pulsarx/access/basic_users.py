@@ -27,14 +27,14 @@ class BasicUsers:
             with open(path, "rb", opener=open_descriptor) as file:
                 lines = file.read().splitlines()
         except OSError as error:
-            raise errors.InvalidConfiguration(f"basic_auth_conf: {error}") from error
+            raise errors.InvalidConfiguration(detail=f"basic_auth_conf: {error}") from error
         for number, line in enumerate(lines, 1):
             name, _, found = line.strip().partition(b":")
             if not name or name.startswith(b"#"):
                 continue
             if not _BCRYPT.fullmatch(found):
                 raise errors.InvalidConfiguration(
-                    f"{path}, line {number}: only hashes of bcrypt are taken; make one with "
+                    detail=f"{path}, line {number}: only hashes of bcrypt are taken; make one with "
                     "htpasswd -B"
                 )
             self._hashes[name] = found
@@ -68,10 +68,10 @@ class BasicUsers:
             and self._bcrypt.checkpw(password, known or self._nobody)
         )
         if known is None or not fits:
-            raise errors.AuthenticationError("unknown name, or wrong password")
+            raise errors.AuthenticationError(detail="unknown name, or wrong password")
         try:
             found = Identity(name.decode())
         except UnicodeDecodeError:
-            raise errors.AuthenticationError("the name is not UTF-8") from None
+            raise errors.AuthenticationError(detail="the name is not UTF-8") from None
         self._remembered[name] = self.digest(data)
         return found

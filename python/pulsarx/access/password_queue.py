@@ -49,7 +49,7 @@ class PasswordQueue:
             if waiting is not None:
                 return waiting
             if len(self._waiting) >= WAITING_MAX or self._hosts[host] >= WAITING_OF_HOST_MAX:
-                raise errors.ServiceUnitNotReady("too many passwords wait to be checked")
+                raise errors.ServiceUnitNotReady(detail="too many passwords wait to be checked")
             self._hosts[host] += 1
             try:
                 made = self._executor.submit(self._users.verify, data)

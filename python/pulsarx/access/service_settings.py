@@ -39,25 +39,25 @@ class ServiceSettings:
         """InvalidConfiguration: they do not fit together."""
         if allow_anonymous and access is not None:
             raise errors.InvalidConfiguration(
-                "clients prove who they are, or are anonymous: give either access or "
+                detail="clients prove who they are, or are anonymous: give either access or "
                 "allow_anonymous"
             )
         if tls is None and tls_port is not None:
             raise errors.InvalidConfiguration(
-                f"tls_port {tls_port}: give tls, the certificate of the server and its key"
+                detail=f"tls_port {tls_port}: give tls, the certificate of the server and its key"
             )
         if port is None and tls is None:
-            raise errors.InvalidConfiguration("give a port, or tls, to listen to")
+            raise errors.InvalidConfiguration(detail="give a port, or tls, to listen to")
         if access is not None and access.tls_authentication:
             if tls is None or tls.trust_certs_file is None:
                 raise errors.InvalidConfiguration(
-                    "tls_authentication: give tls with trust_certs_file, which says who may sign "
-                    "the certificates of clients"
+                    detail="tls_authentication: give tls with trust_certs_file, which says who may "
+                    "sign the certificates of clients"
                 )
         if advertised_address is not None and not is_host(advertised_address):
             raise errors.InvalidConfiguration(
-                f"advertised_address {advertised_address!r:.200}: give a host name or an address, "
-                "without a port"
+                detail=f"advertised_address {advertised_address!r:.200}: give a host name or an "
+                "address, without a port"
             )
         self.host = host
         self.port = port

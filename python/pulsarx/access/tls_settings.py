@@ -32,7 +32,7 @@ class TlsSettings:
         self.require_client_certificate = require_client_certificate
         if require_client_certificate and trust_certs_file is None:
             raise errors.InvalidConfiguration(
-                "require client certificates: give the authorities that may sign them, "
+                detail="require client certificates: give the authorities that may sign them, "
                 "trust_certs_file"
             )
 
@@ -48,14 +48,15 @@ class TlsSettings:
             context.load_cert_chain(self.certificate_file, self.key_file, password=_no_password)
         except (OSError, ValueError) as error:
             raise errors.InvalidConfiguration(
-                f"the certificate {self.certificate_file} with the key {self.key_file}: {error}"
+                detail=f"the certificate {self.certificate_file} with the key {self.key_file}: "
+                f"{error}"
             ) from error
         if self.trust_certs_file is not None:
             try:
                 context.load_verify_locations(self.trust_certs_file)
             except (OSError, ValueError) as error:
                 raise errors.InvalidConfiguration(
-                    f"the trusted certificates {self.trust_certs_file}: {error}"
+                    detail=f"the trusted certificates {self.trust_certs_file}: {error}"
                 ) from error
             required = self.require_client_certificate
             context.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL

@@ -38,12 +38,13 @@ class TokenVerifier:
             self._algorithms = ["HS256", "HS384", "HS512"]
             if len(self._key) < _SECRET_SIZE_MIN:
                 raise errors.InvalidConfiguration(
-                    f"token_secret_key has {len(self._key)} bytes; at least {_SECRET_SIZE_MIN}"
+                    detail=f"token_secret_key has {len(self._key)} bytes; at least "
+                    f"{_SECRET_SIZE_MIN}"
                 )
             # The library refuses such too, but at the first token.
             if self._key.lstrip().startswith((b"-----BEGIN", b"ssh-")):
                 raise errors.InvalidConfiguration(
-                    "token_secret_key is a key of a pair; give it as token_public_key"
+                    detail="token_secret_key is a key of a pair; give it as token_public_key"
                 )
         else:
             assert settings.token_public_key is not None
@@ -59,26 +60,30 @@ class TokenVerifier:
         try:
             found = self._jwt.decode(token, self._key, algorithms=self._algorithms, options=options)
         except self._jwt.exceptions.PyJWTError as error:
-            raise errors.AuthenticationError(f"the token: {error}") from error
+            raise errors.AuthenticationError(detail=f"the token: {error}") from error
         except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise errors.AuthenticationError(f"the token cannot be read: {error}") from error
+            raise errors.AuthenticationError(detail=f"the token cannot be read: {error}") from error
         expires_ms = _milliseconds(found, "exp")
         if expires_ms is not None and now_ms >= expires_ms:
-            raise errors.AuthenticationError("the token has expired")
+            raise errors.AuthenticationError(detail="the token has expired")
         begins_ms = _milliseconds(found, "nbf")
         if begins_ms is not None and now_ms < begins_ms:
-            raise errors.AuthenticationError("the token does not hold yet")
+            raise errors.AuthenticationError(detail="the token does not hold yet")
         if self._audience is not None:
             said = found.get(self._audience_claim)
             if self._audience not in (said if isinstance(said, list) else [said]):
-                raise errors.AuthenticationError("the token is not for this audience")
+                raise errors.AuthenticationError(detail="the token is not for this audience")
         role = found.get(self._claim)
         if isinstance(role, list):
             role = role[0] if role else None
         if not isinstance(role, str) or not role:
-            raise errors.AuthenticationError(f"the token has no role: no text as {self._claim}")
+            raise errors.AuthenticationError(
+                detail=f"the token has no role: no text as {self._claim}"
+            )
         if not role.isprintable():
-            raise errors.AuthenticationError("the token's role has characters that cannot be shown")
+            raise errors.AuthenticationError(
+                detail="the token's role has characters that cannot be shown"
+            )
         return Identity(role, expires_ms)
 
 
@@ -87,7 +92,7 @@ def _milliseconds(claims: dict[str, Any], name: str) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1 << 40:
-        raise errors.AuthenticationError(f"the token's {name} is no time")
+        raise errors.AuthenticationError(detail=f"the token's {name} is no time")
     return int(value * 1000)
 
 
@@ -109,7 +114,7 @@ def _read(name: str, given: str) -> bytes:
     except (OSError, ValueError, binascii.Error) as error:
         # The value itself may be the secret.
         raise errors.InvalidConfiguration(
-            f"{name} is neither a file that can be read, nor base64: {type(error).__name__}"
+            detail=f"{name} is neither a file that can be read, nor base64: {type(error).__name__}"
         ) from None
 
 
@@ -124,12 +129,14 @@ def _public_key(data: bytes) -> tuple[Any, list[str]]:
     try:
         key = load(data)
     except Exception as error:
-        raise errors.InvalidConfiguration(f"token_public_key is no public key: {error}") from error
+        raise errors.InvalidConfiguration(
+            detail=f"token_public_key is no public key: {error}"
+        ) from error
     if isinstance(key, rsa.RSAPublicKey) and key.key_size >= _RSA_BITS_MIN:
         return key, [f"{kind}{bits}" for kind in ("RS", "PS") for bits in (256, 384, 512)]
     if isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name in _CURVES:
         return key, [_CURVES[key.curve.name]]
     raise errors.InvalidConfiguration(
-        f"token_public_key must be RSA of {_RSA_BITS_MIN} bits or more, or EC on "
+        detail=f"token_public_key must be RSA of {_RSA_BITS_MIN} bits or more, or EC on "
         f"{', '.join(_CURVES)}"
     )

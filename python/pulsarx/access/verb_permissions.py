@@ -77,9 +77,9 @@ def authenticate_header(
         try:
             proof = base64.b64decode(proof, validate=True)
         except ValueError:
-            raise errors.AuthenticationError("the Authorization is not base64") from None
+            raise errors.AuthenticationError(detail="the Authorization is not base64") from None
         return access.authenticate("basic", proof, None, host)
     if header is None:
         method = "tls" if certificate_name else ""
         return access.authenticate(method, b"", certificate_name, host)
-    raise errors.AuthenticationError("an Authorization is Bearer or Basic")
+    raise errors.AuthenticationError(detail="an Authorization is Bearer or Basic")

@@ -58,7 +58,9 @@ class Admin:
         if authentication is not None or tls_trust_certs_file_path is not None:
             from pulsarx.errors import InvalidConfiguration
 
-            raise InvalidConfiguration(f"{folder}: a folder has no authentication and no TLS")
+            raise InvalidConfiguration(
+                detail=f"{folder}: a folder has no authentication and no TLS"
+            )
         from pulsarx.admin.channel import OwnerChannel
 
         return cls(OwnerChannel(folder))

@@ -25,7 +25,7 @@ def messages_of_batch(payload: bytes) -> list[dict[str, Any]]:
         return list(_messages(payload))
     except (IndexError, ValueError) as error:
         raise errors.CorruptDataError(
-            f"a batch of {len(payload)} bytes that cannot be taken apart: {error}"
+            detail=f"a batch of {len(payload)} bytes that cannot be taken apart: {error}"
         ) from None
 
 

@@ -51,7 +51,9 @@ class Reply:
         try:
             return json.loads(self.body)
         except ValueError:
-            raise errors.UnknownError(f"the answer is no JSON: {self.body[:100]!r}") from None
+            raise errors.UnknownError(
+                detail=f"the answer is no JSON: {self.body[:100]!r}"
+            ) from None
 
 
 class Answer:
@@ -95,12 +97,14 @@ class Answer:
         except TimeoutError as error:
             if errors.raised_by_handler(error):
                 raise
-            raise errors.Timeout(f"{self._what}: no answer in {TIMEOUT_SECONDS:.0f} s") from None
+            raise errors.Timeout(
+                detail=f"{self._what}: no answer in {TIMEOUT_SECONDS:.0f} s"
+            ) from None
         except (OSError, http.client.HTTPException) as error:
             if errors.raised_by_handler(error):
                 raise
             told = str(error) or type(error).__name__
-            raise errors.ConnectError(f"{self._what}: {told}") from None
+            raise errors.ConnectError(detail=f"{self._what}: {told}") from None
 
 
 class HttpChannel:
@@ -118,18 +122,20 @@ class HttpChannel:
         if "@" in url:
             # Not shown: it may have a password in front of the sign.
             raise errors.InvalidUrl(
-                "the URL has a name or a password in it: write http://host:port, and give "
+                detail="the URL has a name or a password in it: write http://host:port, and give "
                 "authentication apart"
             )
         try:
             parts = urlsplit(url)
             is_right = parts.scheme in SCHEMES and parts.hostname and parts.port != 0
         except ValueError as error:
-            raise errors.InvalidUrl(f"{url!r}: {error}") from None
+            raise errors.InvalidUrl(detail=f"{url!r}: {error}") from None
         if not is_right:
-            raise errors.InvalidUrl(f"{url!r}: write http://host:port")
+            raise errors.InvalidUrl(detail=f"{url!r}: write http://host:port")
         if parts.path.strip("/") or parts.query or parts.fragment:
-            raise errors.InvalidUrl(f"{url!r}: write http://host:port, and nothing behind it")
+            raise errors.InvalidUrl(
+                detail=f"{url!r}: write http://host:port, and nothing behind it"
+            )
         self.url = f"{parts.scheme}://{parts.netloc}"
 
     def perform(self, verb: str, arguments: dict[str, Any]) -> Any:
@@ -140,7 +146,9 @@ class HttpChannel:
     def _perform(self, verb: str, arguments: dict[str, Any]) -> Any:
         act = _VERBS.get(verb)
         if act is None:
-            raise errors.OperationNotSupported(f"{verb} of {self.url}: the admin API has no such")
+            raise errors.OperationNotSupported(
+                detail=f"{verb} of {self.url}: the admin API has no such"
+            )
         return act(self, **arguments)
 
     # Requests -------------------------------------------------------------------------------------
@@ -180,7 +188,8 @@ class HttpChannel:
             is_ours = False
         if not is_ours:
             raise errors.OperationNotSupported(
-                f"{what} at {self.url}: `pulsarx serve` does it, and another server is there{why}"
+                detail=f"{what} at {self.url}: `pulsarx serve` does it, and another server is "
+                f"there{why}"
             )
 
     def _ask(self, method: str, path: str, body: object, what: str) -> Reply:
@@ -201,7 +210,9 @@ class HttpChannel:
         try:
             found = answer.read(ANSWER_MAX + 1)
             if len(found) > ANSWER_MAX:
-                raise errors.UnknownError(f"{method} {url}: more than {ANSWER_MAX} bytes came")
+                raise errors.UnknownError(
+                    detail=f"{method} {url}: more than {ANSWER_MAX} bytes came"
+                )
             return answer.status, answer.headers, found
         finally:
             answer.close()
@@ -238,7 +249,7 @@ class HttpChannel:
         try:
             if answer.status == 404:
                 raise errors.OperationNotSupported(
-                    f"{what} at {self.url}: `pulsarx serve` of this version does it, and an "
+                    detail=f"{what} at {self.url}: `pulsarx serve` of this version does it, and an "
                     "earlier one, or `pulsarx console`, is there"
                 )
             if answer.status != 200:
@@ -274,11 +285,11 @@ def _error_of(status: int, body: bytes, what: str) -> Exception:
     _, mark, message = told.partition("Message: ")
     told = (message if mark else told).strip()[:_REASON_MAX] or f"{what}: status {status}"
     if status == 404 and "ubscription" in told:
-        return errors.SubscriptionNotFound(told)
+        return errors.SubscriptionNotFound(detail=told)
     kind = _KINDS.get(status)
     if kind is None:
         kind = errors.NotAllowedError if status < 500 else errors.UnknownError
-    return kind(told)
+    return kind(detail=told)
 
 
 # Names --------------------------------------------------------------------------------------------
@@ -386,7 +397,9 @@ def _set_policy(level: str) -> Callable[..., None]:
         found = _POLICIES[name]
         last = found.paths[level]
         if last is None:
-            raise errors.OperationNotSupported(f"{name} of a {level}: the admin API has none")
+            raise errors.OperationNotSupported(
+                detail=f"{name} of a {level}: the admin API has none"
+            )
         if value is None:
             channel.ask("DELETE", f"{path}/{last}")
         elif level == "topic" and found.query is not None:
@@ -408,7 +421,9 @@ def _get_policy(level: str) -> Callable[..., Any]:
         policy = _POLICIES[name]
         last = policy.paths[level]
         if last is None:
-            raise errors.OperationNotSupported(f"{name} of a {level}: the admin API has none")
+            raise errors.OperationNotSupported(
+                detail=f"{name} of a {level}: the admin API has none"
+            )
         value = channel.json(f"{path}/{last}")
         return None if value is None or value == [] else policy.read(value)
 
@@ -578,7 +593,7 @@ def _snake_name(name: str) -> str:
 
 def _create_subscription(channel: HttpChannel, topic: str, name: str, position: Json) -> None:
     if "message_id" not in position:
-        raise errors.OperationNotSupported("a subscription that begins at a time, over HTTP")
+        raise errors.OperationNotSupported(detail="a subscription that begins at a time, over HTTP")
     place = _shown_id(MessageId.from_text(position["message_id"]))
     channel.ask("PUT", _subscription_path(topic, name), place)
 
@@ -641,7 +656,7 @@ def _examine(channel: HttpChannel, topic: str, number: int, from_end: bool) -> J
         return _messages(topic, reply)[0]
     except (errors.TopicNotFound, errors.InvalidConfiguration, IndexError):
         raise errors.NotAllowedError(
-            f"message {number} of {topic}: there are not so many"
+            detail=f"message {number} of {topic}: there are not so many"
         ) from None
 
 

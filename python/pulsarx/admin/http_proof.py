@@ -26,8 +26,8 @@ class Proof:
         known = (AuthenticationToken, AuthenticationBasic, AuthenticationTLS)
         if authentication is not None and not isinstance(authentication, known):
             raise errors.OperationNotSupported(
-                f"{authentication!r} over HTTP; give AuthenticationToken, AuthenticationBasic or "
-                "AuthenticationTLS"
+                detail=f"{authentication!r} over HTTP; give AuthenticationToken, "
+                "AuthenticationBasic or AuthenticationTLS"
             )
         self._authentication = authentication
         self._trusted = tls_trust_certs_file_path
@@ -39,7 +39,7 @@ class Proof:
             token = given._parameters["token"]
             text = str(token() if callable(token) else token).strip()
             if not text.isascii() or not text.isprintable():
-                raise errors.AuthenticationError("the token is no text of ASCII")
+                raise errors.AuthenticationError(detail="the token is no text of ASCII")
             return {"Authorization": f"Bearer {text}"}
         if isinstance(given, AuthenticationBasic):
             import base64
@@ -60,5 +60,5 @@ class Proof:
                 names = ("certificate_path", "private_key_path")
                 context.load_cert_chain(*(str(given._parameters[name]) for name in names))
         except OSError as error:
-            raise errors.InvalidConfiguration(f"the certificates: {error}") from error
+            raise errors.InvalidConfiguration(detail=f"the certificates: {error}") from error
         return context

@@ -207,7 +207,9 @@ class Client:
         if reader_listener is not None:
             check_callable(reader_listener, "reader_listener")
         if self._client.read_only:
-            raise errors.OperationNotSupported("an asyncio reader in a client opened read_only")
+            raise errors.OperationNotSupported(
+                detail="an asyncio reader in a client opened read_only"
+            )
         reader = Reader(
             await perform(
                 self._client.create_reader,

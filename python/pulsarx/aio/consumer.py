@@ -121,13 +121,13 @@ class Consumer(Receiving):
     def pause_message_listener(self) -> None:
         """Stop calling the listener after the call that runs now, until resume_message_listener."""
         if self._listening is None:
-            raise errors.InvalidConfiguration("the consumer has no message_listener")
+            raise errors.InvalidConfiguration(detail="the consumer has no message_listener")
         self._listening.pause()
 
     def resume_message_listener(self) -> None:
         """Call the listener again after pause_message_listener; no message was lost meanwhile."""
         if self._listening is None:
-            raise errors.InvalidConfiguration("the consumer has no message_listener")
+            raise errors.InvalidConfiguration(detail="the consumer has no message_listener")
         self._listening.resume()
 
     def topic(self) -> str:

@@ -154,4 +154,6 @@ class Listening:
 
 
 async def _refuse_beside_listener(*_: object, **__: object) -> NoReturn:
-    raise errors.InvalidConfiguration("a listener receives all messages; nothing receives besides")
+    raise errors.InvalidConfiguration(
+        detail="a listener receives all messages; nothing receives besides"
+    )

@@ -137,7 +137,7 @@ def _is_url(place: str | os.PathLike[str], schemes: tuple[str, ...]) -> bool:
 def _require_folder(place: str | os.PathLike[str], what: str, advice: str) -> None:
     """InvalidUrl: it is the URL of a server."""
     if _is_url(place, CLUSTER_SCHEMES):
-        raise errors.InvalidUrl(f"{what}: {advice}")
+        raise errors.InvalidUrl(detail=f"{what}: {advice}")
 
 
 def _channel(
@@ -153,5 +153,7 @@ def _channel(
         return HttpChannel(str(folder), authentication, tls_trust_certs_file_path)
     _require_folder(folder, f"{folder!s}", "give the http:// URL of `pulsarx serve`, or a folder")
     if authentication is not None or tls_trust_certs_file_path is not None:
-        raise errors.InvalidConfiguration(f"{folder}: a folder has no authentication and no TLS")
+        raise errors.InvalidConfiguration(
+            detail=f"{folder}: a folder has no authentication and no TLS"
+        )
     return None

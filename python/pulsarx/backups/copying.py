@@ -99,7 +99,7 @@ def restore(backup: Any, target: Any, progress: Any, allow_damage: bool) -> Cont
         if damage and not allow_damage:
             more = f"; and {len(damage) - 5} more" if len(damage) > 5 else ""
             raise errors.CorruptDataError(
-                f"restore {source}: {'; '.join(damage[:5])}{more}. Nothing was restored; "
+                detail=f"restore {source}: {'; '.join(damage[:5])}{more}. Nothing was restored; "
                 "allow_damage restores what is whole"
             )
         return contents
@@ -162,8 +162,8 @@ class Copying:
                 self._is_leased = False
                 control_plane.perform(self._view.release, (self._job,))
         raise errors.StorageError(
-            f"copy {self._view.path}: ledgers went {_TRIES} times while they were copied. Nothing "
-            "was kept; try again when less is compacted or trimmed"
+            detail=f"copy {self._view.path}: ledgers went {_TRIES} times while they were copied. "
+            "Nothing was kept; try again when less is compacted or trimmed"
         )
 
     # The lease ------------------------------------------------------------------------------------
@@ -228,7 +228,8 @@ class Copying:
                 listed = control_plane.perform(self._view.cursor_files)
             else:
                 raise errors.StorageError(
-                    f"copy cursor {cursor_id} of {self._view.path}: it was replaced {_TRIES} times"
+                    detail=f"copy cursor {cursor_id} of {self._view.path}: it was replaced "
+                    f"{_TRIES} times"
                 )
 
     def _copy(self, snapshot: Snapshot) -> Generator[Any, None, bool]:

@@ -117,8 +117,8 @@ class FolderView:
         owner = self._directory.owner()
         if owner is not None:
             raise errors.FolderOwnedError(
-                f"restore {self.path}: process {owner.pid} has it open, which changes it. A backup "
-                "is restored, and what it is restored to is opened",
+                detail=f"restore {self.path}: process {owner.pid} has it open, which changes it. A "
+                "backup is restored, and what it is restored to is opened",
                 folder=self.path,
                 pid=owner.pid or None,
             )

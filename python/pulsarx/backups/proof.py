@@ -177,8 +177,8 @@ class Proof:
                 return None
             ledger = known[0]
         raise errors.StorageError(
-            f"check ledger {ledger.ledger_id} of {ledgers.name}: it changed {_TRIES} times; try "
-            "again"
+            detail=f"check ledger {ledger.ledger_id} of {ledgers.name}: it changed {_TRIES} times; "
+            "try again"
         )
 
     def _require_store(self, ledger: LedgerRecord, error: errors.StorageError) -> None:
@@ -409,7 +409,7 @@ class Proof:
                 found, checksum = catalogue_file_decode(kind, directory.folder_id, path, data)
                 if found.get("number") != number:
                     raise errors.CatalogueError(
-                        f"{path} is {kind} {found.get('number')} under another name"
+                        detail=f"{path} is {kind} {found.get('number')} under another name"
                     )
                 if kind == COMMIT:
                     known, before = before, (number, checksum)
@@ -419,7 +419,7 @@ class Proof:
                         and (found.get("previous") != known[1])
                     ):
                         raise errors.CatalogueError(
-                            f"{path} does not follow the commit before it, of checksum "
+                            detail=f"{path} does not follow the commit before it, of checksum "
                             f"{known[1]:08x}"
                         )
             except FileNotFoundError:

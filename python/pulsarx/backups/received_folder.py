@@ -63,7 +63,7 @@ class ReceivedFolder:
         """UnknownError: of no file."""
         file = self._file
         if file is None:
-            raise errors.UnknownError(f"{self._what}: bytes of no file came")
+            raise errors.UnknownError(detail=f"{self._what}: bytes of no file came")
         with refusals(f"write {self._work}/{self._name}"):
             left = memoryview(data)
             while left:
@@ -97,6 +97,6 @@ class ReceivedFolder:
     def _path_of(self, name: object) -> str:
         if not isinstance(name, str) or not _PATH.fullmatch(name):
             raise errors.UnknownError(
-                f"{self._what}: a file {name!r:.200} came, which no folder has"
+                detail=f"{self._what}: a file {name!r:.200} came, which no folder has"
             )
         return f"{self._work}/{name}"

@@ -66,12 +66,14 @@ def records(source: Source, what: str) -> Iterator[tuple[Fields, bytes]]:
         if "data" in fields:
             size = fields["data"]
             if not isinstance(size, int) or not 0 < size <= _BLOCK_MAX:
-                raise errors.UnknownError(f"{what}: a block of {size!r:.50} bytes came")
+                raise errors.UnknownError(detail=f"{what}: a block of {size!r:.50} bytes came")
             data = source.read(size)
             if len(data) < size:
                 raise _cut_off(what)
             if zlib.crc32(data) != fields.get("crc32"):
-                raise errors.CorruptDataError(f"{what}: {size} bytes came otherwise than sent")
+                raise errors.CorruptDataError(
+                    detail=f"{what}: {size} bytes came otherwise than sent"
+                )
         if "error" in fields:
             raise _error_of(fields, what)
         yield fields, data
@@ -84,18 +86,18 @@ def _fields(source: Source, what: str) -> Fields:
     if not line.endswith(b"\n"):
         if len(line) < _LINE_MAX:
             raise _cut_off(what)
-        raise errors.UnknownError(f"{what}: a record of more than {_LINE_MAX} bytes came")
+        raise errors.UnknownError(detail=f"{what}: a record of more than {_LINE_MAX} bytes came")
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise errors.UnknownError(f"{what}: {line[:100]!r} came, which is no record")
+        raise errors.UnknownError(detail=f"{what}: {line[:100]!r} came, which is no record")
     return found
 
 
 def _cut_off(what: str) -> errors.ConnectError:
-    return errors.ConnectError(f"{what}: the server hung up before the end")
+    return errors.ConnectError(detail=f"{what}: the server hung up before the end")
 
 
 def _error_of(fields: Fields, what: str) -> Exception:

@@ -60,7 +60,7 @@ def _receive(source: Any, work: str, what: str, show: Any) -> None:
                 folder.finish()
                 if fields["end"] != folder.size:
                     raise errors.CorruptDataError(
-                        f"{what}: {folder.size} bytes came of {fields['end']!s:.50}"
+                        detail=f"{what}: {folder.size} bytes came of {fields['end']!s:.50}"
                     )
     show(done, done)
 
@@ -77,7 +77,8 @@ def _require_own_ledgers(work: str, what: str) -> None:
         directory.close()
     if state.offloads or state.deletions:
         raise errors.UnknownError(
-            f"{what}: a catalogue came that names files and objects which are not in the copy"
+            detail=f"{what}: a catalogue came that names files and objects which are not in the "
+            "copy"
         )
 
 
@@ -92,7 +93,9 @@ def check(channel: HttpChannel, progress: Any) -> Contents:
         for fields, _ in records(source, what):
             if "damage" in fields:
                 if len(damage) == _DAMAGE_MAX:
-                    raise errors.UnknownError(f"{what}: over {_DAMAGE_MAX} damaged places came")
+                    raise errors.UnknownError(
+                        detail=f"{what}: over {_DAMAGE_MAX} damaged places came"
+                    )
                 damage.append(_value(Damage, fields["damage"], what))
             elif "contents" in fields:
                 found = _value(Contents, fields["contents"], what)
@@ -120,4 +123,6 @@ def _value(kind: Any, fields: Any, what: str) -> Any:
         given = {name: fields[name] for name in known.intersection(fields)}
         return kind(**given)
     except TypeError:
-        raise errors.UnknownError(f"{what}: {fields!r:.200} came, no {kind.__name__}") from None
+        raise errors.UnknownError(
+            detail=f"{what}: {fields!r:.200} came, no {kind.__name__}"
+        ) from None

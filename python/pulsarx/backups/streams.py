@@ -62,10 +62,10 @@ class Stream:
     def _told(self, error: Exception) -> Exception:
         """What its client is told of an error."""
         if isinstance(error, errors.AlreadyClosed):
-            return errors.ServiceUnitNotReady("the folder is being closed")
+            return errors.ServiceUnitNotReady(detail="the folder is being closed")
         if not isinstance(error, (errors.PulsarException, Stopped)):
             _log.exception("%s failed, because of a bug", self._what)
-            return errors.UnknownError(f"{type(error).__name__}: {error}")
+            return errors.UnknownError(detail=f"{type(error).__name__}: {error}")
         return error
 
     def _check(self) -> None:

@@ -53,7 +53,7 @@ def workplace(target: str, source: str, files: FileSystem) -> Iterator[str]:
 
 def _check_target(target: str, source: str) -> None:
     if os.path.isabs(source) and os.path.commonpath([source, target]) == source:
-        raise errors.FolderError(f"copy {source} to {target}: the target is inside of it")
+        raise errors.FolderError(detail=f"copy {source} to {target}: the target is inside of it")
     try:
         taken = os.listdir(target)
     except FileNotFoundError:
@@ -63,8 +63,8 @@ def _check_target(target: str, source: str) -> None:
         raise folder_error(f"copy {source} to {target}", error, advice) from error
     if taken:
         raise errors.FolderError(
-            f"copy {source} to {target}: it holds {taken[0]!r}. Nothing was changed. Give a target "
-            "that does not exist, or an empty folder"
+            detail=f"copy {source} to {target}: it holds {taken[0]!r}. Nothing was changed. Give a "
+            "target that does not exist, or an empty folder"
         )
 
 

@@ -192,8 +192,8 @@ class Broker:
         if self.guest_service is not None and self.guest_service.has_guests():
             self.exclusive_count -= 1
             raise FolderOwnedError(
-                f"open {self.name} with exclusive=True: other processes use it through this one, "
-                "which owns it. Close it there first",
+                detail=f"open {self.name} with exclusive=True: other processes use it through this "
+                "one, which owns it. Close it there first",
                 folder=self.name,
                 pid=os.getpid(),
             )

@@ -131,7 +131,7 @@ class ReadOnlyBroker:
         try:
             change = os.stat(path).st_mtime_ns
         except OSError as error:
-            raise errors.FolderError(f"look at {path}: {error.strerror}") from error
+            raise errors.FolderError(detail=f"look at {path}: {error.strerror}") from error
         following = catalogue_file_name(COMMIT, self.catalogue.state.number + 1)
         # The time of a folder may miss a second change within a few milliseconds: the next
         # commit's name does not.
@@ -208,7 +208,7 @@ class ReadOnlyBroker:
         full = str(name)
         record = self.catalogue.state.topics.get(full)
         if record is None:
-            raise errors.TopicNotFound(f"{full} in {self.directory.path}{self._opened_how}")
+            raise errors.TopicNotFound(detail=f"{full} in {self.directory.path}{self._opened_how}")
         check_is_whole(self.catalogue.state, name)
         found = self._topics[full] = self._new_topic(record)
         return found

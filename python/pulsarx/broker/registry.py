@@ -68,7 +68,7 @@ def check_agrees(key: str, settings: BrokerSettings, found: Any, is_durable: boo
             for name, (asked, used) in conflicts.items()
         )
         raise errors.InvalidConfiguration(
-            f"{key} is open in this process with {values}; clients of one folder share one "
+            detail=f"{key} is open in this process with {values}; clients of one folder share one "
             "broker and must agree",
             conflicts=conflicts,
         )

@@ -46,7 +46,9 @@ def console(folder: Folder, port: int, no_browser: bool) -> None:
     from pulsarx.rest.console_service import ConsoleService
 
     if folder.is_http:
-        raise errors.InvalidUrl(f"{folder.place} has a page of its own: open it in a browser")
+        raise errors.InvalidUrl(
+            detail=f"{folder.place} has a page of its own: open it in a browser"
+        )
     secret = secrets.token_urlsafe(_SECRET_SIZE)
     # They wait until it is served, so that neither opening nor closing is cut in half.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)

@@ -56,16 +56,16 @@ class Folder:
         url = self.place
         if url.partition(":")[0].lower() in CLUSTER_SCHEMES:
             raise errors.InvalidUrl(
-                f"{url!r}: this command works on a folder; give --url FOLDER. On pulsar:// and "
-                "http:// URLs work produce, consume, read and perf, and on http:// ones ls, stats, "
-                "top, tail, peek, seek, skip, clear, replay-dlq, check, backup, topics, "
+                detail=f"{url!r}: this command works on a folder; give --url FOLDER. On pulsar:// "
+                "and http:// URLs work produce, consume, read and perf, and on http:// ones ls, "
+                "stats, top, tail, peek, seek, skip, clear, replay-dlq, check, backup, topics, "
                 "subscriptions, namespaces, tenants and schemas"
             )
         path = parse_service_url(url).folder
         if path is None:
             raise errors.InvalidUrl(
-                f"{url!r}: what is in the memory of a process cannot be reached from another one; "
-                "give --url FOLDER"
+                detail=f"{url!r}: what is in the memory of a process cannot be reached from "
+                "another one; give --url FOLDER"
             )
         return path
 
@@ -138,7 +138,7 @@ class Folder:
         except errors.FolderOwnedError as error:
             who = "another process" if error.pid is None else f"process {error.pid}"
             raise errors.FolderOwnedError(
-                f"{path} is owned by {who}, which cannot share it with `pulsarx {action}`: "
+                detail=f"{path} is owned by {who}, which cannot share it with `pulsarx {action}`: "
                 f"{errors.detail_of(error)} Do it in {who}, or stop that and try again; ls, stats, "
                 "top, check, tail, read, peek, seek, skip, clear, backup and the groups work "
                 "beside it",

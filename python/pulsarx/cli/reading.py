@@ -70,7 +70,8 @@ def tail(folder: Folder, topic: str, count: int, follow: bool) -> None:
     output, damage = folder.output, Damage(folder.output)
     if folder.is_cluster and not folder.is_http:
         raise errors.InvalidUrl(
-            f"{folder.place!r}: where a topic ends the admin REST API tells; give its http:// URL"
+            detail=f"{folder.place!r}: where a topic ends the admin REST API tells; give its "
+            "http:// URL"
         )
     if folder.is_cluster:  # which would make it
         folder.admin().topics.get_partitioned_topic_metadata(topic)

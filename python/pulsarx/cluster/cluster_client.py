@@ -104,7 +104,8 @@ class ClusterClient(Client):
     def admin(self) -> Admin:
         """OperationNotSupported."""
         raise errors.OperationNotSupported(
-            "Client.admin on a cluster: it speaks to folders; use pulsar-admin or its REST API"
+            detail="Client.admin on a cluster: it speaks to folders; use pulsar-admin or its REST "
+            "API"
         )
 
     def _take_leave(self) -> None:

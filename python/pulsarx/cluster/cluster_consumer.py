@@ -231,8 +231,8 @@ class ClusterConsumer(Handle, Consumer[T]):
             return found
         if message.batch_index() >= 0:
             raise errors.OperationNotSupported(
-                f"the id {message} is of a message in a batch, and no message of this consumer "
-                "was asked for it; the official client would take it for the whole batch: "
+                detail=f"the id {message} is of a message in a batch, and no message of this "
+                "consumer was asked for it; the official client would take it for the whole batch: "
                 "acknowledge the message that was received"
             )
         return official.native_id_of(message)
@@ -259,7 +259,7 @@ class ClusterConsumer(Handle, Consumer[T]):
     def reconsume_later(self, *_: Any, **__: Any) -> NoReturn:
         """OperationNotSupported."""
         raise errors.OperationNotSupported(
-            "reconsume_later on a cluster: the official client has no retry letters"
+            detail="reconsume_later on a cluster: the official client has no retry letters"
         )
 
     def redeliver_unacknowledged_messages(self) -> None:
@@ -340,8 +340,8 @@ def _refuse(options: ConsumerOptions) -> None:
 def _text_of(pattern: re.Pattern[str]) -> str:
     if pattern.flags & ~UNICODE:
         raise errors.OperationNotSupported(
-            f"the pattern {pattern.pattern!r} with flags on a cluster: the text alone travels; "
-            "write the flags into it"
+            detail=f"the pattern {pattern.pattern!r} with flags on a cluster: the text alone "
+            "travels; write the flags into it"
         )
     return pattern.pattern
 
@@ -352,5 +352,5 @@ def _id_in(target: Any) -> Any:
 
 def _untold(name: str) -> errors.OperationNotSupported:
     return errors.OperationNotSupported(
-        f"{name} of a consumer of a cluster: the official client does not tell it"
+        detail=f"{name} of a consumer of a cluster: the official client does not tell it"
     )

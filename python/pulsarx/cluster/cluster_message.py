@@ -199,5 +199,5 @@ class ClusterEncryptionContext:
 
 def _untold(name: str) -> errors.OperationNotSupported:
     return errors.OperationNotSupported(
-        f"{name} of a message of a cluster: the official client does not tell it"
+        detail=f"{name} of a message of a cluster: the official client does not tell it"
     )

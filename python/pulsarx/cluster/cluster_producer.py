@@ -183,7 +183,8 @@ class ClusterProducer(Handle, Producer[T]):
     def use_schema(self, schema: Any) -> NoReturn:
         """OperationNotSupported."""
         raise errors.OperationNotSupported(
-            "use_schema on a cluster: the official client gives a producer one schema for its life"
+            detail="use_schema on a cluster: the official client gives a producer one schema for "
+            "its life"
         )
 
     def _build(self, outgoing: OutgoingMessage) -> Any:
@@ -194,7 +195,7 @@ class ClusterProducer(Handle, Producer[T]):
             outgoing.ordering_key, BytesOrderingKey
         ):
             raise errors.OperationNotSupported(
-                "a key that is bytes on a cluster: the official client takes text alone"
+                detail="a key that is bytes on a cluster: the official client takes text alone"
             )
         check_type_or_none(str, outgoing.partition_key, "partition_key")
         check_type_or_none(str, outgoing.ordering_key, "ordering_key")

@@ -91,7 +91,7 @@ class ClusterReader(Handle, Reader[T]):
         self.require_open()
         if self._options.reader_listener is not None:
             raise errors.InvalidConfiguration(
-                "a reader with a reader_listener does not read besides"
+                detail="a reader with a reader_listener does not read besides"
             )
 
     def read_arrow(self, *_: Any, **__: Any) -> NoReturn:
@@ -109,7 +109,7 @@ class ClusterReader(Handle, Reader[T]):
     def get_last_message_id(self) -> NoReturn:
         """OperationNotSupported."""
         raise errors.OperationNotSupported(
-            "get_last_message_id of a reader on a cluster: the official client has none"
+            detail="get_last_message_id of a reader on a cluster: the official client has none"
         )
 
     def seek(self, messageid: MessageId | int) -> None:

@@ -32,8 +32,8 @@ class ClusterTableView(Handle, TableView):
             options.schema, "reads_any", False
         ):
             raise errors.OperationNotSupported(
-                f"{type(options.schema).__name__} of a table view on a cluster: the official "
-                "client does not tell by which schema a value was written"
+                detail=f"{type(options.schema).__name__} of a table view on a cluster: the "
+                "official client does not tell by which schema a value was written"
             )
         self._state = state
         self._options = options

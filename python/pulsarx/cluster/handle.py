@@ -35,7 +35,7 @@ class Handle:
         if self._state.is_forked:
             self._state.require_open()
         if not self.is_open:
-            raise errors.AlreadyClosed(self._where)
+            raise errors.AlreadyClosed(detail=self._where)
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return official.call(self._where, function, *arguments)
@@ -49,5 +49,5 @@ class Handle:
 def no_columns(call: str) -> errors.OperationNotSupported:
     """The error of a call that moves columns."""
     return errors.OperationNotSupported(
-        f"{call} on a cluster: the official client takes and gives messages one by one"
+        detail=f"{call} on a cluster: the official client takes and gives messages one by one"
     )

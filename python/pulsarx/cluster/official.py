@@ -45,8 +45,8 @@ def native() -> Any:
             ) from error
         if (getattr(found, "__file__", None) or "").endswith(".py"):
             raise errors.OperationNotSupported(
-                "PulsarX stands in for the package pulsar-client in this process, so that it "
-                "connects to no cluster; name a route from the URL to a folder"
+                detail="PulsarX stands in for the package pulsar-client in this process, so that "
+                "it connects to no cluster; name a route from the URL to a folder"
             )
         _loaded = found
     return _loaded
@@ -71,7 +71,7 @@ def error_of(name: str, detail: str) -> errors.PulsarException:
     kind = getattr(errors, name, None)
     if not (isinstance(kind, type) and issubclass(kind, errors.PulsarException)):
         kind = errors.UnknownError
-    made: errors.PulsarException = kind(detail)
+    made: errors.PulsarException = kind(detail=detail)
     return made
 
 
@@ -114,7 +114,7 @@ def native_schema_of(schema: Schema[Any]) -> Any:
     info = schema.schema_info()
     if info.schema_type() == SchemaType.KEY_VALUE or info.properties():
         raise errors.OperationNotSupported(
-            f"a {info.schema_type().name} schema on a cluster: the official client takes no "
+            detail=f"a {info.schema_type().name} schema on a cluster: the official client takes no "
             "properties of a schema, by which this one is described"
         )
     return native().SchemaInfo(enumeration(info.schema_type()), info.name(), info.schema())
@@ -153,7 +153,7 @@ def refuse(call: str, asked: dict[str, bool], why: str) -> None:
     """OperationNotSupported when one of these was asked for."""
     for what, is_asked in asked.items():
         if is_asked:
-            raise errors.OperationNotSupported(f"{call}({what}) on a cluster: {why}")
+            raise errors.OperationNotSupported(detail=f"{call}({what}) on a cluster: {why}")
 
 
 def client_configuration(options: ClientOptions) -> Any:

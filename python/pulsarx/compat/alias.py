@@ -71,7 +71,7 @@ def install_as_pulsar(
         loaded = sys.modules.get(name)
         if loaded is not None and not _is_ours(loaded):
             raise NotAllowedError(
-                f"{name} is loaded already, from {getattr(loaded, '__file__', None)}; "
+                detail=f"{name} is loaded already, from {getattr(loaded, '__file__', None)}; "
                 "call install_as_pulsar before the first import of it"
             )
     places = {url: _place(target) for url, target in (routes or {}).items()}
@@ -94,7 +94,7 @@ def uninstall_as_pulsar() -> None:
 
 def _namespace(name: str) -> str:
     if name.count("/") != 1:
-        raise InvalidTopicName(f"{name!r} is no namespace; write tenant/namespace")
+        raise InvalidTopicName(detail=f"{name!r} is no namespace; write tenant/namespace")
     TopicName.of(f"{name}/topic")
     return name
 
@@ -108,6 +108,6 @@ def _place(target: Path) -> tuple[str | None, str | None]:
         found = parse_service_url(target)
     except OperationNotSupported:
         raise OperationNotSupported(
-            f"a route leads to a folder or memory, not to {target!r}"
+            detail=f"a route leads to a folder or memory, not to {target!r}"
         ) from None
     return found.folder, found.memory_name

@@ -23,7 +23,8 @@ class Authentication(ours.Authentication):
 
     def getAuthData(self, data: Any) -> NoReturn:
         raise OperationNotSupported(
-            "getAuthData fills a C++ object, of which there is none; nothing is sent to a broker"
+            detail="getAuthData fills a C++ object, of which there is none; nothing is sent to a "
+            "broker"
         )
 
 

@@ -199,7 +199,7 @@ class MessageBatch:
 
     def parse_from(self, data: bytes, size: int) -> Any:
         raise OperationNotSupported(
-            "MessageBatch.parse_from: an entry's payload is not to be had here; "
+            detail="MessageBatch.parse_from: an entry's payload is not to be had here; "
             "receive its messages, or read them"
         )
 

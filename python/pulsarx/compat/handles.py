@@ -59,8 +59,8 @@ class _Refused:
 
     def __call__(self, *_: Any, **__: Any) -> NoReturn:
         raise OperationNotSupported(
-            f"_pulsar.{self.__qualname__}: the calls of _pulsar that take a callback are not "
-            "supported; use the classes of pulsar"
+            detail=f"_pulsar.{self.__qualname__}: the calls of _pulsar that take a callback are "
+            "not supported; use the classes of pulsar"
         )
 
 

@@ -56,7 +56,7 @@ class _Intercepting(_Kind):  # type: ignore[misc]  # what is behind it is not kn
         return None if message is None else self._before(message)
 
     def receive_arrow(self, *_: Any, **__: Any) -> NoReturn:
-        raise errors.OperationNotSupported("receive_arrow on a consumer with interceptors")
+        raise errors.OperationNotSupported(detail="receive_arrow on a consumer with interceptors")
 
     def _before(self, message: Message) -> Message:
         return self._before_all([message])[0]

@@ -101,7 +101,8 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer[T]):
     def get_last_message_id(self) -> MessageId:
         self.require_open()
         raise errors.OperationNotSupported(
-            f"get_last_message_id of {len(self.members())} topics; ask a consumer or reader of one"
+            detail=f"get_last_message_id of {len(self.members())} topics; ask a consumer or reader "
+            "of one"
         )
 
     def seek(self, messageid: MessageId | int) -> None:
@@ -116,8 +117,8 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer[T]):
                 member = self.member_with_ledger(ledger_id)
                 if member is None:
                     raise errors.OperationNotSupported(
-                        f"seek to {messageid}: ledger {ledger_id} belongs to no topic of this "
-                        "consumer, or is removed; seek to a time"
+                        detail=f"seek to {messageid}: ledger {ledger_id} belongs to no topic of "
+                        "this consumer, or is removed; seek to a time"
                     )
                 member.seek(messageid)
                 return

@@ -90,7 +90,7 @@ class PartitionedReader(Reader[T]):
         """Raises OperationNotSupported, as in the official client: each partition has its own."""
         self._core.require_open()
         raise errors.OperationNotSupported(
-            f"get_last_message_id of {len(self._partitions)} partitions; ask a reader of one"
+            detail=f"get_last_message_id of {len(self._partitions)} partitions; ask a reader of one"
         )
 
     def seek(self, messageid: MessageId | int) -> None:
@@ -110,7 +110,8 @@ class PartitionedReader(Reader[T]):
             partitions = [each for each in partitions if _is_of(messageid, each[1])]
             if not partitions:
                 raise errors.OperationNotSupported(
-                    f"seek to {messageid}: it is of no partition of {self._name}; seek to a time"
+                    detail=f"seek to {messageid}: it is of no partition of {self._name}; seek to a "
+                    "time"
                 )
         inclusive = self._options.start_message_id_inclusive
         self._with_each(

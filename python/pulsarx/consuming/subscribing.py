@@ -205,7 +205,7 @@ def _check_redelivers(is_persistent: bool, topic: str) -> None:
     dead letter, or comes again later."""
     if not is_persistent:
         raise errors.NotAllowedError(
-            f"subscribe to {topic} with a dead_letter_policy or retry_enable: messages of "
+            detail=f"subscribe to {topic} with a dead_letter_policy or retry_enable: messages of "
             "non-persistent topics are delivered once; leave both out"
         )
 
@@ -260,7 +260,7 @@ def _consumer_of_several(
         from pulsarx.options.members import queue_missing
 
         several = "partitions" if not options.retry_enable else "a topic and its retry letters"
-        raise errors.InvalidConfiguration(queue_missing(several))
+        raise errors.InvalidConfiguration(detail=queue_missing(several))
     if options.interceptors is None:
         whole = MultiTopicsConsumer(title, options, name, pool)
     else:

@@ -44,12 +44,13 @@ class TopicsPattern:
                 check_entity_name("namespace", name)
             except errors.InvalidTopicName as error:
                 raise errors.InvalidTopicName(
-                    f"topic={pattern!r}: before its last slash stands {namespace!r}, which must be "
-                    f"one tenant/namespace: {errors.detail_of(error)}"
+                    detail=f"topic={pattern!r}: before its last slash stands {namespace!r}, which "
+                    f"must be one tenant/namespace: {errors.detail_of(error)}"
                 ) from None
         if not local:
             raise errors.InvalidTopicName(
-                f"topic={pattern!r}: it has no pattern for topics; write .* for all of a namespace"
+                detail=f"topic={pattern!r}: it has no pattern for topics; write .* for all of a "
+                "namespace"
             )
         self.namespace = namespace if slash else "public/default"
         # As in Pulsar the whole name is matched, so a `^` behind the namespace never is.
@@ -58,7 +59,7 @@ class TopicsPattern:
             self._local = re.compile(local, pattern.flags)
         except re.error as error:
             raise errors.InvalidTopicName(
-                f"topic={pattern!r}: what follows its last slash is no pattern: {error}"
+                detail=f"topic={pattern!r}: what follows its last slash is no pattern: {error}"
             ) from None
         self._left_out: frozenset[str] = frozenset()
         self._no_endings: tuple[str, ...] = ()

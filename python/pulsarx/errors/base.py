@@ -59,13 +59,14 @@ def _cut(detail: str) -> str:
 class PulsarException(Exception):
     """The base of all.
 
-    `str` of an error that the official client raises too is exactly the text it has there, such as
-    `Pulsar error: TimeOut`, because programs compare it. `detail` says what was done, where, with
-    which values; a traceback shows it below that text, as a note. The errors that only PulsarX has
-    have the detail in their text.
+    `str` of an error that the library raises and the official client raises too is exactly the
+    text it has there, such as `Pulsar error: TimeOut`, because programs compare it. `detail` says
+    what was done, where, with which values; a traceback shows it below that text, as a note. The
+    errors that only PulsarX has have the detail in their text.
 
-    detail: shortened in the middle when it is longer than 4,000 characters. attributes: those that
-    the class has.
+    args: of an error that a program makes itself, whose text they are, as there. detail: given by
+    the library alone; shortened in the middle when it is longer than 4,000 characters. attributes:
+    those that the class has.
     """
 
     _text = ""
@@ -73,9 +74,12 @@ class PulsarException(Exception):
     _attributes: tuple[str, ...] = ()  # what travels to another process besides the detail
     detail = ""
 
-    def __init__(self, detail: str | None = None, **attributes: object) -> None:
+    def __init__(self, *args: object, detail: str | None = None, **attributes: object) -> None:
         if attributes:
             self.__dict__.update(attributes)
+        if detail is None:
+            super().__init__(*args)
+            return
         text = self._text
         if not detail or detail == text:
             super().__init__(text)
@@ -83,9 +87,7 @@ class PulsarException(Exception):
         if len(detail) > MAX_DETAIL:
             detail = _cut(detail)
         self.detail = detail
-        if not text:  # a program's own error
-            super().__init__(detail)
-        elif self._detail_in_text:
+        if self._detail_in_text:
             super().__init__(f"{text}: {detail}")
         else:
             super().__init__(text)
@@ -128,7 +130,7 @@ def remade(kind: type[PulsarException], detail: str, attributes: object = None) 
     """The error of another process. attributes: of attributes_of; what the class does not have, a
     newer PulsarX may have sent, and is left out."""
     told = attributes if isinstance(attributes, dict) else {}
-    return kind(detail, **{name: told[name] for name in kind._attributes if name in told})
+    return kind(detail=detail, **{name: told[name] for name in kind._attributes if name in told})
 
 
 class AlreadyClosed(PulsarException):

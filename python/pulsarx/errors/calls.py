@@ -300,7 +300,7 @@ class InternalError(UnknownError):
 def missing_namespace(namespace: str, asked: str = "") -> TopicNotFound:
     """The error of a topic in a namespace that is not there. asked: what stands before it."""
     return TopicNotFound(
-        f"{asked}there is no namespace {namespace}; create it before: "
+        detail=f"{asked}there is no namespace {namespace}; create it before: "
         f"client.admin.namespaces.create_namespace, `pulsarx namespaces create` or "
         f"`pulsarx run --namespace {namespace}`"
     )
@@ -313,8 +313,8 @@ def forked_error(owner_pid: int) -> ForkedError:
     """
     relation = "the parent" if owner_pid == parent_pid() else "an ancestor"
     return ForkedError(
-        f"the client was opened by {relation} of this process (process {owner_pid}), which owns "
-        "it, and what it made there; consumers, readers and all that is in memory do not come "
+        detail=f"the client was opened by {relation} of this process (process {owner_pid}), which "
+        "owns it, and what it made there; consumers, readers and all that is in memory do not come "
         "along in a fork: make them here",
         owner_pid=owner_pid,
     )

@@ -76,7 +76,8 @@ class FunctionConfig:
         if bool(topics) == bool(self.topics_pattern):
             if topics:
                 raise errors.OperationNotSupported(
-                    "a function takes its inputs from topics or from topics_pattern, not from both"
+                    detail="a function takes its inputs from topics or from topics_pattern, not "
+                    "from both"
                 )
             raise ValueError("a function needs inputs, custom_serde_inputs or topics_pattern")
         names = [str(TopicName.of(topic)) for topic in topics]

@@ -172,7 +172,7 @@ class FunctionInstance:
         """Wait until what the function published and remembers is durable."""
         failed = self.context.settle()
         if failed:
-            raise errors.UnknownError("; ".join(failed))
+            raise errors.UnknownError(detail="; ".join(failed))
         self._runner.flush_state()
 
     def _serializer_of(self, message: Message) -> SerDe:
@@ -226,7 +226,7 @@ class FunctionInstance:
         """After a failure that is not the function's."""
         self._runner.figures.system_exception(what)
         if self._config.effectively_once:
-            raise errors.UnknownError(what)
+            raise errors.UnknownError(detail=what)
         self._runner.logger.error("%s", what)
         self._redeliver(message)
 
@@ -241,7 +241,7 @@ def sequence_of(message_id: MessageId) -> int:
     ledger_id, entry_id = message_id.ledger_id(), message_id.entry_id()
     if ledger_id >> LEDGER_BITS or entry_id >> ENTRY_BITS or batch_index >> BATCH_BITS:
         raise errors.OperationNotSupported(
-            f"EFFECTIVELY_ONCE: {message_id} makes no sequence id: ledgers up to "
+            detail=f"EFFECTIVELY_ONCE: {message_id} makes no sequence id: ledgers up to "
             f"{(1 << LEDGER_BITS) - 1}, entries up to {(1 << ENTRY_BITS) - 1} and batches of up to "
             f"{1 << BATCH_BITS} messages do"
         )

@@ -69,7 +69,7 @@ class FunctionState:
             while (status := topics.compaction_status(self._topic))["status"] == "RUNNING":
                 pause.wait(0.005)
             if status["status"] != "SUCCESS":
-                raise StateNotStored(f"compact {self._topic}: {status['last_error']}")
+                raise StateNotStored(detail=f"compact {self._topic}: {status['last_error']}")
         if topics.get_retention(self._topic) is None:
             mode = "delete_when_no_subscriptions"
             topics.set_inactive_topic_policies(self._topic, mode, 60, enabled=False)
@@ -148,7 +148,7 @@ class FunctionState:
         failure = cause or self._sends.wait()
         if failure is not None:
             told = failure if cause is None else sentence_of(cause)
-            raise StateNotStored(f"publish to {self._topic}: {told}") from cause
+            raise StateNotStored(detail=f"publish to {self._topic}: {told}") from cause
 
     def close(self) -> None:
         self._producer.close()

@@ -87,7 +87,7 @@ class FunctionRunner:
         with self._starting:
             if self._begun:
                 raise errors.NotAllowedError(
-                    f"function {self._config.full_name} was started before, or stopped"
+                    detail=f"function {self._config.full_name} was started before, or stopped"
                 )
             self._begun = True
             try:
@@ -211,7 +211,9 @@ class FunctionRunner:
     @property
     def client(self) -> Client:
         if self._client is None:
-            raise errors.NotAllowedError(f"function {self._config.full_name} was not started")
+            raise errors.NotAllowedError(
+                detail=f"function {self._config.full_name} was not started"
+            )
         return self._client
 
     def flush_state(self) -> None:
@@ -223,7 +225,7 @@ class FunctionRunner:
             if self._state is not None:
                 return self._state
             if self._ended:
-                raise errors.AlreadyClosed(f"function {self._config.full_name}")
+                raise errors.AlreadyClosed(detail=f"function {self._config.full_name}")
             try:
                 self._state = self._open_state()
                 return self._state
@@ -236,7 +238,8 @@ class FunctionRunner:
         topic, pattern = self._config.state_topic, self._config.pattern
         if pattern is not None and pattern.fullmatch(topic):
             raise errors.InvalidConfiguration(
-                f"topics_pattern={pattern.pattern!r} takes in {topic}, the function's own state"
+                detail=f"topics_pattern={pattern.pattern!r} takes in {topic}, the function's own "
+                "state"
             )
         return FunctionState(self.client, topic)
 
@@ -267,20 +270,20 @@ class FunctionRunner:
         name = TopicName.of(output)
         topics = self.client.admin.topics
         if not name.persistent:
-            raise errors.OperationNotSupported(f"EFFECTIVELY_ONCE: {name} keeps no messages")
+            raise errors.OperationNotSupported(detail=f"EFFECTIVELY_ONCE: {name} keeps no messages")
         try:
             topics.create_non_partitioned_topic(output)
         except errors.NotAllowedError:
             pass  # it is there
         if topics.get_partitioned_topic_metadata(output)["partitions"]:
             raise errors.OperationNotSupported(
-                f"EFFECTIVELY_ONCE: the output topic {name} is partitioned, so an output might be "
-                "stored again in another partition; use one without partitions"
+                detail=f"EFFECTIVELY_ONCE: the output topic {name} is partitioned, so an output "
+                "might be stored again in another partition; use one without partitions"
             )
         enabled = topics.get_deduplication(output)
         if enabled is False:
             raise errors.NotAllowedError(
-                f"EFFECTIVELY_ONCE: the deduplication of {name} is switched off; "
+                detail=f"EFFECTIVELY_ONCE: the deduplication of {name} is switched off; "
                 "client.admin.topics.remove_deduplication takes that back"
             )
         if enabled is None:

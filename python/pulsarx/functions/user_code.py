@@ -25,7 +25,7 @@ def add_folder(py: str) -> None:
     """Let modules beside a file be imported. OperationNotSupported: it is an archive."""
     if not py.endswith(".py"):
         raise errors.OperationNotSupported(
-            f"py={py!r}: a function is run from a .py file; unpack or install archives first"
+            detail=f"py={py!r}: a function is run from a .py file; unpack or install archives first"
         )
     if not os.path.isfile(py):
         raise FileNotFoundError(f"py={py!r}: there is no such file")

@@ -100,12 +100,12 @@ class LetterProducer:
     def _open(self) -> AnyProducer:
         with self._lock:
             if self._closed:
-                raise errors.AlreadyClosed("consumer")
+                raise errors.AlreadyClosed(detail="consumer")
             if self._producer is not None and self._producer.is_connected():
                 return self._producer
             if self._failure is not None and self._clock.now_ms() < self._try_again_ms:
                 raise errors.ProducerNotInitialized(
-                    f"{self.topic}: tried again from {self._try_again_ms} ms on; "
+                    detail=f"{self.topic}: tried again from {self._try_again_ms} ms on; "
                     f"{errors.detail_of(self._failure)}"
                 )
             try:

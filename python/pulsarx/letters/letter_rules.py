@@ -65,8 +65,8 @@ class LetterRules:
         retry = "" if policy is None else policy.getRetryLetterTopic()
         if retry_enable and not first and not retry:
             raise errors.InvalidConfiguration(
-                "the pattern matches no topic yet that could name the topic of its retry letters: "
-                "give ConsumerDeadLetterPolicy a retry_letter_topic"
+                detail="the pattern matches no topic yet that could name the topic of its retry "
+                "letters: give ConsumerDeadLetterPolicy a retry_letter_topic"
             )
         self._dead_letter_topic = ""  # of the topic a message came from
         if dead:
@@ -120,24 +120,27 @@ class LetterRules:
             return str(TopicName.of(f"{topic}-{self.subscription_name}-{ending}"))
         except errors.InvalidTopicName as error:
             raise errors.InvalidTopicName(
-                f"subscription {self.subscription_name!r} cannot be part of the name of a topic "
-                f"for letters; name it in ConsumerDeadLetterPolicy ({errors.detail_of(error)})"
+                detail=f"subscription {self.subscription_name!r} cannot be part of the name of a "
+                "topic for letters; name it in ConsumerDeadLetterPolicy "
+                f"({errors.detail_of(error)})"
             ) from None
 
     def _refuse_circles(self, topics: list[str]) -> None:
         """A letter topic that the consumer subscribes to would feed itself."""
         if self.retry_enable and self.retry_letter_topic == self._dead_letter_topic:
             raise errors.InvalidConfiguration(
-                f"{self.retry_letter_topic} cannot be both retry letter topic and dead letter topic"
+                detail=f"{self.retry_letter_topic} cannot be both retry letter topic and dead "
+                "letter topic"
             )
         for topic in topics:
             if topic == self.dead_letter_topic(topic):
                 raise errors.InvalidConfiguration(
-                    f"{topic} cannot be its own dead letter topic: what is given up would come back"
+                    detail=f"{topic} cannot be its own dead letter topic: what is given up would "
+                    "come back"
                 )
             if topic == self.retry_letter_topic:
                 raise errors.InvalidConfiguration(
-                    f"{topic} is subscribed to and cannot be its own retry letter topic"
+                    detail=f"{topic} is subscribed to and cannot be its own retry letter topic"
                 )
 
 

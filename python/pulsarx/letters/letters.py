@@ -78,6 +78,6 @@ class Letters:
 
 def refuse_reconsuming() -> errors.InvalidConfiguration:
     return errors.InvalidConfiguration(
-        "reconsume_later needs a consumer that is subscribed to its retry topic as well: "
+        detail="reconsume_later needs a consumer that is subscribed to its retry topic as well: "
         "subscribe(..., retry_enable=True)"
     )

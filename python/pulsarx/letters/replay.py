@@ -53,7 +53,7 @@ class Replay:
         target = letter_rules.parent_of(properties.get(letter_rules.REAL_TOPIC, topic))
         if target == letter_rules.parent_of(letter.topic_name()):
             raise errors.NotAllowedError(
-                f"replay letters of {target} to itself: they would come again without end"
+                detail=f"replay letters of {target} to itself: they would come again without end"
             )
         if self._check is not None:
             self._check(target)

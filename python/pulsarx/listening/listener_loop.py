@@ -46,7 +46,7 @@ class ListenerLoop:
         for _ in range(TURN):
             if self.paused:
                 if not self._source.is_open:
-                    raise errors.AlreadyClosed("it was closed while its listener was paused")
+                    raise errors.AlreadyClosed(detail="it was closed while its listener was paused")
                 return False
             try:
                 message = self._source.take_now()
@@ -54,7 +54,7 @@ class ListenerLoop:
                 raise
             except errors.TopicNotFound as error:
                 # The owner, another process, has deleted the topic: nothing comes any more.
-                raise errors.AlreadyClosed(errors.detail_of(error)) from error
+                raise errors.AlreadyClosed(detail=errors.detail_of(error)) from error
             except errors.CorruptDataError as error:
                 if not getattr(error, "logged", False):
                     log_exception("%s: damaged messages were skipped", owner.topic())

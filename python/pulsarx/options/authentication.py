@@ -166,8 +166,8 @@ class AbstractCryptoKeyReader:
 
     def _refused(self, name: str) -> OperationNotSupported:
         return OperationNotSupported(
-            f"{name} fills a C++ object, of which there is none; the paths of the keys are in "
-            "public_key_path and private_key_path"
+            detail=f"{name} fills a C++ object, of which there is none; the paths of the keys are "
+            "in public_key_path and private_key_path"
         )
 
 

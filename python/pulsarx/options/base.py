@@ -77,7 +77,7 @@ class Options:
         for (call, name), (off_values, what) in NOT_YET.items():
             if call == self.CALL and getattr(self, name) not in off_values:
                 raise errors.OperationNotSupported(
-                    f"{call}({name}={getattr(self, name)!r}): {what} is not supported yet"
+                    detail=f"{call}({name}={getattr(self, name)!r}): {what} is not supported yet"
                 )
 
     def as_dict(self) -> dict[str, Any]:
@@ -179,7 +179,9 @@ class ClientOptions(Options):
             raise ValueError(f"flush_interval_ms must be 1 or more, not "
                              f"{shown(self.flush_interval_ms)}")
         if self.exclusive and self.read_only:
-            raise errors.InvalidConfiguration("a client is read_only or exclusive, and not both")
+            raise errors.InvalidConfiguration(
+                detail="a client is read_only or exclusive, and not both"
+            )
         # Last: a wrong argument is named before a folder is.
         self.service_url = parse_service_url(self.service_url)  # type: ignore[arg-type]
 # fmt: on

@@ -197,7 +197,7 @@ class ProducerOptions(Options):
         if getattr(self.schema, "reads_any", False):
             raise ValueError(f"{type(self.schema).__name__} reads; a producer needs a schema")
         if self.encryption_key and self.crypto_key_reader is None:
-            raise InvalidConfiguration(f"encryption_key={self.encryption_key!r} without a "
+            raise InvalidConfiguration(detail=f"encryption_key={self.encryption_key!r} without a "
                                        "crypto_key_reader: nothing would be encrypted")
         if self.encrypts:
             check_encryption_installed()
@@ -329,7 +329,7 @@ class ConsumerOptions(Options):
         self._check_redelivery()
         if self.receiver_queue_size == 0 and not isinstance(self.topic, str):
             # The official client would take one message of each topic, and hand out none.
-            raise InvalidConfiguration(queue_missing("several topics"))
+            raise InvalidConfiguration(detail=queue_missing("several topics"))
         self._at_least_0("receiver_queue_size", "max_total_receiver_queue_size_across_partitions",
                          "pattern_auto_discovery_period", "priority_level",
                          "expire_time_of_incomplete_chunked_message_ms")
@@ -368,12 +368,12 @@ class ConsumerOptions(Options):
 
     def _check_compacted(self) -> None:
         if self.consumer_type not in (ConsumerType.Exclusive, ConsumerType.Failover):
-            raise InvalidConfiguration("is_read_compacted is for Exclusive and Failover "
+            raise InvalidConfiguration(detail="is_read_compacted is for Exclusive and Failover "
                                        f"subscriptions, not {self.consumer_type.name}")
         topics = [self.topic] if isinstance(self.topic, str) else self.topic
         for each in topics if isinstance(topics, list) else ():
             if each.startswith("non-persistent://"):
-                raise InvalidConfiguration("is_read_compacted is for persistent topics, not "
+                raise InvalidConfiguration(detail="is_read_compacted is for persistent topics, not "
                                            f"{each}")
 
     def _check_redelivery(self) -> None:

@@ -29,7 +29,9 @@ def cluster_of(service_url: str) -> str:
     scheme, _, rest = service_url.partition("://")
     hosts, slash, path = rest.partition("/")
     if not hosts or path or "?" in hosts or "#" in hosts or "@" in hosts:
-        raise InvalidUrl(f"{service_url!r}: a cluster is written {scheme or 'pulsar'}://host:port")
+        raise InvalidUrl(
+            detail=f"{service_url!r}: a cluster is written {scheme or 'pulsar'}://host:port"
+        )
     return ",".join(_host(each, service_url) for each in hosts.split(","))
 
 
@@ -38,7 +40,7 @@ def _host(address: str, service_url: str) -> str:
     if not colon or port.endswith("]"):  # of an IPv6 address without a port
         host, port = address, ""
     if not host or (port and not (port.isascii() and port.isdigit())):
-        raise InvalidUrl(f"{service_url!r}: {address!r} is not host:port")
+        raise InvalidUrl(detail=f"{service_url!r}: {address!r} is not host:port")
     host = host.lower()
     host = "localhost" if host in LOCAL else host
     return host if port in STANDARD_PORTS else f"{host}:{port}"
@@ -53,12 +55,12 @@ def add(places: Mapping[str, Place], root: Place | None, namespaces: tuple[str, 
         cluster = cluster_of(service_url)
         if found.setdefault(cluster, place) != place:
             raise InvalidConfiguration(
-                f"{service_url} leads to {shown(found[cluster])} already, and cannot lead to "
-                f"{shown(place)} too; call pulsarx.uninstall_as_pulsar() before"
+                detail=f"{service_url} leads to {shown(found[cluster])} already, and cannot lead "
+                f"to {shown(place)} too; call pulsarx.uninstall_as_pulsar() before"
             )
     if root is not None and _root is not None and root != _root:
         raise InvalidConfiguration(
-            f"the root is {shown(_root)} already, and cannot be {shown(root)} too; "
+            detail=f"the root is {shown(_root)} already, and cannot be {shown(root)} too; "
             "call pulsarx.uninstall_as_pulsar() before"
         )
     _places, _root = found, root or _root

@@ -168,7 +168,7 @@ class Discovery:
         before = parse_service_url(self.current.service_url)
         if parse_service_url(_checked(service_info).service_url) != before:
             raise OperationNotSupported(
-                f"a client opened at {self.current.service_url} cannot move to "
+                detail=f"a client opened at {self.current.service_url} cannot move to "
                 f"{service_info.service_url}; close it and open another"
             )
         self.current = service_info

@@ -81,13 +81,14 @@ def parse_service_url(service_url: str | os.PathLike[str]) -> ServiceUrl:
     if scheme == "memory":
         if not all(character.isalnum() or character in "-=._" for character in rest):
             raise InvalidUrl(
-                f"{service_url!r}: the name of a broker in memory has letters, digits and - = . _"
+                detail=f"{service_url!r}: the name of a broker in memory has letters, digits and - "
+                "= . _"
             )
         return ServiceUrl(service_url, None, rest)
     if scheme in CLUSTER_SCHEMES:
         return _routed(service_url)
     raise InvalidUrl(
-        f"{service_url!r}: unknown scheme {name!r}; give a folder, file:..., memory: or "
+        detail=f"{service_url!r}: unknown scheme {name!r}; give a folder, file:..., memory: or "
         f"memory:name (for a folder of that name write ./{service_url})"
     )
 
@@ -109,8 +110,8 @@ def refuse_cluster(service_url: object, what: str) -> None:
     """OperationNotSupported when the URL is of a cluster, which `what` does not work with."""
     if isinstance(service_url, str) and leads_to_cluster(service_url):
         raise errors.OperationNotSupported(
-            f"{what} with {service_url!r}: no route leads from it to a folder, and on a cluster "
-            "only pulsarx.Client works"
+            detail=f"{what} with {service_url!r}: no route leads from it to a folder, and on a "
+            "cluster only pulsarx.Client works"
         )
 
 
@@ -120,7 +121,7 @@ def _routed(service_url: str) -> ServiceUrl:
     place = routes.place_of(service_url)
     if place is None:
         raise errors.OperationNotSupported(
-            f"{service_url!r}: no route leads from it to a folder; name one with "
+            detail=f"{service_url!r}: no route leads from it to a folder; name one with "
             f"pulsarx.install_as_pulsar(routes={{{service_url!r}: 'folder'}}), or all with "
             "python -m pulsarx run --root folder; for a cluster use the package pulsar-client"
         )
@@ -134,9 +135,9 @@ def _is_scheme(name: str) -> bool:
 
 def _absolute(path: str, given: str) -> str:
     if not path.strip():
-        raise InvalidUrl(f"{given!r}: the path of a folder is missing")
+        raise InvalidUrl(detail=f"{given!r}: the path of a folder is missing")
     if "\0" in path:
-        raise InvalidUrl(f"{given!r}: a path holds no zero byte")
+        raise InvalidUrl(detail=f"{given!r}: a path holds no zero byte")
     return os.path.abspath(os.path.expanduser(path))
 
 
@@ -144,15 +145,17 @@ def _file_path(given: str, rest: str) -> str:
     if rest.startswith("//"):
         host, slash, path = rest[2:].partition("/")
         if host.lower() not in ("", "localhost") or not slash:
-            raise InvalidUrl(f"{given!r}: a file URL names no host; write file:///folder")
+            raise InvalidUrl(detail=f"{given!r}: a file URL names no host; write file:///folder")
         rest = slash + path
     if "?" in rest or "#" in rest:
-        raise InvalidUrl(f"{given!r}: a file URL has no query or fragment; write %3F and %23")
+        raise InvalidUrl(
+            detail=f"{given!r}: a file URL has no query or fragment; write %3F and %23"
+        )
     first, *escaped = rest.encode("utf-8", "surrogateescape").split(b"%")
     raw = bytearray(first)
     for part in escaped:
         if len(part) < 2 or not HEX_DIGITS.issuperset(part[:2]):
-            raise InvalidUrl(f"{given!r}: % must be followed by two hexadecimal digits")
+            raise InvalidUrl(detail=f"{given!r}: % must be followed by two hexadecimal digits")
         raw.append(int(part[:2], 16))
         raw += part[2:]
     return os.fsdecode(bytes(raw))

@@ -41,7 +41,7 @@ class InheritedProducer:
             if type(self) not in _kinds.values():
                 return  # another thread did it
             if self._was_closed:
-                raise errors.AlreadyClosed("producer")
+                raise errors.AlreadyClosed(detail="producer")
             if self.owner is None:
                 raise errors.forked_error(errors.parent_pid())
             broker = self.owner.come_back()
@@ -99,6 +99,6 @@ def reset_in_child() -> None:
 def refuse_waiting(name: str, topic: str) -> errors.PulsarException:
     """The error of a producer that waited for its topic in the parent."""
     return errors.ProducerBusy(
-        f"producer {name} on {topic} was made by the parent of this process with access_mode "
-        "WaitForExclusive, and would wait for its turn here; make one of its own"
+        detail=f"producer {name} on {topic} was made by the parent of this process with "
+        "access_mode WaitForExclusive, and would wait for its turn here; make one of its own"
     )

@@ -131,10 +131,10 @@ class _Intercepting(_Kind):  # type: ignore[misc]  # what is behind it is not kn
         return sent
 
     def send_arrow(self, *_: Any, **__: Any) -> NoReturn:
-        raise errors.OperationNotSupported("send_arrow on a producer with interceptors")
+        raise errors.OperationNotSupported(detail="send_arrow on a producer with interceptors")
 
     def send_columns(self, *_: Any, **__: Any) -> NoReturn:
-        raise errors.OperationNotSupported("send_columns on a producer with interceptors")
+        raise errors.OperationNotSupported(detail="send_columns on a producer with interceptors")
 
     def flush(self) -> None:
         super().flush()
@@ -185,7 +185,7 @@ class _Intercepting(_Kind):  # type: ignore[misc]  # what is behind it is not kn
 def _error_of(result: Any) -> Exception:
     """The exception of which a callback is told the result."""
     kind = getattr(errors, result.name, errors.UnknownError)
-    made: Exception = kind("the message was not confirmed; the callback was told so")
+    made: Exception = kind(detail="the message was not confirmed; the callback was told so")
     return made
 
 

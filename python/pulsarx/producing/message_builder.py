@@ -111,5 +111,7 @@ class TypedMessageBuilder:
 
     def _take(self) -> None:
         if self._sent:
-            raise errors.NotAllowedError("send a message builder twice; make another message")
+            raise errors.NotAllowedError(
+                detail="send a message builder twice; make another message"
+            )
         self._sent = True

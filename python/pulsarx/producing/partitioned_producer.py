@@ -77,7 +77,7 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
         if options.message_routing_mode == PartitionsRoutingMode.CustomPartition:
             if options.message_router is None:
                 raise errors.InvalidConfiguration(
-                    "message_routing_mode CustomPartition needs a message_router"
+                    detail="message_routing_mode CustomPartition needs a message_router"
                 )
             self._router = UserRouter(options.message_router, topic, options.schema)
         self._hashing_scheme = int(options.hashing_scheme)
@@ -100,7 +100,7 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
         options = self._options
         topic = broker.lookup(TopicName.of(self._topic.name))
         if not hasattr(topic, "partition_count"):
-            raise errors.TopicNotFound(f"{self._topic.name}: it has no partitions any more")
+            raise errors.TopicNotFound(detail=f"{self._topic.name}: it has no partitions any more")
         parents_own.append((self._topic, self._runtime, list(self.producers)))
         name = options.producer_name or broker.runtime.next_producer_name()
         encoding = self._encoding
@@ -139,7 +139,7 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
         except BaseException as error:
             self._closing.finish(self._take_leave, self.owner)
             if self._topic.is_deleted and isinstance(error, errors.AlreadyClosed):
-                raise TopicGone(f"{self._topic.name}: it was deleted") from error
+                raise TopicGone(detail=f"{self._topic.name}: it was deleted") from error
             raise
 
     def _take(self, index: int, mode: ProducerAccessMode) -> Steps:
@@ -264,7 +264,9 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
         """As Producer.send_arrow; rows of one partition stay in order. Not there with a
         message_router."""
         if self._router is not None:
-            raise errors.OperationNotSupported("send_arrow on a producer with a message_router")
+            raise errors.OperationNotSupported(
+                detail="send_arrow on a producer with a message_router"
+            )
         count = self._partition_count()
 
         def choose(row_key: str | None) -> int:
@@ -317,7 +319,7 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
         """AlreadyClosed, or ForkedError."""
         self._state.require_open()
         if not self.is_open or self._topic.is_deleted:
-            raise errors.AlreadyClosed(f"producer {self._name} on {self._topic.name}")
+            raise errors.AlreadyClosed(detail=f"producer {self._name} on {self._topic.name}")
 
     def _partition_count(self) -> int:
         self.require_open()

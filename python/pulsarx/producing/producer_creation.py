@@ -82,7 +82,9 @@ class _Creation:
         with self._lock:
             if not self._ended:
                 self._ended = True
-                self._failure = failure or errors.AlreadyClosed("producer, which was not made")
+                self._failure = failure or errors.AlreadyClosed(
+                    detail="producer, which was not made"
+                )
                 self._steps.close()
 
 
@@ -125,4 +127,4 @@ class ProducerCreation:
     def close_with_client(self) -> None:
         """Its caller is told that the client was closed. A call of the control plane."""
         with suppress(errors.AlreadyClosed):
-            self._creation.withdraw(errors.AlreadyClosed("client"))
+            self._creation.withdraw(errors.AlreadyClosed(detail="client"))

@@ -40,7 +40,9 @@ def bare_producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
     """As producer_steps, for a producer without a schema of its own."""
     wanted = check_is_for_users(TopicName.of(options.topic))
     if options.chunking_enabled and not wanted.persistent:
-        raise errors.NotAllowedError(f"{wanted} is non-persistent: chunking_enabled must be False")
+        raise errors.NotAllowedError(
+            detail=f"{wanted} is non-persistent: chunking_enabled must be False"
+        )
     while True:
         found = broker.lookup(wanted)
         if hasattr(found, "partition_count"):

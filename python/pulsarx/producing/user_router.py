@@ -44,7 +44,7 @@ class UserRouter:
         index = int(self._router(message, count))
         if not 0 <= index < count:
             raise errors.InvalidConfiguration(
-                f"the message_router of {self._topic.name} answered {index}; it has {count} "
+                detail=f"the message_router of {self._topic.name} answered {index}; it has {count} "
                 f"partitions, 0 to {count - 1}"
             )
         return index

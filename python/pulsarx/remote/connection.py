@@ -81,7 +81,7 @@ class Answer:
     def wait(self, what: str = "", timeout_seconds: float | None = None) -> Values:
         """timeout_seconds None: however long it takes."""
         if not self.came.wait(timeout_seconds):
-            raise errors.Timeout(f"{what}: no answer within {timeout_seconds:g} s")
+            raise errors.Timeout(detail=f"{what}: no answer within {timeout_seconds:g} s")
         if self.failure is not None:
             raise errors.again(self.failure)
         return self.values
@@ -276,13 +276,13 @@ class Connection:
             for name, values, entry in self._reader.feed(data):
                 self._do(name, values, entry)
         except WireError as error:
-            self.lost(errors.ConnectError(f"the broker broke the protocol: {error}"))
+            self.lost(errors.ConnectError(detail=f"the broker broke the protocol: {error}"))
             raise
         except Exception as error:
             if self._failure is not None:
                 return  # closed meanwhile: nothing can be sent, and nobody waits
             what = f"a {name} that cannot be taken: {message_of(error)}"
-            self.lost(errors.ConnectError(f"the broker broke the protocol: {what}"))
+            self.lost(errors.ConnectError(detail=f"the broker broke the protocol: {what}"))
             raise WireError(what) from error
 
     def _do(self, name: str, values: Values, entry: bytes) -> None:
@@ -351,7 +351,7 @@ class Connection:
 
     def close(self) -> None:
         """No member is left, and nothing more is sent."""
-        self.lost(errors.AlreadyClosed("connection"))
+        self.lost(errors.AlreadyClosed(detail="connection"))
         self._hang_up()
         if self._own_queues:
             self.completions.close()

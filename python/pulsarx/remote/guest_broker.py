@@ -166,10 +166,10 @@ class GuestBroker(ReadOnlyBroker):
                 if self._failure is not None:
                     raise errors.again(self._failure)
                 if self._is_closing:
-                    raise errors.AlreadyClosed("client")
+                    raise errors.AlreadyClosed(detail="client")
                 seconds = deadline.remaining_seconds()
                 if seconds is not None and seconds <= 0:
-                    raise errors.Timeout(f"{self.unserved()}; nothing was done")
+                    raise errors.Timeout(detail=f"{self.unserved()}; nothing was done")
                 self._changed.wait(seconds)
             return self._live
 
@@ -198,25 +198,27 @@ class GuestBroker(ReadOnlyBroker):
     def unanswered(self, what: str, connection: GuestConnection) -> errors.Timeout:
         """The owner lives, and does not answer."""
         return errors.Timeout(
-            f"{what} in {self.name}: no answer of its owner (process {connection.owner_pid}) "
-            f"within {self.timeout_seconds} s. It may have done it, or do it later. "
-            + how_to_go_on(connection.owner_pid)
+            detail=f"{what} in {self.name}: no answer of its owner (process "
+            f"{connection.owner_pid}) within {self.timeout_seconds} s. It may have done it, or do "
+            "it later. " + how_to_go_on(connection.owner_pid)
         )
 
-    def unserved(self) -> str:
-        """That there is no owner which does what it is asked, and what it is."""
+    def unserved(self, within: str = "") -> str:
+        """That there is no owner which does what it is asked, and what it is. within: in which
+        time; else that of calls."""
+        within = within or f"{self.timeout_seconds} s"
         try:
             owner = self.directory.owner()
         except errors.StorageError:
             owner = None
         if owner is None:
             return (
-                f"{self.name}: its owner has gone, and within {self.timeout_seconds} s no other "
+                f"{self.name}: its owner has gone, and within {within} no other "
                 f"process has become it{self._reason}"
             )
         return (
             f"{self.name}: process {owner.pid} owns it, and has not answered within "
-            f"{self.timeout_seconds} s. {how_to_go_on(owner.pid)}"
+            f"{within}. {how_to_go_on(owner.pid)}"
         )
 
     def _greet(self, deadline: Deadline) -> tuple[_socket.socket, Values, int]:
@@ -244,7 +246,7 @@ class GuestBroker(ReadOnlyBroker):
                 connection.read()
             connection.lost(
                 errors.ConnectError(
-                    f"the owner of {self.name} (process {connection.owner_pid}) has left"
+                    detail=f"the owner of {self.name} (process {connection.owner_pid}) has left"
                 )
             )
             with self._changed:
@@ -340,8 +342,8 @@ class GuestBroker(ReadOnlyBroker):
             if not self.directory.is_there():
                 self._end(
                     errors.FolderError(
-                        f"{self.name} was removed, moved or replaced while it was open, and its "
-                        "owner has left. Close the client and open the folder again"
+                        detail=f"{self.name} was removed, moved or replaced while it was open, and "
+                        "its owner has left. Close the client and open the folder again"
                     )
                 )
                 return None
@@ -463,7 +465,7 @@ class GuestBroker(ReadOnlyBroker):
                 if not create:
                     raise
             self._ask_for(name, True)
-        raise errors.TopicNotFound(f"{name}: it was deleted as often as it was made")
+        raise errors.TopicNotFound(detail=f"{name}: it was deleted as often as it was made")
 
     def _told_of(self, found: Any) -> Any:
         """A topic that is found; how many partitions it has the owner tells from now on."""
@@ -567,8 +569,8 @@ def _agreed(folder: str, asked: BrokerSettings, told: Values) -> BrokerSettings:
             for name, (wanted, used) in conflicts.items()
         )
         raise errors.InvalidConfiguration(
-            f"{folder} is open in process {told['pid']} with {values}; processes that share a "
-            "folder must agree, and each has the clock of the system",
+            detail=f"{folder} is open in process {told['pid']} with {values}; processes that share "
+            "a folder must agree, and each has the clock of the system",
             conflicts=conflicts,
         )
     return asked.completed_by(stand)

@@ -64,8 +64,8 @@ def greet_owner(
             detail = str(answer.get("detail"))
             if answer["error"] == "OperationNotSupported":
                 raise errors.FolderOwnedError(
-                    f"{directory.path} is owned by process {owner.pid}, whose version of PulsarX "
-                    "does not share folders; use one version in all processes",
+                    detail=f"{directory.path} is owned by process {owner.pid}, whose version of "
+                    "PulsarX does not share folders; use one version in all processes",
                     folder=directory.path,
                     pid=owner.pid,
                 )
@@ -75,7 +75,7 @@ def greet_owner(
     except (TimeoutError, FrameError) as error:
         _drop(connection)
         raise errors.Timeout(
-            f"open {directory.path}: its owner (process {owner.pid}) does not answer. "
+            detail=f"open {directory.path}: its owner (process {owner.pid}) does not answer. "
             + how_to_go_on(owner.pid)
         ) from error
     except OSError as error:
@@ -138,7 +138,7 @@ class GuestConnection(Connection):
             if not self.has_left():
                 raise
             raise errors.ConnectError(
-                f"the owner (process {self.owner_pid}) was closing the folder"
+                detail=f"the owner (process {self.owner_pid}) was closing the folder"
             ) from error
 
     def settle(self) -> None:
@@ -155,8 +155,8 @@ class GuestConnection(Connection):
 
     def _unanswered(self, what: str) -> errors.Timeout:
         return errors.Timeout(
-            f"{what}: no answer of the owner of the folder (process {self.owner_pid}) within "
-            f"{self.timeout_seconds:g} s. It may have done it, or do it later. "
+            detail=f"{what}: no answer of the owner of the folder (process {self.owner_pid}) "
+            f"within {self.timeout_seconds:g} s. It may have done it, or do it later. "
             + how_to_go_on(self.owner_pid)
         )
 

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
         def unanswered(self, what: str, connection: GuestConnection) -> Exception:
             """The error of an owner that lives and does not answer."""
 
-        def unserved(self) -> str:
+        def unserved(self, within: str = "") -> str:
             """That there is no owner which does what it is asked, and what it is."""
 
         def bring(self, member: Any) -> None:

@@ -65,7 +65,7 @@ class GuestProducers:
             # The owner knows the name alone, and speaks of another topic that has it, or of none.
             if isinstance(error, (errors.Timeout, errors.ConnectError)) or not self._has_gone():
                 raise
-            raise TopicGone(f"{self._topic.name}: it was deleted") from error
+            raise TopicGone(detail=f"{self._topic.name}: it was deleted") from error
         if member.waiting is not None:
             return member.waiting
         return self._make(member, make)
@@ -262,7 +262,7 @@ class GuestProducer:
     def _record(self) -> Any:
         record = self.topic.host.catalogue.state.topics.get(self.topic.name)
         if record is None or record.topic_id != self.topic.topic_id:
-            raise errors.TopicNotFound(f"{self.topic.name}: it was deleted")
+            raise errors.TopicNotFound(detail=f"{self.topic.name}: it was deleted")
         return record
 
     # Its parts here -------------------------------------------------------------------------------
@@ -280,6 +280,7 @@ class GuestProducer:
                 send_timeout_ms,
                 self.topic.name,
                 broker.timeout_seconds * 1000,
+                broker.unserved,
             )
             made.resume(self._connection.link, self._number, [], None, self._is_compared)
             self._connection.tell_of_receipts(self._number, made.confirmed)
@@ -507,15 +508,17 @@ class GuestProducer:
         if is_whole and not is_damaged:
             return found, None
         return found, errors.Timeout(
-            f"send to {self.topic.name}: its owner has gone before it answered, and what it may "
-            "have stored was removed or cannot be read; the message may have been stored"
+            detail=f"send to {self.topic.name}: its owner has gone before it answered, and what it "
+            "may have stored was removed or cannot be read; the message may have been stored"
         )
 
     def _give_up(self, connection: GuestConnection, error: Exception) -> None:
         """The owner does not take it any more: it is fenced, its name is another's, or its topic is
         gone. What is stored is confirmed all the same."""
         if isinstance(error, errors.TopicNotFound):
-            error = errors.AlreadyClosed(f"the producer: its topic {self.topic.name} was deleted")
+            error = errors.AlreadyClosed(
+                detail=f"the producer: its topic {self.topic.name} was deleted"
+            )
         if self._publisher is not None:
             try:
                 stored, _ = self._stored()

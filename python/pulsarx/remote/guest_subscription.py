@@ -172,7 +172,7 @@ class GuestSubscription:
             self._arguments = self._asked(request)
             answer = self._subscribe()
             if answer.get("is_gone"):
-                raise TopicGone(f"{topic.name}: it was deleted, or unloaded")
+                raise TopicGone(detail=f"{topic.name}: it was deleted, or unloaded")
         except BaseException:
             consumer.shut()
             self._end(receiver)
@@ -200,8 +200,8 @@ class GuestSubscription:
                 break
             if deadline.expired():
                 raise errors.Timeout(
-                    f"subscribe to {self.topic.name}: the owner of the folder is new, and waits "
-                    "for other processes that used it"
+                    detail=f"subscribe to {self.topic.name}: the owner of the folder is new, and "
+                    "waits for other processes that used it"
                 )
             Event().wait(_LOOK_SECONDS)
         if "made_subscription" in answer:
@@ -256,7 +256,7 @@ class GuestSubscription:
         while self._connection is lost:
             consumer = None if self._consumer is None else self._consumer()
             if consumer is None or not consumer.is_open:
-                raise errors.AlreadyClosed("consumer")
+                raise errors.AlreadyClosed(detail="consumer")
             if deadline.expired():
                 raise errors.Timeout(f"{self.topic.name}: {self.topic.unserved()}")
             Event().wait(_LOOK_SECONDS)
@@ -394,7 +394,7 @@ class GuestSubscription:
         try:
             answer = connection.perform("guest.subscribe", arguments)
             if answer.get("is_gone"):
-                raise errors.TopicNotFound(f"{self.topic.name}: it was deleted")
+                raise errors.TopicNotFound(detail=f"{self.topic.name}: it was deleted")
         except BaseException:
             if not connection.has_left():
                 if left := self.dispatcher.unrecorded():

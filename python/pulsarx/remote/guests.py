@@ -46,8 +46,8 @@ def join(
         if not _lock.acquire(timeout=timeout_seconds):  # while another client waits for the owner
             owner = owner_lock_query(f"{folder}/{LOCK_NAME}")
             raise errors.Timeout(
-                f"open {folder}: its owner does not answer another client of this process, which "
-                f"was waited for for {timeout_seconds} s. "
+                detail=f"open {folder}: its owner does not answer another client of this process, "
+                f"which was waited for for {timeout_seconds} s. "
                 + ("" if owner is None else how_to_go_on(owner.pid))
             )
         try:
@@ -76,7 +76,7 @@ def join(
         except errors.FolderOwnedError as error:
             if patience.expired():
                 raise errors.FolderOwnedError(
-                    f"{errors.detail_of(error)} It cannot be shared: {reason}",
+                    detail=f"{errors.detail_of(error)} It cannot be shared: {reason}",
                     folder=error.folder,
                     pid=error.pid,
                 ) from error

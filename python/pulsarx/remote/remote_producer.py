@@ -134,7 +134,7 @@ def _send(
     connection: Connection, number: int, sequence_id: int, message_count: int, entry: bytes
 ) -> None:
     if not connection.has_producer(number):
-        raise errors.AlreadyClosed(CLOSED_THERE)
+        raise errors.AlreadyClosed(detail=CLOSED_THERE)
     connection.post(
         "SEND", entry, producer_id=number, sequence_id=sequence_id, num_messages=message_count
     )
@@ -152,7 +152,7 @@ class ProducerEntry:
         publisher = self.publisher
         if name == "CLOSE_PRODUCER":
             self.close()  # first: what is sent from now on is refused
-            self.lost(errors.AlreadyClosed(CLOSED_THERE))
+            self.lost(errors.AlreadyClosed(detail=CLOSED_THERE))
         elif publisher is None:
             return
         elif name == "SEND_RECEIPT":

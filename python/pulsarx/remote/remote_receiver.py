@@ -121,7 +121,7 @@ class RemoteReceiver:
 
     def _attached(self, failure: Exception | None) -> None:
         if isinstance(failure, errors.TopicNotFound):
-            failure = errors.AlreadyClosed(message_of(failure))  # as in the broker's process
+            failure = errors.AlreadyClosed(detail=message_of(failure))  # as in the broker's process
         with self._changed:
             self._attaching = False
             self._failure = failure
@@ -228,7 +228,9 @@ class RemoteReceiver:
         """See Consumer.receive."""
         self.require_open()
         if timeout_millis is not None and self._queue_size == 0:
-            raise errors.InvalidConfiguration("receive with a timeout needs a receiver queue")
+            raise errors.InvalidConfiguration(
+                detail="receive with a timeout needs a receiver queue"
+            )
         deadline = _deadline_of(timeout_millis)
         message = self._take()
         while message is None:
@@ -237,7 +239,9 @@ class RemoteReceiver:
                 break
             message = self._take()
         if message is None:
-            raise errors.Timeout(f"no message on {self._topic_name} within {timeout_millis} ms")
+            raise errors.Timeout(
+                detail=f"no message on {self._topic_name} within {timeout_millis} ms"
+            )
         return message
 
     def take_now(self) -> Message | None:
@@ -369,8 +373,8 @@ class RemoteReceiver:
         self.require_open()
         if self._request["type"] in (commands.SHARED, commands.KEY_SHARED):
             raise errors.CumulativeAcknowledgementNotAllowedError(
-                f"acknowledge cumulatively on {self._topic_name}: several consumers share the "
-                "subscription; acknowledge messages one by one, or a list of them"
+                detail=f"acknowledge cumulatively on {self._topic_name}: several consumers share "
+                "the subscription; acknowledge messages one by one, or a list of them"
             )
         target = self._id_of(message)
         behind = ack_set_behind(target.batch_index(), _batch_size_of(target))
@@ -393,7 +397,7 @@ class RemoteReceiver:
             )
         if message.topic_name() != str(self._topic_name):  # type: ignore[attr-defined]
             raise errors.NotAllowedError(
-                f"acknowledge {message!r}: it is not of topic {self._topic_name}"
+                detail=f"acknowledge {message!r}: it is not of topic {self._topic_name}"
             )
         found: MessageId = identify()
         return found
@@ -465,10 +469,10 @@ class RemoteReceiver:
         connection has ended."""
         if self.is_forked:
             raise errors.ForkedError(
-                "the client was opened before this process was forked; open one of its own"
+                detail="the client was opened before this process was forked; open one of its own"
             )
         if not self._open:
-            raise errors.AlreadyClosed(f"consumer or reader on {self._topic_name}")
+            raise errors.AlreadyClosed(detail=f"consumer or reader on {self._topic_name}")
         if self._failure is not None:
             raise errors.again(self._failure)
 
@@ -512,14 +516,14 @@ def _batch_size_of(target: MessageId) -> int:
         return 0
     if target.batch_size() <= 0:
         raise errors.OperationNotSupported(
-            f"acknowledge {target} over a connection: the id does not say how large its batch is; "
-            "use the id of a message that was received"
+            detail=f"acknowledge {target} over a connection: the id does not say how large its "
+            "batch is; use the id of a message that was received"
         )
     return target.batch_size()
 
 
 def not_over_a_connection(what: str) -> errors.PulsarException:
-    return errors.OperationNotSupported(f"{what} is not supported yet over a connection")
+    return errors.OperationNotSupported(detail=f"{what} is not supported yet over a connection")
 
 
 class RemoteSchemas:

@@ -41,7 +41,9 @@ def _folder(call: Call, what: str) -> str:
         call.host.access.require_superuser(call.role or "", what)
     directory = call.host.broker.directory
     if not isinstance(directory, DataDirectory):
-        raise errors.OperationNotSupported(f"{what}: it is in memory, where there are no files")
+        raise errors.OperationNotSupported(
+            detail=f"{what}: it is in memory, where there are no files"
+        )
     return directory.path
 
 

@@ -40,7 +40,7 @@ class FolderBeside:
     @property
     def broker(self) -> Broker:
         raise errors.OperationNotSupported(
-            "this is answered in the process that owns the folder alone; ask `pulsarx serve`"
+            detail="this is answered in the process that owns the folder alone; ask `pulsarx serve`"
         )
 
     def owner(self) -> int | None:
@@ -64,7 +64,7 @@ class FolderBeside:
         return {}  # what asks for rates is served by owners alone
 
     def figures(self, per_second: PerSecond, consumers: bool) -> Iterator[bytes]:
-        raise errors.OperationNotSupported("/metrics is answered by `pulsarx serve`")
+        raise errors.OperationNotSupported(detail="/metrics is answered by `pulsarx serve`")
 
     def close(self) -> None:
         """Idempotent."""

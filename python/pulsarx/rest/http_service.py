@@ -102,7 +102,7 @@ class HttpService:
         client._require_writable("serve")
         broker: Any = client._broker
         if not isinstance(broker, Broker):
-            raise errors.OperationNotSupported("serve: the client has no folder of its own")
+            raise errors.OperationNotSupported(detail="serve: the client has no folder of its own")
         hold_low_descriptors()  # packages may open something, too
         for package in ("starlette.applications", "uvicorn"):
             optional_module(package, "serve", "serving over HTTP")
@@ -335,10 +335,10 @@ def _listener(settings: ServiceSettings) -> tuple[socket.socket, bool]:
         is_local = ipaddress.ip_address(address[0]).is_loopback
         if not (settings.allow_anonymous or settings.access is not None or is_local):
             raise errors.InvalidConfiguration(
-                f"listen on {host}: anybody who reaches that address could administer the folder; "
-                "use a loopback address, have clients prove who they are, or allow anonymous "
-                "clients"
+                detail=f"listen on {host}: anybody who reaches that address could administer the "
+                "folder; use a loopback address, have clients prove who they are, or allow "
+                "anonymous clients"
             )
         return listen(address, family, _BACKLOG), is_local
     except (OSError, OverflowError, UnicodeError) as error:
-        raise errors.ConnectError(f"listen on {host}:{port}: {error}") from error
+        raise errors.ConnectError(detail=f"listen on {host}:{port}: {error}") from error

@@ -58,5 +58,5 @@ class OwnedFolder:
     def client(self) -> Iterator[Client]:
         found = self._client()
         if found is None:
-            raise errors.AlreadyClosed("the client that serves this folder is closed")
+            raise errors.AlreadyClosed(detail="the client that serves this folder is closed")
         yield found

@@ -62,7 +62,7 @@ class Roles:
             loop = asyncio.get_running_loop()
             try:
                 if len(given) > 1:
-                    raise errors.AuthenticationError("more than one Authorization")
+                    raise errors.AuthenticationError(detail="more than one Authorization")
                 found = await loop.run_in_executor(
                     self._executor,
                     authenticate_header,

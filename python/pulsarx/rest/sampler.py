@@ -175,7 +175,7 @@ class Sampler:
         after: str | None = " "
         while after is not None:
             if self._ended:
-                raise errors.AlreadyClosed("the server is closing")
+                raise errors.AlreadyClosed(detail="the server is closing")
             arguments = {"after": after, "count": _AT_ONCE, "load": load}
             found = self._ask("topics.get_figures", arguments)
             raw += found["topics"]

@@ -76,7 +76,7 @@ def _reset(call: Call) -> None:
 
 def _properties(call: Call) -> dict[str, str]:
     if call.subscription not in _list(call):
-        raise errors.SubscriptionNotFound("Subscription not found")
+        raise errors.SubscriptionNotFound(detail="Subscription not found")
     return {}
 
 

@@ -130,7 +130,7 @@ def _properties(call: Call) -> Json:
 def _nothing_missing(call: Call) -> None:
     """Partitions are made with their topic."""
     if not _partition_count(call):
-        raise errors.TopicNotFound(f"there is no partitioned topic {call.topic}")
+        raise errors.TopicNotFound(detail=f"there is no partitioned topic {call.topic}")
 
 
 def _partition_count(call: Call) -> int:
@@ -157,7 +157,7 @@ def _terminate_partitions(call: Call) -> Json:
 def _unpartitioned(call: Call) -> str:
     """TopicNotFound: it has partitions, as in Pulsar."""
     if _partition_count(call):
-        raise errors.TopicNotFound(f"Topic {call.topic} not found: it is partitioned")
+        raise errors.TopicNotFound(detail=f"Topic {call.topic} not found: it is partitioned")
     return call.topic
 
 

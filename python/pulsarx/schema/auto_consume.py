@@ -70,4 +70,6 @@ def reader_of(writer: SchemaInfo) -> Callable[[bytes], Any]:
             return number_schema().decode
     from pulsarx.errors import OperationNotSupported
 
-    raise OperationNotSupported(f"AutoConsumeSchema cannot read a schema of type {kind.name}")
+    raise OperationNotSupported(
+        detail=f"AutoConsumeSchema cannot read a schema of type {kind.name}"
+    )

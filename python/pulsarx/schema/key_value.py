@@ -76,8 +76,9 @@ def check_inline(writer: SchemaInfo) -> None:
         from pulsarx.errors import OperationNotSupported
 
         raise OperationNotSupported(
-            "a KEY_VALUE schema with kv.encoding.type SEPARATED: the key is that of the message "
-            "(message.partition_key()), the value is in message.data(), and neither is decoded here"
+            detail="a KEY_VALUE schema with kv.encoding.type SEPARATED: the key is that of the "
+            "message (message.partition_key()), the value is in message.data(), and neither is "
+            "decoded here"
         )
 
 

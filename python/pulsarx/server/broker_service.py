@@ -66,8 +66,8 @@ class BrokerService:
         broker: Any = client._broker
         if not isinstance(broker, Broker):
             raise errors.FolderOwnedError(
-                f"serve {broker.name}: process {broker.connection.owner_pid} owns the folder, and "
-                "only its owner serves it",
+                detail=f"serve {broker.name}: process {broker.connection.owner_pid} owns the "
+                "folder, and only its owner serves it",
                 folder=broker.name,
                 pid=broker.connection.owner_pid,
             )

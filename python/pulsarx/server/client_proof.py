@@ -52,7 +52,9 @@ class ClientProof:
         and `take` has it. WireError: it does not prove who it is, and was told so."""
         if self._access is not None:
             if values["original_principal"]:
-                error = errors.AuthenticationError("a proxy that speaks for others is not trusted")
+                error = errors.AuthenticationError(
+                    detail="a proxy that speaks for others is not trusted"
+                )
                 self._end_unproved(error)
             found = self._proved(values["auth_method_name"], values["auth_data"])
             if not isinstance(found, Identity):
@@ -124,13 +126,15 @@ class ClientProof:
             raise WireError("an AUTH_RESPONSE that was not asked for")
         response = values["response"] or {}
         if response.get("method") != self._method:
-            error = errors.AuthenticationError("the client proves who it is in another way")
+            error = errors.AuthenticationError(detail="the client proves who it is in another way")
             self._end_unproved(error)
         found = self._proved(self._method, response.get("data"))
         if not isinstance(found, Identity) or (
             self._identity is not None and found.role != self._identity.role
         ):
-            self._end_unproved(errors.AuthenticationError("the client has become another role"))
+            self._end_unproved(
+                errors.AuthenticationError(detail="the client has become another role")
+            )
         self._identity = found
         self.is_challenged = False
 

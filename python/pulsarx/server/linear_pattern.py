@@ -291,4 +291,4 @@ def _one(character: str) -> Node:
 
 
 def _refuse(text: str, why: str) -> NoReturn:
-    raise errors.InvalidTopicName(f"the pattern {text[:100]}: {why}")
+    raise errors.InvalidTopicName(detail=f"the pattern {text[:100]}: {why}")

@@ -271,13 +271,13 @@ def _listener(settings: ServiceSettings, port: int) -> Listener:
         family, _, _, _, address = found[0]
         if not welcomes_all and not ipaddress.ip_address(address[0]).is_loopback:
             raise errors.InvalidConfiguration(
-                f"listen on {host}: anybody who reaches that address could read and write the "
-                "folder; use a loopback address, have clients prove who they are, or allow "
+                detail=f"listen on {host}: anybody who reaches that address could read and write "
+                "the folder; use a loopback address, have clients prove who they are, or allow "
                 "anonymous clients"
             )
         return listen(address, family, _BACKLOG)
     except (OSError, OverflowError, UnicodeError) as error:
-        raise errors.ConnectError(f"listen on {host}:{port}: {error}") from error
+        raise errors.ConnectError(detail=f"listen on {host}:{port}: {error}") from error
 
 
 def new_loop() -> asyncio.AbstractEventLoop:

@@ -42,7 +42,7 @@ class SchemaAnswers:
             else:
                 found = next(iter(schemas.versions(topic)[-1:]), None)
             if found is None:
-                raise errors.TopicNotFound(f"{topic} has no such schema")
+                raise errors.TopicNotFound(detail=f"{topic} has no such schema")
             answer: Values = {
                 "schema": schema_values(found),
                 "schema_version": version_bytes(found.version()),
@@ -84,5 +84,5 @@ def declared_schema(values: Values) -> SchemaInfo | None:
         try:
             identity_of(info)
         except ValueError as error:
-            raise errors.IncompatibleSchema(str(error)) from error
+            raise errors.IncompatibleSchema(detail=str(error)) from error
     return info

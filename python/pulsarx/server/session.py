@@ -285,7 +285,7 @@ class Session:
         request_id = values["request_id"]
         try:
             if not self._server.verbs:
-                raise errors.OperationNotSupported("verbs over this connection")
+                raise errors.OperationNotSupported(detail="verbs over this connection")
             verb, arguments = values["verb"], json.loads(values["arguments"])
             if self._guests is not None and verb in self._guests.verbs:
                 result = self._guests.verbs[verb](arguments)

@@ -185,7 +185,9 @@ class SessionConsumer(EntryConsumer):
 
     def _require_unmoved(self) -> None:
         if self._is_behind:
-            raise errors.AlreadyClosed(f"consumer {self.consumer_name}: its subscription was moved")
+            raise errors.AlreadyClosed(
+                detail=f"consumer {self.consumer_name}: its subscription was moved"
+            )
 
     def _acknowledged_runs(self, data: dict[str, Any]) -> Iterator[tuple[int, int, int]]:
         """(ledger id, first message, messages) that an id acknowledges: the whole entry, or those

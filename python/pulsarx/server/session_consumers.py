@@ -228,13 +228,13 @@ class SessionConsumers:
         topic = self._context.topic(values["topic"], values["force_topic_creation"])
         kind = _TYPES.get(values["type"])
         if kind is None:
-            raise errors.OperationNotSupported(f"subscription type {values['type']}")
+            raise errors.OperationNotSupported(detail=f"subscription type {values['type']}")
         if values["read_compacted"] and values["type"] not in (
             commands.EXCLUSIVE,
             commands.FAILOVER,
         ):
             raise errors.NotAllowedError(
-                "what compaction left is read by Exclusive and Failover subscriptions alone"
+                detail="what compaction left is read by Exclusive and Failover subscriptions alone"
             )
         request = SubscribeRequest(
             check_subscription_name(values["subscription"]),
@@ -295,7 +295,9 @@ class SessionConsumers:
     def _consumer(self, values: Values) -> SessionConsumer:
         found = self._consumers.get(values["consumer_id"])
         if not isinstance(found, SessionConsumer):
-            raise errors.AlreadyClosed(f"consumer {values['consumer_id']} of this connection")
+            raise errors.AlreadyClosed(
+                detail=f"consumer {values['consumer_id']} of this connection"
+            )
         return found
 
     def flow(self, values: Values) -> None:
@@ -342,7 +344,7 @@ class SessionConsumers:
             consumer = self._consumer(values)
             target, time_ms = values["message_id"], values["publish_time"]
             if (target is None) == (time_ms is None):
-                raise errors.NotAllowedError("a SEEK names a message id or a time")
+                raise errors.NotAllowedError(detail="a SEEK names a message id or a time")
 
             def find() -> Position:
                 if target is not None:
@@ -466,4 +468,4 @@ def _policy_of(meta: Values | None) -> KeySharedPolicy | None:
     try:
         return ConsumerKeySharedPolicy(mode, meta["allow_out_of_order"], ranges).policy()
     except (ValueError, TypeError) as error:
-        raise errors.InvalidConfiguration(str(error)) from error
+        raise errors.InvalidConfiguration(detail=str(error)) from error

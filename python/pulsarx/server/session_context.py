@@ -138,4 +138,4 @@ class SessionContext:
 
 def error_of_gone(topic: SubscriptionHost) -> Exception | None:
     """TopicNotFound, where the topic was deleted."""
-    return errors.TopicNotFound(f"{topic.name}: it was deleted") if topic.is_gone else None
+    return errors.TopicNotFound(detail=f"{topic.name}: it was deleted") if topic.is_gone else None

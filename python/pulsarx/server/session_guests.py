@@ -75,7 +75,7 @@ class SessionGuests:
     def _guest(self, arguments: Values) -> GuestConsumer:
         found = self._consumers.find(arguments["consumer_id"])
         if not isinstance(found, GuestConsumer) or not found.is_open:
-            raise errors.AlreadyClosed("the consumer was closed")
+            raise errors.AlreadyClosed(detail="the consumer was closed")
         return found
 
     def link(self, values: Values) -> None:
@@ -161,7 +161,7 @@ class SessionGuests:
         try:
             return topic.is_idle()
         except TopicGone as error:
-            raise errors.TopicNotFound(errors.detail_of(error)) from error
+            raise errors.TopicNotFound(detail=errors.detail_of(error)) from error
 
     def _has_arrived(self, arguments: Values) -> None:
         """A process that was a guest of the last owner has brought all it had there."""

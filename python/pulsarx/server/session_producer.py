@@ -174,7 +174,9 @@ class SessionProducer:
             return
         self.refuse(
             late[1],
-            errors.Timeout(f"send to {self._topic.name}: no room for it in the publish rate"),
+            errors.Timeout(
+                detail=f"send to {self._topic.name}: no room for it in the publish rate"
+            ),
         )
 
     def give_up(self, count: int) -> None:
@@ -229,13 +231,15 @@ class SessionProducer:
             self._give_back()
             self._topic.producer_left(self.name, self)
 
-    def fence(self, reason: str, kind: type[Exception] = errors.ProducerFenced) -> None:
+    def fence(
+        self, reason: str, kind: type[errors.PulsarException] = errors.ProducerFenced
+    ) -> None:
         """Another producer has the topic to itself: a guest is told so, another client learns it
         when it sends."""
         self._intake.fence(reason, kind)
         self._give_back()
         if self.tell_fenced is not None:
-            self.tell_fenced(kind(reason))
+            self.tell_fenced(kind(detail=reason))
 
     def hold(self, reason: str) -> None:
         """The backlog is too large: the client learns it when it sends, and makes another producer

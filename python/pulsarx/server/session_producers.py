@@ -137,7 +137,7 @@ class SessionProducers:
             check_is_for_users(TopicName.of(values["topic"]))
             mode = values["access_mode"]
             if mode not in ProducerAccessMode.__members__.values():
-                raise errors.OperationNotSupported(f"access mode {mode} of a producer")
+                raise errors.OperationNotSupported(detail=f"access mode {mode} of a producer")
             check_producer(self._broker, values["topic"], declared_schema(values))
             with self._broker.topics.taking_back():
                 self._make(values)
@@ -215,7 +215,9 @@ class SessionProducers:
             old.close()
             old.answers.leave()
         elif old is not None or producer_id in self._waiting:
-            raise errors.ProducerBusy(f"this connection has a producer {producer_id} already")
+            raise errors.ProducerBusy(
+                detail=f"this connection has a producer {producer_id} already"
+            )
 
     def _add_producer(
         self, topic: AnyTopic, make: Callable[[str], SessionProducer], values: Values

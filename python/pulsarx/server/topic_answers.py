@@ -60,7 +60,7 @@ class TopicAnswers:
         try:
             service_url, service_url_tls = self._urls(values["listener"])
             if service_url is None and service_url_tls is None:
-                raise errors.OperationNotSupported("this connection has no address to tell")
+                raise errors.OperationNotSupported(detail="this connection has no address to tell")
             self._require(Access.require_lookup, str(TopicName.of(values["topic"])))
             answer |= {"service_url": service_url, "service_url_tls": service_url_tls}
         except Exception as error:
@@ -87,7 +87,7 @@ class TopicAnswers:
             if is_there:
                 count = partition_count_of(self._broker.catalogue.state, name)
             elif not values["auto_creation_enabled"]:
-                raise errors.TopicNotFound(str(name))
+                raise errors.TopicNotFound(detail=str(name))
             elif self._are_guests:  # which look for it in the catalogue
                 found = self._broker.lookup(name)
                 count = found.partition_count if isinstance(found, PartitionedTopic) else 0
@@ -115,7 +115,7 @@ class TopicAnswers:
             self._require(Access.require_in_namespace, values["namespace"])
             found = get_list(self._broker, values["namespace"], False, _DOMAINS[values["mode"]])
         except KeyError:
-            error = errors.OperationNotSupported(f"topics of mode {values['mode']}")
+            error = errors.OperationNotSupported(detail=f"topics of mode {values['mode']}")
             self._refuse(values, error)
             return
         except errors.TopicNotFound:  # as Pulsar: a namespace that is not there has no topics
@@ -135,4 +135,4 @@ class TopicAnswers:
 
 
 def no_transactions() -> Exception:
-    return errors.OperationNotSupported("transactions are not supported")
+    return errors.OperationNotSupported(detail="transactions are not supported")

@@ -107,7 +107,7 @@ class TopicListWatches:
             if made is None:
                 if len(self._watches) == WATCHES_MAX:
                     raise errors.NotAllowedError(
-                        f"watch the topics of {values['namespace']}: the connection has "
+                        detail=f"watch the topics of {values['namespace']}: the connection has "
                         f"{WATCHES_MAX} watches, which is the most"
                     )
                 made = TopicListWatch(self._broker, watcher_id, values, self._wake)

@@ -214,7 +214,9 @@ class Source:
         self._progress = progress
         self.topic = str(TopicName.of(topic))
         if not TopicName.of(topic).persistent:
-            raise errors.NotAllowedError(f"{self.topic} is non-persistent: it keeps no messages")
+            raise errors.NotAllowedError(
+                detail=f"{self.topic} is non-persistent: it keeps no messages"
+            )
         self._partitions: list[str] = client.get_topic_partitions(topic)
         admin = client.admin
         self._total = sum(admin.topics.stats(each)["messages"] for each in self._partitions)
@@ -752,8 +754,8 @@ def _of_schema(
     if len(kinds) > 1 or kind not in PRIMITIVES:
         names = ", ".join(sorted(each.name for each in kinds))
         raise errors.OperationNotSupported(
-            f"a table of values of schema type {names} is not supported: give another schema=, "
-            "or read them with a reader"
+            detail=f"a table of values of schema type {names} is not supported: give another "
+            "schema=, or read them with a reader"
         )
     columns = pa.schema([pa.field("value", PRIMITIVES[kind])])
     return DecodedValues(reader_schema, value_of, columns, is_record=False)
@@ -772,8 +774,8 @@ def _check_is_of_json(kind: pa.DataType, path: str) -> None:
         or kind in (pa.bool_(), pa.float64(), pa.string(), pa.binary(), pa.null())
     ):
         raise errors.OperationNotSupported(
-            f"a column of {path}: JSON has no {kind}; read bool, int8 to int64, double, string, "
-            "binary, list, struct or map of string, and cast afterwards"
+            detail=f"a column of {path}: JSON has no {kind}; read bool, int8 to int64, double, "
+            "string, binary, list, struct or map of string, and cast afterwards"
         )
 
 

@@ -92,8 +92,8 @@ def row_encoder(info: SchemaInfo, record_cls: type[Record] | None = None) -> Cal
     """
     if info.schema_type() not in (SchemaType.JSON, SchemaType.AVRO):
         raise errors.OperationNotSupported(
-            f"rows cannot be published by a schema of type {info.schema_type().name}: they need a "
-            "JSON or Avro record; send the values with a producer"
+            detail=f"rows cannot be published by a schema of type {info.schema_type().name}: they "
+            "need a JSON or Avro record; send the values with a producer"
         )
     optional_module("pyarrow", "arrow", "send_rows by a schema")
     from pulsarx.tables.value_types import record_checker, record_schema

@@ -60,7 +60,8 @@ def record_schema(info: SchemaInfo) -> pa.Schema:
     definition = json.loads(info.schema())
     if not isinstance(definition, dict) or definition.get("type") != "record":
         raise errors.OperationNotSupported(
-            f"a table of a {info.schema_type().name} schema that is no record: {definition!r:.80}"
+            detail=f"a table of a {info.schema_type().name} schema that is no record: "
+            f"{definition!r:.80}"
         )
     found = _Definition(info.schema_type() == SchemaType.JSON).of(definition, definition["name"])
     return pa.schema(list(found))
@@ -145,7 +146,7 @@ class _Definition:
 
 
 def _refused(path: str, what: str) -> errors.OperationNotSupported:
-    return errors.OperationNotSupported(f"a column of {path}: {what} is not supported")
+    return errors.OperationNotSupported(detail=f"a column of {path}: {what} is not supported")
 
 
 # Several versions ---------------------------------------------------------------------------------
@@ -160,7 +161,8 @@ def merged(schemas: Iterable[tuple[int | None, pa.Schema]]) -> pa.Schema:
             found = schema if found is None else pa.schema(_merged_fields(found, schema, ""))
         except ValueError as error:
             raise errors.OperationNotSupported(
-                f"one table of all schema versions: {error} as of version {version}; give schema="
+                detail=f"one table of all schema versions: {error} as of version {version}; give "
+                "schema="
             ) from error
     return found
 

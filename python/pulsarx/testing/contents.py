@@ -49,8 +49,9 @@ def unacknowledged(client: Client, topic: str, subscription_name: str) -> list[P
             subscription = client.admin.topics.stats(name)["subscriptions"][subscription_name]
             if subscription["msg_backlog"] > PEEKED_MAX:
                 raise errors.NotAllowedError(
-                    f"{subscription_name!r} has not acknowledged {subscription['msg_backlog']} "
-                    f"messages of {name!r}; {PEEKED_MAX} can be looked at"
+                    detail=f"{subscription_name!r} has not acknowledged "
+                    f"{subscription['msg_backlog']} messages of {name!r}; {PEEKED_MAX} can be "
+                    "looked at"
                 )
         found += peeked
     return found

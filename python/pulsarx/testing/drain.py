@@ -30,8 +30,8 @@ def drain(client: Client, *topics: str, timeout_seconds: float = 10.0) -> None:
     deadline = Deadline(timeout_seconds * 1000)
     if inspect(client).broker.read_only:
         raise errors.OperationNotSupported(
-            "drain with a client opened read_only: the folder is not open in this process, so what "
-            "is going on in the background of its owner is not known"
+            detail="drain with a client opened read_only: the folder is not open in this process, "
+            "so what is going on in the background of its owner is not known"
         )
     runtime = inspect(client).runtime
     while True:
@@ -43,7 +43,7 @@ def drain(client: Client, *topics: str, timeout_seconds: float = 10.0) -> None:
             return
         if deadline.expired():
             raise errors.Timeout(
-                f"drain: still unacknowledged after {timeout_seconds:g} s: "
+                detail=f"drain: still unacknowledged after {timeout_seconds:g} s: "
                 f"{'; '.join(left)}{_hint(runtime.clock)}"
             )
         Event().wait(LOOK_SECONDS)

@@ -60,7 +60,7 @@ def schema_of(values: Values | None, version: int | None = None) -> SchemaInfo |
         else:
             text = values["data"].decode()
     except (ValueError, LookupError, TypeError) as error:
-        raise errors.IncompatibleSchema(f"{type(error).__name__}: {error}") from error
+        raise errors.IncompatibleSchema(detail=f"{type(error).__name__}: {error}") from error
     return SchemaInfo(kind, values["name"], text, properties, version)
 
 

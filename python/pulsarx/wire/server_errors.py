@@ -52,7 +52,7 @@ def code_of(error: BaseException) -> int:
 
 def error_of(code: int, message: str) -> errors.PulsarException:
     """The error that a client raises for a code; one that is not known is an UnknownError."""
-    return _CLASSES.get(code, errors.UnknownError)(message)
+    return _CLASSES.get(code, errors.UnknownError)(detail=message)
 
 
 def error_named(name: str, message: str, attributes: object = None) -> Exception:
@@ -61,7 +61,9 @@ def error_named(name: str, message: str, attributes: object = None) -> Exception
     if isinstance(kind, type) and issubclass(kind, errors.PulsarException):
         return errors.remade(kind, message, attributes)
     return (
-        ValueError(message) if name == "ValueError" else errors.UnknownError(f"{name}: {message}")
+        ValueError(message)
+        if name == "ValueError"
+        else errors.UnknownError(detail=f"{name}: {message}")
     )
 
 

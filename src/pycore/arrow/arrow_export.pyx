@@ -259,7 +259,8 @@ cdef class ArrowMessages:
         cdef AckRun* run
         cdef list found = []
         if topic is not self.topic:
-            raise errors.NotAllowedError(f"acknowledge {self!r}: it is not of the same topic")
+            raise errors.NotAllowedError(
+                detail=f"acknowledge {self!r}: it is not of the same topic")
         for at in range(self.c_block.run_count):
             run = self.c_block.runs + at
             found.append((run.ledger_id, run.first, run.count))

@@ -194,7 +194,8 @@ cdef class ArrowImport:
         row = f"row {self.rows_before + self.rows.at}"
         if status == ROW_TOO_BIG:
             column_take(&self.rows.value, self.rows.at, &data, &size)
-            raise errors.MessageTooBig(f"{row} has {size} bytes; that is over max_message_size")
+            raise errors.MessageTooBig(
+                detail=f"{row} has {size} bytes; that is over max_message_size")
         if status in REASONS:
             raise ValueError(f"{row}: {REASONS[status]}")
         raise_status(status, 0, f"add {row} to the batch")

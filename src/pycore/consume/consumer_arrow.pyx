@@ -108,7 +108,7 @@ cdef class Collector:
                     continue             # it was lost, and that was told before
             if receiver.view.encryption == ENTRY_UNREADABLE:
                 raise errors.OperationNotSupported(
-                    f"receive columns of {self.dispatcher.topic_name}: entry "
+                    detail=f"receive columns of {self.dispatcher.topic_name}: entry "
                     f"{receiver.view.entry_id} of ledger {receiver.view.ledger_id} cannot be "
                     "decrypted and is to be delivered as it is stored, which columns cannot say; "
                     "receive() gives it")

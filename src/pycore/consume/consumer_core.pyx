@@ -55,7 +55,8 @@ cdef class ConsumerCore:
         if self.state != CONSUMER_OPEN:
             self.check_open()
         if timeout_millis is not None and self.zero_queue:
-            raise errors.InvalidConfiguration("receive with a timeout needs a receiver queue")
+            raise errors.InvalidConfiguration(
+                detail="receive with a timeout needs a receiver queue")
         message = take_settled(self)
         if message is not None:
             return message
@@ -71,7 +72,7 @@ cdef class ConsumerCore:
                     return message
         finally:
             self.stop_asking()
-        raise errors.Timeout(f"no message on {self.dispatcher.topic_name} within "
+        raise errors.Timeout(detail=f"no message on {self.dispatcher.topic_name} within "
                              f"{timeout_millis} ms")
 
     def take_now(self) -> Message | None:
@@ -309,8 +310,9 @@ cdef class ConsumerCore:
             self.check_open()
         if self.dispatcher.has_several:
             raise errors.CumulativeAcknowledgementNotAllowedError(
-                f"acknowledge cumulatively on {self.dispatcher.topic_name}: several consumers "
-                f"share the subscription; acknowledge messages one by one, or a list of them")
+                detail=f"acknowledge cumulatively on {self.dispatcher.topic_name}: several "
+                "consumers share the subscription; acknowledge messages one by one, or a list of "
+                "them")
         self.find(message, &ledger_id, &first, &count)
         if count:
             self.record_through(ledger_id, first + count)
@@ -572,7 +574,7 @@ cdef class ConsumerCore:
         return False
 
     cdef int refuse_foreign(self, Message message) except -1:
-        raise errors.NotAllowedError(f"acknowledge {message!r}: it is not of topic "
+        raise errors.NotAllowedError(detail=f"acknowledge {message!r}: it is not of topic "
                                      f"{self.dispatcher.topic_name}")
 
     cdef int check_open(self) except -1:
@@ -580,7 +582,7 @@ cdef class ConsumerCore:
             return 0
         if self.state == CONSUMER_FORKED:
             raise errors.forked_error(self.owner_pid)
-        raise errors.AlreadyClosed(f"consumer or reader on {self.dispatcher.topic_name}")
+        raise errors.AlreadyClosed(detail=f"consumer or reader on {self.dispatcher.topic_name}")
 
     def require_open(self) -> None:
         """AlreadyClosed (ForkedError in a forked child) unless it is open."""

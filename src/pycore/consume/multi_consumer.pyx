@@ -146,7 +146,7 @@ cdef class MultiConsumerCore:
             message = self.take()
             if message is not None:
                 return message
-        raise errors.Timeout(f"no message on {len(self.sources)} topics within "
+        raise errors.Timeout(detail=f"no message on {len(self.sources)} topics within "
                              f"{timeout_millis} ms")
 
     def take_now(self) -> Message | None:
@@ -440,7 +440,8 @@ cdef class MultiConsumerCore:
         if type(messages) is ArrowMessages:
             source = self.by_tail.get((<ArrowMessages>messages).topic)
             if source is None:
-                raise errors.OperationNotSupported(f"acknowledge {messages!r}: of another topic")
+                raise errors.OperationNotSupported(
+                    detail=f"acknowledge {messages!r}: of another topic")
             source.consumer.acknowledge_many(messages)
             return
         by_consumer = {}
@@ -475,7 +476,7 @@ cdef class MultiConsumerCore:
                 source = self.by_tail.get(received.entry.context.topic)
                 if source is None:
                     raise (errors.NotAllowedError if any_id else errors.OperationNotSupported)(
-                        f"acknowledge {message!r}: it is of none of this consumer's topics")
+                        detail=f"acknowledge {message!r}: it is of none of this consumer's topics")
                 self.last = source
             return source.consumer
         if not isinstance(message, MessageId):
@@ -483,8 +484,8 @@ cdef class MultiConsumerCore:
                             f"{type(message).__name__}")
         if not any_id and not (<MessageId>message).c_has_topic:
             raise errors.OperationNotSupported(
-                f"acknowledge {message}: a consumer of several topics or partitions needs the "
-                "topic with an id; take that of a received message, or "
+                detail=f"acknowledge {message}: a consumer of several topics or partitions needs "
+                "the topic with an id; take that of a received message, or "
                 "MessageId.deserialize(data, topic)")
         ledger_id = (<MessageId>message).c_ledger_id
         source = self.source_of_ledger(ledger_id)
@@ -494,7 +495,7 @@ cdef class MultiConsumerCore:
             if source.consumer.may_have_had_ledger(ledger_id):
                 return None
         raise (errors.NotAllowedError if any_id else errors.OperationNotSupported)(
-            f"acknowledge {message}: none of this consumer's topics has such a message")
+            detail=f"acknowledge {message}: none of this consumer's topics has such a message")
 
     def member_with_ledger(self, ledger_id: int) -> object:
         """The consumer of the topic that has a ledger; None when no topic has it."""
@@ -520,7 +521,7 @@ cdef class MultiConsumerCore:
     cdef int check_open(self) except -1:
         if self.state == MULTI_OPEN:
             return 0
-        raise errors.AlreadyClosed(f"consumer of {len(self.sources)} topics")
+        raise errors.AlreadyClosed(detail=f"consumer of {len(self.sources)} topics")
 
     def shut(self) -> bool:
         """Refuse further calls and wake waiting ones; False when it was shut already."""

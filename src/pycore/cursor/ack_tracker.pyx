@@ -179,7 +179,7 @@ cdef class AckTracker:
 
     cdef int check_open(self) except -1:
         if self.c_closed:
-            raise errors.AlreadyClosed("the subscription's state is closed")
+            raise errors.AlreadyClosed(detail="the subscription's state is closed")
         return 0
 
     def add_ledger(self, ledger_id: int) -> None:
@@ -219,7 +219,7 @@ cdef class AckTracker:
         self.check_open()
         ledger = cursor_state_find(&self.c_state, ledger_id)
         if ledger == NULL:
-            raise errors.NotAllowedError(f"ledger {ledger_id} is none of the topic's")
+            raise errors.NotAllowedError(detail=f"ledger {ledger_id} is none of the topic's")
         return ledger
 
     def mark_delete(self) -> tuple[int, int]:
@@ -338,7 +338,8 @@ cdef class AckTracker:
         cdef uint64_t generation
         if <uint64_t>message > ledger.message_count:
             raise errors.NotAllowedError(
-                f"seek to message {message} of ledger {ledger_id}: it holds {ledger.message_count}")
+                detail=f"seek to message {message} of ledger {ledger_id}: it holds "
+                f"{ledger.message_count}")
         cursor_state_init(&changed)
         self.copy_ledgers(&changed)
         cursor_state_reset(&changed, ledger_id, message)

@@ -35,7 +35,7 @@ cdef class KeptSections:
         for tag in sections:
             if tag not in OF_MESSAGES:
                 raise errors.NewerFormatError(
-                    f"cursor file {path} holds a section {tag} of a newer version;"
+                    detail=f"cursor file {path} holds a section {tag} of a newer version;"
                     " upgrade PulsarX to open it")
             self.check(tag, path)
         return ledgers

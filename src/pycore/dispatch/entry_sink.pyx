@@ -385,8 +385,8 @@ cdef class Dispatcher:
                 or parts.metadata.chunked_size > <uint32_t>INT32_MAX
                 or reader.c_frame.message_count != 1):
             self.lose_entry(reader, errors.CorruptDataError(
-                f"it is chunk {parts.metadata.chunk_id} of {parts.metadata.chunk_count} of a "
-                f"message of {parts.metadata.chunked_size} bytes, which cannot be"))
+                detail=f"it is chunk {parts.metadata.chunk_id} of {parts.metadata.chunk_count} of "
+                f"a message of {parts.metadata.chunked_size} bytes, which cannot be"))
             return CHUNK_WAITS
         chunks = self.core.assembler()
         self.whole = chunks.read(reader, &parts, now_ms)
@@ -569,7 +569,7 @@ cdef class Dispatcher:
         raise self.loss(errors.CorruptDataError, text)
 
     cdef object loss(self, kind, str text):
-        made = kind(text)
+        made = kind(detail=text)
         # So that the library, where it takes the exception, does not say it once more.
         made.logged = self.core.tracker is not None
         return made

@@ -21,12 +21,13 @@ cdef list checked_ranges(str name, object sticky_ranges):
     cdef list ranges = [(first, last) for first, last in sticky_ranges or ()]
     if not ranges:
         raise errors.ConsumerAssignError(
-            f"consumer {name!r} cannot join: in sticky mode it must say which hash ranges it takes")
+            detail=f"consumer {name!r} cannot join: in sticky mode it must say which hash ranges "
+            "it takes")
     for first, last in ranges:
         if not 0 <= first <= last < HASH_SLOTS:
             raise errors.ConsumerAssignError(
-                f"consumer {name!r} cannot join: its sticky range {first}..{last} does not run "
-                f"upwards within 0..{HASH_SLOTS - 1}")
+                detail=f"consumer {name!r} cannot join: its sticky range {first}..{last} does not "
+                f"run upwards within 0..{HASH_SLOTS - 1}")
     return ranges
 
 
@@ -55,7 +56,8 @@ cdef class HashRangeSelector:
     cdef int add(self, uint16_t consumer, str name, object sticky_ranges) except -1:
         cdef int status
         if consumer == HASH_NOBODY or consumer in self.names:
-            raise errors.InternalError(f"consumer {consumer} cannot join: its index is in use")
+            raise errors.InternalError(
+                detail=f"consumer {consumer} cannot join: its index is in use")
         self.names[consumer] = name
         try:
             if self.kind == SELECTOR_STICKY:
@@ -66,8 +68,8 @@ cdef class HashRangeSelector:
                 status = hash_ranges_split(&self.c_ranges, consumer)
                 if status == STATUS_OUT_OF_RANGE:
                     raise errors.ConsumerAssignError(
-                        f"consumer {name!r} cannot join: all {HASH_SLOTS} hash slots are divided "
-                        f"among {len(self.names) - 1} consumers, and none has two to share")
+                        detail=f"consumer {name!r} cannot join: all {HASH_SLOTS} hash slots are "
+                        f"divided among {len(self.names) - 1} consumers, and none has two to share")
                 raise_status(status, 0, f"add consumer {name!r}")
         except:
             del self.names[consumer]
@@ -95,7 +97,7 @@ cdef class HashRangeSelector:
             if clash.holder.consumer == consumer:
                 holder = "its own"
             raise errors.ConsumerAssignError(
-                f"consumer {name!r} cannot join: its sticky range {first}..{last} overlaps "
+                detail=f"consumer {name!r} cannot join: its sticky range {first}..{last} overlaps "
                 f"{clash.holder.start}..{clash.holder.end - 1} of {holder}; choose other ranges")
         return raise_status(status, 0, f"add consumer {name!r}")
 

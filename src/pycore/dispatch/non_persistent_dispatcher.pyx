@@ -70,8 +70,9 @@ cdef class NonPersistentDispatcher(Dispatcher):
         try:
             if self.exclusive and self.receivers:
                 raise errors.ConsumerBusy(
-                    f"the subscription of {self.topic_name} is Exclusive and has a consumer, "
-                    f"{(<EntrySink>self.receivers[0]).consumer_name}; close that one first")
+                    detail=f"the subscription of {self.topic_name} is Exclusive and has a "
+                    f"consumer, {(<EntrySink>self.receivers[0]).consumer_name}; close that one "
+                    "first")
             self.take_index(receiver, key_shared)
             self.receivers.append(receiver)
             if not self.shared and not self.activate() and not self.exclusive:
@@ -88,7 +89,8 @@ cdef class NonPersistentDispatcher(Dispatcher):
             index += 1
         if index == OWNERS_MAX:
             raise errors.ConsumerAssignError(
-                f"the subscription of {self.topic_name} has {index} consumers; that is the most")
+                detail=f"the subscription of {self.topic_name} has {index} consumers; that is the "
+                "most")
         self.selector.add(<uint16_t>index, receiver.consumer_name, key_shared)
         if index == <uint32_t>len(self.owners):
             self.owners.append(receiver)

@@ -98,7 +98,7 @@ cdef class RelayedDispatcher(NonPersistentDispatcher):
         cdef Slice slice
         cdef uint64_t count
         if PyBytes_GET_SIZE(entry) > <Py_ssize_t>UINT32_MAX:
-            raise errors.CorruptDataError(f"an entry of {len(entry)} bytes came")
+            raise errors.CorruptDataError(detail=f"an entry of {len(entry)} bytes came")
         entry_bytes_check(<const uint8_t*>PyBytes_AS_STRING(entry),
                           <uint32_t>PyBytes_GET_SIZE(entry), &frame, &parts)
         mutex_lock(&self.core.mutex)

@@ -124,7 +124,8 @@ cdef class SharedDispatcher(PendingDispatcher):
                 index += 1
             if index == KEY_CONSUMERS_MAX:
                 raise errors.ConsumerAssignError(
-                    f"the subscription of {self.topic_name} has {index} consumers; that is the most"
+                    detail=f"the subscription of {self.topic_name} has {index} consumers; that is "
+                    "the most"
                 )
             if index == len(self.receivers):
                 self.receivers.append(None)

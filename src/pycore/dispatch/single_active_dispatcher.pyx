@@ -55,8 +55,9 @@ cdef class SingleActiveDispatcher(Dispatcher):
         try:
             if self.exclusive and self.receivers:
                 raise errors.ConsumerBusy(
-                    f"the subscription of {self.topic_name} is Exclusive and has a consumer, "
-                    f"{(<EntrySink>self.receivers[0]).consumer_name}; close that one first")
+                    detail=f"the subscription of {self.topic_name} is Exclusive and has a "
+                    f"consumer, {(<EntrySink>self.receivers[0]).consumer_name}; close that one "
+                    "first")
             self.receivers.append(receiver)
             receiver.index = 0
             self.chunk_limits(receiver)

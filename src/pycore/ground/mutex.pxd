@@ -82,5 +82,5 @@ cdef inline void mutex_unlock(OwnedMutex* self) noexcept:
 cdef inline int mutex_refuse() except -1:
     import pulsarx.errors
     raise pulsarx.errors.NotAllowedError(
-        "called from within a call of the same producer or consumer in this thread, by a signal "
-        "handler, a schema or a finalizer; do it after that call has returned")
+        detail="called from within a call of the same producer or consumer in this thread, by a "
+        "signal handler, a schema or a finalizer; do it after that call has returned")

@@ -16,7 +16,7 @@ cdef class OpenState:
             return 0
         if self.value == STATE_FORKED:
             raise errors.forked_error(self.owner_pid)
-        raise errors.AlreadyClosed(self.what)
+        raise errors.AlreadyClosed(detail=self.what)
 
     def require_open(self) -> None:
         """AlreadyClosed, or ForkedError in a forked child, unless it is open."""

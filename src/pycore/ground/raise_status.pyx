@@ -47,9 +47,9 @@ cdef int raise_status(int status, int error, object what) except -1:
     if error:
         text = f"{what}: {reason} ({os.strerror(error)})"
         if issubclass(kind, errors.StorageError):
-            raise kind(text, errno=error)
-        raise kind(text)
-    raise kind(f"{what}: {reason}")
+            raise kind(detail=text, errno=error)
+        raise kind(detail=text)
+    raise kind(detail=f"{what}: {reason}")
 
 
 cdef str status_reason(int status):

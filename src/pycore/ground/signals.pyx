@@ -29,7 +29,7 @@ cdef int signals_check() except -1:
     except BaseException as caught:
         raised_count += 1
         if type(caught) is KeyboardInterrupt:
-            raise errors.InterruptedByKeyboard("Ctrl-C while waiting") from caught
+            raise errors.InterruptedByKeyboard(detail="Ctrl-C while waiting") from caught
         raise
     return 0
 

@@ -281,7 +281,7 @@ cdef class KeyCompaction:
         if step == READ_NOTHING:
             return False
         if step == READ_DAMAGE:
-            raise errors.CorruptDataError(reader.damage_text(
+            raise errors.CorruptDataError(detail=reader.damage_text(
                 f"{reader.lost_end - reader.lost_first} messages cannot be compacted"))
         if reader.span.ledger_id > self.end_ledger_id or (
                 reader.span.ledger_id == self.end_ledger_id
@@ -582,8 +582,8 @@ cdef bytes uuid_of(const EntryParts* parts):
 
 cdef int raise_other_messages(LedgerReader reader, uint64_t found, uint64_t scanned) except -1:
     raise errors.CorruptDataError(
-        f"compact {reader.topic_name}: the second reading came to {found} messages, the first one "
-        f"to {scanned}; nothing was changed, compact it again")
+        detail=f"compact {reader.topic_name}: the second reading came to {found} messages, the "
+        f"first one to {scanned}; nothing was changed, compact it again")
 
 
 cdef void payload_write(const CompactedMessage* messages, uint32_t count,

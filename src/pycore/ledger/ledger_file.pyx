@@ -596,13 +596,13 @@ cdef int expect(LedgerFile self, int status, bytes uuid, bytes folder_id) except
     where = f"open ledger {self.ledger_id} at {self.path}"
     if self.uuid != uuid:
         raise CorruptDataError(
-            f"{where}: the file there has the uuid {self.uuid.hex()}, the catalogue names "
+            detail=f"{where}: the file there has the uuid {self.uuid.hex()}, the catalogue names "
             f"{uuid.hex()}; another file is in its place. Nothing was changed; put the right one "
             "back")
     found = PyBytes_FromStringAndSize(<char*>self.c_header.folder_id, 16)
     if found != none and folder_id != none and found != folder_id:
         raise CorruptDataError(
-            f"{where}: the file there, of uuid {uuid.hex()}, belongs to the data directory "
+            detail=f"{where}: the file there, of uuid {uuid.hex()}, belongs to the data directory "
             f"{found.hex()}, and not to this one, {folder_id.hex()}. Nothing was changed; put the "
             "right one back")
     return STATUS_OK

@@ -111,7 +111,7 @@ cdef class LedgerWriter:
     cdef int c_raise(self, int status, object what) except -1:
         cdef int error = 0
         if self.c_forked:
-            raise ForkedError(f"{what} ledger {self.ledger_id}: "
+            raise ForkedError(detail=f"{what} ledger {self.ledger_id}: "
                               "it belongs to the process this one was forked from")
         if status == STATUS_IO or status == STATUS_NO_SPACE or status == STATUS_POISONED:
             error = self.c_ledger.error

@@ -58,8 +58,8 @@ cdef class ChunkedMessage:
         cdef Chunk* last = &self.chunks[self.count - 1]
         if size != self.chunked_size:
             raise errors.CorruptDataError(
-                f"put together the {self.count} chunks of entry {self.frame.entry_id} of ledger "
-                f"{last.ledger_id}: they hold {size} bytes, and total_chunk_msg_size is "
+                detail=f"put together the {self.count} chunks of entry {self.frame.entry_id} of "
+                f"ledger {last.ledger_id}: they hold {size} bytes, and total_chunk_msg_size is "
                 f"{self.chunked_size}")
         return 0
 

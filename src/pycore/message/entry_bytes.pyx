@@ -30,13 +30,14 @@ cdef int entry_bytes_check(const uint8_t* entry, uint32_t size, EntryFrame* fram
     if status != STATUS_OK:
         raise_status(status, 0, f"take apart an entry of {size} bytes that came over a connection")
     if not parts.has_checksum:
-        raise errors.CorruptDataError(f"an entry of {size} bytes came without a checksum")
+        raise errors.CorruptDataError(detail=f"an entry of {size} bytes came without a checksum")
     is_batch = parts.metadata.flags & METADATA_BATCH != 0
     if is_batch and parts.metadata.message_count == 0:
-        raise errors.CorruptDataError(f"an entry of {size} bytes is a batch without messages")
+        raise errors.CorruptDataError(
+            detail=f"an entry of {size} bytes is a batch without messages")
     if parts.metadata.publish_time_ms > <uint64_t>INT64_MAX:
         raise errors.CorruptDataError(
-            f"an entry of {size} bytes was published at {parts.metadata.publish_time_ms} ms")
+            detail=f"an entry of {size} bytes was published at {parts.metadata.publish_time_ms} ms")
     memset(frame, 0, sizeof(EntryFrame))
     frame.entry_size = size
     frame.message_count = parts.metadata.message_count if is_batch else 1
@@ -67,7 +68,7 @@ cdef class ArrivingChunks:
         elif found is None or found.uuid != uuid or found.count != parts.metadata.chunk_id or (
                 found.chunk_count != parts.metadata.chunk_count):
             raise errors.CorruptDataError(
-                f"entry {frame.entry_id} of ledger {ledger_id} is chunk "
+                detail=f"entry {frame.entry_id} of ledger {ledger_id} is chunk "
                 f"{parts.metadata.chunk_id} of a message whose chunks before did not come")
         found.add(entry, ledger_id, frame, <const uint8_t*>PyBytes_AS_STRING(entry), parts)
         if found.is_whole():
@@ -113,12 +114,13 @@ def entry_messages(EntryContext context not None, uint64_t ledger_id, uint64_t e
     cdef list taken_out = []
     cdef int status
     if PyBytes_GET_SIZE(entry) > <Py_ssize_t>UINT32_MAX:
-        raise errors.CorruptDataError(f"an entry of {len(entry)} bytes")
+        raise errors.CorruptDataError(detail=f"an entry of {len(entry)} bytes")
     try:
         entry_bytes_check(<const uint8_t*>PyBytes_AS_STRING(entry),
                           <uint32_t>PyBytes_GET_SIZE(entry), &frame, &parts)
     except errors.CorruptDataError as error:
-        raise errors.CorruptDataError(f"entry {entry_id} of ledger {ledger_id}: {error}") from error
+        raise errors.CorruptDataError(
+            detail=f"entry {entry_id} of ledger {ledger_id}: {error}") from error
     frame.entry_id = entry_id
     if is_chunk(&parts):
         chunked = chunks.add(entry, ledger_id, &frame, &parts)
@@ -157,8 +159,8 @@ def entry_messages(EntryContext context not None, uint64_t ledger_id, uint64_t e
 
 cdef int refuse_encrypted(uint64_t ledger_id, uint64_t entry_id) except -1:
     raise errors.UnreadableEntryError(
-        f"entry {entry_id} of ledger {ledger_id} is encrypted, and decrypting is not supported yet "
-        "over a connection")
+        detail=f"entry {entry_id} of ledger {ledger_id} is encrypted, and decrypting is not "
+        "supported yet over a connection")
 
 
 cdef bint is_chunk(const EntryParts* parts) noexcept:

@@ -175,7 +175,8 @@ cdef class MessageId:
         from pulsarx import errors
 
         raise errors.OperationNotSupported(
-            "MessageId.topic_name: an id does not change; MessageId.deserialize takes a topic"
+            detail="MessageId.topic_name: an id does not change; MessageId.deserialize takes a "
+            "topic"
         )
 
     @classmethod

@@ -499,9 +499,10 @@ cdef class Batcher:
             metadata_size = message_metadata_size(metadata)
             if metadata_size >= self.message_size_max:
                 raise errors.MessageTooBig(
-                    f"send {size} bytes in chunks to {self.topic_name}: key, properties and what "
-                    f"else goes with each chunk take {metadata_size} bytes, and max_message_size "
-                    f"is {self.message_size_max}", size=size, max_size=self.message_size_max)
+                    detail=f"send {size} bytes in chunks to {self.topic_name}: key, properties and "
+                    f"what else goes with each chunk take {metadata_size} bytes, and "
+                    "max_message_size is "
+                    f"{self.message_size_max}", size=size, max_size=self.message_size_max)
             most = self.message_size_max - metadata_size
             count = (size - 1) // most + 1
             # Other threads send while this one waits: its properties are not theirs to overwrite.
@@ -582,8 +583,8 @@ cdef class Batcher:
             else:
                 return 0
         raise errors.ProducerQueueIsFull(
-            f"a message of {message_count} chunks takes as many of max_pending_messages, which is "
-            f"{self.pending_max}, and {self.publisher.pending_count} messages of "
+            detail=f"a message of {message_count} chunks takes as many of max_pending_messages, "
+            f"which is {self.pending_max}, and {self.publisher.pending_count} messages of "
             f"{self.name_utf8.decode()} are not durable yet; wait, set block_if_queue_full, or "
             f"raise max_pending_messages above the number of chunks")
 
@@ -651,8 +652,8 @@ cdef class Batcher:
                 return 0
             if not self.block_if_queue_full:
                 raise errors.ProducerQueueIsFull(
-                    f"{self.publisher.pending_count} messages of {self.name_utf8.decode()} are "
-                    f"not durable yet and "
+                    detail=f"{self.publisher.pending_count} messages of {self.name_utf8.decode()} "
+                    f"are not durable yet and "
                     f"max_pending_messages is {self.pending_max}; wait, or set block_if_queue_full")
             if self.queues_sends:
                 self.publisher.room_wanted = self.resume_call
@@ -675,8 +676,8 @@ cdef class Batcher:
                 break
             if not self.block_if_queue_full:
                 raise errors.MemoryBufferIsFull(
-                    f"{memory.used} bytes of messages of this client are not confirmed yet and "
-                    f"memory_limit_bytes is {memory.limit}; wait, or set block_if_queue_full")
+                    detail=f"{memory.used} bytes of messages of this client are not confirmed yet "
+                    f"and memory_limit_bytes is {memory.limit}; wait, or set block_if_queue_full")
             if self.queues_sends:
                 memory.want(self.resume_call)
                 raise MustWait()
@@ -702,7 +703,7 @@ cdef class Batcher:
         if self.compression:
             if size > DECOMPRESSED_SIZE_MAX:
                 raise errors.MessageTooBig(
-                    f"send {size} bytes to {self.topic_name}: consumers decompress "
+                    detail=f"send {size} bytes to {self.topic_name}: consumers decompress "
                     f"{DECOMPRESSED_SIZE_MAX} bytes at most",
                     size=size, max_size=DECOMPRESSED_SIZE_MAX)
             return 0
@@ -710,13 +711,14 @@ cdef class Batcher:
             self.refuse_size(size)
         if size > INT32_MAX:
             raise errors.MessageTooBig(
-                f"send {size} bytes to {self.topic_name}: a message in chunks is at most "
+                detail=f"send {size} bytes to {self.topic_name}: a message in chunks is at most "
                 f"{INT32_MAX} bytes long", size=size, max_size=INT32_MAX)
         return 0
 
     cdef int refuse_size(self, Py_ssize_t size) except -1:
         raise errors.MessageTooBig(
-            f"send {size} bytes to {self.topic_name}: max_message_size is {self.message_size_max}",
+            detail=f"send {size} bytes to {self.topic_name}: max_message_size is "
+            f"{self.message_size_max}",
             size=size, max_size=self.message_size_max)
 
     def limit_pending(self, uint32_t message_count) -> None:
@@ -736,7 +738,7 @@ cdef class Batcher:
                 if self.queues_sends:
                     raise MustWait(True)
                 if not self.may_wait():
-                    raise errors.ProducerBlockedQuotaExceededError(self.held_by)
+                    raise errors.ProducerBlockedQuotaExceededError(detail=self.held_by)
                 look_ms = 0
             else:
                 look_ms = self.rate.waits_until()
@@ -753,8 +755,9 @@ cdef class Batcher:
         if self.state == PRODUCER_FORKED:
             raise errors.forked_error(self.owner_pid)
         if self.state == PRODUCER_FENCED:
-            raise self.fenced_as(self.fenced_by)
-        raise errors.AlreadyClosed(f"producer {self.name_utf8.decode()} on {self.topic_name}")
+            raise self.fenced_as(detail=self.fenced_by)
+        raise errors.AlreadyClosed(
+            detail=f"producer {self.name_utf8.decode()} on {self.topic_name}")
 
     cdef bint may_wait(self) except -1:
         return True
@@ -794,11 +797,12 @@ cdef class Batcher:
 
     cdef object held_too_long(self):
         if self.held_by is not None:
-            return errors.Timeout(f"{self.held_by}; no room for {self.send_timeout_ms} ms, which "
+            return errors.Timeout(
+                detail=f"{self.held_by}; no room for {self.send_timeout_ms} ms, which "
                                   f"is send_timeout_millis; nothing was stored")
         if self.rate is not None and self.rate.waits_until():
             return errors.Timeout(
-                f"send to {self.topic_name}: the publish rate of the topic was used up for "
+                detail=f"send to {self.topic_name}: the publish rate of the topic was used up for "
                 f"{self.send_timeout_ms} ms, which is send_timeout_millis; nothing was stored")
         return None
 
@@ -880,8 +884,8 @@ cdef class Batcher:
         cdef int64_t now_ms = self.clock.now()
         if deliver_at_ms > now_ms and deliver_at_ms - now_ms > self.deliver_delay_max_ms:
             raise errors.NotAllowedError(
-                f"send to {self.topic_name} for {deliver_at_ms - now_ms} ms from now: the longest "
-                f"delay of a message is {self.deliver_delay_max_ms} ms there")
+                detail=f"send to {self.topic_name} for {deliver_at_ms - now_ms} ms from now: the "
+                f"longest delay of a message is {self.deliver_delay_max_ms} ms there")
         return 0
 
     def flush(self) -> None:
@@ -955,10 +959,10 @@ cdef class Batcher:
             self.state = PRODUCER_FENCED     # first: a call that waits for the mutex is refused
         self.publisher.fence(reason, kind)
         self.wake_held()
-        self.refuse_queued(kind(reason))
+        self.refuse_queued(kind(detail=reason))
         mutex_lock(&self.publisher.mutex)
         try:
-            self.give_up_open(kind(reason), False)
+            self.give_up_open(kind(detail=reason), False)
         finally:
             mutex_unlock(&self.publisher.mutex)
         self.cancel_timer()
@@ -987,7 +991,7 @@ cdef class Batcher:
         self.publisher.begin_leaving()
         self.wake_held()
         self.refuse_queued(errors.AlreadyClosed(
-            f"producer {self.name_utf8.decode()} on {self.topic_name}"))
+            detail=f"producer {self.name_utf8.decode()} on {self.topic_name}"))
         try:
             if was_fenced:
                 self.publisher.drain(self.publisher.flush())

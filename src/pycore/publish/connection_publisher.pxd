@@ -62,6 +62,7 @@ cdef class ConnectionPublisher(EntryPublisher):
     cdef bint is_leaving                 # and leave_ms is what counts
     cdef str held_by                     # why the broker takes nothing for now; None: it does
     cdef str what                        # is sent to, for the text of a timeout
+    cdef object unserved                 # (within): what is said of an owner that does not answer
     cdef object __weakref__
 
     cdef int wait_until(self, uint64_t count) except -1
@@ -74,5 +75,6 @@ cdef class ConnectionPublisher(EntryPublisher):
     cdef int refuse(self, SentEntry sent, error) except -1
     cdef int arm_timeout(self) except -1
     cdef int say_sent_at(self, int64_t sent_ms) except -1
-    cdef int expire(self) except -1
-    cdef object timeout(self, SentEntry sent)
+    cdef int expire(self, str silent=*) except -1
+    cdef str within(self)
+    cdef object timeout(self, SentEntry sent, str silent)

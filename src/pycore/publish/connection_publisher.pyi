@@ -18,6 +18,7 @@ class ConnectionPublisher(EntryPublisher):
         send_timeout_ms: int = 0,
         what: str = "",
         leave_ms: int = 0,
+        unserved: Callable[[str], str] | None = None,
     ) -> None: ...
     def is_busy(self) -> bool: ...
     def confirmed(

@@ -81,12 +81,13 @@ cdef class ConnectionPublisher(EntryPublisher):
 
     def __init__(self, send, CompletionQueue completions not None, int partition, encode=None,
                  ClockCore clock=None, int64_t send_timeout_ms=0, str what="",
-                 int64_t leave_ms=0) -> None:
+                 int64_t leave_ms=0, unserved=None) -> None:
         """send: called with the mutex held, so it may only enqueue; an error says that the entry
         will never be published. None: entries go out over the link of `resume`, as encode(number,
         sequence id, messages, entry) makes them. send_timeout_ms: how long on the clock an entry
         may be pending; 0 and less: for ever. what: the topic. leave_ms: as send_timeout_ms, where
-        that is none, once the producer closes."""
+        that is none, once the producer closes. unserved(within): what is said of an owner that has
+        not answered in that time; called without the mutex."""
         self.send = send
         self.encode = encode
         self.completions = completions
@@ -100,6 +101,7 @@ cdef class ConnectionPublisher(EntryPublisher):
         self.send_timeout_ms = send_timeout_ms if clock is not None and send_timeout_ms > 0 else 0
         self.leave_ms = leave_ms if clock is not None else 0
         self.what = what
+        self.unserved = unserved
         self.stored_id = self.stored_before_id = -1
 
     cdef int publish(self, EntryFrame* frame, uint8_t* entry, Receipt receipt, list callbacks,
@@ -184,7 +186,8 @@ cdef class ConnectionPublisher(EntryPublisher):
         """ConnectError: it is not what an answer comes for next."""
         if not self.pending or (<SentEntry>self.pending[0]).sequence_id != sequence_id:
             raise errors.ConnectError(
-                f"the broker answered entry {sequence_id}, which is not the oldest that was sent")
+                detail=f"the broker answered entry {sequence_id}, which is not the oldest that was "
+                "sent")
 
     def is_busy(self) -> bool:
         """Whether a thread has its mutex, be it this one."""
@@ -329,8 +332,8 @@ cdef class ConnectionPublisher(EntryPublisher):
         if sent.compared and sent.last_sequence_id <= self.stored_before_id:
             return self.confirm(sent, UINT64_MAX, UINT64_MAX, None)
         self.refuse(sent, error or errors.ConnectError(
-            f"send to {self.what}: the owner of the folder stored later messages of the producer "
-            f"and not this one, and has gone before it said why"))
+            detail=f"send to {self.what}: the owner of the folder stored later messages of the "
+            f"producer and not this one, and has gone before it said why"))
         return 0
 
     cdef int compare_from_here(self) except -1:
@@ -431,10 +434,13 @@ cdef class ConnectionPublisher(EntryPublisher):
         """Give up what has timed out; a job. It stays known, as its answer may come yet."""
         cdef SentEntry sent
         cdef uint64_t waits = 0              # entries from the first that is not given up on
+        cdef str silent = None
+        if self.unserved is not None:
+            silent = self.unserved(self.within())
         mutex_lock(&self.mutex)
         try:
             self.timer = None
-            self.expire()
+            self.expire(silent)
             self.arm_timeout()
             if self.link is not None:
                 for sent in reversed(self.pending):
@@ -447,8 +453,9 @@ cdef class ConnectionPublisher(EntryPublisher):
             mutex_unlock(&self.mutex)
         self.tell()
 
-    cdef int expire(self) except -1:
-        """Tell those who wait for what has timed out; mutex held."""
+    cdef int expire(self, str silent=None) except -1:
+        """Tell those who wait for what has timed out; mutex held. silent: who has not answered,
+        where that is known."""
         cdef SentEntry sent
         cdef int64_t now_ms
         cdef uint32_t told
@@ -469,11 +476,12 @@ cdef class ConnectionPublisher(EntryPublisher):
                 continue                     # of a message that is told with its last chunk
             told = callback_count(sent.callbacks) + (1 if sent.awaited else 0)
             if sent.callbacks:
-                self.completions.post_timeout(sent.callbacks, self.timeout(sent), self.partition)
+                self.completions.post_timeout(sent.callbacks, self.timeout(sent, silent),
+                                              self.partition)
             if sent.awaited:
-                self.refused[sent.receipt] = self.timeout(sent)
+                self.refused[sent.receipt] = self.timeout(sent, silent)
             if sent.message_count > told:
-                self.failure = self.timeout(sent)
+                self.failure = self.timeout(sent, silent)
         return 0
 
     cdef int say_sent_at(self, int64_t sent_ms) except -1:
@@ -486,21 +494,23 @@ cdef class ConnectionPublisher(EntryPublisher):
                            <uint64_t>(self.send_timeout_ms + SAID_FOR_MS), 0, 0)
         return 0
 
-    cdef object timeout(self, SentEntry sent):
+    cdef str within(self):
+        if self.is_leaving:
+            return f"{self.send_timeout_ms} ms, while the producer was being closed"
+        return f"send_timeout_millis {self.send_timeout_ms}"
+
+    cdef object timeout(self, SentEntry sent, str silent):
         known = "nothing was stored"
         if sent.was_sent:
             known = ("the message may be stored all the same, so sending it again may store it "
                      "twice where the topic has no deduplication")
         if self.held_by is not None and not self.is_leaving:
-            return errors.Timeout(f"{self.held_by}; no room for {self.send_timeout_ms} ms, which "
-                                  f"is send_timeout_millis; {known}")
-        where = "has not answered" if self.link is not None else (
-            "has gone, and no other process has taken the folder over")
-        limit = f"send_timeout_millis {self.send_timeout_ms}"
-        if self.is_leaving:
-            limit = f"{self.send_timeout_ms} ms, while the producer was being closed"
-        return errors.Timeout(
-            f"send to {self.what}: the owner of the folder {where} within {limit}; {known}")
+            return errors.Timeout(
+                detail=f"{self.held_by}; no room for {self.send_timeout_ms} ms, which "
+                f"is send_timeout_millis; {known}")
+        if silent is None:
+            silent = f"the owner of the folder has not answered within {self.within()}"
+        return errors.Timeout(detail=f"send to {self.what}: {silent}; {known}")
 
     def begin_leaving(self) -> None:
         """The owner may be stopped: whoever closes waits for it as long as for anything else."""

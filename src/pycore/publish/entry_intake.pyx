@@ -142,8 +142,8 @@ cdef class EntryIntake:
         cdef Py_ssize_t size = PyBytes_GET_SIZE(entry)
         if size > <Py_ssize_t>self.entry_size_max:
             raise errors.MessageTooBig(
-                f"an entry of {size} bytes came over a connection; at most {self.entry_size_max} "
-                f"are taken", size=size, max_size=self.entry_size_max)
+                detail=f"an entry of {size} bytes came over a connection; at most "
+                f"{self.entry_size_max} are taken", size=size, max_size=self.entry_size_max)
         entry_bytes_check(<const uint8_t*>PyBytes_AS_STRING(entry), <uint32_t>size, &frame, &parts)
         self.is_chunk = self.is_part = False
         if frame.flags & ENTRY_CHUNK:
@@ -163,7 +163,7 @@ cdef class EntryIntake:
         if self.deliver_delay_max_ms and frame.deliver_at_ms > frame.publish_time_ms and (
                 frame.deliver_at_ms - frame.publish_time_ms > self.deliver_delay_max_ms):
             raise errors.NotAllowedError(
-                f"an entry came over a connection that is to be delivered "
+                detail=f"an entry came over a connection that is to be delivered "
                 f"{frame.deliver_at_ms - frame.publish_time_ms} ms after it was published; at most "
                 f"{self.deliver_delay_max_ms} ms are allowed on its topic")
         if self.is_chunk and self.before_chunks is not None:
@@ -360,8 +360,8 @@ cdef class EntryIntake:
             parts.metadata.highest_sequence_id == 0 and is_of_many(self.ids))
         if walked != frame.message_count:
             raise errors.CorruptDataError(
-                f"a batch that came over a connection holds {walked} messages; its metadata says "
-                f"{frame.message_count}")
+                detail=f"a batch that came over a connection holds {walked} messages; its metadata "
+                f"says {frame.message_count}")
         return 0
 
     cdef int take_encrypted(self, const EntryParts* parts) except -1:
@@ -374,13 +374,14 @@ cdef class EntryIntake:
         if parts.metadata.compression and (
                 parts.metadata.uncompressed_size > self.decompressed_size_max):
             raise errors.UnreadableEntryError(
-                f"an encrypted batch that came over a connection claims "
+                detail=f"an encrypted batch that came over a connection claims "
                 f"{parts.metadata.uncompressed_size} bytes before compression; at most "
                 f"{self.decompressed_size_max} are taken")
         if parts.metadata.message_count > held:
             raise errors.UnreadableEntryError(
-                f"an encrypted batch of {parts.payload_size} bytes that came over a connection "
-                f"claims {parts.metadata.message_count} messages; at most {held} fit in there")
+                detail=f"an encrypted batch of {parts.payload_size} bytes that came over a "
+                f"connection claims {parts.metadata.message_count} messages; at most {held} fit in "
+                "there")
         self.plain = None
         self.ids = [max(first, highest)]
         # As in read_sequences: without the highest one nothing is known of those before it.

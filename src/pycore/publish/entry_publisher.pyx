@@ -87,7 +87,7 @@ cdef class EntryPublisher:
 
     cdef int check_fenced(self) except -1:
         if self.fenced is not None:
-            raise self.fenced_as(self.fenced)
+            raise self.fenced_as(detail=self.fenced)
         return 0
 
     cdef int check(self, const EntryFrame* frame) except -1:
@@ -482,7 +482,7 @@ cdef class LedgerPublisher(EntryPublisher):
 
     cdef object timeout(self):
         return errors.Timeout(
-            f"send to {self.topic_name}: not durable after send_timeout_millis "
+            detail=f"send to {self.topic_name}: not durable after send_timeout_millis "
             f"{self.send_timeout_ms}; the message may be stored all the same, so sending it again "
             f"may store it twice where the topic has no deduplication")
 

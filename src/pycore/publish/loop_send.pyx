@@ -37,7 +37,7 @@ cdef class LoopSend(SendTold):
             self.told(message_id, None)
             return
         kind = getattr(errors, result.name, errors.UnknownError)
-        self.told(None, kind("the message was not confirmed"))
+        self.told(None, kind(detail="the message was not confirmed"))
 
 
 cdef class LoopSender:

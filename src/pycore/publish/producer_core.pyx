@@ -332,7 +332,7 @@ cdef class ProducerCore(Batcher):
         while self.is_full():
             if not self.block_if_queue_full or not self.may_wait():
                 raise errors.ProducerQueueIsFull(
-                    f"{len(self.queued)} messages of {self.name_utf8.decode()} wait for the "
+                    detail=f"{len(self.queued)} messages of {self.name_utf8.decode()} wait for the "
                     f"publish rate or the backlog quota of {self.topic_name}, and "
                     f"max_pending_messages is {self.pending_max}; wait, or set block_if_queue_full")
             place = Latch()

@@ -283,7 +283,7 @@ cdef list read_batch(bytes payload, uint32_t message_count):
         if status == STATUS_END or (status == STATUS_OK and len(found) == message_count):
             from pulsarx.errors import CorruptDataError
 
-            raise CorruptDataError(f"{where}: the count does not fit the {size} bytes")
+            raise CorruptDataError(detail=f"{where}: the count does not fit the {size} bytes")
         raise_status(status, 0, where)
         raise_status(single_metadata_decode(message.encoded_metadata, message.encoded_metadata_size,
                                             &metadata), 0, where)

@@ -271,8 +271,8 @@ cdef class RangeReader:
         self.what = LedgerPlace(ledger_id, topic, file.path)
         if end > file.c_read.mapped_size:
             raise errors.CorruptDataError(
-                f"read {self.what}: the file has {file.c_read.mapped_size} bytes, {end} were "
-                "planned. It was cut; restore it")
+                detail=f"read {self.what}: the file has {file.c_read.mapped_size} bytes, {end} "
+                "were planned. It was cut; restore it")
         memset(&self.cursor, 0, sizeof(self.cursor))
         self.cursor.window.descriptor = -1
         if file.path is not None and not file.is_shown and end - offset >= WINDOWED_LEAST and (
@@ -393,8 +393,8 @@ cdef class RangeReader:
                     self.ranges = iter(())
                     # All of the range was published when it was planned.
                     raise errors.CorruptDataError(
-                        f"read {self.what}: the last {missing} messages of the range are not "
-                        "there")
+                        detail=f"read {self.what}: the last {missing} messages of the range are "
+                        "not there")
                 if not self.go_on(block):
                     return 0
                 continue
@@ -451,17 +451,17 @@ cdef class RangeReader:
     cdef int raise_at(self, int status) except -1:
         if status == GAP:
             raise errors.CorruptDataError(
-                f"read {self.what}: message {self.cursor.first_message} is not there; what is in "
-                f"front of offset {self.cursor.offset} is damaged")
+                detail=f"read {self.what}: message {self.cursor.first_message} is not there; what "
+                f"is in front of offset {self.cursor.offset} is damaged")
         if status == STATUS_UNSUPPORTED:
             raise errors.OperationNotSupported(
-                f"read {self.what}: the entry at offset {self.cursor.offset} is a chunk of a "
-                "message; a range may begin or end inside one, so such messages are read by "
+                detail=f"read {self.what}: the entry at offset {self.cursor.offset} is a chunk of "
+                "a message; a range may begin or end inside one, so such messages are read by "
                 "consumers and readers, receive_arrow and read_arrow too")
         if status == ENCRYPTED:
             raise errors.OperationNotSupported(
-                f"read {self.what}: the entry at offset {self.cursor.offset} is encrypted; ranges "
-                "have no crypto_key_reader, consumers and readers have")
+                detail=f"read {self.what}: the entry at offset {self.cursor.offset} is encrypted; "
+                "ranges have no crypto_key_reader, consumers and readers have")
         if self.cursor.inside:
             raise_status(status, 0, f"read message {self.cursor.index} of entry "
                                     f"{self.cursor.entry.entry_id} of {self.what}")

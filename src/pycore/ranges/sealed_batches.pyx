@@ -167,7 +167,7 @@ cdef class SealedBatches:
                             f"{type(value).__name__}")
         if size > self.limits.message_size:
             raise errors.MessageTooBig(
-                f"row {self.row_count} has {size} bytes; that is over max_message_size",
+                detail=f"row {self.row_count} has {size} bytes; that is over max_message_size",
                 size=size, max_size=self.limits.message_size)
         outgoing_describe(&metadata, &self.scratch, None, None, properties, event_time_ms, None)
         if key_bytes:
@@ -299,7 +299,8 @@ cdef class SealedBatches:
             raise ValueError(f"an entry of {size} bytes has no checksum in front (0x0e01)")
         if parts.metadata.flags & METADATA_ENCRYPTED:
             raise errors.OperationNotSupported(
-                f"take an entry of {size} bytes that is encrypted; producers encrypt what is sent")
+                detail=f"take an entry of {size} bytes that is encrypted; producers encrypt what "
+                "is sent")
         self.store_open()
         memset(&frame, 0, sizeof(frame))
         frame.entry_size = <uint32_t>size
@@ -337,8 +338,8 @@ cdef class SealedBatches:
                                              &offset)
         if status == STATUS_LEDGER_FULL:
             raise errors.StorageError(
-                f"{self.writer.path} has {self.writer.end} bytes, the most that a ledger may have. "
-                "Begin another file")
+                detail=f"{self.writer.path} has {self.writer.end} bytes, the most that a ledger "
+                "may have. Begin another file")
         if status != STATUS_OK:
             raise_status(status, self.writer.c_ledger.error,
                          f"append {frame.entry_size} bytes to {self.writer.path}")

@@ -561,7 +561,7 @@ def test_ctrl_c_in_a_call_of_a_listener_ends_the_loop(kind: str) -> None:
     """It was logged as an error of the listener, and the loop ran on."""
 
     def listener(*_: Any) -> None:
-        raise errors.InterruptedByKeyboard("stats")
+        raise errors.InterruptedByKeyboard(detail="stats")
 
     client = aio.Client("memory:listener-ctrl-c", durability="os")
 

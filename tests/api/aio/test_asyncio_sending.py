@@ -219,7 +219,7 @@ def test_a_send_that_goes_while_the_one_before_it_times_out_is_not_lost(
                     while not plan.stalled():  # the first is stored; the second waits for room
                         pass
                     told.set()
-                    return errors.Timeout(detail)
+                    return errors.Timeout(detail=detail)
 
                 core.hold("a quota")
                 tasks = sending(producer, [b"1", b"2"])

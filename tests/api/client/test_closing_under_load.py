@@ -65,7 +65,7 @@ def test_a_client_closes_while_all_its_calls_are_running(
 
         batched.send_async(payload, told)
         if not batched.is_connected():  # the callback was told
-            raise errors.AlreadyClosed("producer")
+            raise errors.AlreadyClosed(detail="producer")
 
     def redeliver() -> None:
         consumer.redeliver_unacknowledged_messages()

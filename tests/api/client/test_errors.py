@@ -232,8 +232,8 @@ def test_a_class_that_there_is_not_is_no_attribute() -> None:
 
 @pytest.mark.parametrize("name", OFFICIAL)
 def test_the_text_is_that_of_the_official_client(name: str) -> None:
-    error, text = the_class(name)(SENTENCE), f"Pulsar error: {OFFICIAL[name]}"
-    assert str(error) == str(the_class(name)()) == text
+    error, text = the_class(name)(detail=SENTENCE), f"Pulsar error: {OFFICIAL[name]}"
+    assert str(error) == str(the_class(name)(detail="")) == text
     assert error.args == (text,)
     assert repr(error) == f"{name}({text!r})"
     assert error.detail == SENTENCE
@@ -242,28 +242,48 @@ def test_the_text_is_that_of_the_official_client(name: str) -> None:
 
 @pytest.mark.parametrize("name", OWN)
 def test_what_only_pulsarx_raises_keeps_its_sentence(name: str) -> None:
-    error = the_class(name)(SENTENCE)
+    error = the_class(name)(detail=SENTENCE)
     assert str(error) == f"Pulsar error: {OWN[name]}: {SENTENCE}"
     assert error.detail == SENTENCE
     assert "".join(traceback.format_exception_only(error)).count(SENTENCE) == 1
 
 
 def test_an_interrupt_by_the_keyboard_has_the_text_of_an_interrupt() -> None:
-    error = errors.InterruptedByKeyboard(SENTENCE)
+    error = errors.InterruptedByKeyboard(detail=SENTENCE)
     assert str(error) == "Pulsar error: ResultInterrupted"
     assert error.detail == SENTENCE
 
 
 def test_an_error_without_a_detail_has_no_note() -> None:
-    error = pulsarx.Timeout()
+    error = pulsarx.Timeout(detail="")
     assert error.detail == ""
     assert not hasattr(error, "__notes__")
 
 
 def test_the_text_given_as_the_detail_is_no_detail() -> None:
-    """As programs do that raise one in place of a broker, in their tests."""
-    error = pulsarx.Timeout("Pulsar error: TimeOut")
+    """As that of an error that another process had from a program."""
+    error = pulsarx.Timeout(detail="Pulsar error: TimeOut")
     assert (str(error), error.detail) == ("Pulsar error: TimeOut", "")
+
+
+@pytest.mark.parametrize("args", [(), ("x",), ("x", 3), (None,), (3,), ("Pulsar error: TimeOut",)])
+@pytest.mark.parametrize("name", errors.__all__)
+def test_an_error_that_a_program_makes_is_as_any_exception(
+    name: str, args: tuple[object, ...]
+) -> None:
+    """As in the official client: fakes and wrappers of programs raise them with texts of their
+    own, which they look for afterwards."""
+    made, plain = the_class(name)(*args), Exception(*args)
+    for error in (made, pickle.loads(pickle.dumps(made)), copy.copy(made)):
+        assert type(error) is the_class(name)
+        assert (str(error), error.args) == (str(plain), args)
+        assert repr(error) == repr(plain).replace("Exception", name, 1)
+        assert (error.detail, hasattr(error, "__notes__")) == ("", False)
+
+
+def test_the_text_of_a_program_is_what_others_are_told() -> None:
+    assert errors.detail_of(pulsarx.Timeout("x")) == "x"
+    assert errors.detail_of(pulsarx.Timeout(detail="y")) == "y"
 
 
 def test_a_program_derives_an_error_with_a_text_of_its_own() -> None:
@@ -405,7 +425,7 @@ COPIES: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", errors.__all__)
 def test_a_copy_is_the_same_error(name: str, way: str) -> None:
     kind = the_class(name)
-    error = kind(SENTENCE, **dict.fromkeys(kind._attributes, 5))
+    error = kind(detail=SENTENCE, **dict.fromkeys(kind._attributes, 5))
     error.add_note("while counting")
     other = COPIES[way](error)
     assert type(other) is kind
@@ -465,7 +485,7 @@ except pulsarx.TopicNotFound as error:
 
 
 def test_attributes_are_rebuilt_from_those_the_class_has() -> None:
-    owned = errors.FolderOwnedError("owned", folder="/f", pid=7)
+    owned = errors.FolderOwnedError(detail="owned", folder="/f", pid=7)
     told = errors.attributes_of(owned)
     assert told == {"folder": "/f", "pid": 7}
     other = errors.remade(type(owned), owned.detail, {**told, "detail": "forged", "newer": 1})
@@ -498,7 +518,7 @@ def test_logs_tell_the_detail(caplog: pytest.LogCaptureFixture) -> None:
 
     with caplog.at_level(logging.ERROR, "pulsarx"):
         topic: Any = Topic()
-        tell(pulsarx.NotAllowedError(SENTENCE), topic)
+        tell(pulsarx.NotAllowedError(detail=SENTENCE), topic)
     assert caplog.messages == [f"t: its policies: {SENTENCE}"]
 
 
@@ -533,7 +553,7 @@ def test_an_argument_is_shown_shortened(value: object, shown: str) -> None:
 
 
 def test_a_long_detail_is_cut_in_its_middle() -> None:
-    error = pulsarx.NotAllowedError(f"begins {'x' * 1_000_000} ends")
+    error = pulsarx.NotAllowedError(detail=f"begins {'x' * 1_000_000} ends")
     assert error.detail.startswith("begins xx")
     assert error.detail.endswith("xx ends")
     assert "(996012 characters left out)" in error.detail

@@ -144,7 +144,7 @@ def test_an_owner_that_cannot_announce_itself_locks_nothing(
     """The folder stayed locked for as long as the process lived."""
 
     def refuse(*_: object) -> None:
-        raise errors.StorageFullError("announce: no space left")
+        raise errors.StorageFullError(detail="announce: no space left")
 
     with monkeypatch.context() as patched:
         patched.setattr(DataDirectory, "announce", refuse)

@@ -255,7 +255,7 @@ def test_a_new_partition_that_could_not_be_attached_is_tried_again(
     topics.create_partitioned_topic("p", 2)
     consumer = clocked_client.subscribe("p", "s")
     attach = Subscription.attach
-    failures = [errors.StorageError("too many open files")] * 2
+    failures = [errors.StorageError(detail="too many open files")] * 2
 
     def fail_twice(self: Subscription, *given: Any) -> Any:
         if failures:
@@ -288,7 +288,7 @@ def test_a_consumer_that_left_is_tried_for_no_more(
 
     def fail(self: Subscription, *given: Any) -> Any:
         calls.append(None)
-        raise errors.StorageError("too many open files")
+        raise errors.StorageError(detail="too many open files")
 
     monkeypatch.setattr(Subscription, "attach", fail)
     topics.update_partitioned_topic("p", 3)

@@ -394,7 +394,7 @@ def test_a_schema_that_cannot_be_kept_leaves_no_subscription(
     """Its messages were held for a consumer that was never made."""
 
     def refuse(*_: object) -> None:
-        raise errors.StorageError("no room")
+        raise errors.StorageError(detail="no room")
 
     for topic in TOPICS:
         memory_client.admin.topics.create_non_partitioned_topic(topic)

@@ -111,7 +111,7 @@ def test_a_ledger_the_catalogue_refused_is_forgotten(
     producer = client.create_producer("t")
 
     def refuse(self: Catalogue, operations: Any) -> int:
-        raise errors.StorageFullError("no space for the commit")
+        raise errors.StorageFullError(detail="no space for the commit")
 
     with monkeypatch.context() as refusing:
         refusing.setattr(Catalogue, "commit", refuse)

@@ -490,7 +490,7 @@ def test_a_new_topic_that_cannot_keep_its_schema_is_tried_again(
     consumer = subscribe(clocked_client, "a-.*", schema=StringSchema(), consumer_type=kind)
 
     def refuse() -> None:
-        raise pulsarx.StorageError("no room")
+        raise pulsarx.StorageError(detail="no room")
 
     before_the_next(monkeypatch, SchemaRegistry, "register", refuse)
     clocked_client.admin.topics.create_non_partitioned_topic("a-1")

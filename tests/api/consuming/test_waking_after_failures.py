@@ -68,7 +68,7 @@ def test_a_consumer_that_cannot_join_stops_nobody(
     assert consumer.receive().data() == b"0"
     waiting = waiting_receive(consumer)
     span_of = LedgerList.span_of
-    failures = iter([errors.StorageError("too many open files")])
+    failures = iter([errors.StorageError(detail="too many open files")])
 
     def fail_once(self: LedgerList, ledger_id: int) -> Any:
         failure = next(failures, None)

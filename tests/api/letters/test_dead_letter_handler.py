@@ -157,7 +157,7 @@ def test_a_producer_that_cannot_be_made_is_not_tried_at_once_again(
 
     def refuse(_: object, topic: str, *__: object) -> None:
         tried.append(topic)
-        raise errors.ConnectError("not now")
+        raise errors.ConnectError(detail="not now")
 
     monkeypatch.setattr(ClientOwner, "create_letter_producer", refuse)
     desk.core.hand_over(messages)
@@ -178,7 +178,7 @@ def test_one_message_that_cannot_be_published_holds_up_no_other(clocked_client: 
     class Refusing(NotingCore):
         def acknowledge(self, message: Any) -> None:
             if message.data() == b"bad":
-                raise errors.UnknownError("not this one")
+                raise errors.UnknownError(detail="not this one")
             super().acknowledge(message)
 
     desk = Desk(clocked_client)

@@ -135,7 +135,7 @@ def test_a_failure_reaches_all_who_wait_and_the_next_call_tries_again(
 ) -> None:
     with store.open(manual_clock) as client:
         readers = gate.readers(client, 2)
-        gate.failure = errors.StorageError("read s3://bucket/x: no route to host")
+        gate.failure = errors.StorageError(detail="read s3://bucket/x: no route to host")
         failures: list[Exception] = []
 
         def fail(reader: pulsarx.Reader[bytes]) -> None:
@@ -167,7 +167,7 @@ def test_what_could_not_be_fetched_ahead_is_fetched_by_its_reader(
         read_into = StoredObject.read_into
 
         def second_fails(stored: StoredObject, *arguments: Any) -> None:
-            raise errors.StorageError("read s3://bucket/x: no route to host")
+            raise errors.StorageError(detail="read s3://bucket/x: no route to host")
 
         StoredObject.read_into = second_fails  # type: ignore[method-assign]  # the gate restores it
         gate.open.set()
@@ -292,7 +292,7 @@ def test_what_is_at_hand_comes_when_the_store_fails_behind_it(
         consumer = client.subscribe(
             "t", "s", kind, initial_position=pulsarx.InitialPosition.Earliest
         )
-        gate.failure = errors.StorageError("read s3://bucket/x: no route to host")
+        gate.failure = errors.StorageError(detail="read s3://bucket/x: no route to host")
         receives: list[Callable[[], Any]] = [
             lambda: consumer.receive_many(100, 0),
             lambda: consumer.receive_arrow(100, 0),
@@ -335,7 +335,7 @@ def test_beside_the_owner_a_store_that_fails_is_asked_once_a_call(
         reader = client.create_reader("t", MessageId.earliest)
         got = [reader.read_next(30_000).data() for _ in range(10)]
         gate.asked.clear()
-        gate.failure = errors.StorageError("read s3://bucket/x: no route to host")
+        gate.failure = errors.StorageError(detail="read s3://bucket/x: no route to host")
         with pytest.raises(errors.StorageError, match="no route to host"):
             reader.read_next(30_000)
         assert len(gate.asked) == 1

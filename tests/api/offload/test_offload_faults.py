@@ -41,7 +41,7 @@ def test_a_run_that_fails_leaves_nothing(
     def fail(*_: Any) -> Any:
         if step == "matches":
             return False
-        raise errors.StorageError("write: refused")
+        raise errors.StorageError(detail="write: refused")
 
     with store.open(manual_clock) as client:
         publish(client)
@@ -219,7 +219,7 @@ def test_a_store_out_of_reach_is_an_error_and_nothing_is_skipped(
     store: Store, manual_clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any) -> None:
-        raise errors.StorageError("read s3://bucket/x: no route to host")
+        raise errors.StorageError(detail="read s3://bucket/x: no route to host")
 
     with store.open(manual_clock) as client:
         publish(client)

@@ -320,7 +320,7 @@ def test_a_deletion_that_cannot_be_committed_changes_nothing(
     catalogue = inspect(client).broker.catalogue
 
     def refuse(self: Any, operations: Any) -> int:
-        raise errors.StorageFullError("no space")
+        raise errors.StorageFullError(detail="no space")
 
     monkeypatch.setattr(type(catalogue), "commit", refuse)
     with pytest.raises(errors.StorageFullError):

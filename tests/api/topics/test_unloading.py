@@ -166,7 +166,7 @@ def test_a_reader_that_was_refused_does_not_keep_its_topic(
     """It stayed attached for as long as its caller kept the error."""
 
     def refuse(*_: object) -> None:
-        raise pulsarx.StorageError("no room")
+        raise pulsarx.StorageError(detail="no room")
 
     topics = memory_client.admin.topics
     topics.create_non_partitioned_topic("t")

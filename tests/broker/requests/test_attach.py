@@ -426,11 +426,11 @@ def test_what_goes_wrong_after_the_commit_does_not_hide_it(
 
     def close(self: Broker) -> None:
         whole_close(self)
-        raise errors.StorageError("close")
+        raise errors.StorageError(detail="close")
 
     def came(self: Topic, *arguments: Any) -> None:
         whole_came(self, *arguments)
-        raise errors.StorageError("wake")
+        raise errors.StorageError(detail="wake")
 
     with monkeypatch.context() as patch:
         patch.setattr(Broker, "close", close)

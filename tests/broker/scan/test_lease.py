@@ -471,7 +471,7 @@ def test_a_renewal_that_fails_is_tried_again(
     def failing(*arguments: Any) -> Any:
         turns.append(1)
         if len(turns) % 3:
-            raise errors.FolderOwnedError("nobody answers")
+            raise errors.FolderOwnedError(detail="nobody answers")
         return ask(*arguments)
 
     monkeypatch.setattr(leases, "ask_owner", failing)

@@ -79,7 +79,7 @@ def test_a_look_that_fails_is_made_again() -> None:
     failing: Any = topics[0]
 
     def fail() -> None:
-        raise errors.ReadError("once")
+        raise errors.ReadError(detail="once")
 
     failing.take_now = fail
     with pytest.raises(errors.ReadError):

@@ -181,7 +181,7 @@ class Catalogue:
             elif self._granted:
                 fresh = self._granted.pop()
             else:
-                raise NotAllowedError("this process has no ids left; ask the owner for some")
+                raise NotAllowedError(detail="this process has no ids left; ask the owner for some")
             self._reserved.add(fresh)
             return fresh
 
@@ -190,7 +190,7 @@ class Catalogue:
         with self._usable_lock():
             self._check_open()
             if not self._owner:
-                raise NotAllowedError("only the owner has ids that follow each other")
+                raise NotAllowedError(detail="only the owner has ids that follow each other")
             first = max(self._next_reserved, self._log.state.next_id)
             self._next_reserved = first + count
             fresh = list(range(first, first + count))
@@ -232,8 +232,8 @@ class Catalogue:
                 self._catch_up()
                 self._check_epoch()
             raise CatalogueError(
-                f"commit to {self._directory.catalogue_path}: {_ATTEMPTS_MAX} times in a row "
-                "another process was faster. Nothing was written; try again"
+                detail=f"commit to {self._directory.catalogue_path}: {_ATTEMPTS_MAX} times in a "
+                "row another process was faster. Nothing was written; try again"
             )
 
     def flush(self) -> None:
@@ -306,9 +306,11 @@ class Catalogue:
             apply_operations(draft, commit.operations)
             taken = [one for one in draft.used_ids if one < state.next_id]
             if not self._reserved.issuperset(taken):
-                raise CatalogueError(f"ids {sorted(set(taken) - self._reserved)} are in use")
+                raise CatalogueError(detail=f"ids {sorted(set(taken) - self._reserved)} are in use")
         except (CatalogueError, NewerFormatError, TypeError, ValueError, RecursionError) as error:
-            raise CatalogueError(f"refused, nothing was written: {detail_of(error)}") from error
+            raise CatalogueError(
+                detail=f"refused, nothing was written: {detail_of(error)}"
+            ) from error
         if flush:
             self._fold_many_unflushed()
         try:
@@ -327,10 +329,12 @@ class Catalogue:
         if self._log.outcome_unknown:
             what += ". Whether it was kept is unknown. Close the client and open it again"
             self._poison = (CatalogueError, what)
-            return CatalogueError(what)
+            return CatalogueError(detail=what)
         if self._log.device_full(error):
             return storage_error(f"commit to {self._directory.catalogue_path}", error)
-        return StorageError(f"{what}. Nothing was written; it works again once the cause is gone")
+        return StorageError(
+            detail=f"{what}. Nothing was written; it works again once the cause is gone"
+        )
 
     def _after_commit(self) -> None:
         if self._owner and self._checkpoint_is_due():
@@ -382,11 +386,13 @@ class Catalogue:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise AlreadyClosed(f"the catalogue of {self._directory.path} was closed")
+            raise AlreadyClosed(detail=f"the catalogue of {self._directory.path} was closed")
 
     def _check_not_reader(self) -> None:
         if not self._epoch and not self._owner:
-            raise FolderError(f"{self._directory.path} was opened read-only; it cannot be changed")
+            raise FolderError(
+                detail=f"{self._directory.path} was opened read-only; it cannot be changed"
+            )
 
     def _check_epoch(self) -> None:
         if self._log.state.epoch != self._epoch:
@@ -396,7 +402,7 @@ class Catalogue:
                 "client"
             )
             self._poison = (FolderOwnedError, text)
-            raise FolderOwnedError(text)
+            raise FolderOwnedError(detail=text)
 
     def _check_nothing_forgotten(self) -> None:
         """An empty catalogue beside data is a lost one, never a new folder."""
@@ -404,6 +410,6 @@ class Catalogue:
             return
         for found in (*self._directory.ledger_files(), *self._directory.cursor_files()):
             raise CatalogueError(
-                f"{self._directory.catalogue_path} is empty although there is {found[-1]}. Nothing "
-                "was changed or deleted. Restore the folder catalogue from a backup"
+                detail=f"{self._directory.catalogue_path} is empty although there is {found[-1]}. "
+                "Nothing was changed or deleted. Restore the folder catalogue from a backup"
             )

@@ -80,14 +80,14 @@ class CatalogueDraft:
         """The topic, to be changed."""
         found = self.topic_if_any(name)
         if found is None:
-            raise CatalogueError(f"there is no topic {name}")
+            raise CatalogueError(detail=f"there is no topic {name}")
         if name not in self.topics:
             found = self.topics[name] = found.copy()
         return found
 
     def take_id(self, taken_id: int, what: str) -> int:
         if taken_id in self.used_ids:
-            raise CatalogueError(f"{what} {taken_id}: this commit uses that id twice")
+            raise CatalogueError(detail=f"{what} {taken_id}: this commit uses that id twice")
         self.used_ids.add(taken_id)
         return taken_id
 
@@ -108,7 +108,7 @@ def namespace_if_any(draft: CatalogueDraft, name: str) -> dict[str, Any] | None:
 def namespace_of(draft: CatalogueDraft, name: str) -> dict[str, Any]:
     found = namespace_if_any(draft, name)
     if found is None:
-        raise CatalogueError(f"there is no namespace {name}")
+        raise CatalogueError(detail=f"there is no namespace {name}")
     return found
 
 

@@ -81,7 +81,7 @@ def catalogue_file_decode(
         raise _damaged(path, data, "its checksum does not match, or it is of another folder")
     if words[2] not in _VERSIONS_KNOWN[kind]:
         raise NewerFormatError(
-            f"{path} is of version {words[2]}; this PulsarX knows version "
+            detail=f"{path} is of version {words[2]}; this PulsarX knows version "
             f"{_VERSIONS_KNOWN[kind][-1]}. "
             "Upgrade PulsarX to open the folder"
         )
@@ -101,6 +101,6 @@ def _checksum(kind: str, version: str, folder_id: str, body: bytes) -> int:
 
 def _damaged(path: str, data: bytes, why: str) -> CatalogueError:
     return CatalogueError(
-        f"{path} is damaged ({len(data)} bytes): {why}. Nothing was changed or deleted. "
+        detail=f"{path} is damaged ({len(data)} bytes): {why}. Nothing was changed or deleted. "
         "Restore this file from a backup of the folder"
     )

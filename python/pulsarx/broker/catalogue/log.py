@@ -106,10 +106,12 @@ class CatalogueLog:
                 if names == before:
                     if isinstance(error, _Discontinuity):
                         raise
-                    raise CatalogueError(f"{error.filename} cannot be read: {error}") from error
+                    raise CatalogueError(
+                        detail=f"{error.filename} cannot be read: {error}"
+                    ) from error
             before = names
         raise CatalogueError(
-            f"{self._path} changed {_READ_ATTEMPTS_MAX} times while it was read. Try again"
+            detail=f"{self._path} changed {_READ_ATTEMPTS_MAX} times while it was read. Try again"
         )
 
     def resume(self, files: FileOperations, folder_id: str) -> bool:
@@ -300,7 +302,7 @@ class CatalogueLog:
             if later > number and self._was_flushed(later):
                 raise failure
         if not settled:
-            raise _Discontinuity(str(failure)) from failure
+            raise _Discontinuity(detail=str(failure)) from failure
         _log().warning(
             "%s. Commits from %d on are left out: after a power cut these are topics that were "
             "created last, in which nothing was stored, and whose commits were not flushed. "
@@ -333,16 +335,17 @@ class CatalogueLog:
         read = _Read(state, recent, size)
         if last < self.state.number:
             raise CatalogueError(
-                f"{self._path} ends with commit {last}, but commit {self.state.number} was read "
-                "from it before. Nothing was changed. Was the folder replaced by an older copy?"
+                detail=f"{self._path} ends with commit {last}, but commit {self.state.number} was "
+                "read from it before. Nothing was changed. Was the folder replaced by an older "
+                "copy?"
             )
         for number in range(read.start + 1, last + 1):
             try:
                 if number not in commits:
                     raise damage or _Discontinuity(
-                        f"{self._file(COMMIT, number)} is missing; the catalogue goes on to commit "
-                        f"{last}. Nothing was changed or deleted. Restore this file from a backup "
-                        "of the folder"
+                        detail=f"{self._file(COMMIT, number)} is missing; the catalogue goes on to "
+                        f"commit {last}. Nothing was changed or deleted. Restore this file from a "
+                        "backup of the folder"
                     )
                 left_out = read.left_out if leave_out else None
                 self._apply(state, number, recent, read.unflushed, left_out)
@@ -408,9 +411,13 @@ class CatalogueLog:
                     state = CatalogueState.of_document(document)
                     recent = {int(one): int(checksum) for one, checksum in document["recent"]}
                 except (KeyError, TypeError, ValueError, IndexError) as error:
-                    raise CatalogueError(f"{path} says something else than a state") from error
+                    raise CatalogueError(
+                        detail=f"{path} says something else than a state"
+                    ) from error
                 if state.number != number:
-                    raise CatalogueError(f"{path} is checkpoint {state.number} under another name")
+                    raise CatalogueError(
+                        detail=f"{path} is checkpoint {state.number} under another name"
+                    )
                 return state, recent, len(data), damage
             except CatalogueError as error:
                 damage = damage or error
@@ -434,18 +441,20 @@ class CatalogueLog:
         data = self._files.read(path)
         document, checksum = catalogue_file_decode(COMMIT, self._folder_id, path, data)
         if document.get("number") != number:
-            raise CatalogueError(f"{path} is commit {document.get('number')} under another name")
+            raise CatalogueError(
+                detail=f"{path} is commit {document.get('number')} under another name"
+            )
         if document.get("previous") != state.checksum or document.get("epoch") != state.epoch:
             raise _Discontinuity(
-                f"{path} does not follow commit {state.number} (checksum {state.checksum:08x}, "
-                f"epoch {state.epoch}). Nothing was changed or deleted. Restore the catalogue from "
-                "a backup"
+                detail=f"{path} does not follow commit {state.number} (checksum "
+                f"{state.checksum:08x}, epoch {state.epoch}). Nothing was changed or deleted. "
+                "Restore the catalogue from a backup"
             )
         draft = CatalogueDraft(state)
         operations: Any = document.get("operations")
         try:
             if not isinstance(operations, list):
-                raise CatalogueError("it has no list of operations")
+                raise CatalogueError(detail="it has no list of operations")
             if left_out is None:
                 apply_operations(draft, operations)
             else:
@@ -454,10 +463,10 @@ class CatalogueLog:
                 draft.used_ids.update(known)
                 left_out += [f"{path}: {each}" for each in known.values()]
         except CatalogueError as error:
-            raise _Misfit(f"{path}: {detail_of(error)}", number) from error
+            raise _Misfit(detail=f"{path}: {detail_of(error)}", number=number) from error
         except NewerFormatError as error:
             raise NewerFormatError(
-                f"{path}: {detail_of(error)}. Upgrade PulsarX to open it"
+                detail=f"{path}: {detail_of(error)}. Upgrade PulsarX to open it"
             ) from error
         draft.publish(number, checksum)
         self._remember(recent, number, checksum)
@@ -549,11 +558,9 @@ class _Discontinuity(CatalogueError):
 
 
 class _Misfit(CatalogueError):
-    """A commit does not fit the state before it."""
+    """A commit does not fit the state before it. number: of the commit."""
 
-    def __init__(self, text: str, number: int) -> None:
-        super().__init__(text)
-        self.number = number
+    number = 0
 
 
 class _Read:

@@ -36,11 +36,13 @@ def apply_operations(draft: CatalogueDraft, operations: list[Operation]) -> None
     """
     for operation in operations:
         if not isinstance(operation, dict):
-            raise CatalogueError(f"an operation is an object and not {operation!r}")
+            raise CatalogueError(detail=f"an operation is an object and not {operation!r}")
         name = operation.get("op")
         known = _operation(name) if isinstance(name, str) else None
         if known is None:
-            raise NewerFormatError(f"operation {name!r} is not known to this version of PulsarX")
+            raise NewerFormatError(
+                detail=f"operation {name!r} is not known to this version of PulsarX"
+            )
         function, required, optional = known
         function(draft, _fields(operation, required, optional))
 
@@ -79,7 +81,7 @@ def _fields(
     found = {}
     for name, kind in required.items():
         if name not in operation:
-            raise CatalogueError(f"operation {operation['op']}: {name} is missing")
+            raise CatalogueError(detail=f"operation {operation['op']}: {name} is missing")
         found[name] = _checked(operation, name, kind)
     given = len(found)
     for name, (kind, default) in optional.items():
@@ -94,8 +96,8 @@ def _fields(
         if name not in found and name != "op":
             # A newer version gave the operation a meaning that this one would silently lose.
             raise NewerFormatError(
-                f"operation {operation['op']}: field {name!r} is not known to this version of "
-                "PulsarX"
+                detail=f"operation {operation['op']}: field {name!r} is not known to this version "
+                "of PulsarX"
             )
     return found
 
@@ -103,7 +105,7 @@ def _fields(
 def _checked(operation: Operation, name: str, kind: str) -> Any:
     value = operation[name]
     if not _KINDS[kind](value):
-        raise CatalogueError(f"operation {operation['op']}: {name} {value!r} is no {kind}")
+        raise CatalogueError(detail=f"operation {operation['op']}: {name} {value!r} is no {kind}")
     return value
 
 
@@ -135,14 +137,16 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
 
 def _open_epoch(draft: CatalogueDraft, fields: Operation) -> None:
     if fields["epoch"] <= draft.epoch:
-        raise CatalogueError(f"epoch {fields['epoch']} does not come after epoch {draft.epoch}")
+        raise CatalogueError(
+            detail=f"epoch {fields['epoch']} does not come after epoch {draft.epoch}"
+        )
     draft.epoch = fields["epoch"]
 
 
 def _create_tenant(draft: CatalogueDraft, fields: Operation) -> None:
     tenant = fields["tenant"]
     if _tenant(draft, tenant) is not None:
-        raise CatalogueError(f"tenant {tenant} exists already")
+        raise CatalogueError(detail=f"tenant {tenant} exists already")
     draft.tenants[tenant] = fields["properties"]
 
 
@@ -152,17 +156,17 @@ def _tenant(draft: CatalogueDraft, name: str) -> dict[str, Any] | None:
 
 def _update_tenant(draft: CatalogueDraft, fields: Operation) -> None:
     if _tenant(draft, fields["tenant"]) is None:
-        raise CatalogueError(f"there is no tenant {fields['tenant']}")
+        raise CatalogueError(detail=f"there is no tenant {fields['tenant']}")
     draft.tenants[fields["tenant"]] = fields["properties"]
 
 
 def _delete_tenant(draft: CatalogueDraft, fields: Operation) -> None:
     tenant = fields["tenant"]
     if _tenant(draft, tenant) is None:
-        raise CatalogueError(f"there is no tenant {tenant}")
+        raise CatalogueError(detail=f"there is no tenant {tenant}")
     for name in [*draft.state.namespaces, *draft.namespaces]:
         if name.startswith(f"{tenant}/") and namespace_if_any(draft, name) is not None:
-            raise CatalogueError(f"tenant {tenant} has namespace {name}")
+            raise CatalogueError(detail=f"tenant {tenant} has namespace {name}")
     draft.tenants[tenant] = None
 
 
@@ -170,11 +174,11 @@ def _create_namespace(draft: CatalogueDraft, fields: Operation) -> None:
     name = fields["namespace"]
     tenant, _, local = name.partition("/")
     if not local or "/" in local:
-        raise CatalogueError(f"{name!r} is no namespace; it is tenant/namespace")
+        raise CatalogueError(detail=f"{name!r} is no namespace; it is tenant/namespace")
     if _tenant(draft, tenant) is None:
-        raise CatalogueError(f"namespace {name}: there is no tenant {tenant}")
+        raise CatalogueError(detail=f"namespace {name}: there is no tenant {tenant}")
     if namespace_if_any(draft, name) is not None:
-        raise CatalogueError(f"namespace {name} exists already")
+        raise CatalogueError(detail=f"namespace {name} exists already")
     draft.namespaces[name] = fields["policies"]
 
 
@@ -183,7 +187,7 @@ def _delete_namespace(draft: CatalogueDraft, fields: Operation) -> None:
     namespace_of(draft, name)
     for topic in [*draft.state.topics, *draft.topics]:
         if topic.partition("://")[2].startswith(f"{name}/") and draft.topic_if_any(topic):
-            raise CatalogueError(f"namespace {name} has topic {topic}")
+            raise CatalogueError(detail=f"namespace {name} has topic {topic}")
     draft.namespaces[name] = None
     draft.changes_policies = True
 

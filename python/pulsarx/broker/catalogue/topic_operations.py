@@ -44,10 +44,10 @@ def _set_topic_policy(draft: CatalogueDraft, fields: Operation) -> None:
 def _create_topic(draft: CatalogueDraft, fields: Operation) -> None:
     name = fields["topic"]
     if draft.topic_if_any(name) is not None:
-        raise CatalogueError(f"topic {name} exists already")
+        raise CatalogueError(detail=f"topic {name} exists already")
     parts = name.partition("://")[2].split("/")
     if len(parts) != 3 or not parts[2]:
-        raise CatalogueError(f"topic {name!r} is not written in full")
+        raise CatalogueError(detail=f"topic {name!r} is not written in full")
     namespace_of(draft, f"{parts[0]}/{parts[1]}")
     topic_id = draft.take_id(fields["topic_id"], "topic")
     draft.topics[name] = TopicRecord(
@@ -58,7 +58,7 @@ def _create_topic(draft: CatalogueDraft, fields: Operation) -> None:
 def _create_non_persistent_topic(draft: CatalogueDraft, fields: Operation) -> None:
     """An operation of its own: versions that do not know such topics are to refuse it."""
     if not fields["topic"].startswith("non-persistent://"):
-        raise CatalogueError(f"topic {fields['topic']!r} is not non-persistent")
+        raise CatalogueError(detail=f"topic {fields['topic']!r} is not non-persistent")
     _create_topic(draft, fields)
 
 
@@ -66,7 +66,8 @@ def _set_topic_epoch(draft: CatalogueDraft, fields: Operation) -> None:
     topic = draft.topic(fields["topic"])
     if fields["epoch"] <= topic.epoch:
         raise CatalogueError(
-            f"epoch {fields['epoch']} of topic {topic.name} does not come after {topic.epoch}"
+            detail=f"epoch {fields['epoch']} of topic {topic.name} does not come after "
+            f"{topic.epoch}"
         )
     topic.epoch = fields["epoch"]
 
@@ -75,7 +76,7 @@ def _set_partition_count(draft: CatalogueDraft, fields: Operation) -> None:
     topic = draft.topic(fields["topic"])
     if not 0 < topic.partition_count < fields["partition_count"]:
         raise CatalogueError(
-            f"topic {topic.name} has {topic.partition_count} partitions (0: it is not "
+            detail=f"topic {topic.name} has {topic.partition_count} partitions (0: it is not "
             f"partitioned); it cannot be given {fields['partition_count']}, partitions only become "
             "more"
         )
@@ -122,7 +123,9 @@ def _forget_change_events(draft: CatalogueDraft, fields: Operation) -> None:
 def _begin_compaction(draft: CatalogueDraft, fields: Operation) -> None:
     topic = draft.topic(fields["topic"])
     if topic.partition_count:
-        raise CatalogueError(f"topic {topic.name} is partitioned; its partitions are compacted")
+        raise CatalogueError(
+            detail=f"topic {topic.name} is partitioned; its partitions are compacted"
+        )
     _check_keeps_messages(topic)
     ledger_id = draft.take_id(fields["ledger_id"], "ledger")
     _remove_later(draft, topic, ledger_id, fields["uuid"])
@@ -144,7 +147,7 @@ def _remove_compaction(draft: CatalogueDraft, fields: Operation) -> None:
     topic = draft.topic(fields["topic"])
     before = topic.compaction
     if before is None:
-        raise CatalogueError(f"topic {topic.name} has no compacted ledger")
+        raise CatalogueError(detail=f"topic {topic.name} has no compacted ledger")
     if before.ledger_id:
         _remove_later(draft, topic, before.ledger_id, before.uuid)
     topic.compaction = None
@@ -158,16 +161,16 @@ def _set_compaction(draft: CatalogueDraft, fields: Operation) -> None:
         begun = draft.deletions[made.ledger_id]
     if made.ledger_id and (begun is None or begun.ledgers != [[made.ledger_id, made.uuid]]):
         raise CatalogueError(
-            f"topic {topic.name} has begun no compaction into ledger {made.ledger_id}"
+            detail=f"topic {topic.name} has begun no compaction into ledger {made.ledger_id}"
         )
     before = topic.compaction
     if before is not None and before.horizon > made.horizon:
         raise CatalogueError(
-            f"topic {topic.name} is compacted up to {before.horizon}, and not only to "
+            detail=f"topic {topic.name} is compacted up to {before.horizon}, and not only to "
             f"{made.horizon}"
         )
     if not _are_places(made.ledgers) or not all(map(is_integer, made.last)):
-        raise CatalogueError(f"{made!r} of topic {topic.name} does not say what survived")
+        raise CatalogueError(detail=f"{made!r} of topic {topic.name} does not say what survived")
     if before is not None and before.ledger_id:
         _remove_later(draft, topic, before.ledger_id, before.uuid)
     if made.ledger_id:
@@ -204,9 +207,9 @@ def _begin_offload(draft: CatalogueDraft, fields: Operation) -> None:
     topic = draft.topic(fields["topic"])
     file_id = fields["file_id"]
     if not any(each.file_id == file_id and each.state == LEDGER_SEALED for each in topic.ledgers):
-        raise CatalogueError(f"topic {topic.name} has no sealed ledger in file {file_id}")
+        raise CatalogueError(detail=f"topic {topic.name} has no sealed ledger in file {file_id}")
     if _offload(draft, file_id) is not None:
-        raise CatalogueError(f"file {file_id} of topic {topic.name} is offloaded already")
+        raise CatalogueError(detail=f"file {file_id} of topic {topic.name} is offloaded already")
     draft.offloads[file_id] = OffloadRecord(
         file_id, topic.name, fields["uuid"], fields["location"], 0, 0
     )
@@ -216,7 +219,9 @@ def _finish_offload(draft: CatalogueDraft, fields: Operation) -> None:
     file_id = fields["file_id"]
     begun = _offload(draft, file_id)
     if begun is None or begun.location != fields["location"] or begun.size:
-        raise CatalogueError(f"no offload of file {file_id} to {fields['location']} was begun")
+        raise CatalogueError(
+            detail=f"no offload of file {file_id} to {fields['location']} was begun"
+        )
     draft.offloads[file_id] = OffloadRecord(
         file_id, begun.topic, begun.uuid, begun.location, fields["size"], fields["offloaded_ms"]
     )
@@ -230,7 +235,9 @@ def _forget_offloads(draft: CatalogueDraft, fields: Operation) -> None:
 def _terminate_topic(draft: CatalogueDraft, fields: Operation) -> None:
     topic = draft.topic(fields["topic"])
     if topic.partition_count:
-        raise CatalogueError(f"topic {topic.name} is partitioned; its partitions are terminated")
+        raise CatalogueError(
+            detail=f"topic {topic.name} is partitioned; its partitions are terminated"
+        )
     topic.terminated = True
 
 
@@ -245,34 +252,38 @@ def _hold_encrypted(draft: CatalogueDraft, fields: Operation) -> None:
 def _keeping_topic(draft: CatalogueDraft, fields: Operation) -> TopicRecord:
     topic = draft.topic(fields["topic"])
     if topic.partition_count:
-        raise CatalogueError(f"topic {topic.name} is partitioned; its partitions hold messages")
+        raise CatalogueError(
+            detail=f"topic {topic.name} is partitioned; its partitions hold messages"
+        )
     _check_keeps_messages(topic)
     return topic
 
 
 def _check_keeps_messages(topic: TopicRecord) -> None:
     if topic.name.startswith("non-persistent:"):
-        raise CatalogueError(f"topic {topic.name} is non-persistent and has no ledgers")
+        raise CatalogueError(detail=f"topic {topic.name} is non-persistent and has no ledgers")
 
 
 def _check_comes_last(topic: TopicRecord, ledger_id: int) -> None:
     """Readers go from one ledger to the next by its id."""
     if topic.terminated:
-        raise CatalogueError(f"topic {topic.name} is terminated and gets no ledger {ledger_id}")
+        raise CatalogueError(
+            detail=f"topic {topic.name} is terminated and gets no ledger {ledger_id}"
+        )
     if not topic.ledgers:
         return
     last = topic.ledgers[-1]
     if last.state == LEDGER_PREPARED and last.ledger_id != ledger_id:
         raise CatalogueError(
-            f"ledger {ledger_id} of topic {topic.name} cannot come behind ledger {last.ledger_id}, "
-            "which is prepared to be the next one"
+            detail=f"ledger {ledger_id} of topic {topic.name} cannot come behind ledger "
+            f"{last.ledger_id}, which is prepared to be the next one"
         )
     if ledger_id > last.ledger_id:
         return
     if any(ledger.ledger_id == ledger_id for ledger in topic.ledgers):
-        raise CatalogueError(f"topic {topic.name} has ledger {ledger_id} already")
+        raise CatalogueError(detail=f"topic {topic.name} has ledger {ledger_id} already")
     raise CatalogueError(
-        f"ledger {ledger_id} of topic {topic.name} comes before ledger "
+        detail=f"ledger {ledger_id} of topic {topic.name} comes before ledger "
         f"{topic.ledgers[-1].ledger_id}, which is there already"
     )
 
@@ -281,12 +292,14 @@ def _add_ledger(draft: CatalogueDraft, fields: Operation) -> None:
     topic = draft.topic(fields.pop("topic"))
     ledger_id = draft.take_id(fields["ledger_id"], "ledger")
     if topic.partition_count:
-        raise CatalogueError(f"topic {topic.name} is partitioned; ledgers belong to its partitions")
+        raise CatalogueError(
+            detail=f"topic {topic.name} is partitioned; ledgers belong to its partitions"
+        )
     _check_keeps_messages(topic)
     _check_comes_last(topic, ledger_id)
     if fields["state"] not in (LEDGER_OPEN, LEDGER_SEALED):
         raise CatalogueError(
-            f"ledger {ledger_id}: state {fields['state']!r} is neither open nor sealed"
+            detail=f"ledger {ledger_id}: state {fields['state']!r} is neither open nor sealed"
         )
     topic.ledgers.append(LedgerRecord(**fields))
 
@@ -302,7 +315,7 @@ def _use_ledger(draft: CatalogueDraft, fields: Operation) -> None:
     last = topic.ledgers[-1] if topic.ledgers else None
     if last is None or last.ledger_id != fields["ledger_id"] or last.state != LEDGER_PREPARED:
         raise CatalogueError(
-            f"topic {topic.name} has no ledger {fields['ledger_id']} that is prepared"
+            detail=f"topic {topic.name} has no ledger {fields['ledger_id']} that is prepared"
         )
     topic.ledgers[-1] = last.used()
 
@@ -311,11 +324,13 @@ def _seal_ledger(draft: CatalogueDraft, fields: Operation) -> None:
     topic = draft.topic(fields.pop("topic"))
     ids = [ledger.ledger_id for ledger in topic.ledgers]
     if fields["ledger_id"] not in ids:
-        raise CatalogueError(f"topic {topic.name} has no ledger {fields['ledger_id']}")
+        raise CatalogueError(detail=f"topic {topic.name} has no ledger {fields['ledger_id']}")
     index = ids.index(fields["ledger_id"])
     ledger = topic.ledgers[index]
     if ledger.state == LEDGER_SEALED:
-        raise CatalogueError(f"ledger {ledger.ledger_id} of topic {topic.name} is sealed already")
+        raise CatalogueError(
+            detail=f"ledger {ledger.ledger_id} of topic {topic.name} is sealed already"
+        )
     topic.ledgers[index] = LedgerRecord(uuid=ledger.uuid, slot=-1, state=LEDGER_SEALED, **fields)
 
 
@@ -326,7 +341,7 @@ def _remove_ledgers(draft: CatalogueDraft, fields: Operation) -> None:
     if len(kept) + len(gone) != len(topic.ledgers) or len(gone) != len(fields["ledger_ids"]):
         missing = sorted(gone.difference(ledger.ledger_id for ledger in topic.ledgers))
         raise CatalogueError(
-            f"topic {topic.name} has no ledgers {missing}, or they are named twice"
+            detail=f"topic {topic.name} has no ledgers {missing}, or they are named twice"
         )
     for ledger in topic.ledgers:
         if ledger.ledger_id in gone and ledger.message_count:
@@ -349,13 +364,17 @@ def _merge_ledgers(draft: CatalogueDraft, fields: Operation) -> None:
     if merged_id in draft.deletions:
         begun = draft.deletions[merged_id]
     if begun is None or begun.ledgers != [[merged_id, uuid]]:
-        raise CatalogueError(f"topic {topic.name} has begun no file {merged_id} of merged ledgers")
+        raise CatalogueError(
+            detail=f"topic {topic.name} has begun no file {merged_id} of merged ledgers"
+        )
     places: dict[int, tuple[int, int]] = {}
     for row in fields["places"]:
         if not isinstance(row, list) or len(row) != 3 or not all(map(is_integer, row)):
-            raise CatalogueError(f"{row!r:.100} is no place of a ledger in a merged file")
+            raise CatalogueError(detail=f"{row!r:.100} is no place of a ledger in a merged file")
         if row[1] < 0 or row[1] % 4096 or row[2] < 1:
-            raise CatalogueError(f"ledger {row[0]} cannot be {row[2]} bytes at {row[1]} of a file")
+            raise CatalogueError(
+                detail=f"ledger {row[0]} cannot be {row[2]} bytes at {row[1]} of a file"
+            )
         places[row[0]] = (row[1], row[2])
     before = []
     ledgers = topic.ledgers.copy()
@@ -365,8 +384,8 @@ def _merge_ledgers(draft: CatalogueDraft, fields: Operation) -> None:
             ledgers[at] = ledger.merged(merged_id, *places[ledger.ledger_id])
     if not before or len(before) != len(fields["places"]):
         raise CatalogueError(
-            f"topic {topic.name} has not all of the ledgers {sorted(places)} as sealed files of "
-            "their own"
+            detail=f"topic {topic.name} has not all of the ledgers {sorted(places)} as sealed "
+            "files of their own"
         )
     topic.ledgers = ledgers
     topic.merged[merged_id] = uuid
@@ -377,7 +396,7 @@ def _create_subscription(draft: CatalogueDraft, fields: Operation) -> None:
     topic = draft.topic(fields.pop("topic"))
     name = fields["name"]
     if name in topic.subscriptions:
-        raise CatalogueError(f"topic {topic.name} has subscription {name!r} already")
+        raise CatalogueError(detail=f"topic {topic.name} has subscription {name!r} already")
     draft.take_id(fields["cursor_id"], "cursor")
     topic.subscriptions[name] = SubscriptionRecord(**fields)
 
@@ -385,7 +404,7 @@ def _create_subscription(draft: CatalogueDraft, fields: Operation) -> None:
 def _remove_subscription(draft: CatalogueDraft, fields: Operation) -> None:
     topic = draft.topic(fields["topic"])
     if topic.subscriptions.pop(fields["name"], None) is None:
-        raise CatalogueError(f"topic {topic.name} has no subscription {fields['name']!r}")
+        raise CatalogueError(detail=f"topic {topic.name} has no subscription {fields['name']!r}")
 
 
 def _attach_ledgers(draft: CatalogueDraft, fields: Operation) -> None:
@@ -396,14 +415,17 @@ def _attach_ledgers(draft: CatalogueDraft, fields: Operation) -> None:
     last = known.get(application)
     if last is not None and last.batch_id >= batch_id:
         raise CatalogueError(
-            f"{application} has attached batch {last.batch_id} already, so not batch {batch_id}"
+            detail=f"{application} has attached batch {last.batch_id} already, so not batch "
+            f"{batch_id}"
         )
     ids: list[int] = []
     message_count = 0
     for name, rows in fields["ledgers"].items():
         topic = draft.topic(name)
         if topic.partition_count:
-            raise CatalogueError(f"topic {name} is partitioned; ledgers belong to its partitions")
+            raise CatalogueError(
+                detail=f"topic {name} is partitioned; ledgers belong to its partitions"
+            )
         for row in rows:
             _check_keeps_messages(topic)
             ledger = _attached(row, fields["attached_ms"])
@@ -413,7 +435,9 @@ def _attach_ledgers(draft: CatalogueDraft, fields: Operation) -> None:
             topic.ledgers.append(ledger)
     first = min(ids, default=0)
     if ids and max(ids) - first + 1 != len(ids):
-        raise CatalogueError("the ids of ledgers that are attached together follow each other")
+        raise CatalogueError(
+            detail="the ids of ledgers that are attached together follow each other"
+        )
     draft.transactions[application] = TransactionRecord(
         application,
         batch_id,
@@ -428,12 +452,12 @@ def _attach_ledgers(draft: CatalogueDraft, fields: Operation) -> None:
 def _attached(row: object, attached_ms: int) -> LedgerRecord:
     """A ledger of the fields id, uuid, entries, messages, size, first and last publish time."""
     if not isinstance(row, list) or len(row) != 7:
-        raise CatalogueError(f"{row!r} does not describe a ledger")
+        raise CatalogueError(detail=f"{row!r} does not describe a ledger")
     ledger_id, uuid, entry_count, message_count, size, first_ms, last_ms = row
     if not all(is_integer(one) for one in (ledger_id, *row[2:])) or not isinstance(uuid, str):
-        raise CatalogueError(f"{row!r} does not describe a ledger")
+        raise CatalogueError(detail=f"{row!r} does not describe a ledger")
     if ledger_id < 1 or min(row[2:5]) < 0:
-        raise CatalogueError(f"{row!r} does not describe a ledger")
+        raise CatalogueError(detail=f"{row!r} does not describe a ledger")
     return LedgerRecord(
         ledger_id, uuid, -1, LEDGER_SEALED, entry_count, message_count, size, first_ms, last_ms,
         attached_ms,
@@ -446,12 +470,12 @@ def _set_lease(draft: CatalogueDraft, fields: Operation) -> None:
     runs = {}
     for name, ids in fields["ledgers"].items():
         if not is_ids(ids):
-            raise CatalogueError(f"lease of {fields['job']}: {ids!r} are no ids")
+            raise CatalogueError(detail=f"lease of {fields['job']}: {ids!r} are no ids")
         topic = draft.topic_if_any(name)
         known = [ledger.ledger_id for ledger in topic.ledgers] if topic is not None else []
         missing = sorted(set(ids).difference(known))
         if missing:
-            raise CatalogueError(f"topic {name} has no ledgers {missing} (any more)")
+            raise CatalogueError(detail=f"topic {name} has no ledgers {missing} (any more)")
         runs[name] = id_runs(ids)
     draft.leases[fields["job"]] = LeaseRecord(fields["job"], fields["expires_ms"], runs)
 
@@ -471,7 +495,7 @@ def _renew_lease(draft: CatalogueDraft, fields: Operation) -> None:
     job = fields["job"]
     lease = draft.leases[job] if job in draft.leases else draft.state.leases.get(job)
     if lease is None:
-        raise CatalogueError(f"job {job} has no lease (any more)")
+        raise CatalogueError(detail=f"job {job} has no lease (any more)")
     draft.leases[job] = LeaseRecord(job, fields["expires_ms"], lease.ledgers)
 
 
@@ -484,12 +508,12 @@ def _schemas(draft: CatalogueDraft, fields: Operation) -> tuple[SchemaRecord, ..
     """The schemas of a topic, to which a record with this version may be added."""
     topic = fields["topic"]
     if draft.topic_if_any(topic) is None:
-        raise CatalogueError(f"there is no topic {topic}")
+        raise CatalogueError(detail=f"there is no topic {topic}")
     known = draft.schemas if topic in draft.schemas else draft.state.schemas
     found = known.get(topic) or ()
     if fields["version"] != len(found):
         raise CatalogueError(
-            f"topic {topic} has {len(found)} versions of its schema, so the next one is not "
+            detail=f"topic {topic} has {len(found)} versions of its schema, so the next one is not "
             f"{fields['version']}"
         )
     return found
@@ -500,9 +524,9 @@ def _add_schema(draft: CatalogueDraft, fields: Operation) -> None:
 
     found = _schemas(draft, fields)
     if fields["type_name"] not in SchemaType.__members__:
-        raise CatalogueError(f"{fields['type_name']!r} is no type of schemas")
+        raise CatalogueError(detail=f"{fields['type_name']!r} is no type of schemas")
     if not all(isinstance(each, str) for each in fields["properties"].values()):
-        raise CatalogueError("properties of a schema are texts")
+        raise CatalogueError(detail="properties of a schema are texts")
     topic = fields.pop("topic")
     draft.schemas[topic] = (*found, SchemaRecord(**fields))
 
@@ -510,7 +534,7 @@ def _add_schema(draft: CatalogueDraft, fields: Operation) -> None:
 def _delete_schema(draft: CatalogueDraft, fields: Operation) -> None:
     found = _schemas(draft, fields)
     if not found or found[-1].type_name is None:
-        raise CatalogueError(f"topic {fields['topic']} has no schema (any more)")
+        raise CatalogueError(detail=f"topic {fields['topic']} has no schema (any more)")
     record = SchemaRecord(fields["version"], None, "", "", {}, fields["created_ms"])
     draft.schemas[fields["topic"]] = (*found, record)
 

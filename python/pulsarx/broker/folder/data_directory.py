@@ -116,8 +116,8 @@ class DataDirectory:
             marker = marker_read(files, path)
             if marker is None:
                 raise FolderError(
-                    f"open {path} read-only: not a PulsarX data directory (no {MARKER_NAME} in "
-                    "it). Check the path, or open it once for writing to make one"
+                    detail=f"open {path} read-only: not a PulsarX data directory (no {MARKER_NAME} "
+                    "in it). Check the path, or open it once for writing to make one"
                 )
             return cls(path, True, files, marker)
         if marker_read(files, path) is None:
@@ -158,17 +158,19 @@ class DataDirectory:
         """Raise when it was closed, or when this process was forked from the one that opened it."""
         if self._forked:
             raise errors.ForkedError(
-                f"this process was forked from the owner of {self.path}, which stays with its "
-                "parent. Open a client of its own in the child"
+                detail=f"this process was forked from the owner of {self.path}, which stays with "
+                "its parent. Open a client of its own in the child"
             )
         if self._closed:
-            raise AlreadyClosed(f"the data directory {self.path} was closed")
+            raise AlreadyClosed(detail=f"the data directory {self.path} was closed")
 
     def check_writable(self) -> None:
         """Raise unless this opening owns the folder."""
         self.check_usable()
         if self.read_only:
-            raise FolderError(f"{self.path} was opened read-only; open it for writing to change it")
+            raise FolderError(
+                detail=f"{self.path} was opened read-only; open it for writing to change it"
+            )
 
     def is_there(self) -> bool:
         """Whether its path still leads to this folder: it was not removed, moved or replaced."""
@@ -273,8 +275,8 @@ class DataDirectory:
         """The catalogue names ledgers: refuse to take all of them for lost."""
         if not self._names("ledgers"):
             raise FolderError(
-                f"{self.path}/ledgers is empty, although the catalogue names ledgers. Is its "
-                "device mounted? Nothing was changed"
+                detail=f"{self.path}/ledgers is empty, although the catalogue names ledgers. Is "
+                "its device mounted? Nothing was changed"
             )
 
     def ledger_files(self) -> Iterator[tuple[int, str]]:
@@ -380,11 +382,11 @@ def _check_is_folder(path: str) -> None:
         names_a_folder = os.path.isdir(path)
         exists = names_a_folder or os.path.lexists(path)
     except ValueError as error:  # a NUL in the path
-        raise FolderError(f"{path!r} is no path: {error}") from error
+        raise FolderError(detail=f"{path!r} is no path: {error}") from error
     if not exists:
-        raise FolderError(f"{path} does not exist. Check the path")
+        raise FolderError(detail=f"{path} does not exist. Check the path")
     if not names_a_folder:
-        raise FolderError(f"{path} is a file; give the path of a folder")
+        raise FolderError(detail=f"{path} is a file; give the path of a folder")
 
 
 def _make_folder(files: FileOperations, path: str) -> None:
@@ -432,8 +434,8 @@ def _check_may_become_one(files: FileOperations, path: str) -> None:
         raise _refused(path, error) from error
     if holds_data:
         raise FolderError(
-            f"{path} holds data of PulsarX but its marker {MARKER_NAME} is missing. Nothing was "
-            f"changed. Restore {MARKER_NAME} from a backup of this folder"
+            detail=f"{path} holds data of PulsarX but its marker {MARKER_NAME} is missing. Nothing "
+            f"was changed. Restore {MARKER_NAME} from a backup of this folder"
         )
     for name in names:
         if name in (*ours, LOCK_NAME, "lost+found"):
@@ -441,8 +443,8 @@ def _check_may_become_one(files: FileOperations, path: str) -> None:
         if name.startswith(f"{MARKER_NAME}.") and name.endswith(".tmp"):
             continue
         raise FolderError(
-            f"{path} is not empty and not a PulsarX data directory (it holds {name!r}). Nothing "
-            "was changed. Choose an empty folder"
+            detail=f"{path} is not empty and not a PulsarX data directory (it holds {name!r}). "
+            "Nothing was changed. Choose an empty folder"
         )
 
 
@@ -467,8 +469,8 @@ def _take_ownership(path: str, now_ms: int, control_socket: str) -> tuple[int, O
         else:
             who = f"another process (pid {owner.pid}, epoch {owner.epoch})"
         raise FolderOwnedError(
-            f"{path} is owned by {who}. One process may write; use that one, stop it, or open the "
-            "folder with read_only=True",
+            detail=f"{path} is owned by {who}. One process may write; use that one, stop it, or "
+            "open the folder with read_only=True",
             folder=path,
             pid=owner.pid if owner is not None and owner.pid else None,
         )

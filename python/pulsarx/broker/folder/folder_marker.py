@@ -48,14 +48,14 @@ def marker_read(files: FileOperations, folder: str) -> FolderMarker | None:
     found = _checked_lines(data)
     if found is None:
         raise errors.CorruptDataError(
-            f"{path} is damaged ({len(data)} bytes). Nothing was changed. Restore this file from a "
-            "backup of the folder"
+            detail=f"{path} is damaged ({len(data)} bytes). Nothing was changed. Restore this file "
+            "from a backup of the folder"
         )
     version, folder_id = found
     if version > FORMAT_VERSION:
         raise NewerFormatError(
-            f"{folder} has format {version}; this PulsarX knows formats up to {FORMAT_VERSION}. "
-            "Upgrade PulsarX to open it"
+            detail=f"{folder} has format {version}; this PulsarX knows formats up to "
+            f"{FORMAT_VERSION}. Upgrade PulsarX to open it"
         )
     return FolderMarker(version, folder_id)
 
@@ -80,7 +80,9 @@ def marker_create(
         raise folder_error(f"make {folder} a data directory", error, advice) from error
     made = marker_read(files, folder)
     if made is None:
-        raise FolderError(f"{path} vanished while the folder was being opened. Open it again")
+        raise FolderError(
+            detail=f"{path} vanished while the folder was being opened. Open it again"
+        )
     return made
 
 

@@ -102,11 +102,11 @@ class MemoryDirectory:
         """Raise when it was closed, or when this process was forked from the one that opened it."""
         if os.getpid() != self._pid:
             raise ForkedError(
-                f"this process was forked from the owner of {self.path}, which stays with its "
-                "parent. Open a client of its own in the child"
+                detail=f"this process was forked from the owner of {self.path}, which stays with "
+                "its parent. Open a client of its own in the child"
             )
         if self._closed:
-            raise AlreadyClosed(f"the broker {self.path} was closed")
+            raise AlreadyClosed(detail=f"the broker {self.path} was closed")
 
     def check_writable(self) -> None:
         self.check_usable()
@@ -137,7 +137,7 @@ class MemoryDirectory:
         return None
 
     def prepare_ledger_paths(self, ledger_ids: list[int]) -> list[str]:
-        raise OperationNotSupported(f"attach ledgers to {self.path}: it has no files")
+        raise OperationNotSupported(detail=f"attach ledgers to {self.path}: it has no files")
 
     def set_aside(self, path: str) -> str:
         """There are no files, so none that the catalogue does not know."""

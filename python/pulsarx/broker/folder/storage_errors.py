@@ -21,10 +21,11 @@ def storage_error(what: str, error: OSError) -> StorageError:
         raise error
     if is_full(error):
         return StorageFullError(
-            f"{what}: {error.strerror}. Nothing was written; it works again once there is room",
+            detail=f"{what}: {error.strerror}. Nothing was written; it works again once there is "
+            "room",
             errno=error.errno,
         )
-    return StorageError(f"{what}: {error.strerror or error}", errno=error.errno)
+    return StorageError(detail=f"{what}: {error.strerror or error}", errno=error.errno)
 
 
 def folder_error(what: str, error: OSError, advice: str) -> FolderError | StorageError:
@@ -43,11 +44,11 @@ def folder_error(what: str, error: OSError, advice: str) -> FolderError | Storag
     )  # fmt: skip
     if error.errno in of_the_file_system:
         return FolderError(
-            f"{what}: {error.strerror}. Its file system does not allow this, whatever the rights "
-            "of the user: choose a folder on another one, such as ext4, XFS, btrfs or tmpfs"
+            detail=f"{what}: {error.strerror}. Its file system does not allow this, whatever the "
+            "rights of the user: choose a folder on another one, such as ext4, XFS, btrfs or tmpfs"
         )
     if error.errno == errno.EPERM:
         advice += ". Where the user has that right, it is the file system that does not allow this"
     if error.errno in of_the_path:
-        return FolderError(f"{what}: {error.strerror}. {advice}")
+        return FolderError(detail=f"{what}: {error.strerror}. {advice}")
     return storage_error(what, error)

@@ -71,7 +71,7 @@ def missing_file(
     if ledger.state != "sealed":
         count = f"{published} messages of it are known" if published else ""
     return errors.CorruptDataError(
-        f"read ledger {ledger.ledger_id} of {topic}: its file {path} is missing"
+        detail=f"read ledger {ledger.ledger_id} of {topic}: its file {path} is missing"
         f"{count and '; ' + count}. Put the file back"
     )
 
@@ -108,8 +108,8 @@ def open_compacted_file(
             if os.path.exists(path):
                 raise
     raise errors.CorruptDataError(
-        f"read the compacted ledger {record.ledger_id} of {topic}: its file {path} is missing; "
-        f"{record.message_count} messages survived in it. Put the file back"
+        detail=f"read the compacted ledger {record.ledger_id} of {topic}: its file {path} is "
+        f"missing; {record.message_count} messages survived in it. Put the file back"
     )
 
 
@@ -284,8 +284,9 @@ class LedgerList:
             else:
                 raise missing_file(self.name, record.location, ledger) from failure
         raise type(failure)(
-            f"read ledger {ledger.ledger_id} of {self.name}, which is in the object store alone: "
-            f"{errors.detail_of(failure)}. No message was skipped; the next call tries again",
+            detail=f"read ledger {ledger.ledger_id} of {self.name}, which is in the object store "
+            f"alone: {errors.detail_of(failure)}. No message was skipped; the next call tries "
+            "again",
             errno=failure.errno,
         ) from failure
 
@@ -479,11 +480,11 @@ class LedgerList:
         if not found[2] and not self.may_have_had(message_id.ledger_id()):
             if self.is_damaged(message_id):
                 raise errors.CorruptDataError(
-                    f"acknowledge {message_id} of {self.name}: the entry cannot be read, so which "
-                    "messages it holds is not known; a consumer that comes to it is told"
+                    detail=f"acknowledge {message_id} of {self.name}: the entry cannot be read, so "
+                    "which messages it holds is not known; a consumer that comes to it is told"
                 )
             raise errors.NotAllowedError(
-                f"acknowledge {message_id}: {self.name} has no such message; an id is "
+                detail=f"acknowledge {message_id}: {self.name} has no such message; an id is "
                 "acknowledged on the topic it was published to or received from"
             )
         return found

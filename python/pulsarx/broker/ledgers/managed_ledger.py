@@ -216,7 +216,7 @@ class ManagedLedger(LedgerList):
         if self._switching:
             # The lock does not stop its own thread: a signal handler or a finalizer that publishes.
             raise errors.NotAllowedError(
-                f"publish to {self.name}: a ledger of it is being opened by this very thread"
+                detail=f"publish to {self.name}: a ledger of it is being opened by this very thread"
             )
 
     def _switch(self) -> None:
@@ -232,13 +232,15 @@ class ManagedLedger(LedgerList):
     def _check_open(self) -> None:
         """Refuse to begin a ledger, and whatever else changes the list."""
         if self._deleted:
-            raise errors.TopicNotFound(f"{self.name}: it was deleted")
+            raise errors.TopicNotFound(detail=f"{self.name}: it was deleted")
         if self.is_unloaded:
-            raise TopicGone(f"{self.name}: it was unloaded")
+            raise TopicGone(detail=f"{self.name}: it was unloaded")
         if self._closed:
-            raise errors.AlreadyClosed(f"topic {self.name}")
+            raise errors.AlreadyClosed(detail=f"topic {self.name}")
         if self.is_terminated:
-            raise errors.TopicTerminated(f"{self.name} is terminated and takes no more messages")
+            raise errors.TopicTerminated(
+                detail=f"{self.name} is terminated and takes no more messages"
+            )
 
     # Ending ---------------------------------------------------------------------------------------
 
@@ -669,10 +671,10 @@ class ManagedLedger(LedgerList):
         try:
             look_at(self.name, path, ledger, self.runtime.directory.folder_id)
         except ForeignLedger as error:
-            raise errors.CorruptDataError(str(error)) from None
+            raise errors.CorruptDataError(detail=str(error)) from None
         raise errors.CorruptDataError(
-            f"read ledger {ledger.ledger_id} of {self.name}: its file {path} was another one when "
-            "the folder was opened; open it again"
+            detail=f"read ledger {ledger.ledger_id} of {self.name}: its file {path} was another "
+            "one when the folder was opened; open it again"
         )
 
     def _as_it_is_now(self, ledger: LedgerRecord) -> LedgerRecord:

@@ -82,8 +82,8 @@ class NoLedgers:
     def refuse(self, action: str) -> NoReturn:
         """OperationNotSupported: it needs messages that are kept."""
         raise errors.OperationNotSupported(
-            f"{action} of {self.name}: a non-persistent topic keeps no messages; use a persistent "
-            "one"
+            detail=f"{action} of {self.name}: a non-persistent topic keeps no messages; use a "
+            "persistent one"
         )
 
     # Deleting -------------------------------------------------------------------------------------

@@ -129,7 +129,7 @@ class ReadOnlyLedger(LedgerList):
             if self.broker.refresh():
                 found = self._despite_trimming(look)
             if self.record() is None:
-                raise errors.TopicNotFound(f"{self.name}: its owner has deleted it")
+                raise errors.TopicNotFound(detail=f"{self.name}: its owner has deleted it")
             self._listen()
         # The ledger before the one found took its last entry before that one came; look once more.
         if found is not None and current is not None and current.end > offset:

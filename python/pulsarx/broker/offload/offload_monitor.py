@@ -95,8 +95,8 @@ class OffloadMonitor:
             size = StoredObject(record.location).size()
             if size != record.size:
                 raise errors.StorageError(
-                    f"the file {path} stays: {record.location} should have {record.size} bytes and "
-                    + ("is not there" if size is None else f"has {size}")
+                    detail=f"the file {path} stays: {record.location} should have {record.size} "
+                    "bytes and " + ("is not there" if size is None else f"has {size}")
                 )
             # Tasks of other hosts may have the file mapped over a network file system, where one
             # that is removed cannot be read on.

@@ -132,8 +132,8 @@ class StoredObject:
         if not self._has_place():
             place = self.location.partition("?")[0].rpartition("/")[0]
             raise errors.StorageError(
-                f"read {self.location}: there is nothing at all in {place}, so the object store is "
-                "taken to be out of reach; mount it, or give it the name it had"
+                detail=f"read {self.location}: there is nothing at all in {place}, so the object "
+                "store is taken to be out of reach; mount it, or give it the name it had"
             )
 
     def _has_place(self) -> bool:
@@ -168,8 +168,8 @@ class StoredObject:
                 data = stored.read_at(end - begin, begin)
                 if len(data) != end - begin:
                     raise errors.StorageError(
-                        f"read {self.location}: {len(data)} bytes came of {end - begin} from byte "
-                        f"{begin} on"
+                        detail=f"read {self.location}: {len(data)} bytes came of {end - begin} "
+                        f"from byte {begin} on"
                     )
                 self._put(own, data, begin)
 
@@ -242,7 +242,7 @@ class _Asking:
         if isinstance(error, OSError):
             raise storage_error(self._what, error) from error
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise errors.StorageError(f"{self._what}: {what}") from error
+        raise errors.StorageError(detail=f"{self._what}: {what}") from error
 
 
 def _forget_listings(store: Any) -> None:

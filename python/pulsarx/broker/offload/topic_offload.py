@@ -74,7 +74,9 @@ class TopicOffload:
         require_store(self._runtime, f"offload {self._ledger.name}")
         with self._lock:
             if self._status == RUNNING:
-                raise errors.NotAllowedError(f"offload {self._ledger.name}: it is being offloaded")
+                raise errors.NotAllowedError(
+                    detail=f"offload {self._ledger.name}: it is being offloaded"
+                )
 
     def trigger(self, threshold: int, before_id: int = LATEST) -> None:
         """Begin a run that leaves the newest `threshold` bytes of the topic, and the ledgers from
@@ -82,9 +84,13 @@ class TopicOffload:
         self.check_idle()
         with self._lock:
             if self._stopped:
-                raise errors.TopicNotFound(f"offload {self._ledger.name}: it was closed or deleted")
+                raise errors.TopicNotFound(
+                    detail=f"offload {self._ledger.name}: it was closed or deleted"
+                )
             if self._status == RUNNING:
-                raise errors.NotAllowedError(f"offload {self._ledger.name}: it is being offloaded")
+                raise errors.NotAllowedError(
+                    detail=f"offload {self._ledger.name}: it is being offloaded"
+                )
             self._status = RUNNING
         try:
             self._runtime.offloads.post(lambda: self._run(threshold, before_id))
@@ -211,7 +217,7 @@ class TopicOffload:
             there.write(path, size, self._check_goes_on)
             if not there.matches(path, size, self._check_goes_on):
                 raise errors.StorageError(
-                    f"offload file {file_id} of {topic}: {location} is not what was written"
+                    detail=f"offload file {file_id} of {topic}: {location} is not what was written"
                 )
             runtime.catalogue.commit(
                 [changes.finish_offload(file_id, location, size, runtime.clock.now_ms())]
@@ -268,10 +274,12 @@ def forget_object(runtime: BrokerRuntime, file_id: int, location: str) -> None:
 def require_store(runtime: BrokerRuntime, action: str) -> None:
     """OperationNotSupported: there is no object store."""
     if runtime.directory.ledger_path(1) is None:
-        raise errors.OperationNotSupported(f"{action}: a folder in memory has no files to offload")
+        raise errors.OperationNotSupported(
+            detail=f"{action}: a folder in memory has no files to offload"
+        )
     if not runtime.options.offload_url:
         raise errors.OperationNotSupported(
-            f"{action}: the owner of the folder has no object store; open it with "
+            detail=f"{action}: the owner of the folder has no object store; open it with "
             "broker_options=BrokerOptions(offload_url='s3://bucket/prefix')"
         )
 

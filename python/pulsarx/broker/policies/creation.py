@@ -49,7 +49,7 @@ def check_subscription_creation(runtime: BrokerRuntime, topic: str, name: str) -
     found = policy_in_force(runtime.policies, topic, "auto_subscription_creation")
     if not (runtime.options.allow_auto_subscription_creation if found is None else found):
         raise errors.SubscriptionNotFound(
-            f"subscription {name} of {topic}, and allow_auto_subscription_creation is off"
+            detail=f"subscription {name} of {topic}, and allow_auto_subscription_creation is off"
         )
 
 
@@ -59,8 +59,8 @@ def check_subscription_type(runtime: BrokerRuntime, topic: str, type_name: str) 
     enabled = runtime.options.subscription_types_enabled if found is None else found
     if type_name not in enabled:
         raise errors.NotAllowedError(
-            f"subscribe to {topic}: subscription_types_enabled is {', '.join(enabled)}, which "
-            f"{type_name} is not among"
+            detail=f"subscribe to {topic}: subscription_types_enabled is {', '.join(enabled)}, "
+            f"which {type_name} is not among"
         )
 
 

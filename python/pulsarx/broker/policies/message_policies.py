@@ -254,6 +254,6 @@ def check_no_conflict(what: str, options: BrokerOptions, policies: dict[str, Any
         return  # nothing is kept, or everything
     if limit >= size_mb << 20:
         raise errors.NotAllowedError(
-            f"{what}: retention keeps {size_mb} MiB, which must be more than the limit of the "
-            f"backlog quota, {limit} bytes"
+            detail=f"{what}: retention keeps {size_mb} MiB, which must be more than the limit of "
+            f"the backlog quota, {limit} bytes"
         )

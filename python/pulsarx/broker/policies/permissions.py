@@ -122,7 +122,7 @@ def checked_actions(actions: list[Any]) -> list[str]:
     for each in actions:
         if each in _OTHER_ACTIONS:
             raise errors.OperationNotSupported(
-                f"permission for {each}: only {PRODUCE} and {CONSUME} are asked for here"
+                detail=f"permission for {each}: only {PRODUCE} and {CONSUME} are asked for here"
             )
         if each not in (PRODUCE, CONSUME):
             raise ValueError(f"an action is {PRODUCE} or {CONSUME}, not {each!r:.100}")

@@ -189,7 +189,7 @@ class PolicyStore:
         if record is None and topic in self._volatile:
             return None
         if record is None:
-            raise errors.TopicNotFound(topic)
+            raise errors.TopicNotFound(detail=topic)
         return record.policies.get(policy)
 
     def set_namespace_policy(
@@ -227,7 +227,7 @@ class PolicyStore:
 
         def operations(state: CatalogueState) -> list[Operation]:
             if topic not in state.topics:
-                raise errors.TopicNotFound(f"{topic}: it was deleted")
+                raise errors.TopicNotFound(detail=f"{topic}: it was deleted")
             if check is not None and value is not None:
                 own, above = self._own(topic), self._namespace(namespace_of(topic))
                 check({**above, **own, policy: value})
@@ -241,14 +241,14 @@ class PolicyStore:
     def _check_may_have(self, topic: str, policy: str) -> None:
         if not self._has_topic_policies:
             raise errors.NotAllowedError(
-                f"set {policy} of {topic}: topic_level_policies_enabled and system_topic_enabled "
-                "must both be on; set it on the namespace"
+                detail=f"set {policy} of {topic}: topic_level_policies_enabled and "
+                "system_topic_enabled must both be on; set it on the namespace"
             )
         check_is_not_of_the_system(TopicName.of(topic), f"set {policy} of")
         if topic in self._volatile:
             raise errors.OperationNotSupported(
-                f"set {policy} of {topic}: a non-persistent topic without partitions is not kept, "
-                "and neither are policies of its own; set it on the namespace"
+                detail=f"set {policy} of {topic}: a non-persistent topic without partitions is not "
+                "kept, and neither are policies of its own; set it on the namespace"
             )
 
 

@@ -82,8 +82,8 @@ def _ask_until_answered(
             unanswered = True
             if verb in VERBS and VERBS[verb].removes:
                 raise errors.Timeout(
-                    f"{verb} in {path}: {found}. It may have been done, and is not repeated, as "
-                    "that would remove what has come since; look, and ask again"
+                    detail=f"{verb} in {path}: {found}. It may have been done, and is not "
+                    "repeated, as that would remove what has come since; look, and ask again"
                 ) from error
             patience = Deadline(_PATIENCE_MS)
         except _NotNow as error:
@@ -91,8 +91,8 @@ def _ask_until_answered(
         if patience.expired() or deadline.expired():
             what = f"{verb} in {path}, asked on host {os.uname().nodename}: {found}"
             if unanswered:
-                raise errors.Timeout(f"{what}. It may have been done; ask again")
-            raise errors.FolderOwnedError(what, folder=path, pid=pid)
+                raise errors.Timeout(detail=f"{what}. It may have been done; ask again")
+            raise errors.FolderOwnedError(detail=what, folder=path, pid=pid)
         wait.wait(wait_seconds)
         wait_seconds = min(2 * wait_seconds, _WAIT_MAX_SECONDS)
 
@@ -223,8 +223,8 @@ def _ask_over_socket(
         ) from error
     except FrameError as error:
         raise errors.Timeout(
-            f"{verb} in {directory.path}: no answer of the owner (pid {owner.pid}): {error}. "
-            "It may have been done; ask again"
+            detail=f"{verb} in {directory.path}: no answer of the owner (pid {owner.pid}): "
+            f"{error}. It may have been done; ask again"
         ) from error
     finally:
         connection.close()

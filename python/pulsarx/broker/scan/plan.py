@@ -80,8 +80,8 @@ class Planner:
         self._broker.state.require_open()
         if not self._broker.directory.ledger_path(1):
             raise errors.OperationNotSupported(
-                f"plan over {self._broker.directory.path}: a broker in memory has no files that "
-                "another process could read. Use a folder"
+                detail=f"plan over {self._broker.directory.path}: a broker in memory has no files "
+                "that another process could read. Use a folder"
             )
         self._load()
 
@@ -326,8 +326,8 @@ class Planner:
         if isinstance(failure, errors.StorageError):
             raise failure
         raise errors.StorageError(
-            f"plan over {self._broker.directory.path}: its owner changed ledgers {_ATTEMPTS_MAX} "
-            "times in a row while they were looked at. Try again"
+            detail=f"plan over {self._broker.directory.path}: its owner changed ledgers "
+            f"{_ATTEMPTS_MAX} times in a row while they were looked at. Try again"
         )
 
     def _removed(self, name: str) -> Position:

@@ -56,11 +56,13 @@ class PlannedTopic:
 
 
 def lost(text: str) -> errors.DataLossError:
-    return errors.DataLossError(f"{text}. Set failOnDataLoss to false to go on with what is left")
+    return errors.DataLossError(
+        detail=f"{text}. Set failOnDataLoss to false to go on with what is left"
+    )
 
 
 def unknown(name: str, known: list[str]) -> errors.TopicNotFound:
     import difflib
 
     near = difflib.get_close_matches(name, known, 1, 0.8)
-    return errors.TopicNotFound(f"{name}; did you mean {near[0]}?" if near else name)
+    return errors.TopicNotFound(detail=f"{name}; did you mean {near[0]}?" if near else name)

@@ -168,18 +168,19 @@ def open_ledger(planned: LedgerRange) -> LedgerFile:
             raise
         found = _moved(planned, where)
         if found is None:
-            raise errors.FolderError(_missing(planned, where)) from error
+            raise errors.FolderError(detail=_missing(planned, where)) from error
         return found
     if file.folder_id and file.folder_id != planned.folder_id:
         raise errors.FolderError(
-            f"read {where} on {os.uname().nodename}: the file belongs to data directory "
+            detail=f"read {where} on {os.uname().nodename}: the file belongs to data directory "
             f"{file.folder_id}, planned was {planned.folder_id}. Another folder is mounted there; "
             "mount the one that was planned at the same path"
         )
     if file.uuid.hex() != planned.uuid:
         raise errors.FolderError(
-            f"read {where} on {os.uname().nodename}: the file is {file.uuid.hex()}, planned was "
-            f"{planned.uuid}. The folder was put back from a copy, or is another one; plan again"
+            detail=f"read {where} on {os.uname().nodename}: the file is {file.uuid.hex()}, planned "
+            f"was {planned.uuid}. The folder was put back from a copy, or is another one; plan "
+            "again"
         )
     return file
 
@@ -201,7 +202,7 @@ def _moved(planned: LedgerRange, where: str) -> LedgerFile | None:
         raise
     except errors.StorageError as error:
         raise type(error)(
-            f"read {where}, which is in the object store alone: {errors.detail_of(error)}",
+            detail=f"read {where}, which is in the object store alone: {errors.detail_of(error)}",
             errno=error.errno,
         ) from error
 

@@ -53,7 +53,7 @@ def check_compatible(info: SchemaInfo, existing: list[SchemaInfo], strategy: str
         if why is not None:
             version = "" if each.version() is None else f" version {each.version()}"
             raise errors.IncompatibleSchema(
-                f"a schema of type {info.schema_type().name} after{version} "
+                detail=f"a schema of type {info.schema_type().name} after{version} "
                 f"{each.schema_type().name}, strategy {strategy}: {why}"
             )
 

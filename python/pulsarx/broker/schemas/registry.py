@@ -122,7 +122,7 @@ class SchemaRegistry:
             check_compatible(info, [_info(each) for each in compared], strategy)
         except errors.IncompatibleSchema as error:
             raise errors.IncompatibleSchema(
-                f"{parent_of(topic)}: {errors.detail_of(error)}"
+                detail=f"{parent_of(topic)}: {errors.detail_of(error)}"
             ) from error
 
     # Producers and consumers ----------------------------------------------------------------------
@@ -144,7 +144,7 @@ class SchemaRegistry:
         """Refuse a producer's schema that the topic does not have."""
         if not self._policies.of_topic(name).schema.auto_update:
             raise errors.IncompatibleSchema(
-                f"{name} does not have this schema of type {info.schema_type().name}, and "
+                detail=f"{name} does not have this schema of type {info.schema_type().name}, and "
                 "is_allow_auto_update_schema is off; register it with admin.schemas.create_schema"
             )
         self._check(name, info, live, self.strategy(name))
@@ -175,7 +175,7 @@ class SchemaRegistry:
             return False  # it wants bytes, which is what there is
         if not live:
             raise errors.IncompatibleSchema(
-                f"{name} is in use without a schema, so a consumer cannot bring one of type "
+                detail=f"{name} is in use without a schema, so a consumer cannot bring one of type "
                 f"{info.schema_type().name}; open a producer with it first, or register it with "
                 "admin.schemas.create_schema"
             )
@@ -210,7 +210,9 @@ class SchemaRegistry:
             return known.version
         registered = _same(self._live(name), identity)
         if registered is None:
-            raise errors.IncompatibleSchema(f"{name}: the schema was deleted as it was registered")
+            raise errors.IncompatibleSchema(
+                detail=f"{name}: the schema was deleted as it was registered"
+            )
         return registered.version
 
     def planned(
@@ -228,8 +230,8 @@ class SchemaRegistry:
         same = _same(live, identity_of(info))
         if version != (len(records) if same is None else same.version):
             raise errors.IncompatibleSchema(
-                f"{name}: other schemas were registered or deleted since this one was planned as "
-                f"version {version}; plan it again"
+                detail=f"{name}: other schemas were registered or deleted since this one was "
+                f"planned as version {version}; plan it again"
             )
         if same is not None:
             return []
@@ -306,15 +308,15 @@ def parent_of(topic: str) -> str:
 def closed_error(topic: str) -> errors.IncompatibleSchema:
     """What a producer without a schema is told."""
     return errors.IncompatibleSchema(
-        f"{topic} has a schema and schema_validation_enforced is set: a producer without a schema "
-        "is refused"
+        detail=f"{topic} has a schema and schema_validation_enforced is set: a producer without a "
+        "schema is refused"
     )
 
 
 def _records_in(state: CatalogueState, name: str) -> tuple[SchemaRecord, ...]:
     """TopicNotFound: there is no such topic."""
     if name not in state.topics:
-        raise errors.TopicNotFound(name)
+        raise errors.TopicNotFound(detail=name)
     return state.schemas.get(name, ())
 
 

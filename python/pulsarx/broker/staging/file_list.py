@@ -57,7 +57,8 @@ def listed_files(
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             kind = errors.StorageFullError if full else errors.StorageError
             raise kind(
-                f"attach {len(files)} files: {error}. Nothing was attached", errno=error.errno
+                detail=f"attach {len(files)} files: {error}. Nothing was attached",
+                errno=error.errno,
             ) from error
         yield {"job": job, "name": _NAME, "count": len(files), "checksum": checksum}
     finally:
@@ -99,7 +100,8 @@ def read_list(folder: str, job: str, name: str, count: int, checksum: int) -> li
                 found.append(_file_of(path, line))
     except OSError as error:
         raise errors.StorageError(
-            f"attach the files listed in {path}: {error.strerror}. Nothing was attached. Call again"
+            detail=f"attach the files listed in {path}: {error.strerror}. Nothing was attached. "
+            "Call again"
         ) from error
     if len(found) != count or sum_found != checksum:
         raise _damaged(
@@ -132,6 +134,6 @@ def _file_of(path: str, line: bytes) -> StagedFile:
 
 def _damaged(path: str, why: str) -> errors.CorruptDataError:
     return errors.CorruptDataError(
-        f"attach the files listed in {path}: the list is damaged: {why}. Nothing was attached. "
-        "Call again"
+        detail=f"attach the files listed in {path}: the list is damaged: {why}. Nothing was "
+        "attached. Call again"
     )

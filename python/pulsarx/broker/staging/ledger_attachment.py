@@ -175,7 +175,7 @@ class _Attachment:
         for file in self.files:
             for key in (file.uuid, (file.job, file.name)):
                 if key in seen:
-                    raise errors.NotAllowedError(f"attach {file!r}: it is named twice")
+                    raise errors.NotAllowedError(detail=f"attach {file!r}: it is named twice")
                 seen.add(key)
 
     def _check_not_attached(self) -> None:
@@ -187,7 +187,7 @@ class _Attachment:
             for file in files[topic.name]:
                 if file.uuid in known:
                     raise errors.NotAllowedError(
-                        f"attach {file!r}: topic {topic.name} has it already, as ledger "
+                        detail=f"attach {file!r}: topic {topic.name} has it already, as ledger "
                         f"{known[file.uuid]}; it was attached as another batch"
                     )
 
@@ -290,8 +290,8 @@ class _Attachment:
             for path, file, checked in zip(known, self.files, self.checked):
                 if identity(path) != checked:
                     raise errors.CorruptDataError(
-                        f"attach {file!r}: it was changed while it was being attached. Nothing was "
-                        "attached"
+                        detail=f"attach {file!r}: it was changed while it was being attached. "
+                        "Nothing was attached"
                     )
         except OSError as error:
             raise _refused(error) from error
@@ -335,4 +335,4 @@ class _Attachment:
 def _refused(error: OSError) -> errors.StorageError:
     is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     kind = errors.StorageFullError if is_full else errors.StorageError
-    return kind(f"attach: {error}. Nothing was attached", errno=error.errno)
+    return kind(detail=f"attach: {error}. Nothing was attached", errno=error.errno)

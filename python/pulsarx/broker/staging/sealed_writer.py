@@ -228,7 +228,7 @@ class SealedLedgerWriter:
             raise ValueError(f"row {row}: it has no value (None), which was not allowed")
         if len(value or b"") > self._message_size_max:
             raise errors.MessageTooBig(
-                f"row {row} has {len(value or b'')} bytes; that is over max_message_size",
+                detail=f"row {row} has {len(value or b'')} bytes; that is over max_message_size",
                 size=len(value or b""),
                 max_size=self._message_size_max,
             )
@@ -298,8 +298,9 @@ class SealedLedgerWriter:
                 self._files.flush_directory(os.path.dirname(self.path))
         except OSError as error:
             raise errors.StorageError(
-                f"give {self._temporary} its name {self.path}: {error.strerror}. A file of that "
-                "name is never replaced, and this one must not be removed while it is being written"
+                detail=f"give {self._temporary} its name {self.path}: {error.strerror}. A file of "
+                "that name is never replaced, and this one must not be removed while it is being "
+                "written"
                 if self.state == "OPEN"
                 else f"make the name {self.path} durable: {error.strerror}. It must not be attached"
             ) from error
@@ -320,7 +321,7 @@ class SealedLedgerWriter:
 
     def _check_open(self) -> None:
         if self.state != "OPEN":
-            raise errors.AlreadyClosed(f"the writer of {self.path} is {self.state}")
+            raise errors.AlreadyClosed(detail=f"the writer of {self.path} is {self.state}")
 
     def __enter__(self) -> SealedLedgerWriter:
         return self
@@ -359,8 +360,10 @@ def _check_folder(path: str, folder_id: str) -> None:
     parent = os.path.dirname(path)
     if not os.path.isdir(parent):
         raise errors.FolderError(
-            f"write {path} on {os.uname().nodename}: there is no folder {parent} (data directory "
-            f"{folder_id}). Mount the same path wherever ledgers are written and attached"
+            detail=f"write {path} on {os.uname().nodename}: there is no folder {parent} (data "
+            f"directory {folder_id}). Mount the same path wherever ledgers are written and attached"
         )
     if os.path.exists(path):
-        raise errors.StorageError(f"write {path}: it is there already, and is never replaced")
+        raise errors.StorageError(
+            detail=f"write {path}: it is there already, and is never replaced"
+        )

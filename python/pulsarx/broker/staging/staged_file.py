@@ -174,7 +174,7 @@ class StagedFile:
         for name, value in found.items():
             if value != getattr(self, name):
                 raise errors.CorruptDataError(
-                    f"attach {self._described(folder)}: {name} is {value}, its writer said "
+                    detail=f"attach {self._described(folder)}: {name} is {value}, its writer said "
                     f"{getattr(self, name)}. Nothing was attached. {_MOUNT}"
                 )
         try:
@@ -188,8 +188,8 @@ class StagedFile:
     def _check_store(self, folder: str, written_for: str, store_id: str) -> None:
         if written_for != store_id:
             raise errors.FolderError(
-                f"attach {self._described(folder)}: it was written for the data directory with id "
-                f"{written_for}, this one has {store_id}. Nothing was attached. {_MOUNT}"
+                detail=f"attach {self._described(folder)}: it was written for the data directory "
+                f"with id {written_for}, this one has {store_id}. Nothing was attached. {_MOUNT}"
             )
 
     def _open(self, folder: str, store_id: str) -> tuple[tuple[int, ...], LedgerFile]:
@@ -203,13 +203,13 @@ class StagedFile:
             raise self._damaged(folder, errors.detail_of(error)) from error
         except FileNotFoundError as error:
             raise errors.StorageError(
-                f"attach {self._described(folder)}: there is no such file in the data directory "
-                f"with id {store_id} ({error.strerror}). Nothing was attached. {_MOUNT}"
+                detail=f"attach {self._described(folder)}: there is no such file in the data "
+                f"directory with id {store_id} ({error.strerror}). Nothing was attached. {_MOUNT}"
             ) from error
         except (OSError, errors.StorageError) as error:
             raise errors.StorageError(
-                f"attach {self._described(folder)}: it cannot be read here: {error}. Nothing was "
-                "attached"
+                detail=f"attach {self._described(folder)}: it cannot be read here: {error}. "
+                "Nothing was attached"
             ) from error
 
     def _look(self, folder: str, store_id: str, file: LedgerFile) -> dict[str, Any]:
@@ -218,7 +218,7 @@ class StagedFile:
         self._check_store(folder, getattr(file, "folder_id", "") or store_id, store_id)
         if summary.damage_count or file.header_damaged:
             raise errors.CorruptDataError(
-                f"{summary.damage_count} places in it cannot be read, or its header"
+                detail=f"{summary.damage_count} places in it cannot be read, or its header"
             )
         return {
             "uuid": file.uuid.hex(),
@@ -234,12 +234,12 @@ class StagedFile:
         """Its first and last entry must bear out the footer, which comes from the same hand as what
         it was compared with."""
         if self.entry_count < 1:
-            raise errors.CorruptDataError("it has no entry")
+            raise errors.CorruptDataError(detail="it has no entry")
         begin = file.entry(_FIRST_OFFSET, self.size)
         last_offset = file.find_entry(self.entry_count - 1, self.size)
         found = file.entry(last_offset, self.size)
         if begin is None or found is None:
-            raise errors.CorruptDataError("the last entry of its footer is not there")
+            raise errors.CorruptDataError(detail="the last entry of its footer is not there")
         first, _, behind = begin
         last, _, end = found
         file.check_entries(_FIRST_OFFSET, behind)
@@ -251,33 +251,37 @@ class StagedFile:
             or last["first_message"] + last["message_count"] != self.message_count
             or not self.first_publish_ms <= min(times) <= max(times) <= self.last_publish_ms
         ):
-            raise errors.CorruptDataError("its footer says something else than its entries")
+            raise errors.CorruptDataError(detail="its footer says something else than its entries")
 
     def _read_all(self, file: LedgerFile) -> None:
         recovery = file.recover()
         if recovery.damaged_entries or recovery.digest != self.digest:
             raise errors.CorruptDataError(
-                f"{recovery.damaged_entries} entries cannot be read, digest {recovery.digest} "
-                f"where its writer said {self.digest}"
+                detail=f"{recovery.damaged_entries} entries cannot be read, digest "
+                f"{recovery.digest} where its writer said {self.digest}"
             )
         for name in ("entry_count", "message_count", "first_publish_ms", "last_publish_ms"):
             if getattr(recovery, name) != getattr(self, name):
-                raise errors.CorruptDataError(f"{name} of its entries is {getattr(recovery, name)}")
+                raise errors.CorruptDataError(
+                    detail=f"{name} of its entries is {getattr(recovery, name)}"
+                )
         file.check_entries(_FIRST_OFFSET, self.size)
         before = _FIRST_OFFSET
         for offset, entry_id, first_message, _ in file.index():
             place = entry_id, first_message
             if not before <= offset < self.size or offset % 8:
-                raise errors.CorruptDataError(f"its index names offset {offset} after {before}")
+                raise errors.CorruptDataError(
+                    detail=f"its index names offset {offset} after {before}"
+                )
             frame = file.frame(offset, self.size)
             if frame is None or (frame["entry_id"], frame["first_message"]) != place:
-                raise errors.CorruptDataError(f"its index is wrong about offset {offset}")
+                raise errors.CorruptDataError(detail=f"its index is wrong about offset {offset}")
             before = offset
 
     def _damaged(self, folder: str, why: str) -> errors.CorruptDataError:
         return errors.CorruptDataError(
-            f"attach {self._described(folder)}: damaged, nothing was attached: {why}. Write the "
-            "file again"
+            detail=f"attach {self._described(folder)}: damaged, nothing was attached: {why}. Write "
+            "the file again"
         )
 
     def _described(self, folder: str) -> str:

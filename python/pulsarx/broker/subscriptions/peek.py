@@ -39,8 +39,8 @@ def peek(
         size += len(message.data())
         if size > SIZE_MAX:
             raise errors.NotAllowedError(
-                f"peek {count} messages of {topic.name}: the first {len(found) + 1} have more "
-                f"than {SIZE_MAX} bytes; ask for {len(found)} at most"
+                detail=f"peek {count} messages of {topic.name}: the first {len(found) + 1} have "
+                f"more than {SIZE_MAX} bytes; ask for {len(found)} at most"
             )
         found.append(described(message))
     return found

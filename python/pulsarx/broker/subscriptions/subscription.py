@@ -176,8 +176,8 @@ class Subscription:
         limit = limits.max_consumers_per_subscription
         if limit and len(self._consumers) >= limit:
             raise errors.ConsumerBusy(
-                f"subscription {self.name} of {self.topic.name} has {limit} consumers, which is "
-                "max_consumers_per_subscription"
+                detail=f"subscription {self.name} of {self.topic.name} has {limit} consumers, "
+                "which is max_consumers_per_subscription"
             )
 
     def _take_type(self, request: SubscribeRequest) -> None:
@@ -187,9 +187,9 @@ class Subscription:
             return
         if self._consumers:
             raise errors.ConsumerBusy(
-                f"subscription {self.name} of {self.topic.name} is {described(self._kind)} and has "
-                f"{len(self._consumers)} consumers; a consumer of {described(wanted)} can attach "
-                "when they have left"
+                detail=f"subscription {self.name} of {self.topic.name} is {described(self._kind)} "
+                f"and has {len(self._consumers)} consumers; a consumer of {described(wanted)} can "
+                "attach when they have left"
             )
         self._kind = wanted
         self.dispatcher = self._make_dispatcher()
@@ -262,14 +262,16 @@ class Subscription:
         ledger_id, ordinal = position
         record = self.topic.ledger.record()
         if self.removed or record is None:
-            raise errors.SubscriptionNotFound(f"subscription {self.name} of {self.topic.name}")
+            raise errors.SubscriptionNotFound(
+                detail=f"subscription {self.name} of {self.topic.name}"
+            )
         # Messages that retention removed need no acknowledgement.
         gone = (record.removed_ledger_id, record.removed_messages)
         if position <= self.mark_delete() or position <= gone:
             return False
         if not 0 <= ordinal <= self.topic.ledger.messages_in(ledger_id):
             raise errors.NotAllowedError(
-                f"{self.topic.name} has no message {ordinal} in ledger {ledger_id}"
+                detail=f"{self.topic.name} has no message {ordinal} in ledger {ledger_id}"
             )
 
         if expired:
@@ -477,8 +479,8 @@ class Subscription:
             others = len(self._consumers.keys() - {receiver})
         if others:
             raise errors.BrokerMetadataError(
-                f"unsubscribe {self.name} of {self.topic.name}: {others} other consumers are "
-                "attached; close them first"
+                detail=f"unsubscribe {self.name} of {self.topic.name}: {others} other consumers "
+                "are attached; close them first"
             )
 
     def unsubscribe(self, receiver: EntrySink) -> None:

@@ -124,9 +124,9 @@ class BacklogLimits:
         comes now, as the policy says."""
         for _, quota, text in self.exceeded(quotas):
             if quota.policy == HOLD:
-                raise errors.ProducerBlockedQuotaExceededError(text)
+                raise errors.ProducerBlockedQuotaExceededError(detail=text)
             if quota.policy == EXCEPTION:
-                raise errors.ProducerBlockedQuotaExceededException(text)
+                raise errors.ProducerBlockedQuotaExceededException(detail=text)
 
     # Acting ---------------------------------------------------------------------------------------
 

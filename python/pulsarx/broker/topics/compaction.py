@@ -132,15 +132,21 @@ class TopicCompaction:
         """NotAllowedError: a run goes on."""
         with self._lock:
             if self._status == RUNNING:
-                raise errors.NotAllowedError(f"compact {self._topic}: a compaction of it runs")
+                raise errors.NotAllowedError(
+                    detail=f"compact {self._topic}: a compaction of it runs"
+                )
 
     def trigger(self) -> None:
         """Begin a run. NotAllowedError: one goes on."""
         with self._lock:
             if self._stopped:
-                raise errors.TopicNotFound(f"compact {self._topic}: it was closed or deleted")
+                raise errors.TopicNotFound(
+                    detail=f"compact {self._topic}: it was closed or deleted"
+                )
             if self._status == RUNNING:
-                raise errors.NotAllowedError(f"compact {self._topic}: a compaction of it runs")
+                raise errors.NotAllowedError(
+                    detail=f"compact {self._topic}: a compaction of it runs"
+                )
             self._status = RUNNING
         try:
             self._runtime.compactions.post(self._run)

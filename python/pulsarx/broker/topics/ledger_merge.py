@@ -158,9 +158,9 @@ class _Merge:
         count = file.check_entries(_HEADER_SIZE, summary.size)
         if (count, summary.message_count) != (ledger.entry_count, ledger.message_count):
             raise errors.CorruptDataError(
-                f"merge ledger {ledger.ledger_id} of {self._ledger.name}: it holds {count} entries "
-                f"and {summary.message_count} messages, the catalogue has {ledger.entry_count} and "
-                f"{ledger.message_count}"
+                detail=f"merge ledger {ledger.ledger_id} of {self._ledger.name}: it holds {count} "
+                f"entries and {summary.message_count} messages, the catalogue has "
+                f"{ledger.entry_count} and {ledger.message_count}"
             )
         return int(file.sealed_size)
 
@@ -203,7 +203,9 @@ class _Merge:
         """The operations, of this very topic."""
         found = state.topics.get(self._ledger.name)
         if found is None or found.topic_id != self._ledger.topic_id:
-            raise errors.TopicNotFound(f"merge ledgers of {self._ledger.name}: it was deleted")
+            raise errors.TopicNotFound(
+                detail=f"merge ledgers of {self._ledger.name}: it was deleted"
+            )
         return operations
 
     def _remove(self) -> None:

@@ -89,14 +89,14 @@ class _ReaderCore(ConsumerCore):
 def refuse_compacted(name: str) -> NoReturn:
     """NotAllowedError: it is to be read as compaction left it."""
     raise errors.NotAllowedError(
-        f"{name} with is_read_compacted: a non-persistent topic keeps no messages, and is never "
-        "compacted"
+        detail=f"{name} with is_read_compacted: a non-persistent topic keeps no messages, and is "
+        "never compacted"
     )
 
 
 def refuse_reading(name: str) -> NoReturn:
     """OperationNotSupported: a client opened read_only is handed nothing that is published."""
     raise errors.OperationNotSupported(
-        f"read {name} in a client opened read_only: a non-persistent topic keeps no messages, and "
-        "hands them out to clients of its owner alone"
+        detail=f"read {name} in a client opened read_only: a non-persistent topic keeps no "
+        "messages, and hands them out to clients of its owner alone"
     )

@@ -95,7 +95,7 @@ class NonPersistentTopic:
     def check_not_gone(self) -> None:
         """TopicGone: it went since its caller found it."""
         if self._is_gone:
-            raise TopicGone(f"{self.name}: it was deleted")
+            raise TopicGone(detail=f"{self.name}: it was deleted")
 
     @property
     def tail(self) -> LedgerTail:
@@ -249,7 +249,7 @@ class NonPersistentTopic:
 
     def unsubscribe(self, name: str) -> NoReturn:
         """It has no durable subscriptions."""
-        raise errors.SubscriptionNotFound(f"subscription {name} of {self.name}")
+        raise errors.SubscriptionNotFound(detail=f"subscription {name} of {self.name}")
 
     def all_subscriptions(self) -> list[NonPersistentSubscription]:
         return list(self._attached.values())

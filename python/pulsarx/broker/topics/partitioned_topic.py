@@ -54,7 +54,7 @@ class PartitionedTopic:
             if not self.is_deleted:
                 raise
         if self.is_deleted:  # what was found may be of another topic that has its name by now
-            raise TopicGone(f"{self.name}: it was deleted")
+            raise TopicGone(detail=f"{self.name}: it was deleted")
         return found
 
     def watch(self, watcher: Any) -> None:
@@ -103,7 +103,7 @@ def check_partition_count(partitions: object, name: TopicName) -> int:
         )
     if name.partition_index >= 0:
         raise errors.NotAllowedError(
-            f"{name} is the name of a partition and cannot have partitions itself"
+            detail=f"{name} is the name of a partition and cannot have partitions itself"
         )
     return partitions
 
@@ -113,7 +113,7 @@ def check_is_whole(state: CatalogueState, name: TopicName) -> None:
     count = partition_count_of(state, name)
     if count:
         raise errors.OperationNotSupported(
-            f"{name} has {count} partitions, and this is done with one of them: "
+            detail=f"{name} has {count} partitions, and this is done with one of them: "
             f"{name.partition(0)} and so on"
         )
 
@@ -124,9 +124,9 @@ def check_may_be_created(state: CatalogueState, name: TopicName) -> None:
         return
     count = partition_count_of(state, TopicName.of(name.partitioned_name))
     if count:
-        raise errors.TopicNotFound(f"{name}: {name.partitioned_name} has {count} partitions")
+        raise errors.TopicNotFound(detail=f"{name}: {name.partitioned_name} has {count} partitions")
     raise errors.NotAllowedError(
-        f"create {name}: it is the name of a partition, and there is no partitioned topic "
+        detail=f"create {name}: it is the name of a partition, and there is no partitioned topic "
         f"{name.partitioned_name}; create that, or choose a name that does not end like this"
     )
 
@@ -135,12 +135,12 @@ def creation(catalogue: Catalogue, name: TopicName, partition_count: int) -> Ope
     """The operations that create a partitioned topic and its partitions."""
     topics = catalogue.state.topics
     if str(name) in topics:
-        raise errors.NotAllowedError(f"create {name} with partitions: it exists already")
+        raise errors.NotAllowedError(detail=f"create {name} with partitions: it exists already")
     prefix = f"{name}{PARTITION_SUFFIX}"
     for other in topics:
         if other.startswith(prefix) and TopicName.of(other).partition_index >= 0:
             raise errors.NotAllowedError(
-                f"create {name} with partitions: there is a topic {other} already"
+                detail=f"create {name} with partitions: there is a topic {other} already"
             )
     allocate = catalogue.allocate_id
     return [
@@ -168,7 +168,7 @@ def growth(
     """
     if partition_count < record.partition_count:
         raise errors.NotAllowedError(
-            f"{record.name} has {record.partition_count} partitions; they cannot become "
+            detail=f"{record.name} has {record.partition_count} partitions; they cannot become "
             f"{partition_count}, only more"
         )
     name = TopicName.of(record.name)

@@ -174,7 +174,7 @@ class ProducerRegistry:
             if waiting is not None and waiting.failure is not None:
                 raise waiting.failure
             if self._is_closed:
-                raise TopicGone(f"{self._topic}: it was deleted")
+                raise TopicGone(detail=f"{self._topic}: it was deleted")
             self._coming = name
 
     def _end_coming(self) -> None:
@@ -221,12 +221,13 @@ class ProducerRegistry:
             self._drop_void_reservation()
             if self._holder is not None:
                 raise errors.ProducerBusy(
-                    f"publish on {self._topic}: producer {self._holder_name()} has it to itself"
+                    detail=f"publish on {self._topic}: producer {self._holder_name()} has it to "
+                    "itself"
                 )
             if self._waiting and self._runtime.awaits_nobody:
                 raise errors.ProducerBusy(
-                    f"publish on {self._topic}: producer {self._waiting[0].name} waits to have it "
-                    f"to itself"
+                    detail=f"publish on {self._topic}: producer {self._waiting[0].name} waits to "
+                    f"have it to itself"
                 )
 
     def _goes_on(self, epoch: int | None) -> bool:
@@ -246,7 +247,7 @@ class ProducerRegistry:
             else:
                 return
             raise errors.ProducerFenced(
-                f"producer {name} cannot have {self._topic} to itself: {why} it"
+                detail=f"producer {name} cannot have {self._topic} to itself: {why} it"
             )
 
     def _queue(self, name: str, access_mode: int, epoch: int | None) -> WaitingProducer | None:
@@ -282,8 +283,8 @@ class ProducerRegistry:
             found = entry.producer() if entry is not None else None
             if found is not None and found.is_open:
                 raise errors.ProducerBusy(
-                    f"a producer named {name} is already on {self._topic}; close it or choose "
-                    f"another name"
+                    detail=f"a producer named {name} is already on {self._topic}; close it or "
+                    f"choose another name"
                 )
 
     def _check_limit(self) -> None:
@@ -293,7 +294,7 @@ class ProducerRegistry:
         with self._lock:
             if limit and self._open_count() >= limit:
                 raise errors.ProducerBusy(
-                    f"create a producer on {self._topic}: it has {limit}, which is "
+                    detail=f"create a producer on {self._topic}: it has {limit}, which is "
                     "max_producers_per_topic"
                 )
 
@@ -308,7 +309,7 @@ class ProducerRegistry:
         reason = f"producer {name} has taken {self._topic} for itself"
         with self._lock:
             if not spares_waiting:
-                self._end_waiting(lambda: errors.ProducerFenced(reason))
+                self._end_waiting(lambda: errors.ProducerFenced(detail=reason))
             self._holder = None
             found = [each.producer() for each in self._entries.values()]
             self._entries.clear()
@@ -347,7 +348,8 @@ class ProducerRegistry:
         current = self.epoch
         if epoch is not None and current is not None and epoch < current:
             raise errors.ProducerFenced(
-                f"a producer had {self._topic} to itself with epoch {epoch}; it is at {current} now"
+                detail=f"a producer had {self._topic} to itself with epoch {epoch}; it is at "
+                f"{current} now"
             )
 
     def _commit_epoch(self, epoch: int | None) -> None:
@@ -364,7 +366,7 @@ class ProducerRegistry:
                 # A deletion closes the registry before it commits: its topic, or another one that
                 # has its name by then, is not taken.
                 if self._is_closed:
-                    raise TopicGone(f"{self._topic}: it was deleted")
+                    raise TopicGone(detail=f"{self._topic}: it was deleted")
                 return [taken]
 
             self._runtime.catalogue.commit(operations)
@@ -492,8 +494,9 @@ class ProducerRegistry:
                 there += 1
             if not force and (there or consumers or readers):
                 raise errors.NotAllowedError(
-                    f"delete {self._topic}: {there} producers, {consumers} consumers and {readers} "
-                    "readers are attached; close them, or delete it with force=True, which does"
+                    detail=f"delete {self._topic}: {there} producers, {consumers} consumers and "
+                    f"{readers} readers are attached; close them, or delete it with force=True, "
+                    "which does"
                 )
             self._is_closed = True
 
@@ -507,7 +510,7 @@ class ProducerRegistry:
         """The topic is deleted: tell those who wait for it; the producers that are to be shut. What
         was coming has come when this returns."""
         with self.unchanged() as producers, self._lock:
-            self._end_waiting(lambda: errors.TopicNotFound(f"{self._topic}: it was deleted"))
+            self._end_waiting(lambda: errors.TopicNotFound(detail=f"{self._topic}: it was deleted"))
             self._holder = None
             return [each for each in producers.values() if each.is_open]
 
@@ -518,7 +521,9 @@ class ProducerRegistry:
             self._end_waiting(self._terminated)
 
     def _terminated(self) -> Exception:
-        return errors.TopicTerminated(f"{self._topic} is terminated and takes no more messages")
+        return errors.TopicTerminated(
+            detail=f"{self._topic} is terminated and takes no more messages"
+        )
 
     def wait_for_forgotten(self) -> None:
         """Wait until producers that their users dropped are closed."""

@@ -95,7 +95,7 @@ class RateLimits:
             count = self._subscribed.get(name, 0)
             if count >= rate.per_consumer:
                 raise errors.NotAllowedError(
-                    f"subscribe to {self._topic}: consumer {name} did so {count} times in "
+                    detail=f"subscribe to {self._topic}: consumer {name} did so {count} times in "
                     f"{rate.period_ms // 1000} s, which is the subscribe rate; it may again in "
                     f"{self._period_ends_ms - now_ms} ms"
                 )

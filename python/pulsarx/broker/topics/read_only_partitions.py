@@ -58,7 +58,7 @@ class ReadOnlyPartitions:
             if not self.is_deleted:
                 raise
         if self.is_deleted:  # what was found may be of another topic that has its name by now
-            raise TopicGone(f"{self.name}: it was deleted")
+            raise TopicGone(detail=f"{self.name}: it was deleted")
         return found
 
     def watch(self, watcher: object) -> None:

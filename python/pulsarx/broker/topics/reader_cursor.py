@@ -67,7 +67,7 @@ class ReaderCursor:
             raise
         self._reader = weakref.ref(reader)
         if self._ended:
-            raise TopicGone(f"{self.topic.name}: it was deleted")
+            raise TopicGone(detail=f"{self.topic.name}: it was deleted")
         return reader
 
     @property

@@ -17,7 +17,8 @@ def check_consumer_limit(limits: TopicLimits, topic: str, count: Callable[[], in
     limit = limits.max_consumers_per_topic
     if limit and count() >= limit:
         raise errors.ConsumerBusy(
-            f"subscribe to {topic}: it has {limit} consumers, which is max_consumers_per_topic"
+            detail=f"subscribe to {topic}: it has {limit} consumers, which is "
+            "max_consumers_per_topic"
         )
 
 
@@ -26,6 +27,6 @@ def check_subscription_limit(limits: TopicLimits, topic: str, name: str, count: 
     limit = limits.max_subscriptions_per_topic
     if limit and count >= limit:
         raise errors.NotAllowedError(
-            f"create subscription {name} of {topic}: it has {limit}, which is "
+            detail=f"create subscription {name} of {topic}: it has {limit}, which is "
             "max_subscriptions_per_topic"
         )

@@ -141,4 +141,4 @@ def check_health(runtime: BrokerRuntime, topics: TopicDirectory) -> None:
                 return
     finally:
         core.shut()
-    raise errors.Timeout(f"healthcheck: what was published to {HEALTHCHECK} did not come")
+    raise errors.Timeout(detail=f"healthcheck: what was published to {HEALTHCHECK} did not come")

@@ -189,14 +189,16 @@ class Topic:
     def check_not_gone(self) -> None:
         """TopicGone: it went since its caller found it."""
         if self._is_gone:
-            raise TopicGone(f"{self.name}: it was deleted")
+            raise TopicGone(detail=f"{self.name}: it was deleted")
 
     def check_may_publish(self) -> None:
         """TopicTerminated: it takes no more messages. ProducerBlockedQuotaExceededError and
         ...Exception: its backlog is larger than its quota."""
         self.touch()
         if self.ledger.is_terminated:
-            raise errors.TopicTerminated(f"{self.name} is terminated and takes no more messages")
+            raise errors.TopicTerminated(
+                detail=f"{self.name} is terminated and takes no more messages"
+            )
         self.check_room()
 
     def check_room(self) -> None:
@@ -448,7 +450,7 @@ class Topic:
         with self.lock:
             subscription = self.subscriptions.get(name)
             if subscription is None:
-                raise errors.SubscriptionNotFound(f"subscription {name} of {self.name}")
+                raise errors.SubscriptionNotFound(detail=f"subscription {name} of {self.name}")
             self.runtime.catalogue.commit([changes.remove_subscription(self.name, name)])
             del self.subscriptions[name]
             subscription.remove()
@@ -850,13 +852,13 @@ def delete_subscriptions(topics: list[Topic], name: str, force: bool) -> None:
     with locked_in_order(topics):
         there = [topic for topic in topics if name in topic.subscriptions]
         if not there:
-            raise errors.SubscriptionNotFound(f"subscription {name} of {topics[0].name}")
+            raise errors.SubscriptionNotFound(detail=f"subscription {name} of {topics[0].name}")
         for topic in there:
             subscription = topic.subscriptions[name]
             subscription.detach_forgotten()
             if subscription.consumers() and not force:
                 raise errors.NotAllowedError(
-                    f"delete subscription {name} of {topic.name}: "
+                    detail=f"delete subscription {name} of {topic.name}: "
                     f"{len(subscription.consumers())} consumers are attached; close them, or "
                     "delete it with force=True, which does"
                 )

@@ -102,7 +102,7 @@ class TopicDeletion:
         topics = state.topics
         for name in self._names:
             if name in state.schemas or self._runtime.volatile.get(name):
-                raise errors.NotAllowedError(f"delete {name}: it has a schema")
+                raise errors.NotAllowedError(detail=f"delete {name}: it has a schema")
         for record in [topics[name] for name in self._names if name in topics]:
             if (
                 record.ledgers
@@ -112,7 +112,7 @@ class TopicDeletion:
                 or record.terminated
                 or record.epoch >= 0  # a producer had it to itself
             ):
-                raise errors.NotAllowedError(f"delete {record.name}: it is used")
+                raise errors.NotAllowedError(detail=f"delete {record.name}: it is used")
 
     def _check_not_leased(self) -> None:
         now_ms = self._runtime.clock.now_ms()
@@ -120,7 +120,7 @@ class TopicDeletion:
             leased = [name for name in self._names if lease.ledgers.get(name)]
             if leased and lease.expires_ms > now_ms:
                 raise errors.NotAllowedError(
-                    f"delete {leased[0]}: job {lease.job} reads it under a lease for "
+                    detail=f"delete {leased[0]}: job {lease.job} reads it under a lease for "
                     f"{lease.expires_ms - now_ms} ms more; wait, or delete it with force=True, and "
                     "the job fails"
                 )

@@ -178,7 +178,7 @@ class TopicDirectory:
         with self._lock:
             record = self._runtime.catalogue.state.topics.get(str(name))
             if record is None or not record.partition_count:
-                raise errors.TopicNotFound(f"there is no partitioned topic {name}")
+                raise errors.TopicNotFound(detail=f"there is no partitioned topic {name}")
             found = self._partitioned.get(record.name)
             if found is None:
                 found = PartitionedTopic(record, self.existing)
@@ -214,7 +214,7 @@ class TopicDirectory:
         policy = topic_creation(self._runtime, name)
         if not create or not policy.allowed:
             raise errors.TopicNotFound(
-                f"{name}, and allow_auto_topic_creation is off" if create else str(name)
+                detail=f"{name}, and allow_auto_topic_creation is off" if create else str(name)
             )
         return policy
 
@@ -234,7 +234,7 @@ class TopicDirectory:
 
     def _check_non_persistent(self, name: TopicName) -> None:
         if not self._runtime.options.enable_non_persistent_topics:
-            raise errors.NotAllowedError(f"{name}: enable_non_persistent_topics is off")
+            raise errors.NotAllowedError(detail=f"{name}: enable_non_persistent_topics is off")
 
     def _check_namespace(self, name: TopicName) -> None:
         if not name.persistent:
@@ -254,7 +254,7 @@ class TopicDirectory:
     def _create_whole(self, name: TopicName, flush: bool = True) -> None:
         catalogue = self._runtime.catalogue
         if self.is_there(str(name)):
-            raise errors.NotAllowedError(f"create {name}: it exists already")
+            raise errors.NotAllowedError(detail=f"create {name}: it exists already")
         check_may_be_made(name)
         check_may_be_created(catalogue.state, name)
         self._check_topic_limit(name, 1)
@@ -280,16 +280,16 @@ class TopicDirectory:
         ) + len(self.volatile_topics(name.namespace_name))
         if there + count > limit:
             raise errors.NotAllowedError(
-                f"create {name}: {name.namespace_name} has {there} topics; with {count} more it "
-                f"would have more than max_topics_per_namespace, {limit}"
+                detail=f"create {name}: {name.namespace_name} has {there} topics; with {count} "
+                f"more it would have more than max_topics_per_namespace, {limit}"
             )
 
     def _check_partition_limit(self, name: TopicName, count: int) -> None:
         limit = self._runtime.options.max_num_partitions_per_partitioned_topic
         if 0 < limit < count:
             raise errors.NotAllowedError(
-                f"{name} with {count} partitions: max_num_partitions_per_partitioned_topic is "
-                f"{limit}"
+                detail=f"{name} with {count} partitions: max_num_partitions_per_partitioned_topic "
+                f"is {limit}"
             )
 
     def create_partitioned_topic(
@@ -328,7 +328,7 @@ class TopicDirectory:
         check_may_be_made(name)
         self._check_partition_limit(name, partition_count)
         if str(name) in self._runtime.volatile:
-            raise errors.NotAllowedError(f"create {name} with partitions: it exists already")
+            raise errors.NotAllowedError(detail=f"create {name} with partitions: it exists already")
         if str(name) not in self._runtime.catalogue.state.topics:
             self._check_topic_limit(name, partition_count)
         catalogue = self._runtime.catalogue
@@ -387,7 +387,7 @@ class TopicDirectory:
     def _take_back(self, name: TopicName) -> None:
         def select(state: CatalogueState) -> list[str]:
             if not self.is_there(str(name)):
-                raise errors.TopicNotFound(str(name))
+                raise errors.TopicNotFound(detail=str(name))
             count = partition_count_of(state, name)
             return [*(partition_names(name, count) if count else ()), str(name)]
 
@@ -504,7 +504,7 @@ class TopicDirectory:
         # The first lock keeps the subscriptions as they are; it always comes before this one.
         with first.lock, self._lock:
             if topic.is_deleted:
-                raise errors.TopicNotFound(f"there is no partitioned topic {name}")
+                raise errors.TopicNotFound(detail=f"there is no partitioned topic {name}")
             record = catalogue.state.topics[topic.name]
             holder = topic.holder()
             remote = None if holder is not None else self._remote_holder(record)

@@ -38,15 +38,15 @@ def set_lease(
             if record is None:
                 if only_present:
                     continue
-                raise errors.TopicNotFound(name)
+                raise errors.TopicNotFound(detail=name)
             gone = set(ids).difference(each.ledger_id for each in record.ledgers)
             if only_present:
                 wanted[name] = [each for each in ids if each not in gone]
                 continue
             if gone:
                 raise errors.NotAllowedError(
-                    f"lease ledgers of {name} for job {job}: {len(gone)} of them are not there "
-                    f"(any more), {min(gone)} for one. Plan again"
+                    detail=f"lease ledgers of {name} for job {job}: {len(gone)} of them are not "
+                    f"there (any more), {min(gone)} for one. Plan again"
                 )
             wanted[name] = ids
         forgotten = _expired(state, now_ms)
@@ -67,7 +67,9 @@ def renew(broker: Broker, job: str, ttl_ms: int) -> Arguments:
         lease = state.leases.get(job)
         if lease is None or lease.expires_ms <= now_ms:
             # Ledgers of it may have been trimmed since.
-            raise errors.NotAllowedError(f"renew the lease of job {job}: it has none (any more)")
+            raise errors.NotAllowedError(
+                detail=f"renew the lease of job {job}: it has none (any more)"
+            )
         return [changes.renew_lease(job, expires_ms)]
 
     broker.catalogue.commit(operations)
@@ -113,7 +115,7 @@ def get_leases(folder: OpenFolder, topic: str) -> list[Arguments]:
     state = folder.catalogue.state
     record = state.topics.get(name)
     if record is None:
-        raise errors.TopicNotFound(name)
+        raise errors.TopicNotFound(detail=name)
     owned: Any = folder
     now_ms = wall_ms() if folder.read_only else owned.runtime.clock.now_ms()
     held = [

@@ -30,15 +30,17 @@ def examine_message(folder: OpenFolder, topic: str, number: int, from_end: bool)
     if found.ledger.holds_chunks():
         if from_end:
             raise errors.OperationNotSupported(
-                f"examine a message from the end of {found.name}: it holds messages in chunks; "
-                "count from its beginning"
+                detail=f"examine a message from the end of {found.name}: it holds messages in "
+                "chunks; count from its beginning"
             )
         told = _described(found, found.ledger.first_position(), number)
     else:
         place = _place_of(found.ledger, number, from_end)
         told = [] if place is None else _described(found, place, 1)
     if not told:
-        raise errors.NotAllowedError(f"message {number} of {found.name}: there are not so many")
+        raise errors.NotAllowedError(
+            detail=f"message {number} of {found.name}: there are not so many"
+        )
     return told[-1]
 
 
@@ -116,7 +118,7 @@ def _topic(folder: OpenFolder, topic: str) -> TopicView:
     folder.refresh()
     name = check_keeps_messages(TopicName.of(topic))
     if str(name) not in folder.catalogue.state.topics:
-        raise errors.TopicNotFound(str(name))
+        raise errors.TopicNotFound(detail=str(name))
     return folder.topic(name, create=False)
 
 

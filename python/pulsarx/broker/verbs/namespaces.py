@@ -42,12 +42,14 @@ def create_namespace(
         require_effect(broker, name, value)
     check_no_conflict(f"create namespace {namespace}", broker.settings.options, checked)
     if namespace.partition("/")[0] == SYSTEM_TENANT:
-        raise errors.NotAllowedError(f"create namespace {namespace}: its tenant is the system's")
+        raise errors.NotAllowedError(
+            detail=f"create namespace {namespace}: its tenant is the system's"
+        )
 
     def operations(state: CatalogueState) -> list[Operation]:
         require_tenant(state, namespace.partition("/")[0])
         if namespace in state.namespaces:
-            raise errors.NotAllowedError(f"create namespace {namespace}: it exists already")
+            raise errors.NotAllowedError(detail=f"create namespace {namespace}: it exists already")
         return [
             changes.create_namespace(namespace),
             *(
@@ -80,7 +82,7 @@ def delete_namespace(broker: Broker, namespace: str, force: bool) -> None:
     """NotAllowedError: it has topics that are not the system's, and it is not forced; or it is the
     system's."""
     if namespace.partition("/")[0] == SYSTEM_TENANT:
-        raise errors.NotAllowedError(f"delete namespace {namespace}: it is the system's")
+        raise errors.NotAllowedError(detail=f"delete namespace {namespace}: it is the system's")
 
     def select(state: CatalogueState) -> list[str]:
         _require_namespace(state, namespace)
@@ -89,8 +91,8 @@ def delete_namespace(broker: Broker, namespace: str, force: bool) -> None:
         of_users = [name for name in found if not is_system_topic(TopicName.of(name))]
         if of_users and not force:
             raise errors.NotAllowedError(
-                f"delete namespace {namespace}: it has {len(of_users)} topics, {of_users[0]} for "
-                "one; delete them, or the namespace with force=True"
+                detail=f"delete namespace {namespace}: it has {len(of_users)} topics, "
+                f"{of_users[0]} for one; delete them, or the namespace with force=True"
             )
         return found
 
@@ -100,7 +102,7 @@ def delete_namespace(broker: Broker, namespace: str, force: bool) -> None:
 def _require_namespace(state: CatalogueState, namespace: str) -> dict[str, Any]:
     found = state.namespaces.get(namespace)
     if found is None:
-        raise errors.TopicNotFound(f"there is no namespace {namespace}")
+        raise errors.TopicNotFound(detail=f"there is no namespace {namespace}")
     return found
 
 

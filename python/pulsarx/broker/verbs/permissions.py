@@ -80,8 +80,8 @@ def revoke_on_subscription(broker: Broker, namespace: str, subscription: str, ro
         roles = roles_of_subscriptions(policies).get(subscription, [])
         if role not in roles:
             raise errors.SubscriptionNotFound(
-                f"revoke permission of role {role} on subscription {subscription} in {namespace}: "
-                "it was not granted"
+                detail=f"revoke permission of role {role} on subscription {subscription} in "
+                f"{namespace}: it was not granted"
             )
         return with_roles(policies, subscription, [each for each in roles if each != role])
 
@@ -106,7 +106,7 @@ def get_subscription_auth_mode(folder: OpenFolder, namespace: str) -> str:
 def _policies(state: CatalogueState, namespace: str) -> dict[str, Any]:
     found = state.namespaces.get(namespace)
     if found is None:
-        raise errors.TopicNotFound(f"there is no namespace {namespace}")
+        raise errors.TopicNotFound(detail=f"there is no namespace {namespace}")
     return found
 
 
@@ -118,7 +118,8 @@ def _change(
             granted = policies.get(PERMISSIONS, {}).get("topics", {}).get(topic, {})
             if role not in granted:
                 raise errors.NotAllowedError(
-                    f"revoke permissions of role {role} on {topic}: it has none on the topic itself"
+                    detail=f"revoke permissions of role {role} on {topic}: it has none on the "
+                    "topic itself"
                 )
         return changed(policies, role, topic, actions)
 

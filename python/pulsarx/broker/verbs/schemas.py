@@ -38,7 +38,7 @@ def get(folder: OpenFolder, topic: str, version: int) -> Arguments:
         if version in (-1, each.version()):
             return _document(folder, name, each)
     which = "no schema" if version == -1 else f"no version {version} of a schema"
-    raise errors.TopicNotFound(f"{name} has {which}")
+    raise errors.TopicNotFound(detail=f"{name} has {which}")
 
 
 def get_all(folder: OpenFolder, topic: str) -> list[Arguments]:
@@ -75,7 +75,7 @@ def _existing(folder: OpenFolder, topic: str) -> str:
     folder.refresh()
     name = TopicName.of(topic).partitioned_name
     if name not in folder.catalogue.state.topics and name not in folder.volatile:
-        raise errors.TopicNotFound(name)
+        raise errors.TopicNotFound(detail=name)
     return name
 
 

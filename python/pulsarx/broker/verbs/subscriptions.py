@@ -93,10 +93,10 @@ def _move_subscription(topic: Topic, name: str, ledger_id: int, message: int) ->
     with locked_in_order([topic]):
         subscription = topic.subscriptions.get(name)
         if subscription is None:
-            raise errors.SubscriptionNotFound(f"subscription {name:.200} of {topic.name}")
+            raise errors.SubscriptionNotFound(detail=f"subscription {name:.200} of {topic.name}")
         if subscription.consumers():
             raise errors.NotAllowedError(
-                f"move subscription {name:.200} of {topic.name}: consumers are attached"
+                detail=f"move subscription {name:.200} of {topic.name}: consumers are attached"
             )
         return bool(subscription.acknowledge_before((ledger_id, message)))
 

@@ -63,7 +63,7 @@ def perform(folder: OpenFolder, name: object, arguments: object, read_only: bool
     verb = VERBS.get(name) if isinstance(name, str) else None
     if verb is None:
         raise errors.OperationNotSupported(
-            f"request {name!r:.100} is not known to this version of PulsarX; it knows "
+            detail=f"request {name!r:.100} is not known to this version of PulsarX; it knows "
             f"{', '.join(sorted(VERBS))}"
         )
     if not isinstance(arguments, dict) or set(arguments) - set(verb.optional) != set(verb.kinds):
@@ -79,7 +79,7 @@ def perform(folder: OpenFolder, name: object, arguments: object, read_only: bool
         if isinstance(value, int) and not -_INT_END <= value < _INT_END:
             raise ValueError(f"{name}: {each} must be an int of 64 bits, not {errors.shown(value)}")
     if not verb.reads and (read_only or folder.read_only):
-        raise errors.OperationNotSupported(f"{name}: the folder was opened read_only")
+        raise errors.OperationNotSupported(detail=f"{name}: the folder was opened read_only")
     looks = 0
     while True:
         folder.state.require_open()
@@ -94,7 +94,7 @@ def perform(folder: OpenFolder, name: object, arguments: object, read_only: bool
             if not _has_moved(folder, number) or looks == _LOOKS_MAX:
                 if isinstance(error, LedgerTrimmed):
                     raise errors.ServiceUnitNotReady(
-                        f"{name}: ledgers were removed while they were looked at; ask again"
+                        detail=f"{name}: ledgers were removed while they were looked at; ask again"
                     ) from error
                 raise
 

@@ -25,11 +25,11 @@ def create_tenant(
     check_entity_name("tenant", tenant)
     properties = _properties(admin_roles, allowed_clusters)
     if tenant == SYSTEM_TENANT:
-        raise errors.NotAllowedError(f"create tenant {tenant}: its name is the system's")
+        raise errors.NotAllowedError(detail=f"create tenant {tenant}: its name is the system's")
 
     def operations(state: CatalogueState) -> list[Operation]:
         if tenant in state.tenants:
-            raise errors.NotAllowedError(f"create tenant {tenant}: it exists already")
+            raise errors.NotAllowedError(detail=f"create tenant {tenant}: it exists already")
         return [changes.create_tenant(tenant, properties)]
 
     broker.catalogue.commit(operations)
@@ -59,15 +59,15 @@ def update_tenant(
 def delete_tenant(broker: Broker, tenant: str, force: bool) -> None:
     """NotAllowedError: it has namespaces, and it is not forced; or it is the system's."""
     if tenant == SYSTEM_TENANT:
-        raise errors.NotAllowedError(f"delete tenant {tenant}: it is the system's")
+        raise errors.NotAllowedError(detail=f"delete tenant {tenant}: it is the system's")
 
     def select(state: CatalogueState) -> list[str]:
         require_tenant(state, tenant)
         found = namespaces_of(state, tenant)
         if found and not force:
             raise errors.NotAllowedError(
-                f"delete tenant {tenant}: it has {len(found)} namespaces, {found[0]} for one; "
-                "delete them, or the tenant with force=True"
+                detail=f"delete tenant {tenant}: it has {len(found)} namespaces, {found[0]} for "
+                "one; delete them, or the tenant with force=True"
             )
         return [
             name
@@ -97,7 +97,7 @@ def require_tenant(state: CatalogueState, tenant: str) -> dict[str, Any]:
     """TopicNotFound: there is none of this name."""
     found = state.tenants.get(tenant)
     if found is None:
-        raise errors.TopicNotFound(f"there is no tenant {tenant}")
+        raise errors.TopicNotFound(detail=f"there is no tenant {tenant}")
     return found
 
 

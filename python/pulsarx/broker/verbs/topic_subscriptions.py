@@ -44,7 +44,7 @@ def create_subscription(broker: Broker, topic: str, name: str, position: dict[st
         for each in topics:
             if name in each.subscriptions:
                 raise errors.NotAllowedError(
-                    f"create subscription {name} of {each.name}: it exists already"
+                    detail=f"create subscription {name} of {each.name}: it exists already"
                 )
         places = [(each, _find(each.ledger, position)) for each in topics]
         create_subscriptions(broker.catalogue, places, name, "Exclusive")
@@ -82,7 +82,7 @@ def _names_of(folder: OpenFolder, topic: str) -> list[str]:
     state = folder.catalogue.state
     name = TopicName.of(topic)
     if str(name) not in state.topics and str(name) not in folder.volatile:
-        raise errors.TopicNotFound(str(name))
+        raise errors.TopicNotFound(detail=str(name))
     count = partition_count_of(state, name)
     return partition_names(name, count) if count else [str(name)]
 
@@ -130,8 +130,8 @@ def expire_messages(broker: Broker, topic: str, name: str, seconds: int) -> None
     Pulsar, what is older than a moment to come, which is everything. NotAllowedError: of none."""
     if seconds == 0:
         raise errors.NotAllowedError(
-            f"expire messages of {topic} for {name}: an age of 0 seconds expires nothing, as in "
-            "Pulsar; skip_all_messages acknowledges all messages"
+            detail=f"expire messages of {topic} for {name}: an age of 0 seconds expires nothing, "
+            "as in Pulsar; skip_all_messages acknowledges all messages"
         )
     before_ms = broker.runtime.clock.now_ms() - seconds * 1000
     for each, subscription in _subscriptions(kept_topics_of(broker, topic), name):
@@ -163,7 +163,7 @@ def _subscriptions(topics: list[Topic], name: str) -> list[tuple[Topic, Subscrip
         if subscription is not None:
             found.append((topic, subscription))
     if not found:
-        raise errors.SubscriptionNotFound(f"subscription {name} of {topics[0].name}")
+        raise errors.SubscriptionNotFound(detail=f"subscription {name} of {topics[0].name}")
     return found
 
 
@@ -181,8 +181,8 @@ def _check_position(position: dict[str, Any], topics: list[Topic]) -> None:
     message_id = MessageId.from_text(position["message_id"])
     if len(topics) > 1 and message_id not in (MessageId.earliest, MessageId.latest):
         raise errors.OperationNotSupported(
-            f"{message_id} is on one of {len(topics)} partitions; name that partition as the "
-            "topic, or give a time"
+            detail=f"{message_id} is on one of {len(topics)} partitions; name that partition as "
+            "the topic, or give a time"
         )
 
 
@@ -217,7 +217,7 @@ def unacknowledged(
     found: Any = folder.topic(check_keeps_messages(TopicName.of(topic)), create=False)
     record = folder.catalogue.state.topics[found.name].subscriptions.get(name)
     if record is None:
-        raise errors.SubscriptionNotFound(f"subscription {name} of {found.name}")
+        raise errors.SubscriptionNotFound(detail=f"subscription {name} of {found.name}")
     if folder.read_only:
         from pulsarx.broker.subscriptions.cursor_view import opened_cursor
 

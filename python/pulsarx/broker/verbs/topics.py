@@ -56,7 +56,7 @@ def get_partitioned_topic_list(folder: OpenFolder, namespace: str) -> list[str]:
 def _names(folder: OpenFolder, namespace: str, partitioned: bool) -> list[str]:
     folder.refresh()
     if namespace not in folder.catalogue.state.namespaces:
-        raise errors.TopicNotFound(f"there is no namespace {namespace}")
+        raise errors.TopicNotFound(detail=f"there is no namespace {namespace}")
     prefix = f"://{namespace}/"
     return sorted(
         name
@@ -137,10 +137,10 @@ def delete(broker: Broker, topic: str, force: bool) -> None:
 
     def select(state: CatalogueState) -> list[str]:
         if not broker.topics.is_there(full):
-            raise errors.TopicNotFound(full)
+            raise errors.TopicNotFound(detail=full)
         if partition_count_of(state, name):
             raise errors.NotAllowedError(
-                f"delete {full}: it has partitions; call delete_partitioned_topic"
+                detail=f"delete {full}: it has partitions; call delete_partitioned_topic"
             )
         return [full]
 
@@ -161,7 +161,7 @@ def delete_partitioned_topic(broker: Broker, topic: str, force: bool) -> None:
     def select(state: CatalogueState) -> list[str]:
         count = partition_count_of(state, name)
         if not count:
-            raise errors.TopicNotFound(f"there is no partitioned topic {name}")
+            raise errors.TopicNotFound(detail=f"there is no partitioned topic {name}")
         return [str(name), *partition_names(name, count)]
 
     broker.topics.delete(select, force)
@@ -300,7 +300,7 @@ def stats(folder: OpenFolder, topic: str) -> Arguments:
     name = _existing(folder, topic)
     if partition_count_of(folder.catalogue.state, name):
         raise errors.OperationNotSupported(
-            f"stats of {name}, which has partitions; call partitioned_stats, or stats of one"
+            detail=f"stats of {name}, which has partitions; call partitioned_stats, or stats of one"
         )
     return topic_statistics(folder.topic(name, create=False))
 
@@ -312,7 +312,7 @@ def partitioned_stats(folder: OpenFolder, topic: str) -> Arguments:
     name = _existing(folder, topic)
     count = partition_count_of(folder.catalogue.state, name)
     if not count:
-        raise errors.TopicNotFound(f"there is no partitioned topic {name}")
+        raise errors.TopicNotFound(detail=f"there is no partitioned topic {name}")
     return partitioned_statistics(
         str(name), [stats(folder, each) for each in partition_names(name, count)]
     )
@@ -322,7 +322,7 @@ def _existing(folder: OpenFolder, topic: str) -> TopicName:
     folder.refresh()
     name = TopicName.of(topic)
     if str(name) not in folder.catalogue.state.topics and str(name) not in folder.volatile:
-        raise errors.TopicNotFound(str(name))
+        raise errors.TopicNotFound(detail=str(name))
     return name
 
 
