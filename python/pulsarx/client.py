@@ -917,8 +917,8 @@ def _refuse_eventlet() -> None:
     patcher = sys.modules.get("eventlet.patcher")
     if patcher is not None and patcher.is_monkey_patched("thread"):
         raise errors.NotAllowedError(
-            "eventlet has replaced the threads of this process, and cannot be woken by others: "
-            "use gevent, or leave threads alone with eventlet.monkey_patch(thread=False)"
+            detail="eventlet has replaced the threads of this process, and cannot be woken by "
+            "others: use gevent, or leave threads alone with eventlet.monkey_patch(thread=False)"
         )
 
 

@@ -10,7 +10,10 @@ from source_files import LIBRARY, files, shown
 
 from pulsarx import errors
 
-NOT_OURS = {"python/pulsarx/compat/pulsar_asyncio.py"}  # the official client's own, of that module
+NOT_OURS = {
+    "python/pulsarx/compat/pulsar_asyncio.py",  # the official client's own, of that module
+    "src/pycore/ground/waits.pyx",  # of gevent
+}
 BUILT_IN = {"LookupError"}  # ours only behind `errors.`
 DERIVED = re.compile(r"^class (\w+)\((?:\w+\.)?(\w+)\):", re.MULTILINE)
 

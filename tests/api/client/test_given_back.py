@@ -46,6 +46,30 @@ def test_closed_clients_of_memory_keep_no_descriptor() -> None:
     assert max(use() for _ in range(10)) <= first
 
 
+def mapped_ledgers() -> list[str]:
+    """What is mapped of ledgers in memory, to be read."""
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        return [line for line in maps if "/memfd:pulsarx" in line and " r--s " in line]
+
+
+@pytest.mark.parametrize("kind", ["consumer", "reader", "table view"])
+def test_closed_clients_of_memory_keep_no_ledger_mapped(kind: str) -> None:
+    """Readers kept what they had read in memory until the collector came."""
+    before = mapped_ledgers()
+    with pulsarx.Client("memory:") as client:
+        client.create_producer("t").send(b"x", partition_key="k")
+        if kind == "consumer":
+            taker: Any = client.subscribe("t", "s", initial_position=InitialPosition.Earliest)
+            taker.receive(60_000)
+        elif kind == "reader":
+            taker = client.create_reader("t", MessageId.earliest)
+            taker.read_next(60_000)
+        else:
+            taker = client.create_table_view("t")
+        assert mapped_ledgers() != before
+    assert mapped_ledgers() == before
+
+
 OWNER = """
 import sys, pulsarx
 with pulsarx.Client(sys.argv[1]) as client:
@@ -103,6 +127,30 @@ with pulsarx.Client(sys.argv[1]) as client:
 def test_subscriptions_need_no_descriptor_each(folder: Path) -> None:
     """Each had its cursor's file open, so that a process ended at the limit of open files."""
     run_program(MANY_SUBSCRIPTIONS, folder)
+
+
+SUBSCRIPTIONS_WITHOUT_CONSUMERS = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+import pulsarx
+with pulsarx.Client(sys.argv[1], durability="os") as client:
+    producer = client.create_producer("t")
+    for number in range(2000):
+        client.admin.topics.create_subscription("t", f"s{number}", pulsarx.MessageId.earliest)
+    producer.send(b"x")
+    assert len(os.listdir("/proc/self/fd")) < 32
+with pulsarx.Client(sys.argv[1], durability="os") as client:  # each is opened again
+    found = client.admin.topics.stats("t")["subscriptions"]
+    assert (len(found), {each["msg_backlog"] for each in found.values()}) == (2000, {1})
+    with client.subscribe("t", "s1999") as last:
+        last.acknowledge(last.receive(60_000))
+    assert len(os.listdir("/proc/self/fd")) < 32
+"""
+
+
+@pytest.mark.standard
+def test_two_thousand_subscriptions_need_no_descriptors(folder: Path) -> None:
+    run_program(SUBSCRIPTIONS_WITHOUT_CONSUMERS, folder)
 
 
 @pytest.mark.parametrize("kind", [*ConsumerType.__members__.values(), "reader"])

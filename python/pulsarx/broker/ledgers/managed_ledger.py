@@ -641,7 +641,7 @@ class ManagedLedger(LedgerList):
         path = self.runtime.directory.ledger_path(ledger.file_id)
         if path is None:
             if self._closed:  # what has no file went with it; a new list would name it again
-                raise errors.AlreadyClosed(f"{self.name} is closed, and it is in no file")
+                raise errors.AlreadyClosed(detail=f"{self.name} is closed, and it is in no file")
             raise LedgerTrimmed
         if ledger.state != "sealed":
             # A span of it would never grow, and would be given to every later reader.

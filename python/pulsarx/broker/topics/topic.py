@@ -796,6 +796,8 @@ class Topic:
         with self.lock:
             for subscription in self.all_subscriptions():
                 subscription.close()
+            for cursor in [] if self._reader_cursors is None else self._reader_cursors.members():
+                cursor.end()  # what it has mapped stayed until the collector came
             self.trimming.close()
         try:
             if self.deduplication is not None:
