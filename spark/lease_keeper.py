@@ -176,7 +176,9 @@ class LeaseKeeper:
             with self._lock:
                 kept = self._kept_of(ranges)
                 if kept is None:
-                    raise errors.NotAllowedError(f"the lease of job {job} was over meanwhile")
+                    raise errors.NotAllowedError(
+                        detail=f"the lease of job {job} was over meanwhile"
+                    )
                 kept.hold(_key_of(ranges), self._clock.now_ms())
         except BaseException as error:
             self.leave(ranges)

@@ -235,7 +235,7 @@ def check_member_name(
     connection."""
     flaw = _flaw_of_text(name)
     if flaw:
-        raise error(f"{kind} name {_shown(name)}: {flaw}")
+        raise error(detail=f"{kind} name {_shown(name)}: {flaw}")
     return name
 
 

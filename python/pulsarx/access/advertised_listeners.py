@@ -74,7 +74,7 @@ def _parts(name: str, url: object) -> tuple[str, str, int]:
 
 
 def _flaw(what: str, way_out: str) -> Exception:
-    return errors.InvalidConfiguration(f"advertised_listeners: {what}; {way_out}")
+    return errors.InvalidConfiguration(detail=f"advertised_listeners: {what}; {way_out}")
 
 
 def is_host(text: str) -> bool:

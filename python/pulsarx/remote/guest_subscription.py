@@ -258,7 +258,7 @@ class GuestSubscription:
             if consumer is None or not consumer.is_open:
                 raise errors.AlreadyClosed(detail="consumer")
             if deadline.expired():
-                raise errors.Timeout(f"{self.topic.name}: {self.topic.unserved()}")
+                raise errors.Timeout(detail=f"{self.topic.name}: {self.topic.unserved()}")
             Event().wait(_LOOK_SECONDS)
 
     # As of a Subscription -------------------------------------------------------------------------

@@ -39,7 +39,7 @@ def _create(call: Call) -> None:
     properties = place.get("properties") if isinstance(place, dict) else None
     if properties:
         raise errors.OperationNotSupported(
-            "properties of a subscription are not supported by PulsarX yet"
+            detail="properties of a subscription are not supported by PulsarX yet"
         )
     _perform(call, "create_subscription", position=position_of(place))
 

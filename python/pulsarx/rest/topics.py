@@ -51,7 +51,9 @@ def _list_partitioned(call: Call) -> list[str]:
 
 def _create(call: Call) -> None:
     if call.has_body and call.json():
-        raise errors.OperationNotSupported("properties of a topic are not supported by PulsarX yet")
+        raise errors.OperationNotSupported(
+            detail="properties of a topic are not supported by PulsarX yet"
+        )
     call.perform("topics.create_non_partitioned_topic", topic=call.topic)
 
 
@@ -61,7 +63,7 @@ def _count(call: Call) -> int:
     if isinstance(found, dict):
         if found.get("properties"):
             raise errors.OperationNotSupported(
-                "properties of a topic are not supported by PulsarX yet"
+                detail="properties of a topic are not supported by PulsarX yet"
             )
         count = integer_of(found, "partitions")
     else:

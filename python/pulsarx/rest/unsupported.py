@@ -53,7 +53,9 @@ def _set(name: str, level: str, value: object, call: Call) -> None:
     _require(level, call)
     if call.json() in (None, value):
         return
-    raise errors.OperationNotSupported(f"{name} of a {level} is not supported by PulsarX yet")
+    raise errors.OperationNotSupported(
+        detail=f"{name} of a {level} is not supported by PulsarX yet"
+    )
 
 
 def _remove(level: str, call: Call) -> None:

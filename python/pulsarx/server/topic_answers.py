@@ -73,7 +73,7 @@ class TopicAnswers:
             return self._service_urls()
         listener = self._listeners.get(wanted)
         if listener is None:
-            raise errors.ServiceUnitNotReady(no_such_listener(wanted))
+            raise errors.ServiceUnitNotReady(detail=no_such_listener(wanted))
         return listener.urls()
 
     def partitioned_metadata(self, values: Values) -> None:
