@@ -73,7 +73,7 @@ class Leave:
                     self._broker.share_again()  # type: ignore[union-attr]
                 self._release()
         finally:
-            self._pool.close()
+            attempt(self._pool.close)
 
 
 class ClientOwner:

@@ -31,9 +31,10 @@ class Closing:
         owner: the client, whose callbacks the steps wait for.
         """
         perform_for(owner, self._take, (steps, owner))
-        self.told = True
-        if self._failure is not None:
-            raise self._failure
+        failure = self._failure
+        self.told = not isinstance(failure, MemoryError)  # else the next call goes on
+        if failure is not None:
+            raise failure
 
     def finish(self, steps: Callable[[], object], owner: MemberOwner | None) -> None:
         """As `close`, when the user did not close it; raises only what these steps failed with. A
@@ -53,13 +54,22 @@ class Closing:
                 return None
             self._ended = True
             self._failure = attempt(steps)
+            self._ended = not isinstance(self._failure, MemoryError)
             return self._failure
         finally:
             self._lock.release()
 
 
 def attempt(step: Callable[[], object]) -> Exception | None:
-    """Run one step of closing; the next ones are tried even when it fails."""
+    """Take a step; what it failed with, or None; the next ones are taken even then. One that ran
+    out of memory is taken a second time, so it must be one that can be."""
+    try:
+        step()
+        return None
+    except MemoryError:
+        pass  # and what it held is free
+    except Exception as error:
+        return error
     try:
         step()
     except Exception as error:

@@ -208,6 +208,16 @@ class Broker:
         """Send open batches, seal ledgers, write the catalogue, give the lock back. Idempotent."""
         if not self.state.close():
             return
+        try:
+            failure = attempt(self._close_parts)
+        finally:
+            self.directory.close()  # whatever happens
+        if failure is not None:
+            raise failure
+        life_log.info("%s: closed, epoch %d", self.name, self.catalogue.epoch)
+
+    def _close_parts(self) -> None:
+        """Each of them bears to be closed twice."""
         runtime = self.runtime
         guests = self.guest_service is not None and self.guest_service.has_guests()
         topics: list[AnyTopic] = []
@@ -245,7 +255,6 @@ class Broker:
         runtime.ends.close_file()
         if failure is not None:
             raise failure
-        life_log.info("%s: closed, epoch %d", self.name, self.catalogue.epoch)
 
     def abandon(self) -> None:
         """In a forked child: every call raises, nothing is touched."""

@@ -260,6 +260,13 @@ class GuestBroker(ReadOnlyBroker):
     def _begin(self, connection: GuestConnection) -> None:
         """Greet the owner, and bring what this process has there. A job."""
         try:
+            self._begin_whole(connection)
+        except MemoryError:  # half begun, nobody would be told of it: once more
+            connection.lost(errors.ConnectError(f"{self.name}: there was no memory to connect"))
+            connection.close()
+
+    def _begin_whole(self, connection: GuestConnection) -> None:
+        try:
             connection.open()
         except errors.PulsarException as error:
             if not connection.is_lost:
@@ -357,7 +364,7 @@ class GuestBroker(ReadOnlyBroker):
                     socket.close()
                     raise
                 return socket, pid
-            except (NoOwner, errors.Timeout, errors.StorageError):
+            except (NoOwner, errors.Timeout, errors.StorageError, MemoryError):
                 pass
             except _NotTakenOver:
                 courtesy = Deadline(_COURTESY_MS)

@@ -119,9 +119,9 @@ cdef class WorkPool:
         cdef uint32_t number
         if self.closed:
             return
-        self.closed = True
         for number in range(self.started):
             self.put_job(None)
+        self.closed = True               # last: where there was no memory, it can be closed again
 
     def run(self) -> None:
         """What a thread does."""

@@ -317,9 +317,17 @@ class Catalogue:
             written = self._log.write(commit)
         except OSError as error:
             raise self._failed(error) from error
+        except MemoryError:
+            self._catch_up()
+            if self._log.state.checksum != commit.checksum:
+                raise
+            return commit.number  # it was written before
         if not written:
             return 0
-        draft.publish(commit.number, commit.checksum)
+        try:
+            draft.publish(commit.number, commit.checksum)
+        except MemoryError:  # it is written
+            draft.publish(commit.number, commit.checksum)
         self._reserved -= draft.used_ids
         self._since_checkpoint += 1
         return commit.number

@@ -138,6 +138,8 @@ class DataDirectory:
                 marker_clear(files, path)
                 files.flush_directory(path)
             opened = cls(path, False, files, marker)
+            release = partial(owner_lock_drop, descriptor)
+            opened._when_forgotten = WhenForgotten(control_plane.post, release)
         except OSError as error:
             owner_lock_drop(descriptor)
             raise _refused(path, error) from error
@@ -145,8 +147,6 @@ class DataDirectory:
             owner_lock_drop(descriptor)
             raise
         opened._lock_descriptor = descriptor
-        release = partial(owner_lock_drop, descriptor)
-        opened._when_forgotten = WhenForgotten(control_plane.post, release)
         opened._control_socket = BRIEF_OWNER if brief else ""
         opened.started_ms = now_ms
         opened.is_shared, opened.guests = left.shared, left.guests
@@ -483,6 +483,9 @@ def _take_ownership(path: str, now_ms: int, control_socket: str) -> tuple[int, O
     except OSError as error:
         owner_lock_drop(descriptor)
         raise _refused(path, error) from error
+    except BaseException:
+        owner_lock_drop(descriptor)
+        raise
     return descriptor, left
 
 

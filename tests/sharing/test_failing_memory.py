@@ -1,0 +1,39 @@
+"""Memory that runs out anywhere in the process, in a thread of ours too: no call hangs, nothing
+that was confirmed is lost, and what comes after it works."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from failing_memory import MEMORY_CAN_FAIL, compiled, environment
+
+DRIVER = Path(__file__).resolve().parent / "failing_calls.py"
+# Of some hundreds or thousands; all of them in a campaign.
+OF_ALL = {"open": 12, "publish": 25, "receive": 20, "acknowledge": 12, "close": 30, "attach": 12,
+          "take over": 12}  # fmt: skip
+
+pytestmark = MEMORY_CAN_FAIL
+
+
+@pytest.fixture(scope="module")
+def failing_memory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("failing_memory"))
+
+
+@pytest.mark.parametrize("calls", OF_ALL)
+def test_one_allocation_that_fails_hangs_no_call_and_loses_nothing(
+    tmp_path: Path, failing_memory: Path, calls: str
+) -> None:
+    """A thread that had no memory to begin was waited for for ever, by `close` in the end; and a
+    `close` that had none left the folder locked."""
+    done = subprocess.run(
+        [sys.executable, str(DRIVER), str(tmp_path), calls, str(OF_ALL[calls])],
+        env=environment(failing_memory),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
