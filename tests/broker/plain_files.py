@@ -65,5 +65,14 @@ class PlainFiles:
     def make_directory(self, path: str) -> None:
         os.mkdir(path)
 
+    def keep_reserve(self, folder: str, name: str, size: int) -> None:
+        pass
+
+    def fill_reserve(self) -> None:
+        pass
+
+    def spend_reserve(self, least: int = 0) -> bool:
+        return False
+
     def list(self, path: str) -> list[str]:
         return os.listdir(path)

@@ -40,5 +40,14 @@ class PlainFiles:
         finally:
             os.close(descriptor)
 
+    def keep_reserve(self, folder: str, name: str, size: int) -> None:
+        pass
+
+    def fill_reserve(self) -> None:
+        pass
+
+    def spend_reserve(self, least: int = 0) -> bool:
+        return False
+
     def list(self, path: str) -> list[str]:
         return os.listdir(path)

@@ -12,6 +12,7 @@ from pulsarx._pycore.ground.plain_json import json_bytes, json_value
 from pulsarx._pycore.ledger.published_ends import PublishedEnds
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.catalogue import Catalogue
+from pulsarx.broker.folder.reserve import with_reserve
 from pulsarx.broker_options import BrokerOptions
 from pulsarx.clock import ManualClock, system_clock
 
@@ -169,6 +170,9 @@ class BrokerRuntime:
         self._policies: PolicyStore | None = None
         self._policies_lock = Lock()
         self.tell_policy_changes: Callable[[], object] | None = None  # the broker's
+        self.make_room: Callable[[], object] | None = None  # of the directory of topics
+        self._room_is_wanted = False
+        self.catalogue.when_full = self.want_room
         self.state = OpenState("client")
         self.roll_overs = JobQueue("pulsarx-roll-over")
         self.background = JobQueue("pulsarx-background")
@@ -197,6 +201,17 @@ class BrokerRuntime:
         # Whether the folder has one for the sequences of producers; None: nobody has looked yet.
         self.keeps_sequences: bool | None = None
 
+    def want_room(self) -> None:
+        """Free in the background what is acknowledged. Any thread, with any lock."""
+        if not self._room_is_wanted:
+            self._room_is_wanted = True
+            self.background.post(self._make_room)
+
+    def _make_room(self) -> None:
+        self._room_is_wanted = False
+        if self.make_room is not None:
+            self.make_room()
+
     def _made_at_opening(self, state: CatalogueState) -> list[Operation]:
         return changes.system_namespace(state) if self.options.system_topic_enabled else []
 
@@ -209,7 +224,7 @@ class BrokerRuntime:
         path, epoch = self.directory.ends_path, self.catalogue.epoch
         if path is None:
             return PublishedEnds.memory(epoch)
-        return PublishedEnds.create(path, epoch)
+        return with_reserve(self.files, lambda: PublishedEnds.create(path, epoch))
 
     def _forget_ends(self) -> None:
         """Forget the ends that dead owners published, but for ledgers that are to be recovered."""

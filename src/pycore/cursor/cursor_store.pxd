@@ -32,6 +32,7 @@ cdef class CursorStore:
 
     cdef object load(self)
     cdef int write_generation(self, bytes snapshot, uint64_t base_ledger_id) except -1
+    cdef int write_once(self, bytes snapshot, uint64_t base_ledger_id, bint small) except -1
     cdef int flush(self) except -1
     cdef int close(self) except -1
     cdef int delete(self) except -1
@@ -46,7 +47,8 @@ cdef class CursorStore:
     cdef int map_existing(self, str path, bytes data, const CursorHeader* header) except -1
     cdef uint8_t* copied_tail(self, bytes data, const CursorHeader* header) except NULL
     cdef int take_over(self, const CursorHeader* header, uint8_t* room) except -1
-    cdef bytes encode(self, bytes snapshot, uint64_t base_ledger_id, CursorHeader* header)
+    cdef bytes encode(self, bytes snapshot, uint64_t base_ledger_id, bint small,
+                      CursorHeader* header)
     cdef int discard(self, str path) except -1
     cdef void rest(self) noexcept
     cdef void unmap(self) noexcept

@@ -305,19 +305,32 @@ cdef class CursorStore:
         return 0
 
     cdef int write_generation(self, bytes snapshot, uint64_t base_ledger_id) except -1:
-        """Write the next generation and go on with it; durable when it returns.
+        """Write the next generation and go on with it; durable when it returns. On a full device,
+        which acknowledging may be what empties it, from the reserve of the folder.
 
         After a failure either nothing changed, or (`generation` moved on) the state is kept but its
         name may not survive a power cut; then the older generation stays too and the next call
         tries again.
         """
+        try:
+            return self.write_once(snapshot, base_ledger_id, False)
+        except errors.StorageFullError:
+            if self.generation == 0 or not self.files.spend_reserve():
+                raise
+        try:
+            return self.write_once(snapshot, base_ledger_id, True)
+        finally:
+            self.files.fill_reserve()
+
+    cdef int write_once(self, bytes snapshot, uint64_t base_ledger_id, bint small) except -1:
+        """small: with the least tail."""
         cdef CursorHeader header
         cdef uint8_t* room = NULL
         cdef int error
         cdef uint64_t old = self.generation
         path = self.path_of(self.newest + 1)
         unfinished = path + ".unfinished"
-        cdef bytes data = self.encode(snapshot, base_ledger_id, &header)
+        cdef bytes data = self.encode(snapshot, base_ledger_id, small, &header)
         cdef bytes encoded = path_bytes(unfinished)
         cdef const char* c_path = encoded
         try:
@@ -348,12 +361,13 @@ cdef class CursorStore:
             self.discard(self.path_of(old))
         return 0
 
-    cdef bytes encode(self, bytes snapshot, uint64_t base_ledger_id, CursorHeader* header):
+    cdef bytes encode(self, bytes snapshot, uint64_t base_ledger_id, bint small,
+                      CursorHeader* header):
         cdef uint64_t tail_size = TAIL_SIZE_MIN
         cdef uint64_t blocks
         cdef bytearray head = bytearray(CURSOR_HEADER_SIZE)
         cdef uint8_t* room = head
-        if self.generation:
+        if self.generation and not small:
             tail_size = self.c_header.tail_size
             if self.c_tail.used >= self.c_tail.capacity:
                 tail_size = min(16 * tail_size, <uint64_t>TAIL_SIZE_MAX)

@@ -299,6 +299,11 @@ cdef class PendingDispatcher(Dispatcher):
         """Ledgers below this one are gone. Mutex held."""
         self.acknowledged_through(ledger_id, 0)
 
+    def leave_gone(self, uint64_t first_id) -> None:
+        """The topic begins with this ledger. Mutex held."""
+        if self.again is not None and self.again.span is not None and self.again.span.ledger_id < first_id:
+            self.again.let_go()
+
     # Delivered again ------------------------------------------------------------------------------
 
     cdef int nack(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,

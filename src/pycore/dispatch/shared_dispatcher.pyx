@@ -175,6 +175,11 @@ cdef class SharedDispatcher(PendingDispatcher):
                 each.clear()
         mutex_unlock(&self.core.mutex)
 
+    def leave_gone(self, uint64_t first_id) -> None:
+        """The topic begins with this ledger. Mutex held."""
+        super().leave_gone(first_id)
+        self.reader.leave_gone(first_id)
+
     cdef int give_all_back(self, EntrySink receiver) except -1:
         cdef uint64_t ledger_id = 0
         cdef uint64_t message = 0

@@ -265,6 +265,11 @@ cdef class SingleActiveDispatcher(Dispatcher):
         """Ledgers below this one are gone. Mutex held."""
         self.acknowledged_through(ledger_id, 0)
 
+    def leave_gone(self, uint64_t first_id) -> None:
+        """The topic begins with this ledger. Mutex held."""
+        if type(self.reader) is LedgerReader:
+            self.reader.leave_gone(first_id)
+
     def position(self) -> tuple:
         """(ledger id, offset) of the next frame to be read; for statistics and tests."""
         return (self.reader.passed_ledger_id if self.reader.span is None

@@ -6,8 +6,8 @@ Failures are OSError (FileExistsError, FileNotFoundError ... by errno) that name
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.errno cimport (
-    EACCES, EAGAIN, EEXIST, EINTR, EINVAL, EIO, EMLINK, ENOENT, ENOMEM, ENOSYS, ENOTDIR, EOPNOTSUPP,
-    EPERM, ESTALE, EXDEV, errno,
+    EACCES, EAGAIN, EDQUOT, EEXIST, EINTR, EINVAL, EIO, EMLINK, ENOENT, ENOMEM, ENOSPC, ENOSYS,
+    ENOTDIR, EOPNOTSUPP, EPERM, ESTALE, EXDEV, errno,
 )
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
@@ -43,6 +43,7 @@ cdef enum:
     OFD_GETLK = 36                       # Linux's, on every architecture; not in every header
     OFD_SETLK = 37
     COPIED_SIZE = 1 << 20
+    RESERVE_PIECE = 4096
     CRC32_POLYNOMIAL = 0xedb88320        # that of zlib, lowest power in the highest bit
 
 cdef uint32_t crc32_table[8][256]        # [k][byte]: what a byte adds when k more bytes follow it
@@ -131,6 +132,27 @@ cdef int copy_file(const char* source, const char* target) noexcept nogil:
         file_close(from_fd)
     free(room)
     return error
+
+
+cdef bint fill_reserve(const char* path, uint64_t size) noexcept nogil:
+    """Let the file grow by what there is room for; whether it has the size now."""
+    cdef uint64_t at = 0
+    cdef uint64_t piece
+    cdef int fd = -1
+    cdef int error = file_open(path, FILE_WRITE | FILE_CREATE, &fd)
+    if error:
+        return False
+    error = file_size(fd, &at)
+    piece = size - at if at < size else 0
+    while error == 0 and at < size and piece >= RESERVE_PIECE:
+        error = file_allocate(fd, at, piece)
+        if error == 0:
+            at += piece
+        elif error == ENOSPC or error == EDQUOT:
+            error = 0
+            piece = piece // 2 & ~<uint64_t>(RESERVE_PIECE - 1)
+    file_close(fd)
+    return error == 0 and at >= size
 
 
 cdef int check_there(FileSystem self, path) except -1:
@@ -319,6 +341,52 @@ cdef class FileSystem:
         with nogil:
             error = file_make_directory(c_name)
         refuse(error, path)
+
+    def keep_reserve(self, folder: str, name: str, size: int) -> None:
+        """Keep so much room in a file of the folder, for what frees room; as much of it as there
+        is. Nothing is raised."""
+        self.c_reserve_folder = path_bytes(folder)
+        self.c_reserve = self.c_reserve_folder + b"/" + path_bytes(name)
+        self.c_reserve_size = size
+        self.c_reserve_lacks = True
+        self.fill_reserve()
+
+    def fill_reserve(self) -> None:
+        """Make the reserve whole again, as far as there is room."""
+        cdef const char* c_path
+        cdef bint whole
+        if not self.c_reserve_lacks or not self.is_there():
+            return
+        c_path = self.c_reserve
+        with nogil:
+            whole = fill_reserve(c_path, self.c_reserve_size)
+        self.c_reserve_lacks = not whole
+
+    def spend_reserve(self, least: int = 0) -> bool:
+        """Give the reserve's room up, unless it has less than this; False: it was not. Whoever
+        calls tries once more what failed, and fills the reserve again then."""
+        cdef const char* c_path
+        cdef const char* c_folder
+        cdef uint64_t wanted = least
+        cdef uint64_t size = 0
+        cdef int fd = -1
+        if self.c_reserve is None or not self.is_there():
+            return False
+        c_path, c_folder = self.c_reserve, self.c_reserve_folder
+        with nogil:
+            if file_open(c_path, FILE_READ, &fd) == 0:
+                if file_size(fd, &size) != 0:
+                    size = 0
+                file_close(fd)
+        if size < wanted:
+            return False
+        self.c_reserve_lacks = True
+        with nogil:
+            # Some file systems have the room back when the name is durably gone. Where it was gone
+            # already another thread has just given it up.
+            if file_unlink(c_path) == 0:
+                file_flush_directory(c_folder)
+        return True
 
     def list(self, path: str) -> list[str]:
         """The names in a directory, sorted."""

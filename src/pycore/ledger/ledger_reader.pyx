@@ -146,6 +146,18 @@ cdef class LedgerReader:
         self.span = None
         self.c_entry = NULL
 
+    def leave_gone(self, uint64_t first_id) -> None:
+        """Give the mapping of a ledger back that was read to its end and is gone, for it keeps the
+        blocks of its file. first_id: of the ledgers that the topic has, or behind all. With the
+        mutex of the dispatcher."""
+        cdef LedgerSpan span = self.span
+        if span is None or span.ledger_id >= first_id:
+            return
+        if self.offset < ledger_span_end(span) or self.next_message < span.message_count:
+            return
+        self.go(None, 0, 0, 0, 0)
+        self.passed_ledger_id = span.ledger_id
+
     cdef void unread(self) noexcept:
         self.offset = self.entry_offset
         self.next_message = self.c_frame.first_message

@@ -21,8 +21,8 @@ from pulsarx._core.ledger_state cimport (
 )
 from pulsarx._core.publish_gate cimport GateAnswer, PublishGate
 from pulsarx._core.status cimport (
-    STATUS_CLOSED, STATUS_DUPLICATE, STATUS_INTERRUPTED, STATUS_IO, STATUS_LEDGER_FULL, STATUS_OK,
-    STATUS_POISONED,
+    STATUS_CLOSED, STATUS_DUPLICATE, STATUS_INTERRUPTED, STATUS_IO, STATUS_LEDGER_FULL,
+    STATUS_NO_SPACE, STATUS_OK, STATUS_POISONED,
 )
 from pulsarx._core.wait_event cimport WaitEvent, wait_event_wake
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
@@ -327,6 +327,8 @@ cdef class LedgerPublisher(EntryPublisher):
         return 0
 
     cdef int refuse(self, int status, LedgerWriter writer, EntryFrame* frame) except -1:
+        if status == STATUS_NO_SPACE and self.tail.lane is not None:
+            self.tail.lane.put(self.tail.managed_ledger.want_room)
         return raise_status(status, writer.c_ledger.error,
                             f"append {frame.entry_size} bytes to ledger {writer.ledger_id} of "
                             f"{self.topic_name}")

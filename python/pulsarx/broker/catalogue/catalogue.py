@@ -12,9 +12,10 @@ from pulsarx._pycore.ground.locks import RLock
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.draft import CatalogueDraft
 from pulsarx.broker.catalogue.file import COMMIT
-from pulsarx.broker.catalogue.log import FLUSHED_ONE_BY_ONE, CatalogueLog
-from pulsarx.broker.catalogue.operations import apply_operations
-from pulsarx.broker.folder.storage_errors import storage_error
+from pulsarx.broker.catalogue.log import FLUSHED_ONE_BY_ONE, CatalogueLog, PreparedCommit
+from pulsarx.broker.catalogue.operations import apply_operations, frees_room
+from pulsarx.broker.folder.reserve import RESERVE_NAME, RESERVE_SIZE, with_reserve
+from pulsarx.broker.folder.storage_errors import is_full, storage_error
 from pulsarx.errors import (
     AlreadyClosed,
     CatalogueError,
@@ -46,6 +47,11 @@ _CLOSE_SIZE = 16 << 10
 # A commit is read after a kill; a checkpoint is written by somebody who waits. So one is due when
 # the commits it replaces are a share of it: its cost a commit is that of writing so many bytes.
 _COMMIT_WORTH = 384
+# The reserve of the folder has room for so many besides.
+_RESERVED_CHECKPOINTS = 4
+# On a full device a checkpoint comes after so many commits, each of which takes a block.
+_FULL_INTERVAL = 4
+_BLOCK_SIZE = 4096
 # Losing so often in a row means that something is wrong, not that others are busy.
 _ATTEMPTS_MAX = 100
 
@@ -56,7 +62,7 @@ class Catalogue:
     __slots__ = (
         "_directory", "_epoch", "_interval", "_lock", "_log", "_own", "_poison", "_reserved",
         "_next_reserved", "_granted", "_since_checkpoint", "_owner", "_closed",
-        "checkpoint_failure",
+        "checkpoint_failure", "when_full", "_spent_reserve",
     )  # fmt: skip
 
     def __init__(
@@ -81,6 +87,9 @@ class Catalogue:
         self._granted: list[int] = []  # to a helper, by the owner
         self._since_checkpoint = 0
         self._closed = False
+        self._spent_reserve = False  # by the last commit
+        # Called when there was no room for what is new, with the lock.
+        self.when_full: Callable[[], object] | None = None
         self.checkpoint_failure: OSError | None = None  # the last one; the commits are safe
 
     @classmethod
@@ -113,6 +122,8 @@ class Catalogue:
             opened._log.take_over()
         except OSError as error:
             raise storage_error(f"take over {directory.catalogue_path}", error) from error
+        size = RESERVE_SIZE + _RESERVED_CHECKPOINTS * opened._log.checkpoint_size
+        directory.files.keep_reserve(directory.path, RESERVE_NAME, size)
         opened._since_checkpoint = opened._log.commits_since_checkpoint
         opened._owner = True
         epoch = opened.state.epoch + 1
@@ -314,7 +325,7 @@ class Catalogue:
         if flush:
             self._fold_many_unflushed()
         try:
-            written = self._log.write(commit)
+            written = self._write(commit)
         except OSError as error:
             raise self._failed(error) from error
         except MemoryError:
@@ -332,6 +343,26 @@ class Catalogue:
         self._since_checkpoint += 1
         return commit.number
 
+    def _write(self, commit: PreparedCommit) -> bool:
+        self._spent_reserve = False
+        files = self._directory.files
+        try:
+            return self._log.write(commit)
+        except OSError as error:
+            if self._log.outcome_unknown or not is_full(error):
+                raise
+            if not frees_room(commit.operations):
+                if self.when_full is not None:
+                    self.when_full()
+                raise
+            if not files.spend_reserve():
+                raise
+        self._spent_reserve = True
+        try:
+            return self._log.write(commit)
+        finally:
+            files.fill_reserve()
+
     def _failed(self, error: OSError) -> Exception:
         what = f"commit to {self._directory.catalogue_path}: {error.strerror or error}"
         if self._log.outcome_unknown:
@@ -345,8 +376,15 @@ class Catalogue:
         )
 
     def _after_commit(self) -> None:
-        if self._owner and self._checkpoint_is_due():
+        self._directory.files.fill_reserve()
+        if not self._owner:
+            return
+        if self._checkpoint_is_due():
             self._fold()
+        elif self._spent_reserve and self._since_checkpoint >= _FULL_INTERVAL:
+            # Each commit costs the reserve a block. Folded, those of many openings take few.
+            if self._since_checkpoint * _BLOCK_SIZE >= self._log.checkpoint_size:
+                self._fold(from_reserve=True)
 
     def _checkpoint_is_due(self) -> bool:
         # A checkpoint that takes longer than reading what it replaces can wait for more commits.
@@ -360,10 +398,13 @@ class Catalogue:
         if self._owner and len(self._log.unflushed.numbers) > FLUSHED_ONE_BY_ONE:
             self._fold()
 
-    def _fold(self) -> None:
+    def _fold(self, from_reserve: bool = False) -> None:
         """A checkpoint that may fail: the commits it would replace are all there."""
         try:
-            self._log.checkpoint()
+            if from_reserve:
+                with_reserve(self._directory.files, self._log.checkpoint)
+            else:
+                self._log.checkpoint()
             self._since_checkpoint = 0
             self.checkpoint_failure = None
         except OSError as error:

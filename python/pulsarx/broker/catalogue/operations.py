@@ -222,3 +222,18 @@ def _operation(name: str) -> Any:
 
         found = TOPIC_OPERATIONS.get(name)
     return found
+
+# They take away, or lead to it: a commit of these alone, or one that begins an epoch, may use the
+# room that the folder keeps in reserve.
+_FREEING = frozenset((
+    "delete_tenant", "delete_namespace", "set_namespace_policy", "set_topic_policy",
+    "expect_change_event", "forget_change_events", "delete_topic", "forget_deletions",
+    "terminate_topic", "use_ledger", "seal_ledger", "remove_ledgers", "remove_subscription",
+    "remove_leases", "remove_compaction", "begin_offload", "finish_offload", "forget_offloads",
+))  # fmt: skip
+
+
+def frees_room(operations: list[dict[str, Any]]) -> bool:
+    """Whether this commit must be possible where there is no room."""
+    names = [each["op"] for each in operations]
+    return "open_epoch" in names or _FREEING.issuperset(names)

@@ -29,6 +29,7 @@ from pulsarx.broker.folder.owner_lock import (
     owner_lock_take,
     owner_lock_write,
 )
+from pulsarx.broker.folder.reserve import RESERVE_NAME
 from pulsarx.broker.folder.storage_errors import folder_error, storage_error
 from pulsarx.clock import Deadline
 from pulsarx.errors import AlreadyClosed, FolderError, FolderOwnedError
@@ -438,7 +439,7 @@ def _check_may_become_one(files: FileOperations, path: str) -> None:
             f"was changed. Restore {MARKER_NAME} from a backup of this folder"
         )
     for name in names:
-        if name in (*ours, LOCK_NAME, "lost+found"):
+        if name in (*ours, LOCK_NAME, RESERVE_NAME, "lost+found"):
             continue
         if name.startswith(f"{MARKER_NAME}.") and name.endswith(".tmp"):
             continue

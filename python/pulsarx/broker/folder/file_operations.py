@@ -59,5 +59,16 @@ if TYPE_CHECKING:
         def make_directory(self, path: str) -> None:
             """Make one directory; FileExistsError when the name is taken."""
 
+        def keep_reserve(self, folder: str, name: str, size: int) -> None:
+            """Keep so much room in a file of this name, as far as there is any. Nothing is raised,
+            by none of these three."""
+
+        def fill_reserve(self) -> None:
+            """Make the reserve whole again, as far as there is room."""
+
+        def spend_reserve(self, least: int = 0) -> bool:
+            """Give the room of the reserve up, unless it has less than `least` bytes; False: it was
+            not. The caller tries again what failed, and fills the reserve then."""
+
         def list(self, path: str) -> list[str]:
             """Names in a directory, in no order, without `.` and `..`."""

@@ -66,6 +66,15 @@ class MemoryFiles:
     def make_directory(self, path: str) -> None:
         pass
 
+    def keep_reserve(self, folder: str, name: str, size: int) -> None:
+        pass
+
+    def fill_reserve(self) -> None:
+        pass
+
+    def spend_reserve(self, least: int = 0) -> bool:
+        return False
+
     def list(self, path: str) -> list[str]:
         return [name.rpartition("/")[2] for name in self._data if name.rpartition("/")[0] == path]
 

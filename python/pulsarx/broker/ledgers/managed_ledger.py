@@ -31,6 +31,7 @@ from pulsarx.broker import life_log
 from pulsarx.broker.attempt import attempt
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.records import LEDGER_PREPARED
+from pulsarx.broker.folder.reserve import SEALING_LEAVES, with_reserve
 from pulsarx.broker.ledgers.ledger_list import (
     NO_IDS,
     LedgerList,
@@ -182,6 +183,20 @@ class ManagedLedger(LedgerList):
         )  # fmt: skip
         self.runtime.background.post(lambda: self._seal_later(writer))
 
+    def want_room(self) -> None:
+        """A publisher found none. It is refused, and the next one has what can be freed."""
+        self.runtime.want_room()
+
+    def end_open(self) -> None:
+        """Seal the open ledger in the background, if there is an entry in it. The next publish
+        opens one."""
+        with self.lock:
+            writer = self.tail.writer
+            if self._closed or self._switching or writer is None or not writer.entry_count:
+                return
+            self.begin_attach()
+            self.end_attach()
+
     def begin_attach(self) -> None:
         """Append to no ledger any more, until `end_attach`. The lock is held all the while.
 
@@ -226,6 +241,9 @@ class ManagedLedger(LedgerList):
         try:
             self._discard_prepared()
             self.tail.switch(self._create_writer(changes.add_ledger), self.runtime.clock.now_ms())
+        except errors.StorageFullError:
+            self.want_room()
+            raise
         finally:
             self._switching = False
 
@@ -519,7 +537,10 @@ class ManagedLedger(LedgerList):
             summary = self._summaries.get(writer.ledger_id)
             if summary is None:
                 flush = self.runtime.durability != "os"
-                summary = self._summaries[writer.ledger_id] = writer.seal(flush=flush)
+                summary = with_reserve(
+                    self.runtime.files, lambda: writer.seal(flush=flush), SEALING_LEAVES
+                )
+                self._summaries[writer.ledger_id] = summary
             return [self._sealing(writer.ledger_id, summary, damaged=False)]
 
     def _sealing(self, ledger_id: int, summary: Any, *, damaged: bool) -> dict[str, Any]:
@@ -569,7 +590,8 @@ class ManagedLedger(LedgerList):
             return
         if recovery is not None and recovery.entry_count:
             report_recovery(self.name, ledger.ledger_id, recovery, known)
-            summary = seal_recovered(path, recovery)
+            files = self.runtime.files
+            summary = with_reserve(files, lambda: seal_recovered(path, recovery), SEALING_LEAVES)
             sealing = self._sealing(ledger.ledger_id, summary, damaged=recovery.damaged_entries > 0)
             self.runtime.catalogue.commit([sealing])
             life_log.info(
@@ -851,6 +873,7 @@ class ManagedLedger(LedgerList):
                 "%s: after a power cut a removed ledger may be there again: %s",
                 self.name, error,
             )  # fmt: skip
+        self.runtime.files.fill_reserve()
 
     def close(self) -> None:
         """Seal what is open. Idempotent."""

@@ -47,6 +47,8 @@ from pulsarx.enumerations import KeySharedMode
 from pulsarx.schema.writer_schemas import WriterSchemas
 from pulsarx.topic_name import TopicName
 
+_BEHIND_ALL = (1 << 64) - 1  # no ledger has this id
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -405,6 +407,8 @@ class Subscription:
                 known = self.tracker.ledger_ids
                 if known:
                     self.dispatcher.forget_before(known[0])
+                listed = self.topic.ledger.ledgers()
+                self.dispatcher.leave_gone(listed[0].ledger_id if listed else _BEHIND_ALL)
 
         self.core.locked(change)
         self.topic.ledger.tail.wake()  # what was trimmed away may have kept others waiting

@@ -59,6 +59,7 @@ class TopicDirectory:
         self._inactivity = Inactivity(runtime, self)
         self._checks = PolicyChecks(runtime, self._kept_topics, self._inactivity)
         self._checks.look_for_inactive()
+        runtime.make_room = self._make_room
         self.compaction_monitor = CompactionMonitor(runtime, self._kept_topics)
         self.compaction_monitor.arm()
         self.offload_monitor = self._new_offload_monitor()
@@ -172,6 +173,11 @@ class TopicDirectory:
     def _kept_topics(self) -> list[Topic]:
         """The open ones that keep messages, for which most policies are."""
         return [each for each in self.open_topics() if isinstance(each, Topic)]
+
+    def _make_room(self) -> None:
+        for topic in list(self._topics.values()):
+            if isinstance(topic, Topic):
+                self._runtime.background.post(topic.make_room)
 
     def partitioned_topic(self, name: TopicName) -> PartitionedTopic:
         """TopicNotFound: there is no topic of this name, or it has no partitions."""

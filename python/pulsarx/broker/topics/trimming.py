@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pulsarx import errors
 from pulsarx._pycore.ground.locks import RLock
 from pulsarx.broker import life_log
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from pulsarx.broker.subscriptions.subscription import Subscription
     from pulsarx.broker.topics.compaction import TopicCompaction
     from pulsarx.clock import Timer
+
+
+_END = (1 << 63, 0)  # behind all ledgers
 
 
 class Trimming:
@@ -68,8 +73,15 @@ class Trimming:
         """Trim in the background."""
         self._runtime.background.post(self.run)
 
-    def run(self) -> list[int]:
-        """Remove ledgers that are not needed any more; returns their ids."""
+    def make_room(self) -> None:
+        """Trim in the background, the last ledger, too."""
+        self._runtime.background.post(partial(self.run, to_the_last=True))
+
+    def run(self, to_the_last: bool = False) -> list[int]:
+        """Remove ledgers that are not needed any more; returns their ids.
+
+        to_the_last: also the last one, which else stays until another one is behind it, as where
+        the device is full there is no room for that."""
         self._ledger.seal_again()
         with self._lock:
             if self._closed:
@@ -89,13 +101,16 @@ class Trimming:
             if not subscriptions and not policies.retention_is_set:
                 return []
             try:
-                held_from = min((each.mark_delete()[0] for each in subscriptions), default=1 << 63)
+                held_from, at = min((each.mark_delete() for each in subscriptions), default=_END)
             except errors.AlreadyClosed:
                 return []  # closing the topic was refused half way: its next owner looks again
+            ledgers = self._ledger.ledgers()
+            if to_the_last and ledgers and held_from == ledgers[-1].ledger_id:
+                last = ledgers[-1]
+                held_from += last.state == "sealed" and at >= last.message_count
             now_ms = self._runtime.clock.now_ms()
             leased_from, leased_ms = self._runtime.catalogue.state.leased_from(self._topic, now_ms)
             held_from = min(held_from, self._compaction.held_from())
-            ledgers = self._ledger.ledgers()
             wanted = removable(ledgers, held_from, policies.retention, now_ms)
             removed = [each for each in wanted if each < leased_from]
             kept = set(wanted[len(removed) :])
