@@ -1,5 +1,5 @@
-"""A partition that PulsarX filled is emptied by PulsarX: acknowledging, deleting and opening need no
-room. On a tmpfs of 4 MiB that only the program sees."""
+"""A partition that PulsarX filled is emptied by PulsarX: acknowledging, deleting and opening need
+no room. On a tmpfs of 4 MiB that only the program sees."""
 
 from __future__ import annotations
 
@@ -116,15 +116,20 @@ acknowledge_all(consumer, count)
 {end}
 os._exit(0)
 """
-    opening = FILLED[: FILLED.index("client =")] + """
+    opening = (
+        FILLED[: FILLED.index("client =")]
+        + """
 with pulsarx.Client(folder) as client:
     send_when_there_is_room(client, client.create_producer("t"))
 """
+    )
     run_on_small_device(tmp_path, FILLED + filling, opening)
 
 
 def test_a_full_partition_is_opened_again_and_again(tmp_path: Path) -> None:
-    opening = FILLED[: FILLED.index("client =")] + """
+    opening = (
+        FILLED[: FILLED.index("client =")]
+        + """
 for _ in range(40):
     client = pulsarx.Client(folder)
     client.close()
@@ -138,6 +143,7 @@ with pulsarx.Client(folder) as client:
             break
     send_when_there_is_room(client, client.create_producer("t"))
 """
+    )
     run_on_small_device(tmp_path, FILLED + "os._exit(0)", opening)
 
 
@@ -146,10 +152,13 @@ with pulsarx.Client(folder) as client:
              "topics.delete_subscription('t', 's', force=True)"],
 )  # fmt: skip
 def test_what_takes_away_needs_no_room(tmp_path: Path, verb: str) -> None:
-    opening = FILLED[: FILLED.index("client =")] + f"""
+    opening = (
+        FILLED[: FILLED.index("client =")]
+        + f"""
 with pulsarx.Client(folder) as client:
     client.admin.{verb}
 """
+    )
     run_on_small_device(tmp_path, FILLED + "os._exit(0)", opening)
 
 
@@ -172,7 +181,9 @@ os._exit(0)
 def test_killed_while_the_reserve_is_given_up_the_folder_is_whole(
     tmp_path: Path, operation: str
 ) -> None:
-    killed = FILLED[: FILLED.index("client =")] + f"""
+    killed = (
+        FILLED[: FILLED.index("client =")]
+        + f"""
 from pulsarx.testing.faults import fault_plan
 
 for call in range(1, 9):
@@ -188,4 +199,5 @@ with pulsarx.Client(folder) as client:
     client.admin.topics.truncate("t")
     send_when_there_is_room(client, client.create_producer("t"))
 """
+    )
     run_on_small_device(tmp_path, FILLED + "os._exit(0)", killed)

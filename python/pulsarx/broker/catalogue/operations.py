@@ -223,6 +223,7 @@ def _operation(name: str) -> Any:
         found = TOPIC_OPERATIONS.get(name)
     return found
 
+
 # They take away, or lead to it: a commit of these alone, or one that begins an epoch, may use the
 # room that the folder keeps in reserve.
 _FREEING = frozenset((
