@@ -21,6 +21,8 @@ from pyspark.sql.datasource import (
 )
 
 from pulsarx import errors
+from pulsarx.broker.scan.lease_renewal import finish_soon
+from pulsarx.spark.lease_keeper import is_leased
 from pulsarx.spark.partition_reader import PASSED_BYTES_MAX, read_partitions
 from pulsarx.spark.row_filter import RangeChoice, filter_of, filtered
 from pulsarx.spark.topic_plan import group_for_tasks, plan_leased
@@ -54,6 +56,8 @@ class LedgerPartition(InputPartition):
     ) -> None:
         """filters: of the columns that are read. where: of messages, before values are decoded."""
         super().__init__(None)
+        # Which of how many partitions of a plan that has a lease; None: it has none of its own.
+        self.part: tuple[int, int] | None = None
         self.where = where
         self.values = values
         self.filters = filters or []
@@ -91,9 +95,16 @@ def read_partition(partition: InputPartition) -> Iterator[Any]:
         where=partition.where,
         max_bytes=PASSED_BYTES_MAX if partition.values is None else None,
     )
-    if not partition.filters:
-        return found
-    return (filtered(batch, partition.filters) for batch in found)
+    if partition.filters:
+        found = (filtered(batch, partition.filters) for batch in found)
+    return found if partition.part is None else _finishing(found, partition.ranges, partition.part)
+
+
+def _finishing(
+    batches: Iterator[Any], ranges: list[LedgerRange], part: tuple[int, int]
+) -> Iterator[Any]:
+    yield from batches
+    finish_soon(ranges[0], *part)
 
 
 class Snapshot:
@@ -140,7 +151,10 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         options = self._options
         ranges = plan_leased(self._plan, options.root, options.leaseSeconds * 1000)
-        return list(make_partitions(ranges, options, self._values, self._filters))
+        made = make_partitions(ranges, options, self._values, self._filters)
+        for index, each in enumerate(made if is_leased([ranges]) else ()):
+            each.part = index, len(made)
+        return list(made)
 
     def _plan(self) -> list[LedgerRange]:
         options = self._options

@@ -33,6 +33,7 @@ from pulsarx.spark import (
     read_topic,
     topic_rdd,
 )
+from pulsarx.spark.data_source import PulsarxDataSource
 from pulsarx.spark.lease_keeper import LeaseKeeper
 from pulsarx.spark.partition_reader import _text_of
 from pulsarx.spark.topic_plan import given_back_on_error
@@ -626,6 +627,58 @@ def wait_until(is_so: Callable[[], bool], what: str = "") -> None:
         rest.wait(0.05)
 
 
+def planned_read(folder: Path) -> tuple[Any, list[Any]]:
+    """As Spark plans a batch of format("pulsarx"), in several tasks, and hands it to them."""
+    options = {"root": str(folder), "topic": "t", "columns": "value", "minPartitions": "3"}
+    made = PulsarxDataSource(options)
+    reader = made.reader(made.schema())
+    parts = [pickle.loads(pickle.dumps(each)) for each in reader.partitions()]
+    assert len(parts) >= 3
+    return reader, parts
+
+
+def test_the_lease_of_a_format_read_is_made_shorter_by_the_task_that_ends_last(
+    topic: Path, clock: pulsarx.ManualClock
+) -> None:
+    """It held everything for an hour behind each job."""
+
+    def left() -> dict[str, int]:
+        return {each.job: each.expires_ms for each in leases_of(topic).values()}
+
+    with open_owner(topic, clock=clock):
+        reader, parts = planned_read(topic)
+        hour_ms = clock.now_ms() + 3_600_000
+        (job,) = left()
+        begun = reader.read(parts[-1])
+        next(begun)
+        begun.close()  # as a task that is killed, or needs no more
+        for number, each in enumerate(parts[:-1]):
+            for _ in range(2):  # as one that Spark repeats
+                assert list(reader.read(each))
+            wait_until(lambda number=number: len(left()) == number + 2)  # type: ignore[misc]
+        assert left()[job] == hour_ms
+        assert list(reader.read(parts[-1]))
+        wait_until(lambda: left()[job] == clock.now_ms() + 300_000)
+
+
+def test_a_task_that_cannot_tell_that_it_has_read_all_succeeds(
+    topic: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a host that does not reach the owner."""
+    asked = threading.Semaphore(0)
+
+    def refuse(*_: Any, **__: Any) -> None:
+        asked.release()
+        raise errors.FolderOwnedError("nobody answers")
+
+    reader, parts = planned_read(topic)
+    monkeypatch.setattr(leases, "ask_owner", refuse)
+    found = [batch.column(0).to_pylist() for each in parts for batch in reader.read(each)]
+    assert sum(map(len, found)) == 10
+    for _ in parts:
+        assert asked.acquire(timeout=60)
+
+
 # With Spark ---------------------------------------------------------------------------------------
 
 
@@ -685,6 +738,13 @@ def test_the_lease_of_a_read_that_cannot_be_made_is_given_back(
         with pytest.raises(KeyboardInterrupt):
             make(spark, "t", root=owned)
         assert not leases_of(owned)
+
+
+def test_a_query_of_the_format_gives_most_of_its_lease_back(spark: Any, owned: Path) -> None:
+    frame = read(spark, owned, "t", columns="value", minPartitions="3")
+    assert frame.count() == 10
+    wait_until(lambda: max(e.expires_ms for e in leases_of(owned).values()) <= wall_ms() + 300_000)
+    assert len(frame.collect()) == 10
 
 
 def test_a_second_action_long_after_the_first_reads_under_a_lease(spark: Any, owned: Path) -> None:

@@ -14,10 +14,12 @@ from catalogue_folder import TOPIC, create, open_folder, read_folder
 import pulsarx
 from pulsarx import errors
 from pulsarx.broker.catalogue.topic_operations import id_runs
+from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.scan import lease as leases
 from pulsarx.broker.scan import lease_renewal
 from pulsarx.broker.scan.lease import (
     bear_lease,
+    finish_part,
     lease,
     lease_ranges,
     release_lease,
@@ -172,6 +174,69 @@ def test_without_an_owner_and_across_owners(folder: Path) -> None:
         assert len(ledger_ids(client)) == 1
 
 
+def expires_ms(folder: Path) -> dict[str, int]:
+    broker = ReadOnlyBroker(str(folder))
+    try:
+        return {each.job: each.expires_ms for each in broker.catalogue.state.leases.values()}
+    finally:
+        broker.close()
+
+
+def test_a_lease_is_made_shorter_when_all_parts_of_the_plan_were_read(
+    client: pulsarx.Client, folder: Path, clock: pulsarx.ManualClock
+) -> None:
+    """One that was never given back kept what no job read any more, for an hour."""
+    ids = ledger_ids(client)
+    ranges = planned_ranges(client, folder, 3_600_000)
+    acknowledge_all(client)
+    began_ms = clock.now_ms()
+    clock.advance(60)
+    for part in (0, 2, 0):
+        assert not finish_part(ranges[part], part, 3)
+        assert expires_ms(folder)["job"] == began_ms + 3_600_000
+    assert finish_part(ranges[1], 1, 3)
+    assert expires_ms(folder) == {"job": clock.now_ms() + 300_000}
+    assert ledger_ids(client) == ids  # the next action may read it again
+    assert not finish_part(ranges[1], 1, 3)  # and has to read all parts
+    clock.advance(301)
+    inspect(client).topic(T).trim()
+    assert ledger_ids(client) == ids[3:]
+    assert not finish_part(ranges[1], 0, 1)  # nothing is left to be made shorter
+
+
+def test_parts_are_counted_across_owners_and_without_one(folder: Path) -> None:
+    with pulsarx.Client(folder, durability="os") as client:
+        client.create_producer("t").send(b"x")
+        ranges = planned_ranges(client, folder, 3_600_000)
+        assert not finish_part(ranges[0], 0, 3)
+    assert not finish_part(ranges[0], 1, 3)
+    before_ms = expires_ms(folder)["job"]
+    with pulsarx.Client(folder, durability="os"):
+        assert finish_part(ranges[0], 2, 3)
+    assert expires_ms(folder)["job"] < before_ms - 3_000_000
+
+
+@pytest.mark.parametrize("how", ["released", "over"])
+def test_nothing_is_left_of_parts_when_the_lease_is_gone(
+    client: pulsarx.Client, folder: Path, clock: pulsarx.ManualClock, how: str
+) -> None:
+    ranges = planned_ranges(client, folder, 30_000)
+    lease(folder, "other", {T: ledger_ids(client)}, 60_000)
+    finish_part(ranges[0], 0, 3)
+    clock.advance(20)
+    renew_lease(folder, "job", 30_000)
+    clock.advance(20)  # the mark was made for less
+    release_lease(folder, "nobody")
+    lease(folder, "another", {}, 60_000)
+    assert set(expires_ms(folder)) == {"job", "job#0", "other", "another"}
+    if how == "released":
+        release_lease(folder, "job")
+    else:
+        clock.advance(11)
+        lease(folder, "another", {}, 60_000)
+    assert set(expires_ms(folder)) == {"other", "another"}
+
+
 # The operations -----------------------------------------------------------------------------------
 
 
@@ -314,7 +379,7 @@ def test_short_reads_do_not_ask_the_owner(
     renewals: LeaseRenewals,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    ranges = planned_ranges(client, folder, 30_000)
+    ranges = planned_ranges(client, folder, 240_000)
     asked: list[str] = []
     monkeypatch.setattr(leases, "ask_owner", lambda *a: asked.append(a[1]) or {"expires_ms": 0})
     for seconds, times in ((0, 0), (9, 0), (2, 1), (8, 1), (3, 2)):
@@ -368,6 +433,38 @@ def test_what_is_read_after_the_lease_is_over_is_leased_again_as_a_whole(
     pass_time(clock, renewals, 31)
     inspect(client).topic(T).trim()
     assert ledger_ids(client) == ids[3:]
+
+
+def test_what_is_being_read_again_outlives_the_end_of_the_first_read(
+    client: pulsarx.Client, folder: Path, clock: pulsarx.ManualClock, renewals: LeaseRenewals
+) -> None:
+    """As where two threads of a driver have an action of one DataFrame each."""
+    ids = ledger_ids(client)
+    ranges = planned_ranges(client, folder, 240_000)
+    reader = read_range(ranges[0])
+    next(reader)
+    acknowledge_all(client)
+    assert finish_part(ranges[0], 0, 1)
+    pass_time(clock, renewals, 1000)
+    assert ledger_ids(client) == ids
+    del reader
+    pass_time(clock, renewals, 241)
+    inspect(client).topic(T).trim()
+    assert ledger_ids(client) == ids[3:]
+
+
+def test_a_lease_that_a_reader_takes_itself_ends_soon_behind_it(
+    client: pulsarx.Client, folder: Path, clock: pulsarx.ManualClock, renewals: LeaseRenewals
+) -> None:
+    ranges = planned_ranges(client, folder, 3_600_000)
+    release_lease(folder, "job")
+    clock.advance(3601)
+    reader = read_range(ranges[0])
+    next(reader)
+    renewals.wait()
+    pass_time(clock, renewals, 1000)
+    (own,) = expires_ms(folder).values()
+    assert 0 < own - clock.now_ms() <= 300_000
 
 
 def test_where_some_of_a_job_is_gone_what_is_being_read_is_leased_again(

@@ -3,6 +3,7 @@
 Ranges that were leased (`lease_ranges`) name their lease wherever they go, and a reader of one
 renews it meanwhile. So a lease need only be as long as the longest time in which nothing is read.
 A reader that comes when it is over takes a new one on what is still there.
+When all parts of a plan were read to their end its lease is made shorter (`finish_part`).
 
 For any process that can reach the folder, be there an owner or not. Time runs on the owner's clock.
 A lease of a job also spares its staging area from `collect_staging`.
@@ -81,6 +82,25 @@ def renew_lease(
     lease, or it was over, and ledgers may be gone."""
     arguments = {"job": job, "ttl_ms": ttl_ms}
     return int(ask_owner(folder, "leases.renew", arguments, timeout_ms)["expires_ms"])
+
+
+def pause_ms(ttl_ms: int) -> int:
+    """How long what was read to its end is spared for whoever reads it again: the next action, or
+    a task that Spark repeats."""
+    return min(ttl_ms, max(ttl_ms // 12, 1000))
+
+
+def finish_part(
+    planned: LedgerRange, part: int, parts: int, *, timeout_ms: int = TIMEOUT_MS
+) -> bool:
+    """One of the parts of a plan was read to its end, the one with this range; whether it was the
+    last: then the lease of the plan ends in pause_ms, unless it is being read again."""
+    if planned.lease is None:
+        return False
+    job, ttl_ms, *_ = planned.lease
+    arguments = {"job": job, "part": part, "parts": parts, "pause_ms": pause_ms(ttl_ms)}
+    answer = ask_owner(planned.folder, "leases.finish_part", arguments, timeout_ms)
+    return bool(answer["is_last"])
 
 
 def release_lease(

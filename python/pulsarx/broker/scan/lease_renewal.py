@@ -3,11 +3,13 @@
 A reader renews, so a lease lasts as long as any task of its job reads, however long that is, and
 ends by itself when no task does: the job is over, or died. A job that goes on later, such as the
 second action of a DataFrame, finds its lease over: then the reading process takes one of its own,
-on the ledgers of the job that are still there, and that one is renewed.
+on the ledgers of the job that are still there, and that one is renewed. Where a plan is read again
+its lease may have been made shorter, to `pause_ms`: it is renewed twice in that time.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import uuid
 from functools import partial
@@ -26,8 +28,7 @@ _TIMEOUT_MS = 20_000
 
 
 class LeaseRenewals:
-    """The leases under which a process reads; each is renewed when a third of it has passed. Any
-    thread may call."""
+    """The leases under which a process reads; each is renewed in time. Any thread may call."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -53,8 +54,8 @@ class LeaseRenewals:
                 found = self._add(key)
             if expires_ms > found.expires_ms:  # a stream replaces its lease
                 now_ms = self._clock.now_ms()
-                # The owner's clock may be another one: never later than a third from now.
-                found.due_ms = min(expires_ms - ttl_ms + ttl_ms // 3, now_ms + ttl_ms // 3)
+                # The owner's clock may be another one: never later than counted from now.
+                found.due_ms = min(expires_ms - ttl_ms, now_ms) + _interval_ms(ttl_ms)
                 found.ttl_ms, found.expires_ms, found.is_over = ttl_ms, expires_ms, False
                 found.own_job, found.lowest = "", {}
                 found.cancel_timer()
@@ -108,7 +109,9 @@ class LeaseRenewals:
             failure = error
         with self._lock:
             lease.is_over = isinstance(failure, errors.NotAllowedError)
-            wait_ms = lease.ttl_ms // 3 if failure is None else max(lease.ttl_ms // 12, 1000)
+            wait_ms = _interval_ms(lease.ttl_ms)
+            if failure is not None:
+                wait_ms = max(wait_ms, 1000)
             if lease.own_job and lease.has_grown:
                 wait_ms, lease.is_over = 0, False
             lease.due_ms = self._clock.now_ms() + wait_ms
@@ -129,7 +132,7 @@ class LeaseRenewals:
     def _ask(self, lease: _ReadLease) -> None:
         """NotAllowedError: it is over, and there is nothing left to lease."""
         from pulsarx.broker.scan.lease import lease as take_lease
-        from pulsarx.broker.scan.lease import renew_lease
+        from pulsarx.broker.scan.lease import pause_ms, renew_lease
 
         if not lease.own_job:
             try:
@@ -138,6 +141,7 @@ class LeaseRenewals:
             except errors.NotAllowedError:
                 # A lease of this process alone: another one may read other topics of the job.
                 lease.own_job = f"{lease.job}-{uuid.uuid4().hex[:12]}"
+        ttl_ms = pause_ms(lease.ttl_ms)  # it is needed no longer than something is read
         with self._lock:
             lease.has_grown = False
             planned = {topic: [lowest] for topic, lowest in lease.lowest.items()}
@@ -145,10 +149,10 @@ class LeaseRenewals:
             for topic, ledger_id in list(lease.reading):
                 reading.setdefault(topic, []).append(ledger_id)
         try:
-            take_lease(lease.folder, lease.own_job, planned, lease.ttl_ms, timeout_ms=_TIMEOUT_MS)
+            take_lease(lease.folder, lease.own_job, planned, ttl_ms, timeout_ms=_TIMEOUT_MS)
         except errors.NotAllowedError:
             # Retention has removed some of the job that may have been read before.
-            take_lease(lease.folder, lease.own_job, reading, lease.ttl_ms, timeout_ms=_TIMEOUT_MS)
+            take_lease(lease.folder, lease.own_job, reading, ttl_ms, timeout_ms=_TIMEOUT_MS)
 
     def wait(self) -> None:
         """For tests: until nothing is being renewed."""
@@ -156,6 +160,23 @@ class LeaseRenewals:
             thread = lease.thread
             if thread is not None:
                 thread.join()
+
+
+def finish_soon(planned: LedgerRange, part: int, parts: int) -> None:
+    """As finish_part, but nobody waits for it, or hears that it could not be done: where the folder
+    has no owner it takes as long as a short task, and a lease ends by itself."""
+
+    def finish() -> None:
+        with contextlib.suppress(errors.PulsarException):
+            finish_part(planned, part, parts, timeout_ms=_TIMEOUT_MS)
+
+    from pulsarx.broker.scan.lease import finish_part
+
+    OwnThread(finish, "pulsarx-lease").start()
+
+
+def _interval_ms(ttl_ms: int) -> int:
+    return min(ttl_ms // 3, max(ttl_ms // 24, 500))
 
 
 class _ReadLease:

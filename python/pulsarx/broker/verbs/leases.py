@@ -13,12 +13,15 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.broker import Broker
+    from pulsarx.broker.catalogue.records import LeaseRecord
     from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.faces import OpenFolder
 
     Arguments = dict[str, Any]
 
 _TTL_MAX_MS = 30 * 24 * 3600 * 1000
+# Behind the job in the name of a lease of no ledgers: the mark that this part of it was read.
+_PART = "#"
 
 
 def set_lease(
@@ -84,7 +87,43 @@ def _times(broker: Broker, ttl_ms: int) -> tuple[int, int]:
 
 
 def _expired(state: CatalogueState, now_ms: int) -> list[str]:
-    return [each.job for each in state.leases.values() if each.expires_ms <= now_ms]
+    """Jobs whose lease is over, with the marks of their parts."""
+    lasting = {each.job for each in state.leases.values() if each.expires_ms > now_ms}
+    return [each.job for each in state.leases.values() if _bearer(each) not in lasting]
+
+
+def _bearer(lease: LeaseRecord) -> str:
+    """The job whose part a lease marks as read, else its own."""
+    return lease.job if lease.ledgers else lease.job.partition(_PART)[0]
+
+
+def _parts_read(state: CatalogueState, job: str) -> set[str]:
+    return {each for each in state.leases if each.startswith(f"{job}{_PART}")}
+
+
+def finish_part(broker: Broker, job: str, part: int, parts: int, pause_ms: int) -> Arguments:
+    """One of so many parts of what a job leased was read to its end. With the last of them the
+    lease ends in pause_ms, if nothing renews it; is_last: whether this was it."""
+    is_last = False
+
+    def operations(state: CatalogueState) -> list[Arguments]:
+        nonlocal is_last
+        now_ms = broker.runtime.clock.now_ms()
+        lease = state.leases.get(job)
+        is_last = False
+        if lease is None or lease.expires_ms <= now_ms:
+            return [changes.remove_leases(_expired(state, now_ms))]
+        mark = f"{job}{_PART}{part}"
+        read = _parts_read(state, job) | {mark}
+        if len(read) < parts:
+            return [changes.set_lease(mark, lease.expires_ms, {}, forgotten=[])]
+        is_last = True
+        until_ms = min(lease.expires_ms, now_ms + pause_ms)
+        return [changes.remove_leases(sorted(read)), changes.renew_lease(job, until_ms)]
+
+    if job in broker.catalogue.state.leases:
+        broker.catalogue.commit(operations)
+    return {"is_last": is_last}
 
 
 def release(broker: Broker, job: str) -> Arguments:
@@ -93,7 +132,7 @@ def release(broker: Broker, job: str) -> Arguments:
     def operations(state: CatalogueState) -> list[Arguments]:
         lease = state.leases.get(job)
         topics[:] = () if lease is None else lease.ledgers
-        gone = {job, *_expired(state, broker.runtime.clock.now_ms())}
+        gone = {job, *_parts_read(state, job), *_expired(state, broker.runtime.clock.now_ms())}
         return [changes.remove_leases(sorted(gone))]
 
     if job not in broker.catalogue.state.leases:
@@ -143,4 +182,7 @@ VERBS = {
     "leases.set_present": Verb(set_present, {"job": str, "ledgers": dict, "ttl_ms": int}),
     "leases.renew": Verb(renew, {"job": str, "ttl_ms": int}),
     "leases.release": Verb(release, {"job": str}),
+    "leases.finish_part": Verb(
+        finish_part, {"job": str, "part": int, "parts": int, "pause_ms": int}
+    ),
 }
