@@ -6,6 +6,7 @@ import base64
 import http.client
 import http.server
 import json
+import re
 import socket
 import ssl
 import threading
@@ -514,3 +515,36 @@ def test_a_password_in_a_url_is_refused_and_not_shown(url: str) -> None:
     with pytest.raises(errors.InvalidUrl) as caught:
         Admin.at(url)
     assert "hunter2" not in errors.detail_of(caught.value)
+
+
+@pytest.mark.parametrize("restricted", [False, True])
+def test_metrics_tell_a_role_of_what_it_may_use_alone(
+    open_administered: Open, restricted: bool
+) -> None:
+    """Where that is asked for; of namespaces with nothing for the role nothing is told, either."""
+    access = AccessSettings(
+        token_secret_key=SECRET_TEXT, superuser_roles=["admin"], restrict_metrics=restricted
+    )
+    found = open_administered(access=access)
+    admin = found.client.admin
+    admin.namespaces.create_namespace("public/secret")
+    producers = [
+        found.client.create_producer(topic)
+        for topic in ("mine", "other", "persistent://public/secret/t")
+    ]
+    full = "persistent://public/default/mine"
+    admin.topics.grant_permission(full, "alice", ["consume"])
+
+    def told(role: str) -> tuple[set[str], set[str], str]:
+        text = found.ask("GET", "//metrics", headers=bearer(role)).body
+        (count,) = re.findall(r"pulsar_broker_topics_count{[^}]*} ([0-9]+)", text)
+        topics = set(re.findall(r'topic="([^"]*)"', text))
+        return topics, set(re.findall(r'namespace="([^"]*)"', text)), count
+
+    everything = told("admin")
+    assert len(everything[0]) == len(producers) == int(everything[2])
+    if restricted:
+        assert told("alice") == ({full}, {"public/default"}, "1")
+        assert told("nobody") == (set(), set(), "0")
+    else:
+        assert told("alice") == told("nobody") == everything

@@ -15,6 +15,7 @@ from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from concurrent.futures import Future
 
     from pulsarx.access.access_settings import AccessSettings
@@ -38,6 +39,7 @@ class Access:
         self._superusers = settings.superuser_roles
         self._anonymous_role = settings.anonymous_user_role
         self._by_certificate = settings.tls_authentication
+        self._restricts_metrics = settings.restrict_metrics
         users = settings.basic_auth_conf
         self._tokens = TokenVerifier(settings) if settings.has_tokens else None
         self._passwords = PasswordQueue(BasicUsers(users)) if users is not None else None
@@ -122,6 +124,20 @@ class Access:
     def require_lookup(self, role: str, topic: str) -> None:
         """To find the topic and to see what it is like."""
         self._require(role, topic, (PRODUCE, CONSUME))
+
+    def metrics_filter(self, role: str) -> Callable[[str], bool] | None:
+        """Of which topics the role is told figures; None: of all."""
+        if not self._restricts_metrics or self.is_superuser(role):
+            return None
+
+        def sees(topic: str) -> bool:
+            try:
+                self.require_lookup(role, topic)
+            except errors.AuthorizationError:
+                return False
+            return True
+
+        return sees
 
     def _require(self, role: str, topic: str, any_of: tuple[str, ...]) -> None:
         name = TopicName.of(topic)

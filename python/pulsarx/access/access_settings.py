@@ -15,7 +15,8 @@ class AccessSettings:
     token_secret_key, token_public_key, basic_auth_conf and tls_authentication is given."""
 
     __slots__ = (
-        "anonymous_user_role", "basic_auth_conf", "superuser_roles", "tls_authentication",
+        "anonymous_user_role", "basic_auth_conf", "restrict_metrics", "superuser_roles",
+        "tls_authentication",
         "token_audience", "token_audience_claim", "token_auth_claim", "token_public_key",
         "token_secret_key",
     )  # fmt: skip
@@ -32,6 +33,7 @@ class AccessSettings:
         tls_authentication: bool = False,
         superuser_roles: Iterable[str] = (),
         anonymous_user_role: str | None = None,
+        restrict_metrics: bool = False,
     ) -> None:
         """token_secret_key: of tokens signed with HS256, HS384 or HS512; `file:///path`, a path,
         `data:;base64,...`, or base64. token_public_key: of tokens signed with RS, PS or ES; as
@@ -40,7 +42,8 @@ class AccessSettings:
         (`htpasswd -B`). tls_authentication: a client is who the common name of its certificate
         says. superuser_roles: may do everything; others what they were granted.
         anonymous_user_role: the role of clients that do not prove who they are, by none of these
-        ways; None: they are not let in.
+        ways; None: they are not let in. restrict_metrics: `/metrics` tells a role of those topics
+        alone to which it may publish or subscribe; else, as Pulsar's, of all.
         """
         if isinstance(superuser_roles, str):
             raise errors.InvalidConfiguration(
@@ -55,6 +58,7 @@ class AccessSettings:
         self.tls_authentication = tls_authentication
         self.superuser_roles = frozenset(superuser_roles)
         self.anonymous_user_role = anonymous_user_role
+        self.restrict_metrics = restrict_metrics
         if anonymous_user_role is not None:
             try:
                 checked_role(anonymous_user_role)

@@ -59,6 +59,7 @@ Who clients are; those that do not prove it are hung up on:
   --anonymous-user-role ROLE
                            the role of those who do not prove who they are by any of these, in the
                            place of being hung up on
+  --restrict-metrics       /metrics tells a role of the topics alone that it may use
   --superuser ROLE         may do everything; others what they were granted (pulsarx namespaces
                            grant-permission). May be given more than once"""
 
@@ -192,13 +193,15 @@ def _access(
     asked = "--tls-authentication" in options
     by_certificate = asked and with_certificates
     anonymous = options.get("--anonymous-user-role")
-    wanted = by_certificate or superusers or anonymous is not None
+    restricts = "--restrict-metrics" in options
+    wanted = by_certificate or superusers or anonymous is not None or restricts
     if not given and (asked != by_certificate or not wanted):
         return None
     return AccessSettings(
         tls_authentication=by_certificate,
         superuser_roles=superusers,
         anonymous_user_role=anonymous,
+        restrict_metrics=restricts,
         **given,
     )
 
@@ -218,7 +221,7 @@ def _tls(options: dict[str, str]) -> TlsSettings | None:
 
 _FLAGS = (
     "--allow-anonymous", "--no-http", "--tls-only", "--tls-require-client-certificate",
-    "--tls-authentication",
+    "--tls-authentication", "--restrict-metrics",
 )  # fmt: skip
 _PORTS = ("--port", "--http-port", "--tls-port", "--https-port")
 _VALUES = (

@@ -117,10 +117,10 @@ def _starlette_route(
 def _metrics_routes(host: Host, executor: Executor) -> list[StarletteRoute]:
     one_at_a_time = asyncio.Lock()
 
-    async def pieces(consumers: bool) -> AsyncIterator[bytes]:
+    async def pieces(consumers: bool, role: str | None) -> AsyncIterator[bytes]:
         loop = asyncio.get_running_loop()
         async with one_at_a_time:
-            found = host.figures(consumers)
+            found = host.figures(consumers, role)
             while True:
                 piece = await loop.run_in_executor(executor, next, found, None)
                 if piece is None:
@@ -129,7 +129,8 @@ def _metrics_routes(host: Host, executor: Executor) -> list[StarletteRoute]:
 
     async def endpoint(request: Request) -> Response:
         consumers = request.query_params.get("consumers", "").lower() == "true"
-        return HeardResponse(pieces(consumers), 200, None, CONTENT_TYPE)
+        role = request.scope["state"]["role"]
+        return HeardResponse(pieces(consumers, role), 200, None, CONTENT_TYPE)
 
     return [StarletteRoute(path, endpoint, methods=["GET"]) for path in ("/metrics", "/metrics/")]
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
             """How fast counters grow that are at `counts` now. key: of a topic, its subscription, a
             consumer of that, the names."""
 
-        def figures(self, consumers: bool) -> Iterator[bytes]:
-            """What /metrics answers, in pieces."""
+        def figures(self, consumers: bool, role: str | None) -> Iterator[bytes]:
+            """What /metrics answers the role, in pieces."""
 
         def perform(self, verb: str, arguments: dict[str, Any]) -> Any:
             """See broker.verbs.table."""

@@ -63,8 +63,10 @@ class FolderBeside:
     def counters(self) -> dict[Any, tuple[int, ...]]:
         return {}  # what asks for rates is served by owners alone
 
-    def figures(self, per_second: PerSecond, consumers: bool) -> Iterator[bytes]:
-        raise errors.OperationNotSupported(detail="/metrics is answered by `pulsarx serve`")
+    def figures(
+        self, per_second: PerSecond, consumers: bool, sees: Callable[[str], bool] | None
+    ) -> Iterator[bytes]:
+        raise errors.OperationNotSupported("/metrics is answered by `pulsarx serve`")
 
     def close(self) -> None:
         """Idempotent."""

@@ -267,9 +267,10 @@ class HttpServer:
             if each is not None:
                 each.cancel()
 
-    def figures(self, consumers: bool) -> Iterator[bytes]:
+    def figures(self, consumers: bool, role: str | None) -> Iterator[bytes]:
         """What /metrics answers, in pieces. By a thread that may call the broker."""
-        yield from self.folder.figures(self.per_second, consumers)
+        sees = None if self.access is None else self.access.metrics_filter(role or "")
+        yield from self.folder.figures(self.per_second, consumers, sees)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)

@@ -96,10 +96,18 @@ class Figures:
     """The figures of all open topics as they are gathered. One thread."""
 
     def __init__(
-        self, broker: Broker, per_second: PerSecond, *, consumers: bool, pause: Callable[[], object]
+        self,
+        broker: Broker,
+        per_second: PerSecond,
+        *,
+        consumers: bool,
+        pause: Callable[[], object],
+        sees: Callable[[str], bool] | None = None,
     ) -> None:
-        """consumers: whether there are rows for them. pause: called between two slices."""
+        """consumers: whether there are rows for them. pause: called between two slices. sees:
+        whether a topic is told of; None: each is."""
         self._broker = broker
+        self._sees = sees
         self._per_second = per_second
         self._with_consumers = consumers
         self._pause = pause
@@ -113,6 +121,8 @@ class Figures:
     def gather(self) -> None:
         self._count_topics()
         for number, topic in enumerate(self._broker.topics.open_topics()):
+            if self._sees is not None and not self._sees(topic.name):
+                continue
             marks = len(self.subscriptions), len(self.consumers)
             try:
                 self._add(topic)
@@ -123,9 +133,11 @@ class Figures:
 
     def _count_topics(self) -> None:
         state = self._broker.catalogue.state
-        counts = dict.fromkeys(list(state.namespaces), 0)
+        counts = dict.fromkeys(list(state.namespaces) if self._sees is None else (), 0)
         names = [name for name, each in list(state.topics.items()) if not each.partition_count]
         for number, name in enumerate([*names, *list(self._broker.volatile)]):
+            if self._sees is not None and not self._sees(name):
+                continue
             namespace = _namespace_of(name)
             counts[namespace] = counts.get(namespace, 0) + 1
             if number % _NAMES_AT_ONCE == 0:

@@ -49,8 +49,10 @@ class OwnedFolder:
     def counters(self) -> dict[Any, tuple[int, ...]]:
         return counters(self.broker, pause)
 
-    def figures(self, per_second: PerSecond, consumers: bool) -> Iterator[bytes]:
-        found = Figures(self.broker, per_second, consumers=consumers, pause=pause)
+    def figures(
+        self, per_second: PerSecond, consumers: bool, sees: Callable[[str], bool] | None
+    ) -> Iterator[bytes]:
+        found = Figures(self.broker, per_second, consumers=consumers, pause=pause, sees=sees)
         found.gather()
         yield from rendered(found, pause)
 

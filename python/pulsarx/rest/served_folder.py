@@ -41,8 +41,10 @@ if TYPE_CHECKING:
         def counters(self) -> dict[Any, tuple[int, ...]]:
             """For Rates."""
 
-        def figures(self, per_second: PerSecond, consumers: bool) -> Iterator[bytes]:
-            """What /metrics answers, in pieces."""
+        def figures(
+            self, per_second: PerSecond, consumers: bool, sees: Callable[[str], bool] | None
+        ) -> Iterator[bytes]:
+            """What /metrics answers, in pieces. sees: see Figures."""
 
         def client(self) -> AbstractContextManager[Client]:
             """One that publishes and acknowledges."""
