@@ -20,7 +20,8 @@ cdef class Receiver(EntrySink):
     key_wanted does."""
 
     cdef bint open_view(self) except -1
-    """Decrypt or decompress the current view; False: nothing of it is to be handed out, and it is gone."""
+    """Decrypt or decompress the current view; False: nothing of it is to be handed out, and it is
+    gone."""
 
     cdef int find_places(self, EntryView view) except -1
     """The view was decrypted: find where the messages of its slice are."""
