@@ -17,7 +17,7 @@ help:
 	@echo "make test        what must pass, in minutes; TESTS=tests/core or PYTEST_ARGS='-k ledger' for some"
 	@echo "make test-quick  most of it in about two minutes, for daily work"
 	@echo "make test-long   campaigns of kills, crashes, threads and chance, for hours; goes on where it stopped"
-	@echo "make test-clients  the official Go, Java and Node clients against pulsarx serve, where there are Go, Maven and npm"
+	@echo "make test-clients  the official Go, Java and Node clients and pulsar-admin against pulsarx serve, where there are Go, Maven and npm"
 	@echo "make test-spark-versions  what is Spark's own, under each PySpark and by Spark Connect"
 	@echo "make lint        ruff, mypy, the tidy tests"
 	@echo "make format      what lint asks for and ruff can do itself"
@@ -83,7 +83,7 @@ test-spark-versions:
 
 test-clients:
 	@tools/bootstrap test
-	$(VENV_PYTHON) -m pytest -m long $(addprefix tests/server/test_,go_client.py java_client.py node_client.py) $(PYTEST_ARGS)
+	$(VENV_PYTHON) -m pytest -m long $(addprefix tests/server/test_,go_client.py java_client.py node_client.py pulsar_admin.py) $(PYTEST_ARGS)
 
 lint:
 	@tools/bootstrap test spark lint
