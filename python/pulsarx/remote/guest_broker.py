@@ -262,7 +262,9 @@ class GuestBroker(ReadOnlyBroker):
         try:
             self._begin_whole(connection)
         except MemoryError:  # half begun, nobody would be told of it: once more
-            connection.lost(errors.ConnectError(f"{self.name}: there was no memory to connect"))
+            connection.lost(
+                errors.ConnectError(detail=f"{self.name}: there was no memory to connect")
+            )
             connection.close()
 
     def _begin_whole(self, connection: GuestConnection) -> None:

@@ -66,7 +66,7 @@ class FolderBeside:
     def figures(
         self, per_second: PerSecond, consumers: bool, sees: Callable[[str], bool] | None
     ) -> Iterator[bytes]:
-        raise errors.OperationNotSupported("/metrics is answered by `pulsarx serve`")
+        raise errors.OperationNotSupported(detail="/metrics is answered by `pulsarx serve`")
 
     def close(self) -> None:
         """Idempotent."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from pulsarx._pycore.ground.locks import Lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ class UnfinishedFrames:
         """drop: called with a connection that is to be hung up on, in any thread."""
         self._drop = drop
         self._size_max = size_max
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._sizes: dict[Any, int] = {}  # of connections; in the order in which they were heard
         self._size = 0
 
