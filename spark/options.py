@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from pulsarx import errors
 from pulsarx.spark.cluster_url import flaw_of_store, is_cluster
 from pulsarx.spark.given_filter import filters_of
 from pulsarx.spark.value_choice import FORMATS, JSON, MODES, SCHEMA, check_format, times_of
@@ -432,7 +433,10 @@ def _flaw_of_place(values: dict[str, Any], given: frozenset[str]) -> str:
         return "a cluster needs option adminUrl, too: its admin REST API, http://host:port"
     from pulsarx.admin.http_channel import HttpChannel
 
-    HttpChannel(values["adminUrl"])
+    try:
+        HttpChannel(values["adminUrl"])
+    except errors.InvalidUrl as error:
+        return f"option adminUrl: {errors.detail_of(error)}"
     if (values["txnVersion"] or 0) > EPOCH_MAX:
         return f"txnVersion on a cluster is at most {EPOCH_MAX}, for sequence ids carry it"
     return ""

@@ -136,8 +136,8 @@ def test_only_who_has_the_whole_address_may_use_it(console: Callable[..., Consol
 
 def test_it_serves_the_page_and_no_more(console: Callable[..., Console]):
     found = console()
-    for path in ("/metrics", "/openapi.json", "/admin/v2/tenants"):
-        assert found.ask("GET", path)[0] == 404
+    for path, status in (("/metrics", 404), ("/openapi.json", 404), ("/admin/v2/tenants", 405)):
+        assert found.ask("GET", path)[0] == status
 
 
 def test_it_takes_the_port_that_it_is_told(console: Callable[..., Console], folder: Path):

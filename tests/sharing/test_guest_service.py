@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import json
 import socket
 import sys
@@ -183,15 +184,15 @@ def test_a_process_that_breaks_the_protocol_is_hung_up_on(
 def test_a_process_that_no_thread_could_be_started_for_comes_again(
     folder: Path, processes: list[SharingProcess], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start, refused = threading.Thread.start, []
+    start, refused = _thread.start_new_thread, []
 
-    def refuse_one(thread: threading.Thread) -> None:
-        if thread.name == "pulsarx-guests" and not refused:
-            refused.append(thread)
+    def refuse_one(function: Any, arguments: tuple[Any, ...], *rest: Any) -> Any:
+        if "pulsarx-guests" in arguments and not refused:
+            refused.append(arguments)
             raise RuntimeError("can't start new thread")
-        start(thread)
+        return start(function, arguments, *rest)
 
-    monkeypatch.setattr(threading.Thread, "start", refuse_one)
+    monkeypatch.setattr(_thread, "start_new_thread", refuse_one)
     with pulsarx.Client(folder, durability="os") as client:
         consumer = client.subscribe("t", "s")
         other = SharingProcess(folder, durability="os")

@@ -143,14 +143,17 @@ LINGERS = """
 import threading
 from pulsarx.server import guest_service
 from pulsarx.server.session_producer import SessionProducer
-came, goes_on, publish = threading.Event(), threading.Event(), SessionProducer._publish
-who = []
+came, goes_on, ended = (threading.Event() for _ in range(3))
+publish = SessionProducer._publish
 def linger(producer, entry, answer):
-    if not who:
-        who.append(threading.current_thread())
-        came.set()
-        goes_on.wait()
-    publish(producer, entry, answer)
+    if came.is_set():
+        return publish(producer, entry, answer)
+    came.set()
+    goes_on.wait()
+    try:
+        publish(producer, entry, answer)
+    finally:
+        ended.set()
 SessionProducer._publish = linger
 def cut():
     for service in guest_service._services.members():
@@ -177,7 +180,7 @@ def test_an_entry_that_an_ended_connection_left_behind_is_stored_once(
         owner.run("cut()")
         producer.flush()
         owner.run("goes_on.set()")
-        owner.run("who[0].join(60)")
+        assert owner.run("ended.wait(60)")
         producer.send(b"2")
         assert told == [pulsarx.Result.Ok]
         with client.create_reader("t", pulsarx.MessageId.earliest) as reader:

@@ -301,7 +301,8 @@ cdef class PendingDispatcher(Dispatcher):
 
     def leave_gone(self, uint64_t first_id) -> None:
         """The topic begins with this ledger. Mutex held."""
-        if self.again is not None and self.again.span is not None and self.again.span.ledger_id < first_id:
+        if self.again is not None and self.again.span is not None and (
+                self.again.span.ledger_id < first_id):
             self.again.let_go()
 
     # Delivered again ------------------------------------------------------------------------------

@@ -4,8 +4,6 @@ import _thread
 import sys
 import threading
 
-from types import BuiltinFunctionType
-
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -51,10 +49,10 @@ cdef int thread_start(object run, str name) except -1:
     try:
         # A single step, and the thread needs no memory to begin. Thread.start is Python code that a
         # signal handler may leave half done.
-        if type(_thread.start_new_thread) is BuiltinFunctionType:
-            _thread.start_new_thread(_begin, (run, name))
+        if getattr(_thread.start_new_thread, "__module__", None) == "gevent.thread":
+            start_natively((run, name))      # that would make a greenlet
         else:
-            start_natively((run, name))      # gevent's would make a greenlet
+            _thread.start_new_thread(_begin, (run, name))
     except BaseException as error:
         starting -= 1
         if isinstance(error, MemoryError):   # as Python says of the system's

@@ -984,6 +984,8 @@ cdef class Batcher:
                 and (self.state == PRODUCER_OPEN or self.state == PRODUCER_HELD))
             if not was_fenced and self.state != PRODUCER_HELD:
                 self.check_open()
+                if self.nested is not None:
+                    self.send_nested()       # it came before
             # First: what another thread sends from now on is refused, not forgotten.
             self.state = PRODUCER_CLOSED
         finally:

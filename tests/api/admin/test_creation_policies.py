@@ -421,7 +421,7 @@ def test_a_topic_that_cannot_be_taken_back_stays_and_the_log_says_so(
         delete = TopicDirectory.delete
 
         def delete_on_a_full_disk(self: TopicDirectory, *given: Any, **named: Any) -> None:
-            plan.fail("write", 1, error=errno.ENOSPC)
+            plan.fail("write", 1, error=errno.EIO)
             delete(self, *given, **named)
 
         patch.setattr(TopicDirectory, "delete", delete_on_a_full_disk)

@@ -307,7 +307,6 @@ def test_a_namespace_that_is_missing_is_told_with_what_makes_it(
     for call in (
         lambda: client.create_producer(topic),
         lambda: client.subscribe(topic, "s"),
-        lambda: client.subscribe(re.compile(f"{topic}.*"), "s"),
         lambda: client.create_reader(topic, pulsarx.MessageId.earliest),
     ):
         with pytest.raises(errors.TopicNotFound) as raised:

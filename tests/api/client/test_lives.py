@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import _thread
 import gc
-import threading
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -177,14 +177,14 @@ def test_where_no_thread_can_be_started_for_a_listener_nothing_is_left(
     """The subscription stayed taken, by a consumer that nobody had."""
     topics = client.admin.topics
 
-    def refuse(_: threading.Thread) -> None:
+    def refuse(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 
     def listener(_: Any, message: Any) -> None:
         raise AssertionError(message)
 
     with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "start", refuse)
+        patched.setattr(_thread, "start_new_thread", refuse)
         with pytest.raises(RuntimeError, match="can't start"):
             client.subscribe("t", "s", message_listener=listener)
     assert topics.get_subscriptions("t") == []

@@ -3,6 +3,7 @@ of reach: nothing is lost silently, and nothing that nobody needs is left."""
 
 from __future__ import annotations
 
+import _thread
 import errno
 import logging
 import os
@@ -574,17 +575,17 @@ def test_where_no_thread_can_be_started_the_caller_fetches(
     store: Store, manual_clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was a RuntimeError, behind which threads that had begun wrote on."""
-    start = threading.Thread.start
+    start = _thread.start_new_thread
 
-    def refused(thread: threading.Thread) -> None:
-        if thread.name == "pulsarx-offload-read":
+    def refused(function: Any, arguments: tuple[Any, ...], *rest: Any) -> Any:
+        if "pulsarx-offload-read" in arguments:
             raise RuntimeError("can't start new thread")
-        start(thread)
+        return start(function, arguments, *rest)
 
     with store.open(manual_clock) as client:
         publish(client)
         offloaded(client, manual_clock)
-        monkeypatch.setattr(threading.Thread, "start", refused)
+        monkeypatch.setattr(_thread, "start_new_thread", refused)
         assert whole_topic(client) == SENT
 
 
@@ -595,7 +596,7 @@ def test_an_interrupted_copy_writes_into_no_other_file(
     """Threads that fetched went on, under a number that was another file's by then."""
     put = StoredObject._put
     goes_on, interrupted = threading.Event(), threading.Event()
-    fetching: list[threading.Thread] = []
+    fetching: list[threading.Event] = []
 
     def waiting(stored: StoredObject, descriptor: int, data: bytes, at: int) -> None:
         if threading.current_thread() is threading.main_thread():
@@ -603,10 +604,14 @@ def test_an_interrupted_copy_writes_into_no_other_file(
                 pass
             interrupted.set()
             raise KeyboardInterrupt
-        fetching.append(threading.current_thread())
-        assert interrupted.wait(LIMIT_SECONDS)
-        assert goes_on.wait(LIMIT_SECONDS)
-        put(stored, descriptor, data, at)
+        ended = threading.Event()
+        fetching.append(ended)
+        try:
+            assert interrupted.wait(LIMIT_SECONDS)
+            assert goes_on.wait(LIMIT_SECONDS)
+            put(stored, descriptor, data, at)
+        finally:
+            ended.set()
 
     class Interrupted(stored_object.OwnThread):
         """The caller is interrupted where it waits for it, if it got no chunk to fetch."""
@@ -628,7 +633,7 @@ def test_an_interrupted_copy_writes_into_no_other_file(
             files = [(tmp_path / f"other {number}").open("w+b") for number in range(20)]
             goes_on.set()
             for each in fetching:
-                each.join()
+                assert each.wait(LIMIT_SECONDS)
         for file in files:
             assert file.read() == b""
             file.close()

@@ -528,7 +528,7 @@ def test_what_cannot_be_discarded_is_discarded_before_the_next_ledger_comes(
     assert prepared(client)
     file = stage(folder, "t", [b"1"])
     with fault_plan() as plan:
-        plan.fail("link", error=errno.ENOSPC)
+        plan.fail("link", error=errno.ENOSPC, sticky=True)
         with pytest.raises(errors.StorageError):
             attach(folder, Transaction("query", 0), [file])
     publish(client, "-")

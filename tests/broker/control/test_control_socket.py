@@ -402,7 +402,8 @@ def test_memory_has_no_socket() -> None:
 def test_every_verb_is_named() -> None:
     assert sorted(VERBS) == [
         "brokers.get_storage_size", "brokers.healthcheck",
-        "leases.get_leases", "leases.release", "leases.renew", "leases.set", "leases.set_present",
+        "leases.finish_part", "leases.get_leases", "leases.release", "leases.renew", "leases.set",
+        "leases.set_present",
         "ledgers.attach", "ledgers.attach_list",
         "namespaces.create_namespace", "namespaces.delete_namespace",
         "namespaces.get_deduplication", "namespaces.get_namespaces",

@@ -91,10 +91,12 @@ def test_vectors_of_upstream(scheme: int, key: str, hashed: int) -> None:
 
 def test_the_schemes_have_the_numbers_of_the_enumeration() -> None:
     """'There are 2 types of standard hashing functions available: `JavaStringHash` and
-    `Murmur3_32Hash`. The default hashing function for producers is `JavaStringHash`.'"""
+    `Murmur3_32Hash`. The default hashing function for producers is `JavaStringHash`.' The third is
+    that of the client in C++."""
     assert {name: int(member.value) for name, member in HashingScheme.__members__.items()} == {
         "JavaStringHash": 0,
         "Murmur3_32Hash": 1,
+        "BoostHash": 2,
     }
 
 
@@ -116,7 +118,7 @@ def test_bytes_are_text_to_one_scheme_and_bytes_to_the_other() -> None:
 
 
 def test_bad_arguments() -> None:
-    for scheme in (-1, 2, 100):
+    for scheme in (-1, 3, 100):
         with pytest.raises(ValueError, match=f"hashing scheme {scheme} is not known"):
             partition_hash(scheme, "key")
     for key in (None, bytearray(b"key"), 1):

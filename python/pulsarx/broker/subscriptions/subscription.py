@@ -407,8 +407,10 @@ class Subscription:
                 known = self.tracker.ledger_ids
                 if known:
                     self.dispatcher.forget_before(known[0])
-                listed = self.topic.ledger.ledgers()
-                self.dispatcher.leave_gone(listed[0].ledger_id if listed else _BEHIND_ALL)
+                ledger = self.topic.ledger
+                if not ledger.catalogue.state.offloads:  # else it tells what to fetch ahead
+                    listed = ledger.ledgers()
+                    self.dispatcher.leave_gone(listed[0].ledger_id if listed else _BEHIND_ALL)
 
         self.core.locked(change)
         self.topic.ledger.tail.wake()  # what was trimmed away may have kept others waiting
