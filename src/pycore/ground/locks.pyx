@@ -7,7 +7,8 @@ from pulsarx._core.wait_event cimport (
     wait_event_enter, wait_event_leave, wait_event_sleep, wait_event_wake,
 )
 from pulsarx._pycore.ground.deadline cimport Deadline
-from pulsarx._pycore.ground.waits cimport lock_was_given, lock_was_taken, wait_on
+from pulsarx._pycore.ground.signals cimport signals_check, signals_sleep_ns
+from pulsarx._pycore.ground.waits cimport lock_was_given, lock_was_taken, sleep_on, wait_on
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() noexcept
@@ -118,6 +119,7 @@ cdef class Condition:
         cdef uint32_t at
         cdef uint32_t seen
         cdef int64_t left_ns
+        cdef int status
         if self.lock.owner != PyThread_get_thread_ident():
             raise RuntimeError("wait on a condition whose lock this thread does not hold")
         seen = wait_event_enter(&self.changed)
@@ -127,12 +129,14 @@ cdef class Condition:
             while True:
                 left_ns = deadline.remaining_ns()
                 if left_ns == 0:
-                    wait_event_leave(&self.changed)
                     return False
-                if wait_on(&self.changed, seen, left_ns) == STATUS_OK:
+                # Entered all the time: who notifies between two sleeps is heard.
+                status = sleep_on(&self.changed, seen, signals_sleep_ns(left_ns))
+                signals_check()
+                if status == STATUS_OK:
                     return True          # notified, and not a signal whose handler returned
-                wait_event_enter(&self.changed)
         finally:
+            wait_event_leave(&self.changed)
             self.lock.retake()
             for at in range(1, depth):
                 self.lock.take(-1)

@@ -1,0 +1,74 @@
+"""Facts about the library's locks, conditions and events."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import pytest
+
+from pulsarx._pycore.ground.locks import Condition, Event, Lock, RLock
+
+LONG_SECONDS = 60
+
+
+def test_what_a_signal_handler_notifies_while_the_main_thread_waits_is_heard() -> None:
+    """It was lost between two sleeps of the wait, which went on to its end."""
+    condition = Condition()
+    main = threading.get_ident()
+
+    def interrupt() -> None:
+        with condition:  # given back by the wait
+            signal.pthread_kill(main, signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, lambda *_: condition.notify_all())
+    thread = threading.Thread(target=interrupt)
+    try:
+        with condition:
+            thread.start()
+            assert condition.wait(LONG_SECONDS)
+    finally:
+        thread.join()
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_lock_is_had_by_one_thread_and_a_reentrant_one_by_it_again() -> None:
+    for lock, again in ((Lock(), False), (RLock(), True)):
+        found: list[bool] = []
+        with lock:
+            assert lock.locked() and lock.acquire(blocking=False) is again
+            other = threading.Thread(target=lambda lock=lock: found.append(lock.acquire(False)))
+            other.start()
+            other.join()
+            if again:
+                lock.release()
+        assert found == [False] and not lock.locked()
+        with pytest.raises(RuntimeError, match="does not hold"):
+            lock.release()
+
+
+def test_a_condition_gives_all_of_a_reentrant_lock_back_while_it_waits() -> None:
+    lock = RLock()
+    condition, had = Condition(lock), Event()
+
+    def notify() -> None:
+        with lock:
+            had.set()
+            condition.notify_all()
+
+    thread = threading.Thread(target=notify)
+    with lock, lock:
+        thread.start()
+        assert condition.wait_for(had.is_set, LONG_SECONDS)
+        assert lock.locked()
+    thread.join()
+    assert not lock.locked()
+
+
+def test_an_event_is_waited_for_until_its_time_is_over() -> None:
+    event = Event()
+    assert not event.wait(0.001)
+    event.set()
+    assert event.wait() and event.is_set()
+    event.clear()
+    assert not event.is_set()
