@@ -32,19 +32,21 @@ def test_what_a_signal_handler_notifies_while_the_main_thread_waits_is_heard() -
         signal.signal(signal.SIGUSR1, before)
 
 
-def test_a_lock_is_had_by_one_thread_and_a_reentrant_one_by_it_again() -> None:
-    for lock, again in ((Lock(), False), (RLock(), True)):
-        found: list[bool] = []
-        with lock:
-            assert lock.locked() and lock.acquire(blocking=False) is again
-            other = threading.Thread(target=lambda lock=lock: found.append(lock.acquire(False)))
-            other.start()
-            other.join()
-            if again:
-                lock.release()
-        assert found == [False] and not lock.locked()
-        with pytest.raises(RuntimeError, match="does not hold"):
+@pytest.mark.parametrize(("lock", "again"), [(Lock(), False), (RLock(), True)])
+def test_a_lock_is_had_by_one_thread_and_a_reentrant_one_by_it_again(
+    lock: Lock, again: bool
+) -> None:
+    found: list[bool] = []
+    with lock:
+        assert lock.locked() and lock.acquire(blocking=False) is again
+        other = threading.Thread(target=lambda: found.append(lock.acquire(False)))
+        other.start()
+        other.join()
+        if again:
             lock.release()
+    assert found == [False] and not lock.locked()
+    with pytest.raises(RuntimeError, match="does not hold"):
+        lock.release()
 
 
 def test_a_condition_gives_all_of_a_reentrant_lock_back_while_it_waits() -> None:
