@@ -11,9 +11,10 @@ from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.locks import RLock
 from pulsarx._pycore.ground.when_forgotten import WhenForgotten
 from pulsarx._pycore.ground.work_pool import WorkPool
+from pulsarx.broker.attempt import attempt
 from pulsarx.client_owner import ClientOwner, Leave, give_back, take_back
 from pulsarx.clock import ManualClock
-from pulsarx.closing import Closing, attempt
+from pulsarx.closing import Closing
 from pulsarx.enumerations import (
     BatchingType,
     CompressionType,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsarx._pycore.ground.locks import Lock
+from pulsarx.broker.attempt import attempt
 from pulsarx.owner import perform_for
 
 TYPE_CHECKING = False
@@ -58,20 +59,3 @@ class Closing:
             return self._failure
         finally:
             self._lock.release()
-
-
-def attempt(step: Callable[[], object]) -> Exception | None:
-    """Take a step; what it failed with, or None; the next ones are taken even then. One that ran
-    out of memory is taken a second time, so it must be one that can be."""
-    try:
-        step()
-        return None
-    except MemoryError:
-        pass  # and what it held is free
-    except Exception as error:
-        return error
-    try:
-        step()
-    except Exception as error:
-        return error
-    return None

@@ -9,8 +9,9 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.locks import Condition, Lock
+from pulsarx.broker.attempt import attempt
 from pulsarx.clock import Deadline
-from pulsarx.closing import Closing, attempt
+from pulsarx.closing import Closing
 from pulsarx.consuming.partition_follower import PartitionFollower
 from pulsarx.enumerations import SchemaType
 from pulsarx.listening.listener_loop import ListenerLoop

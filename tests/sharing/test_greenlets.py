@@ -131,6 +131,45 @@ print("in turn")
 client.close()
 """
 
+# What is waited for comes while the wait is being begun, and is told before it has begun.
+AT_ONCE = """
+from pulsarx._pycore.ground.locks import Event
+event = Event()
+sleep = monkey.get_original("time", "sleep")
+told = []
+
+class Watcher:
+    def __init__(self, real):
+        self.real = real
+    def send(self, *_):
+        told.append(True)
+        self.real.send()
+    def start(self, *arguments):
+        for _ in range(100):  # time for the thread that tells, should it know of this wait
+            if told:
+                break
+            sleep(0.001)
+        self.real.start(*arguments)
+    def __getattr__(self, name):
+        return getattr(self.real, name)
+
+class Loops:
+    def __init__(self, real):
+        self.real = real
+    def async_(self, *arguments, **named):
+        event.set()
+        self.async_ = self.real.async_
+        return Watcher(self.real.async_(*arguments, **named))
+    def __getattr__(self, name):
+        return getattr(self.real, name)
+
+waiting = gevent.spawn(event.wait)
+loop = gevent.get_hub().loop
+gevent.get_hub().loop = Loops(loop)
+keeps = gevent.spawn(gevent.sleep, 60)  # else the loop tells that nothing can wake it
+print(waiting.get(timeout=30))
+"""
+
 
 def require(package: str) -> None:
     """Not imported: what they do to forks is not for the process of the tests."""
@@ -177,6 +216,10 @@ def test_any_number_of_greenlets_wait(place: Path) -> None:
 
 def test_a_greenlet_that_waits_is_ended_by_others(place: Path) -> None:
     assert run(PATCHED + ENDED, place) == "over\ntimeout\nb'x'\n"
+
+
+def test_what_comes_while_a_greenlet_begins_to_wait_is_heard(folder: Path) -> None:
+    assert run(PATCHED + AT_ONCE, folder) == "True\n"
 
 
 def test_threads_of_the_library_and_greenlets_share_locks(place: Path) -> None:

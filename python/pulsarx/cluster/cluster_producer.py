@@ -9,7 +9,8 @@ from functools import partial
 from pulsarx import errors
 from pulsarx._pycore.ground.locks import Event, Lock
 from pulsarx._pycore.publish.outgoing_message import BytesKey, BytesOrderingKey
-from pulsarx.closing import Closing, attempt
+from pulsarx.broker.attempt import attempt
+from pulsarx.closing import Closing
 from pulsarx.cluster import official
 from pulsarx.cluster.cluster_message import ClusterMessage
 from pulsarx.cluster.handle import Handle, no_columns

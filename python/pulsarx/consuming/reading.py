@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx.broker.attempt import attempt
 from pulsarx.broker.topics.topic_gone import TopicGone
-from pulsarx.closing import attempt
 from pulsarx.consuming.seek_position import start_position
 from pulsarx.options.members import decryption_of
 from pulsarx.reader import Reader

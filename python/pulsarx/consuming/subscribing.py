@@ -7,6 +7,7 @@ from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ground.collector_paused import CollectorPaused
+from pulsarx.broker.attempt import attempt
 from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.broker.policies.creation import (
     check_subscription_creation,
@@ -20,7 +21,6 @@ from pulsarx.broker.subscriptions.subscribe_request import (
 )
 from pulsarx.broker.topics.topic import create_subscriptions
 from pulsarx.broker.topics.topic_gone import TopicGone
-from pulsarx.closing import attempt
 from pulsarx.consuming.multi_topics_consumer import MultiTopicsConsumer
 from pulsarx.consuming.partition_follower import PartitionFollower
 from pulsarx.consuming.topic_consumer import TopicConsumer

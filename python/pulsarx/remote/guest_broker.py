@@ -23,12 +23,12 @@ from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.publish.completion_queue import CompletionQueue
 from pulsarx.broker import registry
+from pulsarx.broker.attempt import attempt
 from pulsarx.broker.folder.data_directory import BRIEF_OWNER
 from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.runtime import DURABILITIES, BrokerSettings
 from pulsarx.call_timeout import call_timeout
 from pulsarx.clock import Deadline, system_clock
-from pulsarx.closing import attempt
 from pulsarx.randomness import Randomness
 from pulsarx.remote.guest_connection import GuestConnection, NoOwner, greet_owner, how_to_go_on
 from pulsarx.remote.guest_non_persistent_topic import GuestNonPersistentTopic

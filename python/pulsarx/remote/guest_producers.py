@@ -11,11 +11,11 @@ from pulsarx._pycore.ground.locks import Event, Lock, RLock
 from pulsarx._pycore.publish.connection_publisher import ConnectionPublisher
 from pulsarx._pycore.publish.stored_entries import stored_entries
 from pulsarx._pycore.wire.hot_commands import send_encode
+from pulsarx.broker.attempt import attempt
 from pulsarx.broker.ledgers.read_only_ledger import ReadOnlyLedger
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.topics.waiting_producer import ENDED, PROMOTED, WaitingProducer
 from pulsarx.clock import Deadline
-from pulsarx.closing import attempt
 from pulsarx.message_id import MessageId
 from pulsarx.wire.message_ids import places_in
 from pulsarx.wire.server_errors import error_of

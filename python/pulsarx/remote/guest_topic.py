@@ -6,8 +6,8 @@ from functools import partial
 
 from pulsarx._pycore.ground.locks import RLock
 from pulsarx._pycore.ledger.ledger_tail import LedgerTail
+from pulsarx.broker.attempt import attempt
 from pulsarx.broker.topics.read_only_topic import ReadOnlyTopic
-from pulsarx.closing import attempt
 from pulsarx.remote.guest_producers import GuestProducers
 from pulsarx.remote.guest_subscription import subscribe_there
 from pulsarx.remote.topic_news import TopicNews

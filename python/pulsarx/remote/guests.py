@@ -9,10 +9,10 @@ from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.locks import Event, RLock
 from pulsarx.broker import registry
+from pulsarx.broker.attempt import attempt
 from pulsarx.broker.folder.data_directory import LOCK_NAME
 from pulsarx.broker.folder.owner_lock import owner_lock_query
 from pulsarx.clock import Deadline
-from pulsarx.closing import attempt
 from pulsarx.process_end import at_end, await_end
 from pulsarx.remote.guest_broker import GuestBroker
 from pulsarx.remote.guest_connection import NoOwner, how_to_go_on

@@ -11,10 +11,10 @@ from pulsarx import errors
 from pulsarx._pycore.dispatch.connection_sink import ConnectionSink
 from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.wire.hot_commands import message_encode
+from pulsarx.broker.attempt import attempt
 from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.broker.subscriptions.subscribe_request import ReceiverSettings, SubscribeRequest
 from pulsarx.broker.topics.non_persistent_topic import NonPersistentTopic
-from pulsarx.closing import attempt
 from pulsarx.consuming.consumer_schema import ConsumerSchema
 from pulsarx.enumerations import ConsumerType, KeySharedMode, SchemaType
 from pulsarx.message_id import MessageId

@@ -12,7 +12,7 @@ from pulsarx._core.wait_event cimport (
 )
 from pulsarx._pycore.ground.signals cimport signals_check, signals_sleep_ns
 from pulsarx._pycore.ground.system_time cimport monotonic_ns
-from pulsarx._pycore.ground.threads cimport fork_number, thread_start
+from pulsarx._pycore.ground.threads cimport await_memory, fork_number, thread_start
 
 cdef extern from *:
     """
@@ -99,20 +99,23 @@ cdef object hub_of_thread():
 cdef int hub_sleep(object hub, WaitEvent** events, const uint32_t* seen, uint32_t count,
                    int64_t left_ns) except -1:
     from gevent import Timeout
+    from gevent.hub import Waiter
 
     cdef list waits = []
     cdef uint32_t at
     cdef bint over = True
-    came = hub.loop.async_()
+    waiter, came = Waiter(hub), hub.loop.async_()
     try:
+        came.start(waiter.switch, None)  # first: the loop forgets what is sent before that
         for at in range(count):
             waits.append(hub_wait(events[at], seen[at], came.send))
         hub_watch.add(waits)
         with Timeout(None if left_ns < 0 else left_ns / 1e9, False):
-            hub.wait(came)
+            waiter.get()
             over = False
     finally:
         hub_watch.remove(waits)
+        came.stop()
         came.close()
     return STATUS_TIMEOUT if over else STATUS_OK
 
@@ -161,30 +164,41 @@ cdef class HubWatch:
                 self.waits.remove(each)
         return 0
 
-    cdef list take_moved(self):
+    cdef list moved(self):
         """The waits that are over."""
         cdef HubWait wait
         cdef list moved = []
         for wait in self.waits:
             if atomic_load_u32(&wait.event.event) != wait.seen:
                 moved.append(wait)
-        self.remove(moved)
         return moved
 
     def run(self) -> None:
         """What the thread does."""
+        while True:
+            try:
+                self.look()
+            except MemoryError:
+                with nogil:
+                    await_memory()
+
+    cdef int look(self) except -1:
+        """Tell the greenlets whose waits are over, and sleep until one more is, or comes."""
         cdef WaitEvent* events[WAIT_EVENTS_MAX]
         cdef uint32_t seen[WAIT_EVENTS_MAX]
         cdef HubWait wait
         cdef uint32_t count
         cdef int64_t until_ns
-        while True:
-            events[0], seen[0] = &self.changed, wait_event_enter(&self.changed)
-            for wait in self.take_moved():
+        events[0], seen[0] = &self.changed, wait_event_enter(&self.changed)
+        try:
+            for wait in self.moved():
                 try:
                     wait.tell()
+                except MemoryError:
+                    raise                # the next look tells it
                 except Exception:
                     pass                 # the greenlet has been woken meanwhile, its watcher closed
+                self.remove([wait])
             wait = None
             count, until_ns = 1, -1
             for wait in self.waits:
@@ -196,7 +210,9 @@ cdef class HubWatch:
             wait = None
             with nogil:
                 wait_events_sleep(events, seen, count, until_ns)
+        finally:
             wait_event_leave(&self.changed)
+        return 0
 
 
 cdef HubWatch hub_watch = HubWatch()

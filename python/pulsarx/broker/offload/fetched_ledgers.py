@@ -60,6 +60,7 @@ class FetchedLedgers:
         """At the start, and in a forked child, which has no threads."""
         self._lock = Lock()  # of what is here
         self._coming: dict[Key, _Coming] = {}
+        self._coming_ahead: _Coming | None = None  # the one that nobody waits for
         self._ahead = JobQueue("pulsarx-offload-ahead")
 
     def at_hand(self, key: Key) -> LedgerFile | None:
@@ -99,9 +100,9 @@ class FetchedLedgers:
         """Have it at hand soon, unless another one is being fetched so. A failure is left to the
         reader that comes to it."""
         with self._lock:
-            if key in self._kept or key in self._coming or not self._ahead.idle:
+            if key in self._kept or key in self._coming or self._coming_ahead is not None:
                 return
-            coming = self._coming[key] = _Coming()
+            coming = self._coming[key] = self._coming_ahead = _Coming()
 
         def check() -> None:
             if self._coming.get(key) is not coming:
@@ -110,6 +111,7 @@ class FetchedLedgers:
         def run() -> None:
             with self._lock:
                 if coming.begun or self._coming.get(key) is not coming:
+                    self._ends_ahead(coming)
                     return
                 coming.begun = True
             self._fetch(key, coming, lambda: fetch(check))
@@ -127,7 +129,13 @@ class FetchedLedgers:
                 if self._coming.get(key) is coming:
                     del self._coming[key]
                     self._keep(key, coming.file)
+                self._ends_ahead(coming)  # before its reader is woken, who asks for the next one
             coming.done.set()
+
+    def _ends_ahead(self, coming: _Coming) -> None:
+        """The lock is held."""
+        if self._coming_ahead is coming:
+            self._coming_ahead = None
 
     def _keep(self, key: Key, file: LedgerFile | None) -> None:
         """The lock is held."""
