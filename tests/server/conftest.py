@@ -32,10 +32,16 @@ def served(open_served: Callable[..., Served]) -> Served:
 
 
 @pytest.fixture
-def peer() -> Iterator[Peer]:
-    client = pulsarx.Client("memory:", durability="os")
+def client() -> Iterator[pulsarx.Client]:
+    """Whose folder, in memory, `peer` is served."""
+    made = pulsarx.Client("memory:", durability="os")
+    yield made
+    made.shutdown()
+
+
+@pytest.fixture
+def peer(client: pulsarx.Client) -> Iterator[Peer]:
     made = Peer(serving(client))
     made.connect()
     yield made
     made.server.close()
-    client.shutdown()

@@ -4,10 +4,9 @@ as acknowledged because they cannot be read here."""
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
 
 import pytest
-from peer import Peer, names, packed_entry, serving
+from peer import Peer, names, packed_entry
 
 import pulsarx
 from pulsarx import InitialPosition, errors
@@ -38,20 +37,6 @@ def batch_of(*payloads: bytes) -> bytes:
         len(each).to_bytes(4, "big") + each + payload
         for each, payload in zip(metadata, payloads, strict=True)
     )
-
-
-@pytest.fixture
-def client() -> Iterator[pulsarx.Client]:
-    with pulsarx.Client("memory:", durability="os") as made:
-        yield made
-
-
-@pytest.fixture
-def peer(client: pulsarx.Client) -> Iterator[Peer]:
-    made = Peer(serving(client))
-    made.connect()
-    yield made
-    made.server.close()
 
 
 @ALL

@@ -3,18 +3,17 @@ Java 17 or Maven, or where neither Maven Central nor a local repository has the 
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import maven
 import pytest
 from served import Served
 
 import pulsarx
 
 SOURCES = Path(__file__).parent / "java_client"
-FETCH_SECONDS = 900
 RUN_SECONDS = 600
 
 pytestmark = pytest.mark.long
@@ -22,15 +21,7 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(scope="module")
 def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if shutil.which("java") is None or shutil.which("mvn") is None:
-        pytest.skip("there is no Java, or no Maven, here")
-    folder = tmp_path_factory.mktemp("java")
-    command = ["mvn", "-B", "-q", "-f", str(SOURCES / "pom.xml"), "dependency:copy-dependencies"]
-    command += [f"-DoutputDirectory={folder}", "-DincludeScope=runtime"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_SECONDS)
-    if done.returncode:
-        pytest.skip(f"the Java client cannot be had: {done.stdout[-500:]}")
-    return folder
+    return maven.libraries(SOURCES, tmp_path_factory.mktemp("java"))
 
 
 def test_what_only_the_java_client_does(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from peer import Peer, entry, names, serving
+from peer import Peer, entry, names
 
 import pulsarx
 
@@ -19,14 +19,6 @@ def client() -> Iterator[pulsarx.Client]:
     with pulsarx.Client("memory:") as made:
         made.admin.topics.create_partitioned_topic("t", 2)
         yield made
-
-
-@pytest.fixture
-def peer(client: pulsarx.Client) -> Iterator[Peer]:
-    made = Peer(serving(client))
-    made.connect()
-    yield made
-    made.server.close()
 
 
 def produce(peer: Peer, partition: int, mode: int = EXCLUSIVE, name: str = "h") -> list[str]:

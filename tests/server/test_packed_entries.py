@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from peer import Peer, packed_entry, serving, varint
+from peer import Peer, packed_entry, varint
 
 import pulsarx
 from pulsarx.wire.commands import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED
@@ -22,20 +22,6 @@ EARLIEST = pulsarx.InitialPosition.Earliest
 pytestmark = pytest.mark.standard
 
 ALL = pytest.mark.parametrize("kind", [EXCLUSIVE, FAILOVER, SHARED, KEY_SHARED])
-
-
-@pytest.fixture
-def client() -> Iterator[pulsarx.Client]:
-    with pulsarx.Client("memory:", durability="os") as made:
-        yield made
-
-
-@pytest.fixture
-def peer(client: pulsarx.Client) -> Iterator[Peer]:
-    made = Peer(serving(client))
-    made.connect()
-    yield made
-    made.server.close()
 
 
 @contextmanager

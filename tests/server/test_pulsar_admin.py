@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import base64
 import shlex
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import maven
 import pytest
 
 import pulsarx
@@ -19,7 +19,6 @@ from pulsarx.rest import serve_http
 from pulsarx.server import serve
 
 SOURCES = Path(__file__).parent / "pulsar_admin"
-FETCH_SECONDS = 900
 
 pytestmark = pytest.mark.long
 
@@ -71,15 +70,7 @@ class PulsarAdmin:
 
 @pytest.fixture(scope="module")
 def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if shutil.which("java") is None or shutil.which("mvn") is None:
-        pytest.skip("there is no Java, or no Maven, here")
-    folder = tmp_path_factory.mktemp("java")
-    command = ["mvn", "-B", "-q", "-f", str(SOURCES / "pom.xml"), "dependency:copy-dependencies"]
-    command += [f"-DoutputDirectory={folder}", "-DincludeScope=runtime"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_SECONDS)
-    if done.returncode:
-        pytest.skip(f"pulsar-admin cannot be had: {done.stdout[-500:]}")
-    return folder
+    return maven.libraries(SOURCES, tmp_path_factory.mktemp("java"))
 
 
 @pytest.fixture
