@@ -46,12 +46,13 @@ class Accepting:
         at_once: int,
     ) -> None:
         """make: the protocol of a connection. at_once: how many are accepted before the loop does
-        something else. It ends when the loop reads the listener no more."""
+        something else."""
         self._loop = loop
         self._listener = listener
         self._make = make
         self._at_once = at_once
         self._coming: set[asyncio.Future[Any]] = set()
+        self._rest: asyncio.TimerHandle | None = None
         listener.setblocking(False)
         loop.add_reader(listener.fileno(), self._accept)
 
@@ -64,7 +65,7 @@ class Accepting:
             except OSError as error:
                 _log.error("no connection can be accepted for a second: %s", error)
                 self._loop.remove_reader(self._listener.fileno())
-                self._loop.call_later(_REST_SECONDS, self._go_on)
+                self._rest = self._loop.call_later(_REST_SECONDS, self._go_on)
                 return
             connection.setblocking(False)
             coming = self._loop.create_task(
@@ -72,6 +73,12 @@ class Accepting:
             )
             self._coming.add(coming)
             coming.add_done_callback(self._has_come)
+
+    def stop(self) -> None:
+        """Accept no more, also when a rest is over."""
+        if self._rest is not None:
+            self._rest.cancel()
+        self._loop.remove_reader(self._listener.fileno())
 
     def _go_on(self) -> None:
         if self._listener.fileno() >= 0:

@@ -121,6 +121,8 @@ class Figures:
     def gather(self) -> None:
         self._count_topics()
         for number, topic in enumerate(self._broker.topics.open_topics()):
+            if number % _TOPICS_AT_ONCE == _TOPICS_AT_ONCE - 1:
+                self._pause()
             if self._sees is not None and not self._sees(topic.name):
                 continue
             marks = len(self.subscriptions), len(self.consumers)
@@ -128,20 +130,20 @@ class Figures:
                 self._add(topic)
             except (TopicGone, errors.AlreadyClosed, errors.TopicNotFound):
                 del self.subscriptions[marks[0] :], self.consumers[marks[1] :]  # it was deleted
-            if number % _TOPICS_AT_ONCE == 0:
-                self._pause()
 
     def _count_topics(self) -> None:
         state = self._broker.catalogue.state
         counts = dict.fromkeys(list(state.namespaces) if self._sees is None else (), 0)
         names = [name for name, each in list(state.topics.items()) if not each.partition_count]
+        # To ask for each whether it may be seen takes as long as to tell of it.
+        at_once = _NAMES_AT_ONCE if self._sees is None else _TOPICS_AT_ONCE
         for number, name in enumerate([*names, *list(self._broker.volatile)]):
+            if number % at_once == at_once - 1:
+                self._pause()
             if self._sees is not None and not self._sees(name):
                 continue
             namespace = _namespace_of(name)
             counts[namespace] = counts.get(namespace, 0) + 1
-            if number % _NAMES_AT_ONCE == 0:
-                self._pause()
         self.namespaces = [
             (f'cluster="{CLUSTER}",namespace="{_escaped(name)}"', (count,))
             for name, count in counts.items()

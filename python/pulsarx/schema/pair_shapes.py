@@ -72,5 +72,5 @@ def _definition(part: Any) -> str:
 def _part(definition: str) -> Any:
     try:
         return json.loads(definition)
-    except ValueError:
+    except (ValueError, RecursionError):  # of text, which may be anything
         return definition

@@ -43,6 +43,11 @@ class LinearPattern:
         self._text = text
         self._is_empty, self._first, self._last = self._build(_Parser(text).parse())
 
+    def forget(self) -> None:
+        """What was remembered to be fast with many names."""
+        self._taking.clear()
+        self._behind.clear()
+
     def matches(self, name: str) -> bool:
         at, may_come = 0, self._first
         for each in name:

@@ -109,11 +109,15 @@ class NetworkService:
             self._ended.set()
 
     async def _serve(self) -> None:
-        for listener, make in ((self._plain, self._open), (self._secure, self._open_tls)):
-            if listener is not None:
-                Accepting(self.loop, listener, make, _ACCEPTED_AT_ONCE)
+        accepting = [
+            Accepting(self.loop, listener, make, _ACCEPTED_AT_ONCE)
+            for listener, make in ((self._plain, self._open), (self._secure, self._open_tls))
+            if listener is not None
+        ]
         self._look_later()
         await self._ending.wait()
+        for each in accepting:
+            each.stop()
         await accept_no_more(self._listeners())
         if self._timer is not None:
             self._timer.cancel()

@@ -77,6 +77,7 @@ class TopicListWatch:
             each: seen[each] if each in seen else matches(each.partition("://")[2])
             for each in names
         }
+        self._pattern.forget()  # few come later
         return [each for each in names if self._seen[each]]
 
 

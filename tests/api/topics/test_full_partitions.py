@@ -126,6 +126,19 @@ with pulsarx.Client(folder) as client:
     run_on_small_device(tmp_path, FILLED + filling, opening)
 
 
+def test_a_partition_of_a_topic_is_deleted_on_a_full_device(tmp_path: Path) -> None:
+    """It is made again in the commit that deletes it, which so was one that grows."""
+    filled = FILLED.replace(
+        'consumer = client.subscribe("t"',
+        'client.admin.topics.create_partitioned_topic("p", 2)\nconsumer = client.subscribe("t"',
+    )
+    program = """
+client.admin.topics.delete("p-partition-0", force=True)
+client.close()
+"""
+    run_on_small_device(tmp_path, filled + program)
+
+
 def test_a_full_partition_is_opened_again_and_again(tmp_path: Path) -> None:
     opening = (
         FILLED[: FILLED.index("client =")]

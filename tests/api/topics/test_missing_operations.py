@@ -115,6 +115,19 @@ def test_no_two_commits_have_one_number_without_hard_links(folder: Path) -> None
             assert (folder / "second").exists() and (folder / "third").exists()
 
 
+def test_a_claim_of_one_that_was_killed_does_not_keep_a_folder_from_being_made(
+    folder: Path,
+) -> None:
+    """The opening behind the kill failed."""
+    folder.mkdir()
+    (folder / "PULSARX.claim.tmp").touch()
+    with fault_plan() as plan:
+        plan.fail("link", error=errno.EPERM, sticky=True)
+        with pulsarx.Client(folder) as client:
+            client.create_producer("t").send(b"x")
+            assert whole_topic(client) == [b"x"]
+
+
 @pytest.mark.parametrize("payload_size", [10, 3_000_000])
 def test_staged_ledgers_are_copied_where_they_cannot_be_linked(
     folder: Path, payload_size: int

@@ -193,6 +193,7 @@ def test_errors_arrive_as_what_they_were(client: pulsarx.Client, folder: Path) -
         ("leases.set", {"job": "j", "ledgers": {"t": [True]}, "ttl_ms": 1}),
         ("leases.set", {"job": "j", "ledgers": {"t": [-1]}, "ttl_ms": 1}),
         ("leases.set", {"job": "j", "ledgers": {}, "ttl_ms": 1 << 60}),
+        ("leases.set", {"job": "j#2", "ledgers": {}, "ttl_ms": 1}),
         ("subscriptions.create", {"topics": ["t"], "name": "s", "position": "middle"}),
         ("subscriptions.create", {"topics": [5], "name": "s", "position": "latest"}),
         ("subscriptions.move", {"name": "s", "positions": {"t": 5}}),

@@ -204,6 +204,18 @@ def test_a_lease_is_made_shorter_when_all_parts_of_the_plan_were_read(
     assert not finish_part(ranges[1], 0, 1)  # nothing is left to be made shorter
 
 
+def test_a_job_whose_name_begins_as_that_of_another_keeps_its_lease(
+    client: pulsarx.Client, folder: Path
+) -> None:
+    """It was taken for a part of that one, and given back with it."""
+    ledger_ids(client)
+    longer = ("job#", "job#two", "job 2")
+    for job in ("job", *longer):
+        client._owner.perform("leases.set", {"job": job, "ledgers": {}, "ttl_ms": 3_600_000})
+    client._owner.perform("leases.release", {"job": "job"})
+    assert sorted(expires_ms(folder)) == sorted(longer)
+
+
 def test_parts_are_counted_across_owners_and_without_one(folder: Path) -> None:
     with pulsarx.Client(folder, durability="os") as client:
         client.create_producer("t").send(b"x")

@@ -224,8 +224,9 @@ def _operation(name: str) -> Any:
     return found
 
 
-# They take away, or lead to it: a commit of these alone, or one that begins an epoch, may use the
-# room that the folder keeps in reserve.
+# They take away, or lead to it: a commit of these alone, or one that begins an epoch or deletes a
+# topic (a partition that is deleted is made again in it), may use the room that the folder keeps in
+# reserve.
 _FREEING = frozenset((
     "delete_tenant", "delete_namespace", "set_namespace_policy", "set_topic_policy",
     "expect_change_event", "forget_change_events", "delete_topic", "forget_deletions",
@@ -237,4 +238,4 @@ _FREEING = frozenset((
 def frees_room(operations: list[dict[str, Any]]) -> bool:
     """Whether this commit must be possible where there is no room."""
     names = [each["op"] for each in operations]
-    return "open_epoch" in names or _FREEING.issuperset(names)
+    return not {"open_epoch", "delete_topic"}.isdisjoint(names) or _FREEING.issuperset(names)

@@ -68,6 +68,7 @@ def marker_create(
     path = f"{folder}/{MARKER_NAME}"
     temporary = f"{path}.{folder_id}.tmp"
     try:
+        marker_clear(files, folder)  # of a process that was killed here: its claim stands for ever
         files.create(temporary, marker_bytes(FORMAT_VERSION, folder_id))
         try:
             files.take_name(temporary, path)

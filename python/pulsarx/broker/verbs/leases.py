@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     Arguments = dict[str, Any]
 
 _TTL_MAX_MS = 30 * 24 * 3600 * 1000
-# Behind the job in the name of a lease of no ledgers: the mark that this part of it was read.
+# Behind the job, and before a number, in the name of a lease of no ledgers: the mark that this part
+# of it was read.
 _PART = "#"
 
 
@@ -28,6 +29,8 @@ def set_lease(
     broker: Broker, job: str, ledgers: Arguments, ttl_ms: int, only_present: bool = False
 ) -> Arguments:
     """only_present: what is not there (any more) is left out; else it is an error."""
+    if _job_of(job) != job:
+        raise ValueError(f"lease: the name of the job, {job!r:.200}, ends as that of a part does")
     now_ms, expires_ms = _times(broker, ttl_ms)
     ledgers = {str(TopicName.of(name)): ids for name, ids in ledgers.items()}
     for name, ids in ledgers.items():
@@ -94,11 +97,16 @@ def _expired(state: CatalogueState, now_ms: int) -> list[str]:
 
 def _bearer(lease: LeaseRecord) -> str:
     """The job whose part a lease marks as read, else its own."""
-    return lease.job if lease.ledgers else lease.job.partition(_PART)[0]
+    return lease.job if lease.ledgers else _job_of(lease.job)
+
+
+def _job_of(name: str) -> str:
+    job, _, part = name.rpartition(_PART)
+    return job if part.isascii() and part.isdigit() else name
 
 
 def _parts_read(state: CatalogueState, job: str) -> set[str]:
-    return {each for each in state.leases if each.startswith(f"{job}{_PART}")}
+    return {each.job for each in state.leases.values() if each.job != job and _bearer(each) == job}
 
 
 def finish_part(broker: Broker, job: str, part: int, parts: int, pause_ms: int) -> Arguments:
