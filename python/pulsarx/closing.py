@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pulsarx import errors
 from pulsarx._pycore.ground.locks import Lock
 from pulsarx.broker.attempt import attempt
 from pulsarx.owner import perform_for
@@ -11,6 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pulsarx.owner import MemberOwner
+
+# With which the steps ended half way: without memory, or because a handler of a signal was in the
+# middle of a call. The next call of close goes on.
+_TO_GO_ON = (MemoryError, errors.NotAllowedError)
 
 
 class Closing:
@@ -33,7 +38,7 @@ class Closing:
         """
         perform_for(owner, self._take, (steps, owner))
         failure = self._failure
-        self.told = not isinstance(failure, MemoryError)  # else the next call goes on
+        self.told = not isinstance(failure, _TO_GO_ON)
         if failure is not None:
             raise failure
 
@@ -55,7 +60,7 @@ class Closing:
                 return None
             self._ended = True
             self._failure = attempt(steps)
-            self._ended = not isinstance(self._failure, MemoryError)
+            self._ended = not isinstance(self._failure, _TO_GO_ON)
             return self._failure
         finally:
             self._lock.release()

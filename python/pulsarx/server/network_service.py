@@ -116,8 +116,8 @@ class NetworkService:
         ]
         self._look_later()
         await self._ending.wait()
-        for each in accepting:
-            each.stop()
+        for listened in accepting:
+            listened.stop()
         await accept_no_more(self._listeners())
         if self._timer is not None:
             self._timer.cancel()

@@ -405,10 +405,12 @@ cdef class ConsumerCore:
             found.append((ledger_id, first, count))
         mutex_lock(&self.core.mutex)
         try:
-            for ledger_id, first, count in found:
-                for at in range(first, first + count):
-                    self.dispatcher.nack(self.receiver, ledger_id, at, 0)
-            self.dispatcher.all_due()
+            try:
+                for ledger_id, first, count in found:
+                    for at in range(first, first + count):
+                        self.dispatcher.nack(self.receiver, ledger_id, at, 0)
+            finally:
+                self.dispatcher.all_due()    # those that were noted, come what may
         finally:
             mutex_unlock(&self.core.mutex)
             self.after()
@@ -425,9 +427,11 @@ cdef class ConsumerCore:
             return self.refuse_later(ledger_id, first, count)
         mutex_lock(&self.core.mutex)
         try:
-            for at in range(first, first + count):
-                self.dispatcher.nack(self.receiver, ledger_id, at, delay_ms)
-            self.dispatcher.all_due()
+            try:
+                for at in range(first, first + count):
+                    self.dispatcher.nack(self.receiver, ledger_id, at, delay_ms)
+            finally:
+                self.dispatcher.all_due()    # those that were noted, come what may
         finally:
             mutex_unlock(&self.core.mutex)
             self.after()

@@ -260,9 +260,11 @@ cdef class PositionConsumer(ConsumerCore):
         cdef uint64_t message
         mutex_lock(&self.core.mutex)
         try:
-            for message in range(first, first + count):
-                self.dispatcher.nack(self.receiver, ledger_id, message, delay_ms)
-            self.dispatcher.all_due()
+            try:
+                for message in range(first, first + count):
+                    self.dispatcher.nack(self.receiver, ledger_id, message, delay_ms)
+            finally:
+                self.dispatcher.all_due()    # those that were noted, come what may
         finally:
             mutex_unlock(&self.core.mutex)
             self.after()

@@ -596,9 +596,13 @@ cdef class GuestDispatcher(PendingDispatcher):
         if ledger_id == 0:
             return 0
         self.again_ledger = 0
-        if self.attached:
-            self.tell_refused(ledger_id, message)
-        return self.rewind_there(ledger_id, message)
+        try:
+            if self.attached:
+                self.tell_refused(ledger_id, message)
+            return self.rewind_there(ledger_id, message)
+        except BaseException:
+            self.due_again(ledger_id, message)
+            raise
 
     cdef int tell_refused(self, uint64_t ledger_id, uint64_t message) except -1:
         """Say which messages from this one on were refused, or are overdue: they count when it all

@@ -66,6 +66,9 @@ cdef class ProducerCore(Batcher):
     """Send it when there is room, behind those that are queued; no mutex held. Where
     max_pending_messages wait it waits for a place, or is refused."""
 
+    cdef int append_queued(self, object content, object callback, tuple rest) except -1
+    """As queue_send, without waiting for a place; the mutex may be held."""
+
     cdef int send_described(
         self, object content, object callback, object properties, object partition_key,
         object ordering_key, object sequence_id, object replication_clusters,

@@ -61,6 +61,8 @@ cdef class ResumeCall:
         if found is not None:
             producer = found
             producer.look_again = True
+            if producer.places is not None:      # those who wait look whether it is for them
+                producer.give_places()
             if producer.queued and not producer.resuming:
                 producer.publisher.completions.jobs.put(producer.resume_queued)
 
@@ -264,7 +266,7 @@ cdef class ProducerCore(Batcher):
                     if self.batching and self.open_count() >= self.batch_messages_max:
                         self.close_open()
                 except MustWait:
-                    self.queue_send(content, callback, rest)
+                    self.append_queued(content, callback, rest)
                 except Exception as error:
                     if signals_raised() != raised:
                         if not taken:
@@ -286,7 +288,6 @@ cdef class ProducerCore(Batcher):
     # Sends that wait without their callers --------------------------------------------------------
 
     cdef int queue_send(self, object content, object callback, tuple rest) except -1:
-        cdef QueuedSend send = QueuedSend.__new__(QueuedSend)
         if not self.queues_sends:
             if self.resume_call is None:
                 self.resume_call = ResumeCall(self)
@@ -297,6 +298,12 @@ cdef class ProducerCore(Batcher):
                     raise
                 self.tell(callback, error)
                 return 0
+        return self.append_queued(content, callback, rest)
+
+    cdef int append_queued(self, object content, object callback, tuple rest) except -1:
+        cdef QueuedSend send = QueuedSend.__new__(QueuedSend)
+        if self.resume_call is None:
+            self.resume_call = ResumeCall(self)
         send.content = content
         send.callback = callback
         send.rest = rest
@@ -339,6 +346,7 @@ cdef class ProducerCore(Batcher):
             if self.places is None:
                 self.places = []
             self.places.append(place)
+            self.publisher.room_wanted = self.resume_call
             if self.is_full():
                 place.wait()
             if self.state != PRODUCER_OPEN and self.state != PRODUCER_HELD:
@@ -416,8 +424,10 @@ cdef class ProducerCore(Batcher):
             self.resuming = False
             self.has_queued = len(self.queued) > 0
             self.plain_sends = self.sends_plain()
-        if self.queued and self.state != PRODUCER_OPEN and self.state != PRODUCER_HELD:
-            self.resume_call()               # closed meanwhile: they are told so
+            # What came while the open batch went out; or it was closed, which they are told.
+            if self.queued and (self.look_again or (
+                    self.state != PRODUCER_OPEN and self.state != PRODUCER_HELD)):
+                self.resume_call()
 
     cdef int arm_queued(self, int64_t look_ms, bint held) except -1:
         """Look again at look_ms, and when the first that is queued has waited for too long."""
@@ -429,11 +439,10 @@ cdef class ProducerCore(Batcher):
             return 0
         if look_ms and self.rate is not None:
             self.rate.limited_times += 1
-        timer, self.wait_timer = self.wait_timer, None
+        timer = self.wait_timer              # until there is another one
+        self.wait_timer = self.clock.arm_monotonic(due_ms, self.queue_due) if due_ms else None
         if timer is not None:
             (<Timer>timer).cancel()
-        if due_ms:
-            self.wait_timer = self.clock.arm_monotonic(due_ms, self.queue_due)
         return 0
 
     def queue_due(self) -> None:

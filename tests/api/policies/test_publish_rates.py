@@ -199,6 +199,31 @@ def test_what_send_async_took_goes_before_what_is_sent_after_it(
     assert [reader.read_next(60_000).data() for _ in range(6)] == numbers(6)
 
 
+def test_who_waits_for_a_place_gets_it_when_what_was_sent_is_stored(
+    open_client: OpenClient, manual_clock: pulsarx.ManualClock
+) -> None:
+    """It looked when the last one that was queued was sent, and not when that was stored."""
+    client = open_client(clock=manual_clock, durability="sync")
+    producer = client.create_producer("t", max_pending_messages=1, block_if_queue_full=True)
+    client.admin.topics.set_publish_rate("t", msgs=1)
+
+    def send() -> None:
+        for each in numbers(4):
+            producer.send_async(each, None)
+
+    sender = threading.Thread(target=send, daemon=True)
+    sender.start()
+    for _ in range(30_000):
+        manual_clock.advance(1)
+        sender.join(0.002)
+        if not sender.is_alive():
+            break
+    assert not sender.is_alive()
+    manual_clock.advance(1)
+    producer.flush()
+    assert whole_topic(client) == numbers(4)
+
+
 def test_closing_tells_what_send_async_took_that_it_is_not_sent(
     clocked_client: pulsarx.Client, caplog: pytest.LogCaptureFixture
 ) -> None:
