@@ -11,7 +11,7 @@ from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.locks import RLock
 from pulsarx._pycore.ground.when_forgotten import WhenForgotten
 from pulsarx._pycore.ground.work_pool import WorkPool
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 from pulsarx.client_owner import ClientOwner, Leave, give_back, take_back
 from pulsarx.clock import ManualClock
 from pulsarx.closing import Closing

@@ -9,7 +9,7 @@ from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.ground.weak_list import WeakList
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 
 try:
     from _weakref import ref  # `weakref` costs more than all that is needed of it

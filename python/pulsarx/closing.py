@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx._pycore.ground.locks import Lock
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 from pulsarx.owner import perform_for
 
 TYPE_CHECKING = False

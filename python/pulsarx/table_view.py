@@ -9,7 +9,7 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.locks import Condition, Lock
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 from pulsarx.clock import Deadline
 from pulsarx.closing import Closing
 from pulsarx.consuming.partition_follower import PartitionFollower

@@ -36,8 +36,8 @@ LEAVES = (
 )
 FORMATS = "entry_frame publish_gate message_metadata single_metadata cursor_record ledger_footer"
 GROUND = (
-    "errors errors.* linked_modules call_timeout process_end clock randomness topic_name extras "
-    "options.argument_check options.authentication options.routes options.service_url"
+    "attempt errors errors.* linked_modules call_timeout process_end clock randomness topic_name "
+    "extras options.argument_check options.authentication options.routes options.service_url"
 )
 VALUES = (
     "message message_id options options.* *_options schema schema.* compression encryption "

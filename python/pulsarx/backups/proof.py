@@ -14,9 +14,9 @@ from functools import partial
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.file_system import FileSystem, open_descriptor
+from pulsarx.attempt import attempt
 from pulsarx.backups.contents import Contents, Damage
 from pulsarx.backups.folder_view import HEADER_SIZE
-from pulsarx.broker.attempt import attempt
 from pulsarx.broker.catalogue.file import (
     CHECKPOINT,
     COMMIT,

@@ -13,8 +13,8 @@ import os
 from functools import partial
 
 from pulsarx._pycore.ground.locks import Lock
+from pulsarx.attempt import attempt
 from pulsarx.broker import life_log
-from pulsarx.broker.attempt import attempt
 from pulsarx.broker.runtime import BrokerRuntime
 from pulsarx.errors import AlreadyClosed, FolderOwnedError
 

@@ -11,7 +11,7 @@ from functools import partial
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.locks import RLock
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 from pulsarx.broker.broker import Broker
 from pulsarx.process_end import at_end, await_end
 

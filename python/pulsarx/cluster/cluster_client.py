@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx._pycore.ground.open_state import OpenState
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 from pulsarx.client import Client
 from pulsarx.client_owner import give_back, take_back
 from pulsarx.cluster import official

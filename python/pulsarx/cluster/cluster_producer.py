@@ -9,7 +9,7 @@ from functools import partial
 from pulsarx import errors
 from pulsarx._pycore.ground.locks import Event, Lock
 from pulsarx._pycore.publish.outgoing_message import BytesKey, BytesOrderingKey
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 from pulsarx.closing import Closing
 from pulsarx.cluster import official
 from pulsarx.cluster.cluster_message import ClusterMessage

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx._pycore.consume.multi_consumer import MultiConsumerCore
 from pulsarx._pycore.ground.locks import RLock
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 from pulsarx.consumer import Consumer
 from pulsarx.consuming.seek_position import check_seek_target
 from pulsarx.message_id import MessageId

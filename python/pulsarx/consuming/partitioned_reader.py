@@ -7,7 +7,7 @@ import weakref
 from pulsarx import errors
 from pulsarx._pycore.consume.multi_consumer import MultiConsumerCore
 from pulsarx._pycore.ground.locks import RLock
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 from pulsarx.consuming.partition_follower import PartitionFollower
 from pulsarx.consuming.seek_position import check_seek_target, reader_position, start_position
 from pulsarx.message_id import MessageId

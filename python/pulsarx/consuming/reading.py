@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.consuming.seek_position import start_position
 from pulsarx.options.members import decryption_of

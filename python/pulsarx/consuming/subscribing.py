@@ -7,7 +7,7 @@ from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ground.collector_paused import CollectorPaused
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.broker.policies.creation import (
     check_subscription_creation,

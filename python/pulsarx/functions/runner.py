@@ -10,7 +10,7 @@ from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.latch import Latch
 from pulsarx._pycore.ground.locks import Lock
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 from pulsarx.client import Client
 from pulsarx.closing import Closing
 from pulsarx.functions.figures import Figures

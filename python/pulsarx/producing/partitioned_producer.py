@@ -15,7 +15,7 @@ from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.publish.partition_hash import partition_hash
 from pulsarx._pycore.publish.partition_router import PartitionRouter
 from pulsarx._pycore.publish.producer_arrow import send_arrow_routed
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.closing import Closing
 from pulsarx.enumerations import PartitionsRoutingMode, ProducerAccessMode

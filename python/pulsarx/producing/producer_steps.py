@@ -4,7 +4,7 @@ turn. Used by Client and ClientOwner; in the control plane."""
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.producing.producer_creation import wait_for_turn
 from pulsarx.producing.producer_schema import check_producer, give_schema

@@ -22,8 +22,8 @@ from pulsarx._pycore.ground.locks import Condition
 from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.publish.completion_queue import CompletionQueue
+from pulsarx.attempt import attempt
 from pulsarx.broker import registry
-from pulsarx.broker.attempt import attempt
 from pulsarx.broker.folder.data_directory import BRIEF_OWNER
 from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.runtime import DURABILITIES, BrokerSettings

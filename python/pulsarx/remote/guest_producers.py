@@ -11,7 +11,7 @@ from pulsarx._pycore.ground.locks import Event, Lock, RLock
 from pulsarx._pycore.publish.connection_publisher import ConnectionPublisher
 from pulsarx._pycore.publish.stored_entries import stored_entries
 from pulsarx._pycore.wire.hot_commands import send_encode
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 from pulsarx.broker.ledgers.read_only_ledger import ReadOnlyLedger
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.topics.waiting_producer import ENDED, PROMOTED, WaitingProducer

@@ -15,7 +15,7 @@ from pulsarx._pycore.ground import owner_link
 from pulsarx._pycore.ground.locks import Event, Lock
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.message.entry_view import EntryContext
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.call_timeout import call_timeout, within

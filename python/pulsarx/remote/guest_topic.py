@@ -6,7 +6,7 @@ from functools import partial
 
 from pulsarx._pycore.ground.locks import RLock
 from pulsarx._pycore.ledger.ledger_tail import LedgerTail
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 from pulsarx.broker.topics.read_only_topic import ReadOnlyTopic
 from pulsarx.remote.guest_producers import GuestProducers
 from pulsarx.remote.guest_subscription import subscribe_there

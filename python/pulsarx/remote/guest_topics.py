@@ -10,7 +10,7 @@ from functools import partial
 
 from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.ground.weak_list import WeakList
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 from pulsarx.errors import detail_of
 from pulsarx.remote.topic_news import DirectoryNews
 from pulsarx.topic_name import TopicName

@@ -8,8 +8,8 @@ import os
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.locks import Event, RLock
+from pulsarx.attempt import attempt
 from pulsarx.broker import registry
-from pulsarx.broker.attempt import attempt
 from pulsarx.broker.folder.data_directory import LOCK_NAME
 from pulsarx.broker.folder.owner_lock import owner_lock_query
 from pulsarx.clock import Deadline

@@ -6,7 +6,7 @@ from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.open_state import OpenState
 from pulsarx._pycore.ground.when_forgotten import WhenForgotten
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 from pulsarx.client import Client
 from pulsarx.client_owner import give_back, take_back
 from pulsarx.clock import ManualClock, system_clock

@@ -17,7 +17,7 @@ from pulsarx._pycore.ground.locks import Event, Lock
 from pulsarx._pycore.ground.owner_link import OwnerLink
 from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx._pycore.ground.weak_list import WeakList
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 from pulsarx.broker.control.control_socket import shut
 from pulsarx.clock import Deadline
 from pulsarx.server.server import Server

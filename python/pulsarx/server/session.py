@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import partial
 
 from pulsarx import errors
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 from pulsarx.server.client_proof import SERVER_VERSION, ClientProof
 from pulsarx.server.schema_answers import SchemaAnswers
 from pulsarx.server.session_consumers import SessionConsumers

@@ -11,7 +11,7 @@ from pulsarx import errors
 from pulsarx._pycore.dispatch.connection_sink import ConnectionSink
 from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.wire.hot_commands import message_encode
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.broker.subscriptions.subscribe_request import ReceiverSettings, SubscribeRequest
 from pulsarx.broker.topics.non_persistent_topic import NonPersistentTopic

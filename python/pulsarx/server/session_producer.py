@@ -7,7 +7,7 @@ from collections import deque
 
 from pulsarx import errors
 from pulsarx._pycore.publish.entry_intake import EntryIntake
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 from pulsarx.compression import compress, decompress
 from pulsarx.wire.frames import entry_size_max
 

@@ -9,7 +9,7 @@ from pulsarx._pycore.ground import owner_link
 from pulsarx._pycore.publish.entry_answers import EntriesInFlight, EntryAnswers
 from pulsarx._pycore.wire.hot_commands import receipt_encode
 from pulsarx.access.access import Access
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.topics.waiting_producer import WaitingProducer
 from pulsarx.enumerations import ProducerAccessMode

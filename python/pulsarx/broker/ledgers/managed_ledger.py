@@ -27,8 +27,8 @@ from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ledger.ledger_recovery import LedgerRecovery, seal_recovered
 from pulsarx._pycore.ledger.ledger_tail import LedgerSpan, LedgerTail, fence, published_counts
 from pulsarx._pycore.ledger.ledger_writer import LedgerWriter
+from pulsarx.attempt import attempt
 from pulsarx.broker import life_log
-from pulsarx.broker.attempt import attempt
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.records import LEDGER_PREPARED
 from pulsarx.broker.folder.reserve import SEALING_LEAVES, with_reserve

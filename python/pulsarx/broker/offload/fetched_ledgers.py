@@ -16,7 +16,7 @@ import os
 from pulsarx import errors
 from pulsarx._pycore.ground.job_queue import JobQueue
 from pulsarx._pycore.ground.locks import Event, Lock
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 from pulsarx.broker.offload.stored_object import Stopped
 
 TYPE_CHECKING = False

@@ -18,8 +18,8 @@ import os
 
 from pulsarx import errors
 from pulsarx._pycore.ground.locks import Lock
+from pulsarx.attempt import attempt
 from pulsarx.broker import life_log
-from pulsarx.broker.attempt import attempt
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.records import LEDGER_SEALED
 from pulsarx.broker.ledgers.ledger_list import LATEST, open_ledger

@@ -8,7 +8,7 @@ from pulsarx._pycore.ground.locks import RLock
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.message.entry_target import EntryFanOut
 from pulsarx._pycore.publish.non_persistent_publisher import NonPersistentPublisher
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 from pulsarx.broker.ledgers.no_ledgers import NoLedgers
 from pulsarx.broker.policies.creation import check_subscription_type
 from pulsarx.broker.topics.counted_rates import TopicRates

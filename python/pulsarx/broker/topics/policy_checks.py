@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx._pycore.ground.locks import Lock
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from functools import partial
 from pulsarx import errors
 from pulsarx._pycore.ground.locks import RLock
 from pulsarx._pycore.ground.weak_list import WeakList
-from pulsarx.broker.attempt import attempt
+from pulsarx.attempt import attempt
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.policies.creation import topic_creation
 from pulsarx.broker.policies.limits import MAX_TOPICS
