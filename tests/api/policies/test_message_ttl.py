@@ -130,6 +130,7 @@ def test_the_check_acknowledges_on_every_subscription_connected_or_not(
         connected = client.subscribe("t", "connected", ConsumerType.Shared)
         client.subscribe("t", "away").close()
         producer = client.create_producer("t")
+        inspect(client).settle()  # a topic that was opened is looked at once, in the background
         for payload in numbers(3):
             producer.send(payload)
         assert connected.receive(1000).data() == b"0"

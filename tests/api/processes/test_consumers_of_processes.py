@@ -161,6 +161,11 @@ def test_what_a_killed_process_had_comes_to_the_next_one_but_for_what_it_acknowl
         assert next_texts(after, 4) == ["0", "2", "3", "4"]
 
 
+def consumers_of(client: pulsarx.Client) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = client.admin.topics.stats("t")["subscriptions"]["s"]["consumers"]
+    return found
+
+
 @pytest.mark.parametrize("kind", ["Shared", "KeyShared"])
 def test_processes_share_the_messages_of_a_subscription(
     open_client: OpenClient, folder: Path, kind: str
@@ -169,6 +174,9 @@ def test_processes_share_the_messages_of_a_subscription(
     client.create_producer("t").close()
     with Consumer(folder, kind) as first, Consumer(folder, kind) as second:
         mine = subscribe(client, kind)
+        # What each has room for comes over its connection: without it all may go to the others.
+        while not all(each["available_permits"] for each in consumers_of(client)):
+            pass
         texts = publish(client, 300)
         for each in (first, second):
             each.do(f"share {SHORT_MS}")

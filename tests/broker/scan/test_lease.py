@@ -211,8 +211,9 @@ def test_a_job_whose_name_begins_as_that_of_another_keeps_its_lease(
     ledger_ids(client)
     longer = ("job#", "job#two", "job 2")
     for job in ("job", *longer):
-        client._owner.perform("leases.set", {"job": job, "ledgers": {}, "ttl_ms": 3_600_000})
-    client._owner.perform("leases.release", {"job": "job"})
+        ranges = plan(inspect(client).broker, "t", columns=["value"])
+        lease_ranges(folder, job, ranges, 3_600_000)
+    release_lease(folder, "job")
     assert sorted(expires_ms(folder)) == sorted(longer)
 
 
