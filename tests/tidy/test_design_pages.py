@@ -1,0 +1,161 @@
+"""The pages of docs/design, ARCHITECTURE and CONTRIBUTING are true as far as a test can tell: what
+they name is there, their links lead somewhere, every thread is in the table."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+from source_files import LIBRARY, ROOT, files
+
+DESIGN = ROOT / "docs" / "design"
+ARCHITECTURE, CONTRIBUTING = ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"
+PAGES = sorted(DESIGN.glob("*.md"))
+FOLDERS = ("src", "python", "spark", "tests", "docs", "tools", "benchmarks", "examples", "wheels")
+OVERVIEW_SIZE_MAX = 15_000  # bytes
+# What is made, or lies in a data directory, and is no file of the repository.
+ELSEWHERE = re.compile(r"(build|dist|orphans)/|.*[<*]")
+PACKAGES = {"duckdb", "h11", "matplotlib", "uv"}  # that no source names
+
+
+def quoted(text: str) -> list[str]:
+    """What stands in backquotes, but for blocks of code."""
+    return re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+
+
+@cache
+def places() -> dict[str, frozenset[str]]:
+    """Each end of a path in the repository, with and without its suffix: the paths, without their
+    suffixes, that have it. The contract and the body of a module are one."""
+    found: dict[str, set[str]] = {}
+    paths = [each for folder in FOLDERS for each in sorted((ROOT / folder).rglob("*"))]
+    for path in [*paths, *ROOT.glob(".ci/*"), *ROOT.glob("*.*")]:
+        whole = path.relative_to(ROOT)
+        if "__pycache__" in whole.parts or path.suffix in {".so", ".pyc"}:
+            continue
+        stem = str(whole.with_suffix(""))
+        for each in {str(whole), stem}:
+            parts = each.split("/")
+            for at in range(len(parts)):
+                found.setdefault("/".join(parts[at:]), set()).add(stem)
+    return {name: frozenset(stems) for name, stems in found.items()}
+
+
+def path_faults(text: str) -> list[str]:
+    """Paths in backquotes that are not there, or are the end of several."""
+    found = []
+    for name in quoted(text):
+        if re.fullmatch(r"[\w.-]+(/[\w.-]+)+/?", name) and not ELSEWHERE.match(name):
+            stems = places().get(name.rstrip("/"), frozenset())
+            if len(stems) != 1:
+                found.append(f"{name}: {sorted(stems) or 'is not there'}")
+    return found
+
+
+@cache
+def words() -> frozenset[str]:
+    """Every word of the sources, and of the test files' names."""
+    found: set[str] = set()
+    for path in files((*LIBRARY, "tests")):
+        found.update(re.findall(r"\w+", path.read_text(encoding="utf-8")))
+        found.add(path.stem)
+    return frozenset(found)
+
+
+def name_faults(text: str) -> list[str]:
+    """Names of Python or C in backquotes that no source has."""
+    names = [each for each in quoted(text) if re.fullmatch(r"[A-Za-z_][\w.]*(\(\))?", each)]
+    parts = {part for name in names for part in re.findall(r"\w+", name)}
+    return sorted(parts - words() - PACKAGES)
+
+
+def link_faults(path: Path) -> list[str]:
+    found = []
+    for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", path.read_text("utf-8")):
+        file = (path.parent / target) if target else path
+        if not file.exists():
+            found.append(f"{path.name}: {target} is not there")
+        elif anchor and anchor not in anchors(file.read_text("utf-8")):
+            found.append(f"{path.name}: {target}#{anchor} is not there")
+    return found
+
+
+def anchors(text: str) -> set[str]:
+    """Those of the headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+def thread_names() -> set[str]:
+    """Those that the sources give the threads they start."""
+    makers = r"\b(?:OwnThread|JobQueue|WorkPool|WorkThreads|thread_start)\([^\"]{0,200}"
+    found = set()
+    for path in files(LIBRARY, {".py", ".pyx"}):
+        found |= set(re.findall(makers + r"\"(pulsarx-[\w-]+)\"", path.read_text("utf-8")))
+    return found
+
+
+def recipes(text: str) -> dict[str, str]:
+    """Of `Where do I`: what each says, by its question."""
+    section = text[text.index("## Where do I") :]
+    section = section[: section.index("\n## ", 1)]
+    parts = re.split(r"^\*\*(.+)\*\*$", section, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+def test_files_that_the_pages_name_are_there():
+    wrong = {page.name: path_faults(page.read_text("utf-8")) for page in [*PAGES, CONTRIBUTING]}
+    assert not {page: faults for page, faults in wrong.items() if faults}
+
+
+def test_names_that_the_pages_name_are_in_the_sources():
+    wrong = {page.name: name_faults(page.read_text("utf-8")) for page in PAGES}
+    assert not {page: faults for page, faults in wrong.items() if faults}
+
+
+def test_links_lead_somewhere():
+    assert not [text for page in [*PAGES, ARCHITECTURE, CONTRIBUTING] for text in link_faults(page)]
+
+
+def test_the_overview_is_short_and_leads_to_every_page():
+    assert len(ARCHITECTURE.read_bytes()) <= OVERVIEW_SIZE_MAX
+    index = (DESIGN / "README.md").read_text("utf-8")
+    others = {page.name for page in PAGES} - {"README.md"}
+    assert set(re.findall(r"^\| \[[^]]+\]\(([^)]+)\)", index, re.MULTILINE)) == others
+    assert not {page for page in others if page not in ARCHITECTURE.read_text("utf-8")}
+
+
+def test_every_thread_is_in_the_table():
+    text = (DESIGN / "threads.md").read_text("utf-8")
+    assert thread_names()
+    assert not {name for name in thread_names() if f"`{name}" not in text}
+
+
+def test_each_recipe_has_six_lines_that_name_files():
+    found = recipes(CONTRIBUTING.read_text("utf-8"))
+    assert found
+    for question, text in found.items():
+        lines = re.findall(r"^\d\. (.*)$", text, re.MULTILINE)
+        assert len(lines) == 6, question
+        assert len([line for line in lines if re.search(r"`[^`]*/[^`]*`", line)]) >= 4, question
+
+
+def test_a_path_that_is_not_there_is_found():
+    assert not path_faults("`publish/batcher`, `src/pycore/publish/batcher.pyx`, `tests/tidy`")
+    assert not path_faults("`build/tree/pulsarx`, `ledgers/<id>.ledger`\n```\n`a/b`\n```")
+    assert path_faults("`publish/batches`") == ["publish/batches: is not there"]
+    assert len(path_faults("`schema/schema`")) == 1  # that of the alias has the same end
+
+
+def test_a_name_that_is_not_there_is_found():
+    assert not name_faults("`Client`, `ledger_tail.LedgerSpan`, `send`, `read_table()`")
+    assert name_faults("`LedgerTail.no_such" + "_attribute`") == ["no_such" + "_attribute"]
+
+
+def test_a_link_that_leads_nowhere_is_found(tmp_path: Path):
+    page = tmp_path / "page.md"
+    page.write_text("# One two\n[a](#one-two) [b](page.md#one-two) [c](https://x.y/z) [d](e.md)")
+    assert link_faults(page) == ["page.md: e.md is not there"]
+    page.write_text("# One\n[a](#two)")
+    assert link_faults(page) == ["page.md: #two is not there"]
