@@ -24,6 +24,7 @@ PAGES = [
     *(
         f"docs/{name}.md"
         for name in [
+            "administration",
             "asyncio",
             "backups",
             "columns",
