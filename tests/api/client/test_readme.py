@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from flight_source import install_flights
 
+import pulsarx
 from pulsarx.broker_options import option_table
 from pulsarx.options.base import NOT_YET, ClientOptions, Options
 from pulsarx.options.members import ConsumerOptions, ProducerOptions, ReaderOptions
@@ -156,3 +157,17 @@ def test_the_readme_of_the_core_names_every_file():
     text = (core / "README.md").read_text(encoding="utf-8")
     first_cells = " ".join(re.findall(r"^\|([^|]*)\|", text, re.MULTILINE))
     assert set(re.findall(r"`(\w+)`", first_cells)) == {path.stem for path in core.glob("*.pxd")}
+
+
+def test_the_page_about_administration_names_every_call():
+    text = (ROOT / "docs/administration.md").read_text(encoding="utf-8")
+    calls = set(re.findall(r"`(\w+)`", text[text.index("| group") : text.index("## Policies")]))
+    policies = set(re.findall(r"`(\w+)`", text[text.index("| about") :]))
+    with pulsarx.Client("memory:") as client:
+        admin = client.admin
+        groups = [admin.topics, admin.namespaces, admin.tenants, admin.schemas, admin.brokers]
+        there = {name for group in groups for name in dir(group) if not name.startswith("_")}
+    of_policies = {f"{verb}_{name}" for verb in ("set", "get", "remove") for name in policies}
+    assert there - calls - of_policies == {"get_backlog_quotas"}
+    assert of_policies - there == set()
+    assert calls - there == {"topics", "namespaces", "tenants", "schemas", "brokers", "force"}
