@@ -12,6 +12,8 @@ from source_files import LIBRARY, ROOT, files
 DESIGN = ROOT / "docs" / "design"
 ARCHITECTURE, CONTRIBUTING = ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"
 PAGES = sorted(DESIGN.glob("*.md"))
+BROKER = ROOT / "python" / "pulsarx" / "broker"
+MAPS = [BROKER / "README.md", ROOT / "src" / "core" / "README.md", ROOT / "src/pycore/README.md"]
 FOLDERS = ("src", "python", "spark", "tests", "docs", "tools", "benchmarks", "examples", "wheels")
 OVERVIEW_SIZE_MAX = 15_000  # bytes
 # What is made, or lies in a data directory, and is no file of the repository.
@@ -115,7 +117,8 @@ def test_names_that_the_pages_name_are_in_the_sources():
 
 
 def test_links_lead_somewhere():
-    assert not [text for page in [*PAGES, ARCHITECTURE, CONTRIBUTING] for text in link_faults(page)]
+    pages = [*PAGES, *MAPS, ARCHITECTURE, CONTRIBUTING]
+    assert not [text for page in pages for text in link_faults(page)]
 
 
 def test_the_overview_is_short_and_leads_to_every_page():
@@ -130,6 +133,17 @@ def test_every_thread_is_in_the_table():
     text = (DESIGN / "threads.md").read_text("utf-8")
     assert thread_names()
     assert not {name for name in thread_names() if f"`{name}" not in text}
+
+
+def test_the_map_of_the_broker_names_every_module():
+    text = (BROKER / "README.md").read_text("utf-8")
+    table = text[text.index("## The modules") : text.index("## Data directory")]
+    named = {
+        name
+        for cell in re.findall(r"^\|([^|]*)\|", table, re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", cell)
+    }
+    assert named == {path.stem for path in BROKER.rglob("*.py")} - {"__init__"}
 
 
 def test_each_recipe_has_six_lines_that_name_files():
