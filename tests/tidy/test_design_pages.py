@@ -4,7 +4,9 @@ they name is there, their links lead somewhere, every thread is in the table."""
 from __future__ import annotations
 
 import re
+import tomllib
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from source_files import LIBRARY, ROOT, files
@@ -18,7 +20,6 @@ FOLDERS = ("src", "python", "spark", "tests", "docs", "tools", "benchmarks", "ex
 OVERVIEW_SIZE_MAX = 15_000  # bytes
 # What is made, or lies in a data directory, and is no file of the repository.
 ELSEWHERE = re.compile(r"(build|dist|orphans)/|.*[<*]")
-PACKAGES = {"duckdb", "h11", "matplotlib", "uv"}  # that no source names
 
 
 def quoted(text: str) -> list[str]:
@@ -57,9 +58,9 @@ def path_faults(text: str) -> list[str]:
 
 @cache
 def words() -> frozenset[str]:
-    """Every word of the sources, and of the test files' names."""
-    found: set[str] = set()
-    for path in files((*LIBRARY, "tests")):
+    """Every word of the sources, of the packages they ask for, and of the names of files."""
+    found = {"h11"}  # which uvicorn asks for
+    for path in [*files((*LIBRARY, "tests", "tools")), ROOT / "pyproject.toml"]:
         found.update(re.findall(r"\w+", path.read_text(encoding="utf-8")))
         found.add(path.stem)
     return frozenset(found)
@@ -69,7 +70,7 @@ def name_faults(text: str) -> list[str]:
     """Names of Python or C in backquotes that no source has."""
     names = [each for each in quoted(text) if re.fullmatch(r"[A-Za-z_][\w.]*(\(\))?", each)]
     parts = {part for name in names for part in re.findall(r"\w+", name)}
-    return sorted(parts - words() - PACKAGES)
+    return sorted(parts - words())
 
 
 def link_faults(path: Path) -> list[str]:
@@ -144,6 +145,14 @@ def test_the_map_of_the_broker_names_every_module():
         for name in re.findall(r"`(\w+)`", cell)
     }
     assert named == {path.stem for path in BROKER.rglob("*.py")} - {"__init__"}
+
+
+def test_every_package_that_is_asked_for_has_its_reason():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    asked = [project.get("dependencies", []), *project["optional-dependencies"].values()]
+    names = {re.split(r"[^\w.-]", each, maxsplit=1)[0] for each in chain(*asked)}
+    reasons = quoted((DESIGN / "dependencies.md").read_text("utf-8"))
+    assert names and not names - set(reasons)
 
 
 def test_each_recipe_has_six_lines_that_name_files():
