@@ -6,7 +6,6 @@ from pulsarx._core.atomic cimport atomic_load_u64
 from pulsarx._core.entry_frame cimport EntryFrame, entry_frame_span
 from pulsarx._core.ledger_footer cimport LedgerFooter
 from pulsarx._core.ledger_state cimport LedgerAppend
-from pulsarx._core.publish_gate cimport GateAnswer, PublishGate
 from pulsarx._core.published_end cimport PublishedEnd
 from pulsarx._core.wait_event cimport WaitEvent
 
@@ -41,7 +40,6 @@ cdef inline bint ledger_append_is_brief(LedgerAppend* self, uint32_t entry_size)
     return atomic_load_u64(&self.end) + span <= atomic_load_u64(&self.prepared_end)
 
 cdef int ledger_append_entry(LedgerAppend* self, EntryFrame* frame, uint8_t* entry,
-                             PublishGate* gate, GateAnswer* answer,
                              uint64_t* offset) noexcept nogil
 """Store one entry of frame.entry_size bytes, with one write.
 
@@ -54,13 +52,10 @@ nothing was written.
 OUT_OF_RANGE: no message, or not an entry (it starts with 0x0e01 and its checksum). TOO_LARGE: no
 ledger takes it.
 IO: the write failed, the ledger is FENCED. POISONED, CLOSED.
-gate: asked before it is stored, and told afterwards; NULL: there is none; answer may be NULL too.
-DUPLICATE, FENCED, OVER_QUOTA, TERMINATED: the gate's answer; nothing was stored.
 Source: BookKeeper LedgerStorage.addEntry.
 """
 
 cdef int ledger_append_quietly(LedgerAppend* self, EntryFrame* frame, uint8_t* entry,
-                               PublishGate* gate, GateAnswer* answer,
                                uint64_t* offset) noexcept nogil
 """As ledger_append_entry, for a caller that wakes those who wait: those of other processes by
 ledger_append_tell_others, and those of the topic."""

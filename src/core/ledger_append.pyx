@@ -172,16 +172,12 @@ cdef void append_note(LedgerAppend* self, const EntryFrame* frame, const uint8_t
 
 
 cdef int append_locked(LedgerAppend* self, EntryFrame* frame, uint8_t* room, uint64_t span,
-                       PublishGate* gate, GateAnswer* answer, uint64_t* offset) noexcept nogil:
+                       uint64_t* offset) noexcept nogil:
     cdef uint64_t at = self.end
     cdef int error
     cdef int status
     if self.state != LEDGER_OPEN:
         return append_refusal(self)
-    if gate != NULL:
-        status = gate.ask(gate, frame, room + ENTRY_FRAME_SIZE, answer)
-        if status != STATUS_OK:
-            return status
     status = append_room(self, span)
     if status != STATUS_OK:
         return status
@@ -200,23 +196,19 @@ cdef int append_locked(LedgerAppend* self, EntryFrame* frame, uint8_t* room, uin
         atomic_swap_if_u32(&self.state, LEDGER_OPEN, LEDGER_FENCED)
         return status_of(error)
     append_note(self, frame, room, at, at + span)
-    if gate != NULL:
-        gate.stored(gate, frame, room + ENTRY_FRAME_SIZE)
     offset[0] = at
     return STATUS_OK
 
 
 cdef int ledger_append_entry(LedgerAppend* self, EntryFrame* frame, uint8_t* entry,
-                             PublishGate* gate, GateAnswer* answer,
                              uint64_t* offset) noexcept nogil:
-    cdef int status = ledger_append_quietly(self, frame, entry, gate, answer, offset)
+    cdef int status = ledger_append_quietly(self, frame, entry, offset)
     if status == STATUS_OK and not self.publish_on_flush:
         ledger_publish_wake(self)
     return status
 
 
 cdef int ledger_append_quietly(LedgerAppend* self, EntryFrame* frame, uint8_t* entry,
-                               PublishGate* gate, GateAnswer* answer,
                                uint64_t* offset) noexcept nogil:
     cdef uint64_t span = entry_frame_span(frame.entry_size)
     cdef int status
@@ -233,7 +225,7 @@ cdef int ledger_append_quietly(LedgerAppend* self, EntryFrame* frame, uint8_t* e
         return append_refusal(self)
     memset(entry + frame.entry_size, 0, 8)
     pthread_mutex_lock(&self.append_mutex)
-    status = append_locked(self, frame, entry - ENTRY_FRAME_SIZE, span, gate, answer, offset)
+    status = append_locked(self, frame, entry - ENTRY_FRAME_SIZE, span, offset)
     due = status == STATUS_OK and ledger_prepare_due(self, self.end)
     if due:
         ledger_prepare_ask(self)

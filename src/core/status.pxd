@@ -27,6 +27,3 @@ cdef enum Status:
     STATUS_TORN = 17            # an unfinished write at the tail: what is before it is whole
     STATUS_DUPLICATE = 18       # already so; nothing was changed
     STATUS_FOLD = 19            # the tail of a cursor is full: fold it, then do it again
-    STATUS_FENCED = 20          # a producer that another one has taken the topic from
-    STATUS_OVER_QUOTA = 21      # the topic holds as much as it may
-    STATUS_TERMINATED = 22      # the topic takes no message any more

@@ -58,7 +58,7 @@ cdef int append(uint32_t size, uint8_t fill, uint64_t* entry_id) noexcept nogil:
     frame.entry_size = size
     frame.message_count = 3
     frame.publish_time_ms = 5
-    status = ledger_append_entry(&LEDGER, &frame, room + 64, NULL, NULL, &offset)
+    status = ledger_append_entry(&LEDGER, &frame, room + 64, &offset)
     entry_id[0] = frame.entry_id
     free(room)
     return status
@@ -155,10 +155,10 @@ def test_refused_entries_leave_nothing():
     memset(room, 0, sizeof(room))
     frame.entry_size = 100
     frame.message_count = 1
-    status = ledger_append_entry(&LEDGER, &frame, room + 64, NULL, NULL, &offset)
+    status = ledger_append_entry(&LEDGER, &frame, room + 64, &offset)
     assert status == STATUS_OUT_OF_RANGE
     frame.entry_size = 2000000000
-    assert ledger_append_entry(&LEDGER, &frame, room + 64, NULL, NULL, &offset) == STATUS_TOO_LARGE
+    assert ledger_append_entry(&LEDGER, &frame, room + 64, &offset) == STATUS_TOO_LARGE
     assert LEDGER.entry_count == 1
     ledger_append_close(&LEDGER)
     ledger_append_free(&LEDGER)

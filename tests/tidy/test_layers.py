@@ -34,7 +34,7 @@ LEAVES = (
     "permits timer_wheel file_ops wait_event published_end ack_bits proto_field waiting_list "
     "ledger_state low_descriptors"
 )
-FORMATS = "entry_frame publish_gate message_metadata single_metadata cursor_record ledger_footer"
+FORMATS = "entry_frame message_metadata single_metadata cursor_record ledger_footer"
 GROUND = (
     "attempt errors errors.* linked_modules call_timeout process_end clock randomness topic_name "
     "extras options.argument_check options.authentication options.routes options.service_url"
@@ -132,7 +132,6 @@ PERMITTED = [
     ("_core.ledger_*", "_core.ledger_*"),  # one family: append, flush, prepare, seal, read
     ("_core.ledger_*", "_core.mapped_file"),
     ("_core.message_metadata", "_core.single_metadata"),
-    ("_core.publish_gate", "_core.entry_frame"),
     ("_pycore.*", "errors"),
     ("_core", "linked_modules"),  # where the packages find their modules
     ("_pycore*", "linked_modules"),

@@ -28,10 +28,6 @@ cdef dict TABLE = {
     STATUS_TORN: ("CorruptDataError", "the tail is torn"),
     STATUS_DUPLICATE: ("NotAllowedError", "already so"),
     STATUS_FOLD: ("InternalError", "the cursor's tail is full and was not folded"),
-    STATUS_FENCED: ("ProducerFenced", "another producer has the topic to itself"),
-    STATUS_OVER_QUOTA: ("ProducerBlockedQuotaExceededException",
-                        "the backlog quota is exceeded"),
-    STATUS_TERMINATED: ("TopicTerminated", "the topic is terminated"),
 }
 
 

@@ -502,7 +502,7 @@ cdef class KeyCompaction:
             if entry != data + COMPACTED_HEADER_SIZE:
                 memcpy(data + COMPACTED_HEADER_SIZE, entry, size)
             compacted_entry_encode(&place, data, frame.entry_size)
-            status = ledger_append_entry(&writer.c_ledger, &frame, data, NULL, NULL, &offset)
+            status = ledger_append_entry(&writer.c_ledger, &frame, data, &offset)
         if status != STATUS_OK:
             writer.c_raise(status, f"append {total} bytes to")
         if writer.c_ledger.end - self.written_back >= WRITTEN_BACK_SIZE:

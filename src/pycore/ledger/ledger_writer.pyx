@@ -160,13 +160,12 @@ cdef class LedgerWriter:
         if size > SMALL_SIZE or not ledger_append_is_brief(&self.c_ledger, frame.entry_size):
             with nogil:
                 memcpy(room + ENTRY_FRAME_SIZE, data, size)
-                status = ledger_append_entry(&self.c_ledger, &frame, room + ENTRY_FRAME_SIZE, NULL,
-                                             NULL,
+                status = ledger_append_entry(&self.c_ledger, &frame, room + ENTRY_FRAME_SIZE,
                                              &offset)
         else:
             memcpy(room + ENTRY_FRAME_SIZE, data, size)
             status = ledger_append_entry(&self.c_ledger, &frame, room + ENTRY_FRAME_SIZE,
-                                         NULL, NULL, &offset)
+                                         &offset)
         if room != near:
             free(room)
         if status != STATUS_OK:

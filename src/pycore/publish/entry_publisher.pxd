@@ -1,15 +1,14 @@
 """Publishes entries on one topic for one producer: what stands between a batcher, or a network
 connection, and where the entries are kept.
 
-LedgerPublisher appends to the ledgers of this process: it asks the publish gate if there is one,
-rolls over, keeps account of what is not confirmed yet, and confirms by the durability the broker
-was opened with. Methods want the mutex held by the caller unless they say otherwise.
+LedgerPublisher appends to the ledgers of this process: it rolls over, keeps account of what is not
+confirmed yet, and confirms by the durability the broker was opened with. Methods want the mutex
+held by the caller unless they say otherwise.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from pulsarx._core.entry_frame cimport EntryFrame
-from pulsarx._core.publish_gate cimport PublishGate
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
 from pulsarx._pycore.ground.mutex cimport OwnedMutex
 from pulsarx._pycore.ground.owner_link cimport OwnerLink
@@ -140,8 +139,6 @@ cdef class LedgerPublisher(EntryPublisher):
     cdef TimeoutDue timeout_due_call
     cdef Receipt timed_out               # the newest of what was given up; it may be stored yet
     cdef readonly int64_t send_timeout_ms    # 0: never
-    cdef PublishGate* gate               # NULL: no policy asks
-    cdef object gate_owner               # keeps it
     cdef readonly str topic_name
     # deque of (receipt, callbacks): stored, not yet known durable, oldest first
     cdef object pending
@@ -153,7 +150,9 @@ cdef class LedgerPublisher(EntryPublisher):
     cdef int wake(self, LedgerWriter writer) except -1
     """Wake those who wait for what was appended quietly."""
 
-    cdef LedgerWriter append(self, EntryFrame* frame, uint8_t* entry, Receipt receipt)
+    cdef int append(self, EntryFrame* frame, uint8_t* entry, Receipt receipt) except -1
+    """Append to the topic's open ledger, rolling it over when it is full."""
+
     cdef int refuse(self, int status, LedgerWriter writer, EntryFrame* frame) except -1
     cdef bint fail(self, object error) except -1
     cdef object flush_pending(self)

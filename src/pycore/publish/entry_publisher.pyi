@@ -30,9 +30,8 @@ class LedgerPublisher(EntryPublisher):
         tail: LedgerTail,
         completions: CompletionQueue,
         durability: int,
-        gate: object = None,
         clock: ClockCore | None = None,
         send_timeout_ms: int = 0,
     ) -> None:
-        """durability: 1 sync, 2 interval, 3 os. gate: None, where no policy asks. send_timeout_ms:
-        how long on the clock an entry may be pending; 0 and less: for ever."""
+        """durability: 1 sync, 2 interval, 3 os. send_timeout_ms: how long on the clock an entry may
+        be pending; 0 and less: for ever."""

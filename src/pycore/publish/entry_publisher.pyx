@@ -19,10 +19,9 @@ from pulsarx._core.ledger_append cimport (
 from pulsarx._core.ledger_state cimport (
     LEDGER_FENCED, LEDGER_OPEN, LEDGER_POISONED, LedgerAppend,
 )
-from pulsarx._core.publish_gate cimport GateAnswer, PublishGate
 from pulsarx._core.status cimport (
-    STATUS_CLOSED, STATUS_DUPLICATE, STATUS_INTERRUPTED, STATUS_IO, STATUS_LEDGER_FULL,
-    STATUS_NO_SPACE, STATUS_OK, STATUS_POISONED,
+    STATUS_CLOSED, STATUS_INTERRUPTED, STATUS_IO, STATUS_LEDGER_FULL, STATUS_NO_SPACE, STATUS_OK,
+    STATUS_POISONED,
 )
 from pulsarx._core.wait_event cimport WaitEvent, wait_event_wake
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
@@ -35,7 +34,6 @@ from pulsarx._pycore.ground.signals cimport (
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail, ledger_tail_asks
 from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
 from pulsarx._pycore.publish.completion_queue cimport CompletionQueue, callback_count
-from pulsarx._pycore.publish.publish_gate cimport Gate
 
 cdef enum:
     # bytes: a smaller write is over before another thread could take the GIL
@@ -43,11 +41,10 @@ cdef enum:
 
 
 cdef inline int append_to(LedgerAppend* ledger, EntryFrame* frame, uint8_t* entry,
-                          PublishGate* gate, GateAnswer* answer, uint64_t* offset,
-                          bint quietly) noexcept nogil:
+                          uint64_t* offset, bint quietly) noexcept nogil:
     if quietly:
-        return ledger_append_quietly(ledger, frame, entry, gate, answer, offset)
-    return ledger_append_entry(ledger, frame, entry, gate, answer, offset)
+        return ledger_append_quietly(ledger, frame, entry, offset)
+    return ledger_append_entry(ledger, frame, entry, offset)
 
 
 @cython.freelist(16)
@@ -179,10 +176,10 @@ cdef class LedgerPublisher(EntryPublisher):
     them."""
 
     def __init__(self, str topic_name not None, LedgerTail tail not None,
-                 CompletionQueue completions not None, uint32_t durability, Gate gate=None,
+                 CompletionQueue completions not None, uint32_t durability,
                  ClockCore clock=None, int64_t send_timeout_ms=0) -> None:
-        """durability: 1 sync, 2 interval, 3 os. gate: None, where no policy asks. send_timeout_ms:
-        how long on the clock an entry may be pending; 0 and less: for ever."""
+        """durability: 1 sync, 2 interval, 3 os. send_timeout_ms: how long on the clock an entry may
+        be pending; 0 and less: for ever."""
         self.topic_name = topic_name
         self.tail = tail
         self.partition = tail.partition
@@ -194,23 +191,14 @@ cdef class LedgerPublisher(EntryPublisher):
         self.send_timeout_ms = send_timeout_ms if clock is not None and send_timeout_ms > 0 else 0
         self.timeout_due_call = TimeoutDue.__new__(TimeoutDue)
         self.timeout_due_call.publisher = weakref.ref(self)
-        if gate is not None:
-            self.gate_owner = gate
-            self.gate = gate.c_gate
 
     cdef int publish(self, EntryFrame* frame, uint8_t* entry, Receipt receipt, list callbacks,
                      bint awaited) except -1:
-        cdef LedgerWriter writer
         if self.checks:
             self.check(frame)
-        writer = self.append(frame, entry, receipt)
-        if receipt.reserved and (writer is None or self.durability != DURABILITY_SYNC):
+        self.append(frame, entry, receipt)
+        if receipt.reserved and self.durability != DURABILITY_SYNC:
             self.release(receipt)
-        if writer is None:               # a duplicate: stored, and confirmed, some time ago
-            if callbacks:
-                self.completions.post(callbacks, receipt.ledger_id, receipt.entry_id,
-                                      frame.message_count, None, self.partition)
-            return 0
         if self.durability == DURABILITY_SYNC:
             receipt.awaited = awaited
             if self.send_timeout_ms:
@@ -265,13 +253,8 @@ cdef class LedgerPublisher(EntryPublisher):
         return raise_status(STATUS_POISONED, writer.c_ledger.error,
                             f"confirm what was sent to {self.topic_name} before")
 
-    cdef LedgerWriter append(self, EntryFrame* frame, uint8_t* entry, Receipt receipt):
-        """Append to the topic's open ledger, rolling it over when it is full; the ledger's writer.
-
-        None: the gate knows the entry; the receipt says where it is.
-        """
+    cdef int append(self, EntryFrame* frame, uint8_t* entry, Receipt receipt) except -1:
         cdef LedgerWriter writer
-        cdef GateAnswer answer
         cdef uint64_t offset
         cdef uint32_t state
         cdef int status
@@ -289,18 +272,11 @@ cdef class LedgerPublisher(EntryPublisher):
             if frame.entry_size > GIL_KEPT_UP_TO or not (
                     ledger_append_is_brief(&writer.c_ledger, frame.entry_size)):
                 with nogil:
-                    status = append_to(&writer.c_ledger, frame, entry, self.gate, &answer,
-                                       &offset, quietly)
+                    status = append_to(&writer.c_ledger, frame, entry, &offset, quietly)
             else:
-                status = append_to(&writer.c_ledger, frame, entry, self.gate, &answer, &offset,
-                                   quietly)
+                status = append_to(&writer.c_ledger, frame, entry, &offset, quietly)
             if status == STATUS_OK:
                 break
-            if status == STATUS_DUPLICATE:
-                receipt.ledger_id = answer.ledger_id
-                receipt.entry_id = answer.entry_id
-                receipt.message_count = frame.message_count
-                return None
             # Refused without an error: another producer has just begun to roll the ledger over.
             if status == STATUS_LEDGER_FULL or status == STATUS_CLOSED or (
                     status == STATUS_IO and writer.c_ledger.error == 0):
@@ -315,7 +291,7 @@ cdef class LedgerPublisher(EntryPublisher):
             self.wake(writer)
         if ledger_tail_asks(self.tail, frame.entry_id, offset, frame.publish_time_ms):
             self.tail.ask()
-        return writer
+        return 0
 
     cdef int wake(self, LedgerWriter writer) except -1:
         cdef WaitEvent* event = self.tail.c_event

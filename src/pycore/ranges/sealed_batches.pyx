@@ -331,11 +331,9 @@ cdef class SealedBatches:
         if frame.entry_size > GIL_KEPT_UP_TO or not (
                 ledger_append_is_brief(&self.writer.c_ledger, frame.entry_size)):
             with nogil:
-                status = ledger_append_entry(&self.writer.c_ledger, frame, entry, NULL, NULL,
-                                             &offset)
+                status = ledger_append_entry(&self.writer.c_ledger, frame, entry, &offset)
         else:
-            status = ledger_append_entry(&self.writer.c_ledger, frame, entry, NULL, NULL,
-                                             &offset)
+            status = ledger_append_entry(&self.writer.c_ledger, frame, entry, &offset)
         if status == STATUS_LEDGER_FULL:
             raise errors.StorageError(
                 detail=f"{self.writer.path} has {self.writer.end} bytes, the most that a ledger "
