@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     Row = tuple[str, type | tuple[str, str], Any, bool]
 
 DURABILITIES = ("sync", "interval", "os")
-# What the official client supports and this version does not yet: (call, option): (values that ask
-# for nothing, what is missing). Any other value raises OperationNotSupported.
-NOT_YET: dict[tuple[str, str], tuple[tuple[object, ...], str]] = {}
 
 
 class Required:
@@ -68,17 +65,9 @@ class Options:
         if arguments:
             raise TypeError(f"{self.CALL}() has no argument {next(iter(arguments))!r}")
         self._check()
-        self._refuse_what_is_not_there_yet()
 
     def _check(self) -> None:
         """Bounds, and whatever is more than a type."""
-
-    def _refuse_what_is_not_there_yet(self) -> None:
-        for (call, name), (off_values, what) in NOT_YET.items():
-            if call == self.CALL and getattr(self, name) not in off_values:
-                raise errors.OperationNotSupported(
-                    detail=f"{call}({name}={getattr(self, name)!r}): {what} is not supported yet"
-                )
 
     def as_dict(self) -> dict[str, Any]:
         return {row[0]: getattr(self, row[0]) for row in self.ROWS}

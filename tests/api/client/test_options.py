@@ -16,7 +16,7 @@ from pulsarx.enumerations import (
 )
 from pulsarx.message_id import MessageId
 from pulsarx.options.authentication import AuthenticationToken, CryptoKeyReader
-from pulsarx.options.base import NOT_YET, ClientOptions, Options
+from pulsarx.options.base import ClientOptions, Options
 from pulsarx.options.consumer_policies import (
     ConsumerBatchReceivePolicy,
 )
@@ -210,16 +210,6 @@ def test_a_later_change_of_the_properties_does_not_show() -> None:
     producer = make(ProducerOptions, properties=properties)
     properties["a"] = "c"
     assert producer.properties == {"a": "b"}
-
-
-def test_what_is_not_there_yet_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(NOT_YET, ("subscribe", "priority_level"), ((0,), "having priorities"))
-    make(ConsumerOptions, priority_level=0)
-    with pytest.raises(
-        errors.OperationNotSupported,
-        match=r"subscribe\(priority_level=1\): having priorities is not supported yet",
-    ):
-        make(ConsumerOptions, priority_level=1)
 
 
 def test_a_key_to_encrypt_with_needs_a_reader() -> None:

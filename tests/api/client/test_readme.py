@@ -13,7 +13,7 @@ from flight_source import install_flights
 
 import pulsarx
 from pulsarx.broker_options import option_table
-from pulsarx.options.base import NOT_YET, ClientOptions, Options
+from pulsarx.options.base import ClientOptions, Options
 from pulsarx.options.members import ConsumerOptions, ProducerOptions, ReaderOptions
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -144,12 +144,9 @@ def _shown(default: object) -> str:
     "options", [ClientOptions, ProducerOptions, ConsumerOptions, ReaderOptions]
 )
 def test_every_argument_is_used_or_named_in_the_limits(options: type[Options]):
-    refused = {name for call, name in NOT_YET if call == options.CALL}
     ignored = row_of("without effect:", options.CALL)
     used = set(WITH_EFFECT[options.CALL].split())
-    assert sorted([*refused, *ignored, *used]) == sorted(row[0] for row in options.ROWS)
-    if refused:
-        assert refused <= row_of("raises `OperationNotSupported`:", options.CALL)
+    assert sorted([*ignored, *used]) == sorted(row[0] for row in options.ROWS)
 
 
 def test_the_readme_of_the_core_names_every_file():
