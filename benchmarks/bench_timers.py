@@ -9,6 +9,7 @@ import random
 import sys
 
 from bench_memory import resident
+from floor_build import timers
 from fresh_process import print_figures, run_fresh
 from measurement import Measurement
 
@@ -24,15 +25,14 @@ class Wheel:
         count = measurement.sizes.messages
         self.dues_ms = [START_MS + chance.randrange(MINUTE_MS) for _ in range(count)]
         self.pending = measurement.sizes.timers // 10
+        self.kind = timers().Timers
         self.empty_anew()
 
     def empty_anew(self) -> None:
-        from pulsarx._pycore.ground.timer import Timers
-
-        self.timers = Timers()
-        self.timers.pop(START_MS)
+        self.timers = self.kind()
+        self.timers.pass_time(START_MS)
         for number in range(self.pending):
-            self.timers.insert(START_MS + number * 7919 % MINUTE_MS, number, 0)
+            self.timers.insert(START_MS + number * 7919 % MINUTE_MS, number)
 
 
 def bench_timer_insert(measurement: Measurement) -> None:
@@ -41,7 +41,7 @@ def bench_timer_insert(measurement: Measurement) -> None:
     def path() -> None:
         insert = wheel.timers.insert
         for due_ms in wheel.dues_ms:
-            insert(due_ms, due_ms, 0)
+            insert(due_ms, due_ms)
 
     measurement.units("timer_insert", wheel.dues_ms, path, before=wheel.empty_anew)
     assert len(wheel.timers) == wheel.pending + len(wheel.dues_ms)
@@ -53,7 +53,7 @@ def bench_timer_cancel(measurement: Measurement) -> None:
 
     def arm() -> None:
         insert = wheel.timers.insert
-        handles[:] = [insert(due_ms, due_ms, 0) for due_ms in wheel.dues_ms]
+        handles[:] = [insert(due_ms, due_ms) for due_ms in wheel.dues_ms]
 
     def path() -> None:
         cancel = wheel.timers.cancel
@@ -76,17 +76,15 @@ def bench_timer_memory(measurement: Measurement) -> None:
 
 
 def main(count: int) -> None:
-    from pulsarx._pycore.ground.timer import Timers
-
-    timers = Timers()
-    timers.pop(START_MS)
-    timers.insert(START_MS, 0, 0)
+    pending = timers().Timers()
+    pending.pass_time(START_MS)
+    pending.insert(START_MS, 0)
     before = resident()
     for number in range(1, count):
-        timers.insert(START_MS + number * 7919 % MINUTE_MS, number, 0)
+        pending.insert(START_MS + number * 7919 % MINUTE_MS, number)
     after = resident()
-    assert len(timers) == count
-    print_figures(resident=after["resident"] - before["resident"], owned=timers.memory_size())
+    assert len(pending) == count
+    print_figures(resident=after["resident"] - before["resident"], owned=pending.memory_size())
 
 
 if __name__ == "__main__":

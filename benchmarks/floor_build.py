@@ -1,5 +1,5 @@
-"""Compiles floors.pyx and idle_loop.pyx into build/bench, with the flags of the library; `floors()`
-and `idle_loop()` import them.
+"""Compiles floors.pyx, timers.pyx and idle_loop.pyx into build/bench, with the flags of the
+library; `floors()`, `timers()` and `idle_loop()` import them.
 
     python floor_build.py NAME      compiles one, so that the measuring process stays small
 """
@@ -21,6 +21,11 @@ BUILD = ROOT / "build" / "bench"
 def floors() -> Any:
     """What a call would cost at least."""
     return _built("floors")
+
+
+def timers() -> Any:
+    """The timer wheel of the core, for Python."""
+    return _built("timers")
 
 
 def idle_loop() -> Any:

@@ -334,7 +334,7 @@ def test_cimports_are_absolute():
 
 KNOWN = {"pulsarx.errors", "pulsarx._core.status", "pulsarx.client", "pulsarx._core.mapped_file"}
 KNOWN |= {
-    "pulsarx._pycore.ground.timer",
+    "pulsarx._pycore.ground.watchers",
     "pulsarx._pycore.message.message",
     "pulsarx.broker.topics.topic",
 }
@@ -352,15 +352,15 @@ KNOWN |= {
         ),
         ("pulsarx._core.entry_frame", ".pyx", "from pulsarx._core.batch_encode cimport x"),
         ("pulsarx._core.batch_encode", ".pyx", "from pulsarx._core cimport mapped_file"),
-        ("pulsarx._core.status", ".pxd", "from pulsarx._pycore.ground.timer cimport Timer"),
-        ("pulsarx._pycore.ground.timer", ".pyx", "def f():\n    from pulsarx import client"),
-        ("pulsarx._pycore.ground.timer", ".pyx", "import numpy"),
+        ("pulsarx._core.status", ".pxd", "from pulsarx._pycore.ground.watchers cimport Watchers"),
+        ("pulsarx._pycore.ground.watchers", ".pyx", "def f():\n    from pulsarx import client"),
+        ("pulsarx._pycore.ground.watchers", ".pyx", "import numpy"),
         ("pulsarx.errors", ".py", "from pulsarx.message import Message"),
         ("pulsarx.clock", ".py", "import numpy"),
         ("pulsarx.clock", ".py", "from pulsarx._pycore.message import message"),
         ("pulsarx.message", ".py", "def f():\n    import pulsarx.broker.topics.topic"),
         ("pulsarx.broker.topics.topic", ".py", "from ...client import Client"),
-        ("pulsarx.spark.options", ".py", "from pulsarx._pycore.ground import timer"),
+        ("pulsarx.spark.options", ".py", "from pulsarx._pycore.ground import watchers"),
         ("pulsarx.client", ".py", "import pyspark.sql"),
         ("pulsarx.client", ".py", "from pulsarx._core import status"),
         ("pulsarx.client", ".py", "def f():\n    from pulsarx.wire import commands"),
@@ -377,8 +377,8 @@ def test_a_forbidden_import_is_found(module: str, suffix: str, text: str):
     [
         ("pulsarx._core.crc32c", ".pyx", "from libc.stdint cimport uint8_t"),
         ("pulsarx._core.ledger_read", ".pxd", "from pulsarx._core.mapped_file cimport MappedFile"),
-        ("pulsarx._pycore.ground.timer", ".pyx", "import os\nfrom pulsarx import errors"),
-        ("pulsarx.clock", ".py", "from pulsarx._pycore.ground.timer import Timers"),
+        ("pulsarx._pycore.ground.watchers", ".pyx", "import os\nfrom pulsarx import errors"),
+        ("pulsarx.clock", ".py", "from pulsarx._pycore.ground.watchers import Watchers"),
         ("pulsarx.message", ".py", "if TYPE_CHECKING:\n    from pulsarx.client import Client"),
         ("pulsarx.client", ".py", "from pulsarx.broker.topics.topic import Topic"),
         ("pulsarx._core.status", ".pyx", '"""\nimport os\n"""'),
