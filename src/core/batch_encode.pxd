@@ -26,13 +26,13 @@ cdef struct BatchEncode:
     size_t payload_start
     size_t payload_end
     uint32_t message_count
-    uint32_t mixed_keys              # 1 when two messages differ in sticky key: ordering
-                                     # key, else key, else none
+    # 1 when two messages differ in sticky key: ordering key, else key, else none
+    uint32_t mixed_keys
     uint32_t more_follow             # 1: entries that belong to this one are stored behind it
     uint64_t first_sequence_id
     uint64_t last_sequence_id
-    size_t first_payload             # where the payload of the first message starts, and its
-                                     # metadata before it
+    # where the payload of the first message starts, and its metadata before it
+    size_t first_payload
     size_t first_key                 # private: where the sticky key of the first message is
     uint32_t first_key_size
     uint32_t first_key_kind          # private: its flags; 0: it has none

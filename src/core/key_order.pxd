@@ -36,14 +36,14 @@ cdef struct KeyState:                   # 48 bytes
     uint32_t waiting                    # messages in the list
     WaitingList messages
     uint32_t heap_at                    # place in its owner's heap, KEY_NONE: not in it
-    uint16_t holder                     # KEY_NOBODY while unacknowledged is 0; out of order: whom
-                                        # the last one went to
+    # KEY_NOBODY while unacknowledged is 0; out of order: whom the last one went to
+    uint16_t holder
     uint16_t owner                      # whom the mapping gives the key to; KEY_NOBODY: none
     uint8_t in_use                      # 0: the rest means nothing
     uint8_t owned                       # 0: nobody told the owner yet
     uint32_t queued                     # the user's; 0 when the key is made
-    int64_t blocked_since_ms            # since when messages wait because another than its owner
-                                        # holds earlier ones; 0: they do not
+    # since when messages wait because another than its owner holds earlier ones; 0: they do not
+    int64_t blocked_since_ms
 
 cdef struct KeyPlace:
     uint64_t ledger_id                  # of its first waiting message
@@ -68,8 +68,9 @@ cdef struct KeyOrder:
     KeyHeap* heaps                      # owned, one a consumer index
     uint32_t heap_count
     uint64_t waiting                    # messages in all lists
-    bint in_order                       # False: allow_out_of_order_delivery, no key ever waits for
-                                        # another consumer or for a negative acknowledgement
+    # False: allow_out_of_order_delivery, no key ever waits for another consumer or for a negative
+    # acknowledgement
+    bint in_order
     bint lacks_owners                   # memory ran out: keys lost their owner, and are new
 
 cdef void key_order_init(KeyOrder* self, bint in_order) noexcept nogil

@@ -58,8 +58,9 @@ cdef struct LedgerAppend:
     uint64_t durable_count            # entries; atomic
     uint64_t durable_messages
     uint32_t followed                 # fenced, and another ledger takes the entries
-    LedgerAppend* before              # borrowed: the one in front of it, while that may not be
-                                      # durable; for the holder of the turn to flush; else NULL
+    # borrowed: the one in front of it, while that may not be durable; for the holder of the turn to
+    # flush; else NULL
+    LedgerAppend* before
     WaitEvent flush_event
     void* index                       # private: LedgerIndex of what was appended
     void* preparer                    # private: LedgerPreparer

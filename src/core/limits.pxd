@@ -4,8 +4,8 @@ otherwise."""
 cdef enum Limits:
     ENTRY_FRAME_SIZE = 64
     ENTRY_ALIGNMENT = 8                 # frames start on it; the padding between is zero
-    LEDGER_HEADER_SIZE = 4096           # a block of its own: sealing rewrites it, never an entry's
-                                        # sector
+    # a block of its own: sealing rewrites it, never an entry's sector
+    LEDGER_HEADER_SIZE = 4096
     ENTRY_SPAN_MIN = 72                 # a frame and the least entry, padded
     ENTRY_SIZE_MAX = 1073741824         # 1 GiB, far above max_message_size: what a frame may claim
     ENTRY_MESSAGE_SIZE_MIN = 6          # of a message in a batch, before compression

@@ -6,11 +6,11 @@ Zero is success, so `if status: return status` reads as it runs.
 
 cdef enum Status:
     STATUS_OK = 0
-    STATUS_OUT_OF_RANGE = 1     # an argument no bytes can satisfy: index past the end, unknown
-                                # entry
+    # an argument no bytes can satisfy: index past the end, unknown entry
+    STATUS_OUT_OF_RANGE = 1
     STATUS_TRUNCATED = 2        # the bytes end before the value does
-    STATUS_CORRUPT = 3          # the bytes are not what we wrote: a checksum or a bound does not
-                                # hold
+    # the bytes are not what we wrote: a checksum or a bound does not hold
+    STATUS_CORRUPT = 3
     STATUS_FOREIGN = 4          # the file is not one of ours
     STATUS_UNSUPPORTED = 5      # the file is ours, of a newer format
     STATUS_UNBORN = 6           # the file was created and never written: all zeros

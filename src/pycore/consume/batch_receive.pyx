@@ -35,8 +35,9 @@ def receive_batch(consumer, Py_ssize_t messages_max, Py_ssize_t bytes_max, timeo
                 size += message.payload_size
     except BaseException as error:
         if found and isinstance(error, errors.StorageError) and signals_raised() == raised:
-            return found     # must not be lost; the log tells of damage, and the next call meets
-            # again what an object store refuses
+            # Must not be lost; the log tells of damage, and the next call meets again what an
+            # object store refuses.
+            return found
         if found:
             consumer.give_back(found)
         raise

@@ -6,8 +6,9 @@ from libc.stdint cimport uint32_t
 from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
 
 cdef enum:
-    TOLD_AT_ONCE = 4             # as one of them may be busy for long; so few are always all told,
-                                 # each of another connection, which looks for one at a time
+    # as one of them may be busy for long; so few are always all told, each of another connection,
+    # which looks for one at a time
+    TOLD_AT_ONCE = 4
 
 
 cdef class CrowdConnection:

@@ -108,8 +108,9 @@ cdef class EntrySink:
     cdef uint64_t unacknowledged         # queued, held, or waiting for redelivery in its name
     cdef bint blocked                    # too much is unacknowledged
     cdef bint by_flow                    # permits come when asked for, not by taking
-    cdef bint takes_entries              # gets all there is of an entry for any permit, which may
-                                         # leave less than none; else no more than there are
+    # gets all there is of an entry for any permit, which may leave less than none; else no more
+    # than there are
+    cdef bint takes_entries
     cdef bint passes_on                  # never looks into payloads
     # for statistics: what it was given, redeliveries included
     cdef uint64_t given_messages
@@ -129,8 +130,8 @@ cdef class EntrySink:
     cdef uint32_t item_at
     cdef uint32_t tag
     cdef bint view_filtered              # each message must be claimed
-    cdef object key_wanted               # reads a key or fetches a ledger: to be called unlocked
-    # before the next take; or None
+    # reads a key or fetches a ledger: to be called unlocked before the next take; or None
+    cdef object key_wanted
     # of a ConsumerCrowd
     cdef object notify                   # has its connection look; None: it is in none
     cdef object connection               # its CrowdConnection
@@ -254,8 +255,8 @@ cdef class Dispatcher:
     cdef readonly LedgerTail tail
     cdef readonly str topic_name
     cdef uint32_t decompressed_size_max
-    cdef uint64_t generation             # moves with every seek or rewind: slices of before are
-    # stale
+    # moves with every seek or rewind: slices of before are stale
+    cdef uint64_t generation
     cdef bint shares                     # messages are tracked one by one in core.pending
     cdef bint has_several                # consumers at a time: none acknowledges cumulatively
     cdef bint comes_together             # with a message all behind it come again
@@ -269,10 +270,10 @@ cdef class Dispatcher:
     cdef bint came_later                 # whole_later was called: look once more
     cdef list dead                       # (receiver, message) to be given up, unlocked; or None
     cdef list told                       # (receiver, active) to be told, unlocked; or None
-    cdef list undecrypted                # (whether it is an error, text) for the log, unlocked; or
-    # None
-    cdef list overdue                    # (receiver, ledger id, message, redeliveries): whose
-    # backoff is to be asked, unlocked; or None
+    # (whether it is an error, text) for the log, unlocked; or None
+    cdef list undecrypted
+    # (receiver, ledger id, message, redeliveries): whose backoff is to be asked, unlocked; or None
+    cdef list overdue
 
     cdef int tell_given(self) except -1
     """Tell the receivers of the crowd that were given something. Mutex held."""

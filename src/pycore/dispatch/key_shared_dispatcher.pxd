@@ -52,8 +52,8 @@ cdef class KeySharedDispatcher(SharedDispatcher):
     cdef uint32_t queued_capacity
     cdef uint32_t queued_free            # head of the list of unused ones
     cdef uint32_t queued_count           # in the lists of keys
-    cdef uint64_t* c_marks               # owned, one a receiver: MARKED and the tag of its last
-                                         # slice that is in; 0: none is
+    # owned, one a receiver: MARKED and the tag of its last slice that is in; 0: none is
+    cdef uint64_t* c_marks
     cdef uint32_t mark_count
 
     # Memory ran out: a message that waits is in no list of its key, and in core.pending alone. With

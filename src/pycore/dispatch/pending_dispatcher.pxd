@@ -30,8 +30,8 @@ cdef class PendingDispatcher(Dispatcher):
     cdef uint64_t receiver_max           # of one receiver; 0: no limit
     cdef bint all_go_back                # of one receiver: nothing is recalled one by one
     cdef bint has_keys
-    cdef bint blocked                    # nothing that was never delivered until half of them are
-                                         # acknowledged
+    # nothing that was never delivered until half of them are acknowledged
+    cdef bint blocked
 
     # what is delivered again: the entry read last, and how far it was walked
     cdef EntryView again_view

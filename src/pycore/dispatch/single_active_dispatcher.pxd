@@ -18,12 +18,14 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef readonly LedgerReader reader     # of a compacted topic another kind
     cdef list receivers                  # in the order they came
     cdef readonly EntrySink active        # None: nobody reads
-    cdef list deposed                    # were active, and may still hand out what they got; or
-    # None. The active one gets nothing before they have let go
+    # were active, and may still hand out what they got; or None. The active one gets nothing before
+    # they have let go
+    cdef list deposed
     cdef bint exclusive
     cdef int partition_index             # of the topic; -1: it is no partition
-    cdef uint64_t skip_ledger_id         # where reading began may be inside an entry:
-    # messages of this ledger below this ordinal are not wanted
+    # where reading began may be inside an entry: messages of this ledger below this ordinal are not
+    # wanted
+    cdef uint64_t skip_ledger_id
     cdef uint64_t skip_messages
 
     cdef EntryView ahead                 # read, and waiting for the dispatch rate; None: none is

@@ -3,8 +3,8 @@
 
 cdef class DueFlag:
     cdef public bint is_due              # cleared before what there is to do is looked for
-    cdef object wake                     # native, so that no signal comes between the two steps;
-    # or None
+    # native, so that no signal comes between the two steps; or None
+    cdef object wake
 
     cpdef int due(self) except -1
     """There is something to do. With any mutex held."""

@@ -32,28 +32,32 @@ cdef enum LinkFrame:
     LINK_NACK = 3                        # ledger id, first, count, delay in ms
     LINK_GIVE_BACK = 4                   # ledger id, first, count: it was seen by nobody
     LINK_FLOW = 5                        # permits
-    LINK_REWIND = 6                      # ledger id, message (0, 0: all that is not acknowledged)
-    # to be delivered again, and all behind it; ledger id, message that nobody has seen, nor what is
-    # behind it. Of Shared and Key_Shared: 0, 0; 1: what waits for its time comes now; 0
+    # ledger id, message (0, 0: all that is not acknowledged) to be delivered again, and all behind
+    # it; ledger id, message that nobody has seen, nor what is behind it. Of Shared and Key_Shared:
+    # 0, 0; 1: what waits for its time comes now; 0
+    LINK_REWIND = 6
     LINK_RESET_DONE = 7                  # how many resets were done in all
     LINK_SEQUENCE_NOTED = 8              # of a producer: what follows is to be compared
-    LINK_GIVEN_UP = 9                    # of a producer: so many of the entries that it sent have
-    # timed out, or are answered; they are not to be published any more
+    # of a producer: so many of the entries that it sent have timed out, or are answered; they are
+    # not to be published any more
+    LINK_GIVEN_UP = 9
     LINK_EXPIRED = 10                    # ledger id, first, count: too old to be handed out
-    LINK_SENT_AT = 11                    # of a producer: what follows was sent then or later, in
-    # ms of a clock of its own; and how long its sends may take, 0: without end
+    # of a producer: what follows was sent then or later, in ms of a clock of its own; and how long
+    # its sends may take, 0: without end
+    LINK_SENT_AT = 11
     # To the consumer:
     LINK_RUN = 16                        # ledger id, first, count, redelivery count
     LINK_CHUNK = 17                      # ledger id, message: before the run of its last chunk
-    LINK_RESET = 18                      # permits that came, that are left, rewinds that are done,
-    # 1: the subscription was moved, or another consumer reads on
+    # permits that came, that are left, rewinds that are done, 1: the subscription was moved, or
+    # another consumer reads on
+    LINK_RESET = 18
     LINK_ACTIVE = 19                     # 1: it became the active one; 0: it is not any more
     LINK_CLOSED = 20                     # the owner has closed it
     LINK_RECORDED = 21                   # how many acknowledgements are recorded in all
     LINK_TTL = 23                        # ms: what is older is not to be handed out; 0: all is
     # To the producer:
-    LINK_SEQUENCE = 22                   # 1 + the highest sequence id stored under its name: the
-    # topic is about to tell duplicates
+    # 1 + the highest sequence id stored under its name: the topic is about to tell duplicates
+    LINK_SEQUENCE = 22
 
 cdef enum:
     # total size, 0 for the size of a command, kind, consumer id, four numbers
@@ -94,8 +98,8 @@ cdef enum LinkReader:
 cdef class OwnerLink:
     cdef readonly int descriptor         # of the socket, which the caller closes
     cdef object out                      # called with what is sent instead, for tests; or None
-    cdef int poller                      # what the reading thread sleeps on where callers may read;
-    # -1: they may not
+    # what the reading thread sleeps on where callers may read; -1: they may not
+    cdef int poller
     cdef unsigned long thread            # the reading one
     cdef bint defers                     # that does the last of what has come; `wait` is next
     cdef WaitEvent* kept_event           # to be woken by that; NULL: none is

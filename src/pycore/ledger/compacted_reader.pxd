@@ -18,8 +18,8 @@ cdef class CompactedReader(LedgerReader):
     cdef CompactedLedger compacted       # what is being read; None: the topic's ledgers
     cdef CompactedCursor cursor          # in it
     cdef CompactedCursor before          # of the entry read last
-    cdef bint asks                       # whether the position lies in front of the horizon is to
-                                         # be found out
+    # whether the position lies in front of the horizon is to be found out
+    cdef bint asks
     cdef uint64_t at_ledger_id           # what lies before this position was read, or passed over
     cdef uint64_t at_message
     cdef bint was_compacted              # the entry read last is of the compacted ledger
@@ -28,8 +28,8 @@ cdef class CompactedReader(LedgerReader):
     cdef bint has_gap
     cdef uint64_t gap_ledger_id
     cdef uint64_t gap_message
-    cdef uint64_t damage_key             # of a place that READ_DAMAGE found in a compacted ledger;
-                                         # 0: it was found elsewhere
+    # of a place that READ_DAMAGE found in a compacted ledger; 0: it was found elsewhere
+    cdef uint64_t damage_key
 
     cdef bint ask(self) except -1
     cdef int next_compacted(self) except -1

@@ -17,8 +17,8 @@ from pulsarx._pycore.ledger.ledger_tail cimport LedgerSpan, LedgerTail
 cdef enum ReadStep:
     READ_NOTHING = 0             # nothing more is published
     READ_ENTRY = 1               # the next entry is in c_frame and c_entry
-    READ_DAMAGE = 2              # the lost_ fields say what cannot be read; the next step goes on
-                                 # behind it
+    # the lost_ fields say what cannot be read; the next step goes on behind it
+    READ_DAMAGE = 2
     READ_AGAIN = 3               # within this file: the reader moved
     READ_TURN = 4                # of a compacted topic: its reader goes on in the compacted ledger
 

@@ -43,8 +43,8 @@ cdef class LedgerTail:
     # what to call when messages became visible, besides waking c_event
     cdef list watchers
     cdef unsigned long at_once_thread    # that notifies at once; 0: none
-    cdef dict crowds                     # of them, those that stand for several: for how many;
-    # None: there was none
+    # of them, those that stand for several: for how many; None: there was none
+    cdef dict crowds
     # above 0: c_event is not woken, so a waiting reader looks again after so long
     cdef public int poll_ms
 

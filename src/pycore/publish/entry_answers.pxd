@@ -19,8 +19,8 @@ cdef class EntryAnswers:
     cdef object write                    # sends bytes to the other end
     cdef object encode                   # makes the bytes of a receipt
     cdef object otherwise                # tells what is no plain receipt
-    cdef readonly bint at_once           # by the thread that confirms an entry; else by that of
-    # callbacks
+    # by the thread that confirms an entry; else by that of callbacks
+    cdef readonly bint at_once
 
     cdef int land(self, int64_t size) except -1
 

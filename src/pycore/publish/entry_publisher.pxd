@@ -50,8 +50,8 @@ cdef class EntryPublisher:
     cdef MemoryLimit memory              # None: there is none
     cdef readonly uint64_t pending_count # messages that are published and not confirmed
     cdef object room_wanted              # called once when fewer are pending; None: nothing
-    cdef int64_t published_sequence_id   # of what is published, -1 before the first; of the batcher
-                                         # but where places_later
+    # of what is published, -1 before the first; of the batcher but where places_later
+    cdef int64_t published_sequence_id
     cdef bint confirms_later             # `wait` has something to wait for
     cdef bint places_later               # `publish` does not fill in the receipt; see `place`
     cdef public OwnerLink came_over      # what is published here comes over it; None: it does not
