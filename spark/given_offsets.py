@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pulsarx.broker.scan.offsets import EARLIEST, LATEST, parse_offsets
+from pulsarx.options.argument_check import is_whole_number
 from pulsarx.spark.stream_offsets import only_offsets
 from pulsarx.topic_name import TopicName
 
@@ -29,7 +30,7 @@ def offsets_by_topic(text: str) -> dict[str, Any]:
     import json
 
     def read(place: Any) -> Any:
-        return _KAFKAS.get(place, place) if _is_int(place) else place
+        return _KAFKAS.get(place, place) if is_whole_number(place) else place
 
     found = by_topic(only_offsets(text), read)
     return dict(parse_offsets(json.dumps(found)))
@@ -71,7 +72,7 @@ def boundary_of(given: Any, names: Iterable[str]) -> Any:
         if given.tzinfo is None:
             raise ValueError(f"{given!r} has no zone; give it one, or milliseconds since 1970")
         return round(given.timestamp() * 1000)
-    if given not in (EARLIEST, LATEST) and not _is_int(given):
+    if given not in (EARLIEST, LATEST) and not is_whole_number(given):
         raise TypeError(
             f"{given!r:.200} is no place in a topic: {EARLIEST!r}, {LATEST!r}, milliseconds since "
             "1970, a datetime, or offsets by topic"
@@ -100,10 +101,6 @@ def for_partitions(given: dict[str, Any], names: Iterable[str]) -> dict[str, Any
             if each == name or each not in given:
                 found[each] = place
     return found
-
-
-def _is_int(place: Any) -> bool:
-    return isinstance(place, int) and not isinstance(place, bool)
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

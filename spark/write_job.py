@@ -18,6 +18,7 @@ from pulsarx.broker.staging.staged_file import STAGING_NAME
 from pulsarx.broker.staging.staging import folder_id_of, make_staging
 from pulsarx.compression import compress
 from pulsarx.enumerations import CompressionType, HashingScheme
+from pulsarx.options.argument_check import INT64_MAX, is_whole_number
 from pulsarx.spark.cluster_url import folder_path
 from pulsarx.spark.topic_columns import nearest
 from pulsarx.spark.written_values import WrittenValues, plan_values
@@ -263,8 +264,7 @@ def application_for(application: str, topic: str | None) -> str:
 
 
 def _transaction(application: str, version: int, topic: str | None) -> Transaction:
-    is_number = isinstance(version, int) and not isinstance(version, bool)
-    if not is_number or not 0 <= version < 1 << 63:
+    if not is_whole_number(version) or not 0 <= version <= INT64_MAX:
         raise ValueError(
             f"version {errors.shown(version)} must be an int from 0 to 2**63 - 1; versions of an "
             "application ascend"

@@ -13,6 +13,7 @@ from pulsarx.admin.batch_payload import messages_of_batch
 from pulsarx.admin.http_proof import Proof
 from pulsarx.admin.policy_documents import DOCUMENTS, read_quota, shown_quota
 from pulsarx.message_id import MessageId
+from pulsarx.options.argument_check import INT64_MAX
 from pulsarx.schema.pair_shapes import FLAWS, pair_for_http, pair_of_http
 from pulsarx.topic_name import TopicName
 
@@ -31,7 +32,6 @@ ANSWER_MAX = 256 << 20  # bytes
 _REDIRECTS_MAX = 5  # from broker to broker
 _REASON_MAX = 500  # characters
 _ENTRIES_MAX = 1000  # that a peek looks at
-_INT64_MAX = 2**63 - 1
 _POLICIES = {each.name: each for each in DOCUMENTS}
 
 
@@ -321,7 +321,7 @@ def _namespace(namespace: str) -> str:
 
 def _shown_id(message_id: MessageId) -> Json:
     if message_id in (MessageId.earliest, MessageId.latest):
-        end = -1 if message_id == MessageId.earliest else _INT64_MAX
+        end = -1 if message_id == MessageId.earliest else INT64_MAX
         return {"ledgerId": end, "entryId": end, "partitionIndex": -1}
     found = {
         "ledgerId": message_id.ledger_id(),

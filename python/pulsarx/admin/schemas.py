@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pulsarx.options.argument_check import check_integer
 from pulsarx.schema.schema import SchemaInfo
 
 TYPE_CHECKING = False
@@ -32,9 +33,7 @@ class Schemas:
     def get_schema_info(self, topic: str, version: int | None = None) -> SchemaInfo:
         """Return the schema of a version, or the last one. TopicNotFound: there is none, or it is
         deleted; messages written with it can still be read."""
-        if version is not None and (not isinstance(version, int) or isinstance(version, bool)):
-            raise ValueError(f"version must be an int, not {type(version).__name__}")
-        if version is not None and version < 0:
+        if version is not None and check_integer(version, "version") < 0:
             raise ValueError(f"version is {version}; versions count from 0")
         arguments = {"topic": topic, "version": -1 if version is None else version}
         return _info(self._channel.perform("schemas.get_schema_info", arguments))

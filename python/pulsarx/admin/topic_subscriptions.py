@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsarx.message_id import MessageId
+from pulsarx.options.argument_check import check_integer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ class TopicSubscriptions:
     def skip_messages(self, topic: str, subscription_name: str, count: int) -> None:
         """Acknowledge the first num_messages unacknowledged messages. OperationNotSupported: the
         topic has partitions."""
-        self._perform("skip_messages", topic, subscription_name, count=_integer("count", count))
+        count = check_integer(count, "count")
+        self._perform("skip_messages", topic, subscription_name, count=count)
 
     def skip_all_messages(self, topic: str, subscription_name: str) -> None:
         """Acknowledge all messages of the topic."""
@@ -59,7 +61,7 @@ class TopicSubscriptions:
 
     def expire_messages(self, topic: str, subscription_name: str, seconds: int) -> None:
         """Acknowledge messages that are older than that, up to the first one that is not."""
-        seconds = _integer("seconds", seconds)
+        seconds = check_integer(seconds, "seconds")
         self._perform("expire_messages", topic, subscription_name, seconds=seconds)
 
     def peek_messages(
@@ -70,7 +72,7 @@ class TopicSubscriptions:
         more than 16 MiB together."""
         from pulsarx.admin.peeked_message import PeekedMessage
 
-        count = _integer("count", count)
+        count = check_integer(count, "count")
         found = self._perform("peek_messages", topic, subscription_name, count=count)
         return [PeekedMessage(each) for each in found]
 
@@ -82,10 +84,4 @@ class TopicSubscriptions:
 def _position(position: MessageId | int) -> dict[str, object]:
     if isinstance(position, MessageId):
         return {"message_id": position.to_text()}
-    return {"publish_time_ms": _integer("position", position, "a MessageId or an int")}
-
-
-def _integer(name: str, value: object, wanted: str = "an int") -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"{name} must be {wanted}, not {type(value).__name__}")
-    return value
+    return {"publish_time_ms": check_integer(position, "position", "a MessageId or an int")}

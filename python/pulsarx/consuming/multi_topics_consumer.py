@@ -10,6 +10,7 @@ from pulsarx.attempt import attempt
 from pulsarx.consumer import Consumer
 from pulsarx.consuming.seek_position import check_seek_target
 from pulsarx.message_id import MessageId
+from pulsarx.options.argument_check import INT64_MAX
 from pulsarx.owner import perform_for
 from pulsarx.schema.schema import T
 from pulsarx.topic_name import TopicName
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from pulsarx.consuming.topic_consumer import TopicConsumer
     from pulsarx.listening.listener_pool import ListenerPool
     from pulsarx.options.members import ConsumerOptions
-
-LATEST_LEDGER_ID = 2**63 - 1
 
 
 class MultiTopicsConsumer(MultiConsumerCore, Consumer[T]):
@@ -113,7 +112,7 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer[T]):
     def _seek(self, messageid: MessageId | int) -> None:
         if isinstance(messageid, MessageId):
             ledger_id = messageid.ledger_id()
-            if 0 <= ledger_id != LATEST_LEDGER_ID:
+            if 0 <= ledger_id != INT64_MAX:  # neither end of a topic
                 member = self.member_with_ledger(ledger_id)
                 if member is None:
                     raise errors.OperationNotSupported(

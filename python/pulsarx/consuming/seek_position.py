@@ -5,6 +5,7 @@ from __future__ import annotations
 from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.errors import shown
 from pulsarx.message_id import MessageId
+from pulsarx.options.argument_check import INT64_MAX
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 
 UINT64_MAX = (1 << 64) - 1
-PUBLISH_TIME_MS_MAX = (1 << 63) - 1
 
 
 def check_seek_target(target: object) -> None:
@@ -40,7 +40,7 @@ def seek_position(ledgers: Positions, target: MessageId | int, inclusive: bool) 
     the control plane."""
     if isinstance(target, MessageId):
         return ledgers.position_of(target, inclusive)
-    return ledgers.position_at_time(min(target, PUBLISH_TIME_MS_MAX))
+    return ledgers.position_at_time(min(target, INT64_MAX))
 
 
 def reader_position(ledgers: Positions, target: MessageId | int, inclusive: bool) -> Position:

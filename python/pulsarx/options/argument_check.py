@@ -1,4 +1,5 @@
-"""Checks of arguments that raise what the official client raises. The API layer uses them."""
+"""Checks of arguments, and the bounds of numbers. The first checks raise what the official client
+raises; everybody may use them."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from pulsarx.errors import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeGuard
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
@@ -27,6 +28,18 @@ def check_type_or_none(kind: type, value: object, name: str) -> None:
         raise ValueError(
             f"Argument {name} is expected to be either None or of type '{kind.__name__}'"
         )
+
+
+def is_whole_number(value: object) -> TypeGuard[int]:
+    """Whether it is an int; True and False are none."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def check_integer(value: object, name: str, wanted: str = "an int") -> int:
+    """ValueError unless it is an int; True and False are none."""
+    if not is_whole_number(value):
+        raise ValueError(f"{name} must be {wanted}, not {type(value).__name__}")
+    return value
 
 
 def native_type(kind: type, value: object, name: str) -> None:

@@ -7,14 +7,13 @@ from numpy import char
 
 from pulsarx._pycore.arrow.borrowed_table import BorrowedTable
 from pulsarx.errors import shown
+from pulsarx.options.argument_check import INT64_MAX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx._pycore.arrow.borrowed_table import Column
-
-INT64_MAX = 2**63 - 1
 
 
 def table_of(

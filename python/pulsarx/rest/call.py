@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from urllib.parse import unquote, unquote_plus
 
+from pulsarx.options.argument_check import is_whole_number
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -196,7 +198,7 @@ class Call:
     def json_integer(self) -> int:
         """The body, a whole number."""
         found = self.json()
-        if isinstance(found, bool) or not isinstance(found, int):
+        if not is_whole_number(found):
             raise Refusal(400, "the body must be a whole number")
         return found
 
@@ -238,6 +240,6 @@ def whole(name: str, text: str) -> int:
 def integer_of(found: Mapping[str, Any], name: str, default: int | None = None) -> int:
     """A whole number of a JSON object."""
     value = found.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int):
+    if not is_whole_number(value):
         raise Refusal(400, f"{name} must be a whole number, not {value!r:.100}")
     return value

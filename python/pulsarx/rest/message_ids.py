@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pulsarx.message_id import MessageId
+from pulsarx.options.argument_check import INT32_MAX, INT64_MAX
 from pulsarx.rest.call import Refusal, integer_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-INT64_MAX = 2**63 - 1
-_INT32_MAX = 2**31 - 1
 
 
 def shown_id(message_id: MessageId) -> dict[str, Any]:
@@ -39,8 +37,8 @@ def read_id(found: object) -> MessageId:
     if not (
         ledger_id <= INT64_MAX
         and -1 <= entry_id <= INT64_MAX
-        and -1 <= partition <= _INT32_MAX
-        and -1 <= batch_index <= _INT32_MAX
+        and -1 <= partition <= INT32_MAX
+        and -1 <= batch_index <= INT32_MAX
     ):
         raise Refusal(400, f"{found!r:.200} is no message id")
     if found.get("isExcluded") is True:

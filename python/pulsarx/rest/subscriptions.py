@@ -6,6 +6,7 @@ import json
 from base64 import b64decode
 
 from pulsarx import errors
+from pulsarx.options.argument_check import INT64_MAX
 from pulsarx.rest.call import Answer, Refusal, whole
 from pulsarx.rest.message_ids import position_of
 from pulsarx.rest.policies import TOPIC
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pulsarx.rest.call import Call
 
 _SUBSCRIPTION = f"{TOPIC}/subscription/{{subscription}}"
-_LATEST = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}
+_LATEST = {"ledgerId": INT64_MAX, "entryId": INT64_MAX}
 _PEEK_MAX = 1000  # of the verb
 
 

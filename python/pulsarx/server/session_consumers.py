@@ -18,6 +18,7 @@ from pulsarx.broker.topics.non_persistent_topic import NonPersistentTopic
 from pulsarx.consuming.consumer_schema import ConsumerSchema
 from pulsarx.enumerations import ConsumerType, KeySharedMode, SchemaType
 from pulsarx.message_id import MessageId
+from pulsarx.options.argument_check import INT64_MAX
 from pulsarx.options.consumer_policies import ConsumerKeySharedPolicy
 from pulsarx.schema.auto_consume import AutoConsumeSchema
 from pulsarx.server.client_proof import subscribing
@@ -349,7 +350,7 @@ class SessionConsumers:
             def find() -> Position:
                 if target is not None:
                     return consumer.position_of(target)
-                return consumer.ledger.position_at_time(min(time_ms, (1 << 63) - 1))
+                return consumer.ledger.position_at_time(min(time_ms, INT64_MAX))
 
             consumer.has_sought = True
             if consumer.keeps_messages:

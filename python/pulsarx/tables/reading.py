@@ -23,6 +23,7 @@ from pulsarx._pycore.arrow.json_lines import json_lines
 from pulsarx._pycore.ground.job_queue import JobQueue
 from pulsarx.enumerations import SchemaType
 from pulsarx.message_id import MessageId
+from pulsarx.options.argument_check import is_whole_number
 from pulsarx.schema.auto_consume import AutoConsumeSchema
 from pulsarx.schema.definition import Record, plain_values
 from pulsarx.schema.schema import Schema, SchemaInfo
@@ -191,7 +192,7 @@ def _latest(blocks: list[Block], count: int) -> list[Block]:
 
 
 def _milliseconds(time: Any, name: str) -> int | None:
-    if time is None or (isinstance(time, int) and not isinstance(time, bool)):
+    if time is None or is_whole_number(time):
         return time
     if not isinstance(time, datetime):
         raise ValueError(f"{name} must be a datetime or milliseconds since 1970, not {time!r:.80}")

@@ -7,6 +7,7 @@ from itertools import islice
 
 from pulsarx import errors
 from pulsarx.extras import optional_module
+from pulsarx.options.argument_check import is_whole_number
 from pulsarx.schema.definition import Record
 from pulsarx.schema.schema import Schema, SchemaInfo
 from pulsarx.tables.progress import progress_of
@@ -270,7 +271,7 @@ def _time_of(values: dict[str, Any], name: str) -> int | None:
         if rest:
             raise ValueError(f"the event time {name} is finer than a millisecond: {found}")
         found = time_ms
-    if found is not None and (not isinstance(found, int) or isinstance(found, bool)):
+    if found is not None and not is_whole_number(found):
         raise TypeError(f"the event time {name} must be a datetime or an int, not {found!r:.80}")
     if found is not None and found < 1:
         raise ValueError(f"the event time {name} must be after 1970: {found}")

@@ -16,6 +16,7 @@ from pulsarx._pycore.ledger.compacted_ledger import CompactedLedger
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ledger.ledger_tail import LedgerWanted
 from pulsarx._pycore.message.message_id import MessageId, message_id_with_first_chunk
+from pulsarx.options.argument_check import INT64_MAX
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.folder.data_directory import DataDirectory
 
 Position = tuple[int, int]
-LATEST = (1 << 63) - 1
+LATEST = INT64_MAX  # ledger of the id that stands for the end
 ENTRY_BATCH = 1  # flags of a frame: its entry is a batch,
 ENTRY_CHUNK = 8  # or a chunk of a message
 NO_IDS: frozenset[int] = frozenset()

@@ -16,6 +16,7 @@ from pulsarx.broker.requests.owner_request import TIMEOUT_MS, ask_owner
 from pulsarx.broker.staging.file_list import listed_files
 from pulsarx.broker.staging.ledger_attachment import attached_already
 from pulsarx.errors import shown
+from pulsarx.options.argument_check import INT64_MAX, is_whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Transaction:
             raise ValueError(
                 f"application {shown(application)}: 1 to {_APPLICATION_SIZE_MAX} characters"
             )
-        if not isinstance(batch_id, int) or isinstance(batch_id, bool) or not 0 <= batch_id < 2**63:
+        if not is_whole_number(batch_id) or not 0 <= batch_id <= INT64_MAX:
             raise ValueError(f"batch_id {shown(batch_id)} must be int, from 0 to 2**63 - 1")
         self.application = application
         self.batch_id = batch_id

@@ -15,6 +15,7 @@ these into the one form.
 from __future__ import annotations
 
 from pulsarx.errors import shown
+from pulsarx.options.argument_check import INT64_MAX
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 BEGINNING: Position = (0, 0)
 EARLIEST = "earliest"
 LATEST = "latest"
-_NO_LEDGER = (1 << 63) - 1  # of the id that stands for the end
 
 
 def parse_offsets(text: str) -> dict[str, Position | str]:
@@ -65,7 +65,8 @@ def _is_message_id(text: str) -> bool:
     from pulsarx._pycore.message.message_id import MessageId
 
     try:
-        return bool(0 <= MessageId.from_text(text).ledger_id() < _NO_LEDGER)
+        # Which stands for the end.
+        return bool(0 <= MessageId.from_text(text).ledger_id() < INT64_MAX)
     except ValueError:
         return False
 

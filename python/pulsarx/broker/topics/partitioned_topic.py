@@ -14,6 +14,7 @@ from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker_options import PARTITION_COUNT_MAX
+from pulsarx.options.argument_check import check_integer
 from pulsarx.topic_name import PARTITION_SUFFIX, TopicName
 
 TYPE_CHECKING = False
@@ -95,17 +96,16 @@ def partition_count_of(state: CatalogueState, name: TopicName) -> int:
 
 def check_partition_count(partitions: object, name: TopicName) -> int:
     """A number of partitions that a caller asks for, if it is one."""
-    if not isinstance(partitions, int) or isinstance(partitions, bool):
-        raise ValueError(f"partitions must be int, not {type(partitions).__name__}")
-    if not 1 <= partitions <= PARTITION_COUNT_MAX:
+    count = check_integer(partitions, "partitions", "int")
+    if not 1 <= count <= PARTITION_COUNT_MAX:
         raise ValueError(
-            f"{name}: partitions is {partitions}; it must be from 1 to {PARTITION_COUNT_MAX}"
+            f"{name}: partitions is {count}; it must be from 1 to {PARTITION_COUNT_MAX}"
         )
     if name.partition_index >= 0:
         raise errors.NotAllowedError(
             detail=f"{name} is the name of a partition and cannot have partitions itself"
         )
-    return partitions
+    return count
 
 
 def check_is_whole(state: CatalogueState, name: TopicName) -> None:
