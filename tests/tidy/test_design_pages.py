@@ -1,10 +1,12 @@
-"""The pages of docs/design, ARCHITECTURE and CONTRIBUTING are true as far as a test can tell: what
-they name is there, their links lead somewhere, every thread is in the table."""
+"""The pages of docs/design, ARCHITECTURE, CONTRIBUTING and the READMEs of the source are true as
+far as a test can tell: what they name is there, their links lead somewhere, every thread is in
+the table, every module is in its map."""
 
 from __future__ import annotations
 
 import re
 import tomllib
+from fnmatch import fnmatch
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -15,11 +17,16 @@ DESIGN = ROOT / "docs" / "design"
 ARCHITECTURE, CONTRIBUTING = ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"
 PAGES = sorted(DESIGN.glob("*.md"))
 BROKER = ROOT / "python" / "pulsarx" / "broker"
-MAPS = [BROKER / "README.md", ROOT / "src" / "core" / "README.md", ROOT / "src/pycore/README.md"]
+CORE, PYCORE, BENCHMARKS = ROOT / "src" / "core", ROOT / "src" / "pycore", ROOT / "benchmarks"
+MAPS = [BROKER / "README.md", CORE / "README.md", CORE / "FORMAT.md", PYCORE / "README.md"]
 FOLDERS = ("src", "python", "spark", "tests", "docs", "tools", "benchmarks", "examples", "wheels")
 OVERVIEW_SIZE_MAX = 15_000  # bytes
 # What is made, or lies in a data directory, and is no file of the repository.
-ELSEWHERE = re.compile(r"(build|dist|orphans)/|.*[<*]")
+ELSEWHERE = re.compile(r"(build|dist|orphans)/|ledgers/\.\.|.*[<*]")
+NAMESPACES = {"public/default", "pulsar/system"}
+# Of others: what uvicorn asks for, the system's locks. And names that the code makes of two.
+OF_OTHERS = {"h11", "F_OFD_GETLK", "F_OFD_SETLK"}
+OF_TWO = {"backlog_quota_destination_storage", "backlog_quota_message_age"}
 
 
 def quoted(text: str) -> list[str]:
@@ -49,7 +56,9 @@ def path_faults(text: str) -> list[str]:
     """Paths in backquotes that are not there, or are the end of several."""
     found = []
     for name in quoted(text):
-        if re.fullmatch(r"[\w.-]+(/[\w.-]+)+/?", name) and not ELSEWHERE.match(name):
+        if name in NAMESPACES or ELSEWHERE.match(name):
+            continue
+        if re.fullmatch(r"[\w.-]+(/[\w.-]+)+/?", name):
             stems = places().get(name.rstrip("/"), frozenset())
             if len(stems) != 1:
                 found.append(f"{name}: {sorted(stems) or 'is not there'}")
@@ -59,7 +68,7 @@ def path_faults(text: str) -> list[str]:
 @cache
 def words() -> frozenset[str]:
     """Every word of the sources, of the packages they ask for, and of the names of files."""
-    found = {"h11"}  # which uvicorn asks for
+    found = OF_OTHERS | OF_TWO
     for path in [*files((*LIBRARY, "tests", "tools")), ROOT / "pyproject.toml"]:
         found.update(re.findall(r"\w+", path.read_text(encoding="utf-8")))
         found.add(path.stem)
@@ -108,12 +117,14 @@ def recipes(text: str) -> dict[str, str]:
 
 
 def test_files_that_the_pages_name_are_there():
-    wrong = {page.name: path_faults(page.read_text("utf-8")) for page in [*PAGES, CONTRIBUTING]}
+    pages = [*PAGES, *MAPS, ARCHITECTURE, CONTRIBUTING, BENCHMARKS / "README.md"]
+    wrong = {str(page): path_faults(page.read_text("utf-8")) for page in pages}
     assert not {page: faults for page, faults in wrong.items() if faults}
 
 
 def test_names_that_the_pages_name_are_in_the_sources():
-    wrong = {page.name: name_faults(page.read_text("utf-8")) for page in PAGES}
+    pages = [*PAGES, *MAPS, ARCHITECTURE, CONTRIBUTING]
+    wrong = {str(page): name_faults(page.read_text("utf-8")) for page in pages}
     assert not {page: faults for page, faults in wrong.items() if faults}
 
 
@@ -136,15 +147,47 @@ def test_every_thread_is_in_the_table():
     assert not {name for name in thread_names() if f"`{name}" not in text}
 
 
+def first_cells(text: str) -> list[str]:
+    """The first cells of the tables."""
+    return re.findall(r"^\|([^|]*)\|", text, re.MULTILINE)
+
+
 def test_the_map_of_the_broker_names_every_module():
     text = (BROKER / "README.md").read_text("utf-8")
     table = text[text.index("## The modules") : text.index("## Data directory")]
-    named = {
-        name
-        for cell in re.findall(r"^\|([^|]*)\|", table, re.MULTILINE)
-        for name in re.findall(r"`(\w+)`", cell)
-    }
+    named = set(re.findall(r"`(\w+)`", " ".join(first_cells(table))))
     assert named == {path.stem for path in BROKER.rglob("*.py")} - {"__init__"}
+
+
+def test_the_map_of_the_core_names_every_module():
+    cells = " ".join(first_cells((CORE / "README.md").read_text("utf-8")))
+    assert set(re.findall(r"`(\w+)`", cells)) == {path.stem for path in CORE.glob("*.pxd")}
+
+
+def test_the_map_of_pycore_names_every_module_in_its_folder():
+    named: dict[str, set[str]] = {}
+    folder = ""
+    text = (PYCORE / "README.md").read_text("utf-8")
+    for cell in first_cells(text[text.index("| **ground** |") :]):
+        headline = re.fullmatch(r" \*\*(\w+)\*\* ", cell)
+        folder = headline.group(1) if headline else folder
+        named.setdefault(folder, set()).update(re.findall(r"`(\w+)`", cell))
+    modules = [*PYCORE.glob("*/*.pyx"), *PYCORE.glob("*/*.pxd")]
+    folders = {path.parent.name for path in modules}
+    assert named == {
+        each: {path.stem for path in modules if path.parent.name == each} for each in folders
+    }
+
+
+def test_the_map_of_the_benchmarks_names_every_file():
+    text = (BENCHMARKS / "README.md").read_text("utf-8")
+    named = [each.strip("/") for each in quoted(" ".join(first_cells(text)))]
+    there = [
+        path.name
+        for path in BENCHMARKS.iterdir()
+        if path.suffix in {".py", ".pyx"} or (path.is_dir() and any(path.glob("*.py")))
+    ]
+    assert not [name for name in there if not any(fnmatch(name, each) for each in named)]
 
 
 def test_every_package_that_is_asked_for_has_its_reason():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 from fnmatch import fnmatch
@@ -30,9 +31,9 @@ BY_NAME = {
 }
 LIBRARIES = "numpy mmh3 lz4 zstandard snappy pyarrow"
 LEAVES = (
-    "status invariant limits atomic byte_reader byte_writer position crc32c murmur3 java_hash ring "
-    "permits timer_wheel file_ops wait_event published_end ack_bits proto_field waiting_list "
-    "ledger_state low_descriptors"
+    "status invariant limits atomic byte_reader byte_writer crc32c murmur3 java_hash timer_wheel "
+    "file_ops wait_event published_end ack_bits proto_field waiting_list ledger_state "
+    "low_descriptors"
 )
 FORMATS = "entry_frame message_metadata single_metadata cursor_record ledger_footer"
 GROUND = (
@@ -109,7 +110,7 @@ LAYERS = [
     ),
     Layer(
         "outside",
-        "__main__ cli cli.* console.*",
+        "__main__ cli cli.*",
         "ground values broker api access server rest outside",
         "stdlib click rich",
     ),
@@ -130,7 +131,6 @@ LAYERS = [
 # Single permissions beside the table: importer, imported.
 PERMITTED = [
     ("_core.ledger_*", "_core.ledger_*"),  # one family: append, flush, prepare, seal, read
-    ("_core.ledger_*", "_core.mapped_file"),
     ("_core.message_metadata", "_core.single_metadata"),
     ("_pycore.*", "errors"),
     ("_core", "linked_modules"),  # where the packages find their modules
@@ -139,38 +139,38 @@ PERMITTED = [
     ("_pycore.arrow.arrow_export", "extras"),
     ("spark.lease_keeper", "_pycore.ground.threads"),  # its thread ends as all of ours do
     ("access.*", "_pycore.ground.file_system"),  # what it opens
-    ("admin.http_channel", "_pycore.ground.file_system"),  # likewise
     ("process_end", "_pycore.ground.threads"),
     ("*", "_pycore.ground.locks"),  # nothing takes those of threading
     ("clock", "_pycore.ground.*"),  # its timers and its waiting are native; they import no Python
     ("_pycore.message.encryption_context", "enumerations"),  # once a message, when asked
-    (
-        "_pycore.ranges.entry_codec",
-        "compression",
-    ),  # a tool for tests and Spark, not on the hot path
+    ("_pycore.ranges.entry_codec", "compression"),  # a tool for tests and Spark; not a hot path
 ]
 
 
 def layer_of(module: str) -> Layer:
     short = module.removeprefix("pulsarx").lstrip(".")
     for layer in LAYERS:
-        prefix, _, names = layer.modules.rpartition(": ")
-        patterns = [f"{prefix}.{name}" if prefix else name for name in names.split()]
+        prefix = layer.modules.rpartition(": ")[0]
         if short in {"_core", "_pycore"} and prefix == short:
             return layer  # the package itself, an empty __init__
-        if any(fnmatch(short, pattern) for pattern in patterns) and not (
+        if any(fnmatch(short, pattern) for pattern in patterns_of(layer)) and not (
             short.startswith(("_core", "_pycore")) and not prefix
         ):
             return layer
     raise AssertionError(f"{module} is in no layer")
 
 
+def patterns_of(layer: Layer) -> list[str]:
+    prefix, _, names = layer.modules.rpartition(": ")
+    return [f"{prefix}.{name}" if prefix else name for name in names.split()]
+
+
 def imports(text: str, module: str, suffix: str, known: set[str]) -> list[tuple[int, str, bool]]:
     """(line, imported module, whether at import time) of each import that is not type-only."""
     if suffix in {".py", ".pyi"}:
-        found = _python_imports(text, module)
+        found = python_imports(text, module)
     else:
-        found = _cython_imports(text)
+        found = cython_imports(text)
     # `from pulsarx import errors` imports pulsarx.errors.
     return [
         (line, f"{source}.{name}" if f"{source}.{name}" in known else source, at_once)
@@ -178,7 +178,7 @@ def imports(text: str, module: str, suffix: str, known: set[str]) -> list[tuple[
     ]
 
 
-def _cython_imports(text: str) -> list[tuple[int, str, str, bool]]:
+def cython_imports(text: str) -> list[tuple[int, str, str, bool]]:
     found = []
     pattern = r"^( *)(?:from +([\w.]+) +c?import +\(?([^()\n]*(?:\n[^()]*\))?)|c?import +([\w.]+))"
     for match in re.finditer(pattern, without_strings(text), re.MULTILINE):
@@ -189,18 +189,21 @@ def _cython_imports(text: str) -> list[tuple[int, str, str, bool]]:
     return found
 
 
-def _python_imports(text: str, module: str) -> list[tuple[int, str, str, bool]]:
+def python_imports(
+    text: str, module: str, *, type_only: bool = False
+) -> list[tuple[int, str, str, bool]]:
+    """type_only: those for types alone are wanted, too."""
     tree = ast.parse(text)
-    type_only = {
+    left_out = {
         inner
         for node in ast.walk(tree)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test) and not type_only
         for inner in ast.walk(node)
     }
     at_once = set(tree.body)
     found = []
     for node in ast.walk(tree):
-        if node in type_only:
+        if node in left_out:
             continue
         if isinstance(node, ast.Import):
             found += [(node.lineno, alias.name, "", node in at_once) for alias in node.names]
@@ -215,22 +218,31 @@ def _python_imports(text: str, module: str) -> list[tuple[int, str, str, bool]]:
 
 
 def complaints(module: str, imported: list[tuple[int, str, bool]]) -> list[str]:
-    layer = layer_of(module)
-    found = []
-    for line, target, _ in imported:
-        top = target.split(".")[0]
-        if top == "pulsarx":
-            pair = (module.removeprefix("pulsarx."), target.removeprefix("pulsarx."))
-            permitted = any(fnmatch(pair[0], a) and fnmatch(pair[1], b) for a, b in PERMITTED)
-            allowed = permitted or layer_of(target).name in layer.may_import.split()
-        else:
-            kinds = {top} | ({"stdlib"} if top in sys.stdlib_module_names else set())
-            allowed = top in {"__future__", "cython"} or bool(kinds & set(layer.and_also.split()))
-        if not allowed:
-            found.append(f"{module}:{line} ({layer.name}) may not import {target}")
+    found = [
+        f"{module}:{line} ({layer_of(module).name}) may not import {target}"
+        for line, target, _ in imported
+        if not is_allowed(module, target) and not permissions_for(module, target)
+    ]
     return list(dict.fromkeys(found))
 
 
+def is_allowed(module: str, target: str) -> bool:
+    """Whether a row of the table allows the import."""
+    layer = layer_of(module)
+    top = target.split(".")[0]
+    if top == "pulsarx":
+        return layer_of(target).name in layer.may_import.split()
+    kinds = {top} | ({"stdlib"} if top in sys.stdlib_module_names else set())
+    return top in {"__future__", "cython"} or bool(kinds & set(layer.and_also.split()))
+
+
+def permissions_for(module: str, target: str) -> set[tuple[str, str]]:
+    """Those of PERMITTED that allow the import."""
+    pair = (module.removeprefix("pulsarx."), target.removeprefix("pulsarx."))
+    return {each for each in PERMITTED if fnmatch(pair[0], each[0]) and fnmatch(pair[1], each[1])}
+
+
+@functools.cache
 def library() -> list[tuple[str, str, list[tuple[int, str, bool]]]]:
     """(module, suffix, what it imports) of each file of the library."""
     paths = [path for path in files(LIBRARY) if path.suffix not in {".h", ".pyi"}]
@@ -247,6 +259,38 @@ def library() -> list[tuple[str, str, list[tuple[int, str, bool]]]]:
 def test_every_import_follows_the_table():
     wrong = [text for module, _, imported in library() for text in complaints(module, imported)]
     assert not wrong, "\n".join(wrong)
+
+
+def test_every_name_in_the_table_is_that_of_a_module():
+    modules = {module for module, _, _ in library()}
+    unmatched = [
+        f"{layer.name}: {pattern}"
+        for layer in LAYERS
+        for pattern in patterns_of(layer)
+        if not any(
+            fnmatch(module.removeprefix("pulsarx."), pattern) and layer_of(module) is layer
+            for module in modules
+        )
+    ]
+    assert not unmatched, "no module is in the table by these: " + ", ".join(unmatched)
+
+
+def test_every_single_permission_is_needed():
+    used = {
+        permission
+        for module, _, imported in library()
+        for _, target, _ in imported
+        if not is_allowed(module, target)
+        for permission in permissions_for(module, target)
+    }
+    unused = [each for each in PERMITTED if each not in used]
+    assert not unused, f"nothing is imported by these: {unused}"
+
+
+def test_what_is_loaded_by_its_name_is():
+    paths = {module_name(path): path for path in files(LIBRARY, {".py"})}
+    for module, target in BY_NAME.items():
+        assert target in imported_anyhow(paths[module].read_text(), {target}), (module, target)
 
 
 def circle_of_types() -> list[str]:
@@ -332,7 +376,7 @@ def test_cimports_are_absolute():
     assert not wrong, "\n".join(wrong)
 
 
-KNOWN = {"pulsarx.errors", "pulsarx._core.status", "pulsarx.client", "pulsarx._core.mapped_file"}
+KNOWN = {"pulsarx.errors", "pulsarx._core.status", "pulsarx.client", "pulsarx._core.ledger_index"}
 KNOWN |= {
     "pulsarx._pycore.ground.watchers",
     "pulsarx._pycore.message.message",
@@ -351,7 +395,7 @@ KNOWN |= {
             "from pulsarx._core.entry_frame cimport (\n    a,\n    b)",
         ),
         ("pulsarx._core.entry_frame", ".pyx", "from pulsarx._core.batch_encode cimport x"),
-        ("pulsarx._core.batch_encode", ".pyx", "from pulsarx._core cimport mapped_file"),
+        ("pulsarx._core.batch_encode", ".pyx", "from pulsarx._core cimport ledger_index"),
         ("pulsarx._core.status", ".pxd", "from pulsarx._pycore.ground.watchers cimport Watchers"),
         ("pulsarx._pycore.ground.watchers", ".pyx", "def f():\n    from pulsarx import client"),
         ("pulsarx._pycore.ground.watchers", ".pyx", "import numpy"),
@@ -376,7 +420,11 @@ def test_a_forbidden_import_is_found(module: str, suffix: str, text: str):
     ("module", "suffix", "text"),
     [
         ("pulsarx._core.crc32c", ".pyx", "from libc.stdint cimport uint8_t"),
-        ("pulsarx._core.ledger_read", ".pxd", "from pulsarx._core.mapped_file cimport MappedFile"),
+        (
+            "pulsarx._core.ledger_read",
+            ".pxd",
+            "from pulsarx._core.ledger_index cimport x",
+        ),
         ("pulsarx._pycore.ground.watchers", ".pyx", "import os\nfrom pulsarx import errors"),
         ("pulsarx.clock", ".py", "from pulsarx._pycore.ground.watchers import Watchers"),
         ("pulsarx.message", ".py", "if TYPE_CHECKING:\n    from pulsarx.client import Client"),

@@ -149,13 +149,6 @@ def test_every_argument_is_used_or_named_in_the_limits(options: type[Options]):
     assert sorted([*ignored, *used]) == sorted(row[0] for row in options.ROWS)
 
 
-def test_the_readme_of_the_core_names_every_file():
-    core = ROOT / "src" / "core"
-    text = (core / "README.md").read_text(encoding="utf-8")
-    first_cells = " ".join(re.findall(r"^\|([^|]*)\|", text, re.MULTILINE))
-    assert set(re.findall(r"`(\w+)`", first_cells)) == {path.stem for path in core.glob("*.pxd")}
-
-
 def test_the_page_about_administration_names_every_call():
     text = (ROOT / "docs/administration.md").read_text(encoding="utf-8")
     calls = set(re.findall(r"`(\w+)`", text[text.index("| group") : text.index("## Policies")]))
