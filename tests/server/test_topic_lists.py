@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from peer import Peer, names
 
-from pulsarx.server.topics_hash import topics_hash
+from pulsarx.server.topic_answers import topics_hash
 
 HEAD = "persistent://public/default/"
 

@@ -1,7 +1,7 @@
 """The command line: `pulsarx COMMAND ...`, or `python -m pulsarx COMMAND ...`.
 
 Loads the modules of the command that is asked for, and click with those alone that are made with
-it. Exit statuses are in `exit_status`.
+it. Exit statuses are in `command`.
 """
 
 from __future__ import annotations

@@ -6,8 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from pulsarx.cli.command import command, folder_argument
-from pulsarx.cli.exit_status import DAMAGED
+from pulsarx.cli.command import DAMAGED, command, folder_argument
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

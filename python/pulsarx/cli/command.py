@@ -1,4 +1,5 @@
-"""What the commands of the command line share: the options about the folder and the output."""
+"""What the commands of the command line share: the options about the folder and the output, and the
+exit statuses."""
 
 from __future__ import annotations
 
@@ -15,6 +16,13 @@ if TYPE_CHECKING:
     _IntType = click.ParamType[int]
 else:
     _IntType = click.ParamType  # no generic one in older versions of click
+
+# What the command line exits with; part of its interface, see README.md.
+DONE = 0  # also where the reader of its output left (a broken pipe)
+FAILED = 1  # the error is on standard error
+USAGE = 2  # the command line cannot be understood, or one of its values
+DAMAGED = 3  # `check` has found damage
+INTERRUPTED = 130  # by Ctrl-C
 
 
 class Command(click.Command):

@@ -7,8 +7,7 @@ from collections import Counter
 import click
 
 from pulsarx import errors
-from pulsarx.cli.command import command, subscription_option, topic_argument
-from pulsarx.cli.exit_status import FAILED
+from pulsarx.cli.command import FAILED, command, subscription_option, topic_argument
 from pulsarx.cli.listing import topic_stats
 from pulsarx.cli.reading import Damage
 

@@ -10,8 +10,7 @@ from itertools import count
 import click
 
 from pulsarx import errors
-from pulsarx.cli.command import Group, command, topic_argument
-from pulsarx.cli.exit_status import FAILED
+from pulsarx.cli.command import FAILED, Group, command, topic_argument
 from pulsarx.cli.latencies import Figures, Latencies
 from pulsarx.clock import monotonic_us, wall_ms
 from pulsarx.enumerations import CompressionType, ConsumerType, InitialPosition

@@ -8,8 +8,7 @@ from collections import deque
 import click
 
 from pulsarx import errors
-from pulsarx.cli.command import command, message_id_of, topic_argument
-from pulsarx.cli.exit_status import FAILED
+from pulsarx.cli.command import FAILED, command, message_id_of, topic_argument
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ import click
 
 from pulsarx import errors
 from pulsarx.cli import COMMANDS
-from pulsarx.cli.command import Group
-from pulsarx.cli.exit_status import DONE, FAILED, INTERRUPTED, USAGE
+from pulsarx.cli.command import DONE, FAILED, INTERRUPTED, USAGE, Group
 from pulsarx.cli.output import shown_text, tell
 
 TYPE_CHECKING = False

@@ -4,17 +4,17 @@ namespace has."""
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx._pycore.ranges.entry_codec import crc32c
 from pulsarx.access.access import Access
 from pulsarx.access.advertised_listeners import no_such_listener
 from pulsarx.broker.topics.partitioned_topic import PartitionedTopic, partition_count_of
-from pulsarx.server.topics_hash import topics_hash
 from pulsarx.topic_name import TopicName
 from pulsarx.wire import commands
 from pulsarx.wire.server_errors import code_of, message_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from pulsarx.access.advertised_listeners import AdvertisedListener
@@ -136,3 +136,11 @@ class TopicAnswers:
 
 def no_transactions() -> Exception:
     return errors.OperationNotSupported(detail="transactions are not supported")
+
+
+def topics_hash(names: Iterable[str]) -> str:
+    """CRC32C of the sorted names with commas between, least significant byte first, in hexadecimal.
+
+    Source: TopicList.calculateHash, which prints Guava's HashCode.
+    """
+    return crc32c(",".join(sorted(names)).encode()).to_bytes(4, "little").hex()

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx.access.access import Access
 from pulsarx.server.linear_pattern import LinearPattern
-from pulsarx.server.topics_hash import topics_hash
+from pulsarx.server.topic_answers import topics_hash
 from pulsarx.wire.server_errors import message_of
 
 TYPE_CHECKING = False
