@@ -14,6 +14,7 @@ from pulsarx._core.entry_frame cimport EntryFrame
 from pulsarx._core.message_metadata cimport MessageMetadata
 from pulsarx._pycore.ground.control_plane cimport ControlCall
 from pulsarx._pycore.publish.entry_publisher cimport Receipt
+from pulsarx._pycore.publish.envelope cimport Envelope
 
 
 cdef class OpenBatch:
@@ -29,24 +30,20 @@ cdef class OpenBatch:
     cdef bytes packed                    # its payload compressed; None: not yet
     cdef ControlCall packing             # compresses it in another thread; None: nobody does
 
-    cdef int pack(self, object compress, uint32_t compression) except -1
+    cdef int pack(self, Envelope envelope) except -1
     """Compress the payload ahead of `encode`; no message may join from here on. What raises leaves
     it as it was."""
 
     cdef int take_packed(self) except -1
-    cdef int pack_beside(self, object compress, uint32_t compression) except -1
+    cdef int pack_beside(self, Envelope envelope) except -1
     """As pack, in another thread, if there is one: `encode` and `clear` wait for it, until then
     nobody else touches the batch."""
 
-    cdef int encode(self, MessageMetadata* envelope, object compress, uint32_t compression,
-                    object encrypt) except -1
+    cdef int encode(self, MessageMetadata* metadata, Envelope envelope) except -1
     """Turn the messages into an entry, unless they are one. What raises leaves them as they were.
+    metadata: filled by the envelope."""
 
-    envelope: producer name and publish time set. compress: (kind, bytes) -> bytes; compression: the
-    kind, 0 for none. encrypt: bytes -> (fields of the metadata, bytes); None: it stays plain.
-    """
-
-    cdef int fill_frame(self, const MessageMetadata* envelope, uint32_t entry_size) except -1
+    cdef int fill_frame(self, const MessageMetadata* metadata, uint32_t entry_size) except -1
     cdef void clear(self) noexcept
     """Empty it: it is published, or given up."""
 

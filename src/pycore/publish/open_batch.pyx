@@ -19,6 +19,7 @@ from pulsarx._core.status cimport STATUS_OK
 from pulsarx._core.sticky_key cimport sticky_key_of_entry
 from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.raise_status cimport raise_status
+from pulsarx._pycore.publish.envelope cimport Envelope
 
 
 cdef class OpenBatch:
@@ -35,14 +36,15 @@ cdef class OpenBatch:
     def __lt__(self, OpenBatch other not None) -> bool:
         return self.batch.last_sequence_id < other.batch.last_sequence_id
 
-    cdef int pack(self, object compress, uint32_t compression) except -1:
+    cdef int pack(self, Envelope envelope) except -1:
         if self.packed is None:
-            self.packed = self.compressed(compress, compression)
+            self.packed = self.compressed(envelope.compress, envelope.compression)
         return 0
 
-    cdef int pack_beside(self, object compress, uint32_t compression) except -1:
+    cdef int pack_beside(self, Envelope envelope) except -1:
         if self.packed is None and self.packing is None:
-            self.packing = control_plane.begin(self.compressed, (compress, compression))
+            self.packing = control_plane.begin(
+                self.compressed, (envelope.compress, envelope.compression))
         return 0
 
     def compressed(self, object compress not None, uint32_t compression) -> bytes:
@@ -63,8 +65,7 @@ cdef class OpenBatch:
             self.packed = control_plane.end(packing)
         return 0
 
-    cdef int encode(self, MessageMetadata* envelope, object compress, uint32_t compression,
-                    object encrypt) except -1:
+    cdef int encode(self, MessageMetadata* metadata, Envelope envelope) except -1:
         cdef const uint8_t* plain
         cdef uint8_t* entry = NULL
         cdef uint32_t size = 0
@@ -73,42 +74,42 @@ cdef class OpenBatch:
         cdef int status
         if self.entry != NULL:
             return 0
-        if compression or encrypt is not None:
-            if compression:
+        if envelope.compression or envelope.encrypt is not None:
+            if envelope.compression:
                 self.take_packed()
-                self.pack(compress, compression)
+                self.pack(envelope)
                 packed, self.packed = self.packed, None
             else:
                 batch_encode_plain_payload(&self.batch, &plain, &size)
                 packed = plain[:size]
-            if encrypt is not None:
-                fields, packed = encrypt(packed)
-                envelope.flags |= METADATA_ENCRYPTED
-                envelope.encryption = <const uint8_t*>PyBytes_AS_STRING(fields)
-                envelope.encryption_size = <uint32_t>PyBytes_GET_SIZE(fields)
+            if envelope.encrypt is not None:
+                fields, packed = envelope.encrypt(packed)
+                metadata.flags |= METADATA_ENCRYPTED
+                metadata.encryption = <const uint8_t*>PyBytes_AS_STRING(fields)
+                metadata.encryption_size = <uint32_t>PyBytes_GET_SIZE(fields)
             self.packed_size = <uint32_t>PyBytes_GET_SIZE(packed)
-            envelope.compression = compression
-            status = batch_encode_compressed(&self.batch, envelope,
+            metadata.compression = envelope.compression
+            status = batch_encode_compressed(&self.batch, metadata,
                                              <const uint8_t*>PyBytes_AS_STRING(packed),
                                              <uint32_t>PyBytes_GET_SIZE(packed), &entry, &size)
         else:
-            status = batch_encode_finish(&self.batch, envelope, &entry, &size)
+            status = batch_encode_finish(&self.batch, metadata, &entry, &size)
         if status != STATUS_OK:
             raise_status(status, 0, f"encode a batch of {self.batch.message_count} messages")
-        self.fill_frame(envelope, size)
+        self.fill_frame(metadata, size)
         self.entry = entry
         return 0
 
-    cdef int fill_frame(self, const MessageMetadata* envelope, uint32_t entry_size) except -1:
+    cdef int fill_frame(self, const MessageMetadata* metadata, uint32_t entry_size) except -1:
         memset(&self.frame, 0, sizeof(self.frame))
         self.frame.entry_size = entry_size
         self.frame.message_count = self.batch.message_count
         self.frame.publish_time_ms = self.publish_ms
-        self.frame.flags = (ENTRY_BATCH if envelope.flags & METADATA_BATCH else 0) | (
-            ENTRY_COMPRESSED if envelope.compression else 0) | (
+        self.frame.flags = (ENTRY_BATCH if metadata.flags & METADATA_BATCH else 0) | (
+            ENTRY_COMPRESSED if metadata.compression else 0) | (
             ENTRY_MIXED_KEYS if self.batch.mixed_keys and not (
-                envelope.flags & METADATA_ENCRYPTED) else 0)
-        self.frame.sticky_hash = sticky_key_of_entry(envelope)
+                metadata.flags & METADATA_ENCRYPTED) else 0)
+        self.frame.sticky_hash = sticky_key_of_entry(metadata)
         return 0
 
     cdef void clear(self) noexcept:

@@ -13,7 +13,7 @@ from pulsarx._pycore.arrow.arrow_import cimport (
     ArrowImport, ArrowRows, EncodeLimits, arrow_rows_encode,
 )
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
-from pulsarx._pycore.publish.batcher cimport PRODUCER_HELD, PRODUCER_OPEN
+from pulsarx._pycore.publish.admission cimport PRODUCER_HELD, PRODUCER_OPEN
 from pulsarx._pycore.publish.entry_publisher cimport Receipt
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
 from pulsarx._pycore.publish.producer_core cimport ProducerCore
@@ -23,8 +23,7 @@ def send_rows_of(ProducerCore producer not None, data, value, key, properties, e
     """Producer.send_arrow."""
     cdef ArrowImport source
     cdef SentRows sent = SentRows.__new__(SentRows)
-    if producer.state != PRODUCER_OPEN and producer.state != PRODUCER_HELD:
-        producer.check_open()
+    producer.admission.require_open()
     source = ArrowImport(data, value, key, event_time, properties)
     try:
         while source.advance():
@@ -86,34 +85,33 @@ cdef int send_rows(ProducerCore producer, ArrowImport source, SentRows sent,
     cdef int status = ROW_OK
     limits.batch_messages = producer.batch_messages_max
     limits.batch_bytes = producer.batch_bytes_max
-    limits.message_size = producer.message_size_max
+    limits.message_size = producer.envelope.message_size_max
     limits.refuse_null = False
     producer.wait_for_queued()
     mutex_lock(&producer.publisher.mutex)
     try:
         if producer.nested is not None:
             producer.send_nested()
-        producer.caller_waits = True
-        if producer.state != PRODUCER_OPEN:
-            producer.check_open()
-        producer.close_open()
+        if producer.admission.state != PRODUCER_OPEN:
+            producer.admission.check_open(NULL)
+        producer.close_open(True)
         while source.rows.at < source.rows.length:
-            if producer.state == PRODUCER_HELD:
+            if producer.admission.state == PRODUCER_HELD:
                 producer.wait_between()
             batch.publish_ms = producer.clock.now()
-            if producer.sequences is not None and not skip_duplicates(producer, &source.rows,
-                                                                      partitions):
+            if producer.numbers.sequences is not None and (
+                    not skip_duplicates(producer, &source.rows, partitions)):
                 break
             with nogil:
                 if partitions == NULL:
                     status = arrow_rows_encode(
-                        &source.rows, &limits, &batch.batch, &producer.next_sequence_id)
+                        &source.rows, &limits, &batch.batch, &producer.numbers.next_sequence_id)
                 else:
                     status = rows_encode(&source.rows, &limits, &batch.batch,
-                                         &producer.next_sequence_id, partitions,
+                                         &producer.numbers.next_sequence_id, partitions,
                                          producer.publisher.partition)
-            if producer.sequences is not None:
-                producer.sequences.pushed = <int64_t>producer.next_sequence_id - 1
+            if producer.numbers.sequences is not None:
+                producer.numbers.sequences.pushed = <int64_t>producer.numbers.next_sequence_id - 1
             if batch.batch.message_count:
                 receipt = Receipt.__new__(Receipt)
                 batch.receipt = receipt
@@ -132,7 +130,6 @@ cdef int send_rows(ProducerCore producer, ArrowImport source, SentRows sent,
             if status != ROW_OK:
                 source.raise_row(status)
     finally:
-        producer.caller_waits = False
         mutex_unlock(&producer.publisher.mutex)
     return 0
 
@@ -141,13 +138,13 @@ cdef bint skip_duplicates(ProducerCore producer, ArrowRows* rows,
                           const int32_t* partitions) except -1:
     """Pass over rows whose sequence ids are known; False: none is left. LedgerPoisonedError: it is
     not known whether they are stored."""
-    producer.lift_own_ids()
+    producer.numbers.lift_own_ids()
     while rows.at < rows.length:
         if partitions == NULL or partitions[rows.at] == producer.publisher.partition:
-            if not producer.is_duplicate(producer.next_sequence_id):
+            if not producer.is_duplicate(producer.numbers.next_sequence_id, True):
                 return True
             producer.publisher.require_sound()
-            producer.next_sequence_id += 1
+            producer.numbers.next_sequence_id += 1
         rows.at += 1
     return False
 

@@ -5,9 +5,15 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from pulsarx._pycore.ground.clock_core cimport Timer
 from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ground.latch cimport Latch
+from pulsarx._pycore.publish.admission cimport Wait
 from pulsarx._pycore.publish.batcher cimport Batcher
 from pulsarx._pycore.publish.entry_publisher cimport Receipt
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
+
+
+cdef enum Accepted:
+    IN_BATCH = 0
+    ALONE = 2                            # beside MUST_WAIT, 1: published, or a duplicate
 
 
 cdef class QueuedSend:
@@ -37,18 +43,25 @@ cdef class ProducerCore(Batcher):
     cdef Timer wait_timer                # of the first of them; None: not armed
     cdef readonly bint is_forgotten      # its user dropped it; it will be closed there
 
-    cdef bint accept(self, object content, object callback, object properties, object partition_key,
-                     object ordering_key, object sequence_id, object replication_clusters,
-                     object disable_replication, object event_timestamp, object deliver_at,
-                     object deliver_after, Receipt receipt, bint* taken) except -1
+    cdef int accept(self, object content, object callback, object properties, object partition_key,
+                    object ordering_key, object sequence_id, object replication_clusters,
+                    object disable_replication, object event_timestamp, object deliver_at,
+                    object deliver_after, Receipt receipt, bint awaited, Wait* wait,
+                    bint* taken) except -1
+    """Check one message and put it into the open batch, or publish it when it goes alone; answers
+    as Accepted, or MUST_WAIT. Mutex held. awaited, wait: see Batcher. taken: set when the callback
+    will be told, whatever is raised."""
+
+    cdef int accept_described(self, object content, object callback, tuple rest, Wait* wait,
+                              bint* taken) except -1
+    """accept, as send_async: the batch goes out when it is full."""
+
+    cdef bint must_wait_for_chunks(self, uint32_t size, Wait* wait) except -1
     cdef int send_plain(self, object content, object callback, object key,
                         bint* taken) except -1
     cdef int send_told(self, object content, object callback, object key) except -1
     cdef int send_untold(self, object content, object key) except -1
     """send_told without a callback."""
-
-    cdef int queue_if_held(self) except -1
-    """MustWait: a quota or the publish rate lets nothing pass now. Mutex held."""
 
     cdef bint is_full(self) noexcept
     cdef int wait_for_place(self) except -1
@@ -69,16 +82,12 @@ cdef class ProducerCore(Batcher):
     cdef int append_queued(self, object content, object callback, tuple rest) except -1
     """As queue_send, without waiting for a place; the mutex may be held."""
 
-    cdef int send_described(
-        self, object content, object callback, object properties, object partition_key,
-        object ordering_key, object sequence_id, object replication_clusters,
-        object disable_replication, object event_timestamp, object deliver_at,
-        object deliver_after) except -1
-    """send_async_described, now; MustWait: not now."""
+    cdef int send_described(self, object content, object callback, tuple rest,
+                            Wait* wait) except -1
+    """send_async_described, now; MUST_WAIT: not now."""
 
     cdef bint sends_plain(self) noexcept
     cdef int arm_queued(self, int64_t look_ms, bint held) except -1
-    cdef bint may_wait(self) except -1
     cdef object id_of(self, Receipt receipt, uint32_t index)
     cdef list send_by_arrival(self, list contents, object keys, object properties,
                               object event_timestamps, list receipts)

@@ -26,8 +26,10 @@ from pulsarx._pycore.ground.mutex cimport (
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.ground.signals cimport signals_raised
 from pulsarx._pycore.message.message_id cimport message_id_chunked, message_id_new
-from pulsarx._pycore.publish.batcher cimport HEADER_SIZE_MAX, PRODUCER_HELD, PRODUCER_OPEN, Batcher
-from pulsarx._pycore.publish.batcher import MustWait
+from pulsarx._pycore.publish.admission cimport (
+    MUST_WAIT, PRODUCER_HELD, PRODUCER_OPEN, Wait,
+)
+from pulsarx._pycore.publish.batcher cimport HEADER_SIZE_MAX, Batcher
 from pulsarx._pycore.publish.completion_queue cimport CompletionQueue, SendTold
 from pulsarx._pycore.publish.entry_publisher cimport Receipt
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
@@ -75,15 +77,15 @@ cdef class ProducerCore(Batcher):
         """background: where it is closed when its user has dropped it."""
         self.queued = self.wait_timer = self.last_queued = self.places = None
         self.has_queued = self.resuming = self.look_again = self.is_forgotten = False
-        super().__init__(publisher, options, name, topic_name, clock, compress, message_size_max)
+        super().__init__(publisher, options, name, topic_name, clock, compress, message_size_max,
+                         background)
         self.background = background
-        if self.queues_sends:
-            self.resume_call = ResumeCall(self)
+        if self.admission.queues_sends:
+            self.admission.resume_call = ResumeCall(self)
 
     def __del__(self) -> None:
         # The collector may run in the middle of a call that holds a mutex which closing needs.
-        if self.background is not None and (
-                self.state == PRODUCER_OPEN or self.state == PRODUCER_HELD):
+        if self.background is not None and self.admission.is_live():
             self.is_forgotten = True
             self.background.put(self.close_forgotten)
 
@@ -121,10 +123,9 @@ cdef class ProducerCore(Batcher):
         try:
             if self.nested is not None:
                 self.send_nested()
-            self.caller_waits = True
-            if not self.accept(content, None, properties, partition_key, ordering_key, sequence_id,
-                               replication_clusters, disable_replication, event_timestamp,
-                               deliver_at, deliver_after, receipt, &taken):
+            if self.accept(content, None, properties, partition_key, ordering_key, sequence_id,
+                           replication_clusters, disable_replication, event_timestamp, deliver_at,
+                           deliver_after, receipt, True, NULL, &taken) == IN_BATCH:
                 batch = self.open if self.keyed is None else self.keyed.last
                 index = batch.batch.message_count - 1
                 if batch.receipt is None:
@@ -132,24 +133,17 @@ cdef class ProducerCore(Batcher):
                 receipt = batch.receipt
                 if self.keyed is not None:
                     self.keyed.awaited = batch
-                self.close_open()
+                self.close_open(True)
         except BaseException:
             self.publisher.nobody_waits()    # for a batch before that went out with this call
             raise
         finally:
-            self.caller_waits = False
             if self.keyed is not None:
                 self.keyed.awaited = None
             mutex_unlock(&self.publisher.mutex)
         if self.publisher.confirms_later:
             self.publisher.wait(receipt)
         return self.id_of(receipt, index)
-
-    cdef bint may_wait(self) except -1:
-        # Letters are published there, and nothing would make room meanwhile.
-        cdef CompletionQueue completions = self.publisher.completions
-        return not (self.background is not None and self.background.runs_here()) and not (
-            completions.jobs.runs_here() or completions.timeouts.runs_here())
 
     cdef object id_of(self, Receipt receipt, uint32_t index):
         """The id of the message with this index in a published entry."""
@@ -180,45 +174,27 @@ cdef class ProducerCore(Batcher):
             deliver_at=None,
             deliver_after=None) -> None:
         """send_async with whatever arguments; send_async itself is in send_entry."""
-        cdef bint taken = False
+        cdef Wait wait
+        cdef tuple rest = (properties, partition_key, ordering_key, sequence_id,
+                           replication_clusters, disable_replication, event_timestamp, deliver_at,
+                           deliver_after)
         if callback is not None and not PyCallable_Check(callback):
             refuse_callback(callback)
-        if self.has_queued:
-            self.queue_send(content, callback, (
-                properties, partition_key, ordering_key, sequence_id, replication_clusters,
-                disable_replication, event_timestamp, deliver_at, deliver_after))
-            return
-        try:
-            self.send_described(content, callback, properties, partition_key, ordering_key,
-                                sequence_id, replication_clusters, disable_replication,
-                                event_timestamp, deliver_at, deliver_after)
-        except MustWait:
-            self.queue_send(content, callback, (
-                properties, partition_key, ordering_key, sequence_id, replication_clusters,
-                disable_replication, event_timestamp, deliver_at, deliver_after))
+        if self.has_queued or self.send_described(content, callback, rest, &wait) == MUST_WAIT:
+            self.queue_send(content, callback, rest)
 
-    cdef int send_described(
-            self, object content, object callback, object properties, object partition_key,
-            object ordering_key, object sequence_id, object replication_clusters,
-            object disable_replication, object event_timestamp, object deliver_at,
-            object deliver_after) except -1:
+    cdef int send_described(self, object content, object callback, tuple rest,
+                            Wait* wait) except -1:
         cdef bint taken = False
+        cdef int answer = IN_BATCH
         cdef uint64_t raised = signals_raised()
         refused = None
         if not mutex_enter(&self.publisher.mutex):
-            return self.keep_nested(content, callback, (
-                properties, partition_key, ordering_key, sequence_id, replication_clusters,
-                disable_replication, event_timestamp, deliver_at, deliver_after))
+            return self.keep_nested(content, callback, rest)
         try:
             if self.nested is not None:
                 self.send_nested()
-            if self.state == PRODUCER_HELD:
-                self.queue_if_held()
-            self.accept(content, callback, properties, partition_key, ordering_key, sequence_id,
-                        replication_clusters, disable_replication, event_timestamp, deliver_at,
-                        deliver_after, None, &taken)
-            if self.batching and self.open_count() >= self.batch_messages_max:
-                self.close_open()
+            answer = self.accept_described(content, callback, rest, wait, &taken)
         except errors.PulsarException as error:
             if callback is None or isinstance(error, NEVER_TOLD) or signals_raised() != raised:
                 raise
@@ -227,7 +203,16 @@ cdef class ProducerCore(Batcher):
             mutex_unlock(&self.publisher.mutex)
         if refused is not None and not taken:
             self.tell(callback, refused)
-        return 0
+        return answer
+
+    cdef int accept_described(self, object content, object callback, tuple rest, Wait* wait,
+                              bint* taken) except -1:
+        cdef int answer = self.accept(content, callback, rest[0], rest[1], rest[2], rest[3],
+                                      rest[4], rest[5], rest[6], rest[7], rest[8], None, False,
+                                      wait, taken)
+        if answer == IN_BATCH and self.open_count() >= self.batch_messages_max:
+            self.close_open(False)
+        return answer
 
     # Sends from within another call of their thread -----------------------------------------------
 
@@ -249,24 +234,17 @@ cdef class ProducerCore(Batcher):
             mutex_unlock(&self.publisher.mutex)
 
     cdef int send_nested(self) except -1:
+        cdef Wait wait
         cdef bint taken
         cdef uint64_t raised = signals_raised()
-        cdef bint awaited = self.caller_waits
         kept, self.nested = self.nested, None
-        self.caller_waits = False
         try:
             while kept:
                 taken = False
                 content, callback, rest = kept.pop(0)
                 try:
-                    if self.state == PRODUCER_HELD:
-                        self.queue_if_held()
-                    self.accept(content, callback, rest[0], rest[1], rest[2], rest[3], rest[4],
-                                rest[5], rest[6], rest[7], rest[8], None, &taken)
-                    if self.batching and self.open_count() >= self.batch_messages_max:
-                        self.close_open()
-                except MustWait:
-                    self.append_queued(content, callback, rest)
+                    if self.accept_described(content, callback, rest, &wait, &taken) == MUST_WAIT:
+                        self.append_queued(content, callback, rest)
                 except Exception as error:
                     if signals_raised() != raised:
                         if not taken:
@@ -277,7 +255,6 @@ cdef class ProducerCore(Batcher):
                     elif callback is None:
                         self.failure = error
         finally:
-            self.caller_waits = awaited
             if kept:                         # interrupted: they go out with the next call
                 self.nested = kept if self.nested is None else kept + self.nested
         return 0
@@ -288,9 +265,9 @@ cdef class ProducerCore(Batcher):
     # Sends that wait without their callers --------------------------------------------------------
 
     cdef int queue_send(self, object content, object callback, tuple rest) except -1:
-        if not self.queues_sends:
-            if self.resume_call is None:
-                self.resume_call = ResumeCall(self)
+        if not self.admission.queues_sends:
+            if self.admission.resume_call is None:
+                self.admission.resume_call = ResumeCall(self)
             try:
                 self.wait_for_place()
             except errors.PulsarException as error:
@@ -302,13 +279,13 @@ cdef class ProducerCore(Batcher):
 
     cdef int append_queued(self, object content, object callback, tuple rest) except -1:
         cdef QueuedSend send = QueuedSend.__new__(QueuedSend)
-        if self.resume_call is None:
-            self.resume_call = ResumeCall(self)
+        if self.admission.resume_call is None:
+            self.admission.resume_call = ResumeCall(self)
         send.content = content
         send.callback = callback
         send.rest = rest
-        if self.send_timeout_ms > 0:
-            send.expires_ms = self.clock.monotonic() + self.send_timeout_ms
+        if self.admission.send_timeout_ms > 0:
+            send.expires_ms = self.clock.monotonic() + self.admission.send_timeout_ms
         if self.queued is None:
             self.queued = deque()
         self.has_queued = True               # what comes now goes behind it
@@ -316,41 +293,30 @@ cdef class ProducerCore(Batcher):
         self.queued.append(send)
         self.last_queued = send
         if len(self.queued) == 1:
-            self.resume_call()               # for what made room meanwhile
-        return 0
-
-    cdef int queue_if_held(self) except -1:
-        cdef int64_t look_ms
-        if self.never_waits or self.many_count or self.publisher.fenced is not None:
-            return 0
-        if self.held_by is not None:
-            raise MustWait(True)
-        look_ms = self.rate.waits_until() if self.rate is not None else 0
-        if look_ms:
-            raise MustWait(True, look_ms)
+            self.admission.resume_call()     # for what made room meanwhile
         return 0
 
     cdef bint is_full(self) noexcept:
-        return self.pending_max != 0 and self.queued is not None and (
-            len(self.queued) + self.publisher.pending_count >= self.pending_max)
+        return self.admission.pending_max != 0 and self.queued is not None and (
+            len(self.queued) + self.publisher.pending_count >= self.admission.pending_max)
 
     cdef int wait_for_place(self) except -1:
         cdef Latch place
         while self.is_full():
-            if not self.block_if_queue_full or not self.may_wait():
+            if not self.admission.block_if_queue_full or not self.admission.may_wait():
                 raise errors.ProducerQueueIsFull(
-                    detail=f"{len(self.queued)} messages of {self.name_utf8.decode()} wait for the "
-                    f"publish rate or the backlog quota of {self.topic_name}, and "
-                    f"max_pending_messages is {self.pending_max}; wait, or set block_if_queue_full")
+                    detail=f"{len(self.queued)} messages of {self.admission.producer_name} wait "
+                    f"for the publish rate or the backlog quota of {self.topic_name}, and "
+                    f"max_pending_messages is {self.admission.pending_max}; wait, or set "
+                    f"block_if_queue_full")
             place = Latch()
             if self.places is None:
                 self.places = []
             self.places.append(place)
-            self.publisher.room_wanted = self.resume_call
+            self.publisher.room_wanted = self.admission.resume_call
             if self.is_full():
                 place.wait()
-            if self.state != PRODUCER_OPEN and self.state != PRODUCER_HELD:
-                self.check_open()
+            self.admission.require_open()
         return 0
 
     cdef int give_places(self) except -1:
@@ -375,7 +341,8 @@ cdef class ProducerCore(Batcher):
 
     cdef int wait_for_queued(self) except -1:
         cdef QueuedSend last = self.last_queued
-        if last is None or last.ended or self.queues_sends or not self.may_wait():
+        if last is None or last.ended or self.admission.queues_sends or (
+                not self.admission.may_wait()):
             return 0
         if last.end is None:
             last.end = Latch()
@@ -387,6 +354,7 @@ cdef class ProducerCore(Batcher):
         """Send what is queued, in order, as far as there is room; a job of the callbacks' thread.
         """
         cdef QueuedSend send
+        cdef Wait wait
         if self.resuming or self.queued is None:
             self.look_again = True
             return
@@ -400,24 +368,23 @@ cdef class ProducerCore(Batcher):
                     self.end_queued(send, None)
                     continue                 # cancelled while it waited: nothing is sent
                 try:
-                    rest = send.rest
-                    self.send_described(send.content, send.callback, rest[0], rest[1], rest[2],
-                                        rest[3], rest[4], rest[5], rest[6], rest[7], rest[8])
-                    self.end_queued(send, None)
-                except MustWait as wait:
-                    send.held = wait.held
-                    if wait.held and send.expires_ms and (
-                            self.clock.monotonic() >= send.expires_ms):
-                        error = self.held_too_long()
-                        if error is not None:
-                            self.end_queued(send, error)
-                            continue
-                    self.queued.appendleft(send)
-                    self.arm_queued(wait.look_ms, wait.held)
-                    if not self.look_again:
-                        break
+                    if self.send_described(send.content, send.callback, send.rest,
+                                           &wait) != MUST_WAIT:
+                        self.end_queued(send, None)
+                        continue
                 except Exception as error:
                     self.end_queued(send, error)
+                    continue
+                send.held = wait.held
+                if wait.held and send.expires_ms and self.clock.monotonic() >= send.expires_ms:
+                    error = self.admission.held_too_long()
+                    if error is not None:
+                        self.end_queued(send, error)
+                        continue
+                self.queued.appendleft(send)
+                self.arm_queued(wait.look_ms, wait.held)
+                if not self.look_again:
+                    break
             # Nobody else does: the loops whose sends they are have had their turn.
             self.send_open()
         finally:
@@ -425,9 +392,8 @@ cdef class ProducerCore(Batcher):
             self.has_queued = len(self.queued) > 0
             self.plain_sends = self.sends_plain()
             # What came while the open batch went out; or it was closed, which they are told.
-            if self.queued and (self.look_again or (
-                    self.state != PRODUCER_OPEN and self.state != PRODUCER_HELD)):
-                self.resume_call()
+            if self.queued and (self.look_again or not self.admission.is_live()):
+                self.admission.resume_call()
 
     cdef int arm_queued(self, int64_t look_ms, bint held) except -1:
         """Look again at look_ms, and when the first that is queued has waited for too long."""
@@ -437,8 +403,8 @@ cdef class ProducerCore(Batcher):
             due_ms = first.expires_ms
         if self.wait_timer is not None and self.wait_timer.due_ms == due_ms:
             return 0
-        if look_ms and self.rate is not None:
-            self.rate.limited_times += 1
+        if look_ms and self.admission.rate is not None:
+            self.admission.rate.limited_times += 1
         timer = self.wait_timer              # until there is another one
         self.wait_timer = self.clock.arm_monotonic(due_ms, self.queue_due) if due_ms else None
         if timer is not None:
@@ -456,13 +422,13 @@ cdef class ProducerCore(Batcher):
         cdef QueuedSend first
         cdef int64_t now_ms = self.clock.monotonic()
         if self.resuming:
-            self.resume_call()
+            self.admission.resume_call()
             return
-        while self.queued and self.state == PRODUCER_HELD:
+        while self.queued and self.admission.state == PRODUCER_HELD:
             first = self.queued[0]
             if not first.held or not first.expires_ms or first.expires_ms > now_ms:
                 break
-            error = self.held_too_long()
+            error = self.admission.held_too_long()
             if error is None:
                 break
             # Making the error runs Python: another thread may have it in hand by now, or sent it.
@@ -472,7 +438,7 @@ cdef class ProducerCore(Batcher):
             if self.queued:
                 (<QueuedSend>self.queued[0]).held = True
             self.end_queued(first, error)
-        self.resume_call()
+        self.admission.resume_call()
 
     cdef int refuse_queued(self, object error) except -1:
         cdef QueuedSend send
@@ -497,14 +463,15 @@ cdef class ProducerCore(Batcher):
 
     cdef int send_plain(self, object content, object callback, object key,
                         bint* taken) except -1:
-        """send_async of bytes into a batch, with a key or None: what the fast entry calls."""
+        """send_async of bytes into a batch, with a key or None: what the fast entry calls.
+        MUST_WAIT: it is to be queued."""
         cdef SingleMetadata metadata
+        cdef Wait wait
         cdef Py_ssize_t size = PyBytes_GET_SIZE(content)
         memset(&metadata, 0, sizeof(metadata))
         metadata.flags = METADATA_SEQUENCE_ID
-        if size > self.message_size_max and (
-                self.state == PRODUCER_OPEN or self.state == PRODUCER_HELD):
-            self.check_size(size)
+        if size > self.envelope.message_size_max and self.admission.is_live():
+            self.envelope.check_size(size)
         metadata.payload_size = <uint32_t>size
         if key is not None:
             outgoing_describe(&metadata, &self.scratch, key, None, None, None, None)
@@ -514,21 +481,19 @@ cdef class ProducerCore(Batcher):
         try:
             if self.nested is not None:
                 self.send_nested()
-            if self.state != PRODUCER_OPEN:
-                if self.state == PRODUCER_HELD:
-                    self.queue_if_held()
-                self.check_open()
-            if self.is_crowded():
-                self.make_room()
-            if self.sequences is not None:
-                self.lift_own_ids()
-            metadata.sequence_id = self.next_sequence_id
-            self.next_sequence_id += 1
-            if self.sequences is not None and self.is_duplicate(metadata.sequence_id):
+            if (self.admission.state != PRODUCER_OPEN or self.is_crowded()) and (
+                    self.admit(False, &wait) == MUST_WAIT):
+                return MUST_WAIT
+            if self.numbers.sequences is not None:
+                self.numbers.lift_own_ids()
+            metadata.sequence_id = self.numbers.next_sequence_id
+            self.numbers.next_sequence_id += 1
+            if self.numbers.sequences is not None and (
+                    self.is_duplicate(metadata.sequence_id, False)):
                 taken[0] = True
                 self.publisher.confirm_duplicate(Receipt.__new__(Receipt), callback)
                 return 0
-            self.add(&metadata, <const uint8_t*>PyBytes_AS_STRING(content), callback)
+            self.add(&metadata, <const uint8_t*>PyBytes_AS_STRING(content), callback, False)
             taken[0] = True
             if self.open.batch.message_count >= self.batch_messages_max:
                 self.close(self.open, False)
@@ -539,61 +504,53 @@ cdef class ProducerCore(Batcher):
     cdef int send_told(self, object content, object callback, object key) except -1:
         """send_plain with a callback, which is told what would be raised without one."""
         cdef bint taken = False
+        cdef int answer = IN_BATCH
         cdef uint64_t raised = signals_raised()
         if not PyCallable_Check(callback):
             refuse_callback(callback)
         try:
-            self.send_plain(content, callback, key, &taken)
+            answer = self.send_plain(content, callback, key, &taken)
         except errors.PulsarException as error:
             if isinstance(error, NEVER_TOLD) or signals_raised() != raised:
                 raise
             if not taken:
                 self.tell(callback, error)
-        except MustWait:
+        if answer == MUST_WAIT:
             self.queue_send(content, callback, (None, key) + NOT_DESCRIBED)
         return 0
 
     cdef int send_untold(self, object content, object key) except -1:
         cdef bint taken = False
-        try:
-            self.send_plain(content, None, key, &taken)
-        except MustWait:
+        if self.send_plain(content, None, key, &taken) == MUST_WAIT:
             self.queue_send(content, None, (None, key) + NOT_DESCRIBED)
         return 0
 
     cdef int tell(self, object callback, object error) except -1:
         return self.publisher.completions.refuse(callback, error, self.publisher.partition)
 
-    cdef bint accept(self, object content, object callback, object properties, object partition_key,
-                     object ordering_key, object sequence_id, object replication_clusters, object
-                     disable_replication,
-                     object event_timestamp, object deliver_at, object deliver_after,
-                     Receipt receipt, bint* taken) except -1:
-        """Check one message and put it into the open batch, or publish it when it goes alone
-        (True). Mutex held. taken: set when the callback will be told, whatever is raised."""
+    cdef int accept(self, object content, object callback, object properties, object partition_key,
+                    object ordering_key, object sequence_id, object replication_clusters,
+                    object disable_replication, object event_timestamp, object deliver_at,
+                    object deliver_after, Receipt receipt, bint awaited, Wait* wait,
+                    bint* taken) except -1:
         cdef SingleMetadata metadata
         cdef const uint8_t* payload = NULL
         cdef OpenBatch last
         cdef int64_t deliver_at_ms = 0
         cdef bytes replicate_to = None
-        if self.state != PRODUCER_OPEN:
-            self.check_open()
         # First: the rest is one step under the mutex.
-        if self.publisher.memory is not None:
-            self.wait_for_memory()
-        if self.is_crowded():
-            self.make_room()
+        if self.admit(awaited, wait) == MUST_WAIT:
+            return MUST_WAIT
         memset(&metadata, 0, sizeof(metadata))
         metadata.flags = METADATA_SEQUENCE_ID
         if not (self.bytes_schema and type(content) is bytes):
             content = outgoing_content(self.schema, content, &metadata)
         if content is not None:
-            self.check_size(PyBytes_GET_SIZE(content))
+            self.envelope.check_size(PyBytes_GET_SIZE(content))
             payload = <const uint8_t*>PyBytes_AS_STRING(content)
             metadata.payload_size = <uint32_t>PyBytes_GET_SIZE(content)
-            if self.queues_sends and self.chunking and (
-                    metadata.payload_size > self.message_size_max // 2):
-                self.room_for_chunks(metadata.payload_size)
+            if wait != NULL and self.must_wait_for_chunks(metadata.payload_size, wait):
+                return MUST_WAIT
         if partition_key is not None or properties is not None or ordering_key is not None or (
                 sequence_id is not None or event_timestamp is not None):
             outgoing_describe(&metadata, &self.scratch, partition_key, ordering_key, properties,
@@ -602,23 +559,24 @@ cdef class ProducerCore(Batcher):
         if replication_clusters is not None or disable_replication is not False:
             replicate_to = outgoing_replicate_to(replication_clusters, disable_replication)
         if deliver_at is not None or deliver_after is not None:
-            deliver_at_ms = self.may_be_delayed(
+            deliver_at_ms = self.admission.may_be_delayed(
                 outgoing_deliver_at(self.clock, deliver_at, deliver_after))
         if sequence_id is None:
-            if self.sequences is not None:
-                self.lift_own_ids()
-            metadata.sequence_id = self.next_sequence_id
-            self.next_sequence_id += 1
-        if self.sequences is not None and self.is_duplicate(metadata.sequence_id):
+            if self.numbers.sequences is not None:
+                self.numbers.lift_own_ids()
+            metadata.sequence_id = self.numbers.next_sequence_id
+            self.numbers.next_sequence_id += 1
+        if self.numbers.sequences is not None and (
+                self.is_duplicate(metadata.sequence_id, awaited)):
             taken[0] = True
             self.publisher.confirm_duplicate(
                 receipt if receipt is not None else Receipt.__new__(Receipt), callback)
-            return True
+            return ALONE
         # A batch has one field for all its messages that says where they are replicated to.
         if not self.batching or deliver_at_ms or replicate_to is not None:
-            self.close_open()
+            self.close_open(awaited)
             if self.open.batch.message_count:
-                self.close(self.open, self.caller_waits)      # of a send_many beside batches by key
+                self.close(self.open, awaited)      # of a send_many beside batches by key
             taken[0] = True
             if receipt is None:
                 receipt = Receipt.__new__(Receipt)
@@ -626,16 +584,26 @@ cdef class ProducerCore(Batcher):
                 self.publisher.memory.used += metadata.payload_size
                 receipt.reserved = metadata.payload_size
             self.publish_single(&metadata, payload, deliver_at_ms, replicate_to, callback,
-                                receipt, sequence_id is None)
-            return True
-        self.note_used(metadata.sequence_id)
-        self.add(&metadata, payload, callback)
+                                receipt, sequence_id is None, awaited)
+            return ALONE
+        self.numbers.note_used(metadata.sequence_id)
+        self.add(&metadata, payload, callback, awaited)
         if self.publisher.memory is not None:
             self.publisher.memory.used += metadata.payload_size
             last = self.open if self.keyed is None else self.keyed.last
             last.reserved += metadata.payload_size
         taken[0] = True
-        return False
+        return IN_BATCH
+
+    cdef bint must_wait_for_chunks(self, uint32_t size, Wait* wait) except -1:
+        """Whether a message that may go in chunks, of half an entry at least, finds no room and
+        its caller does not sleep for it."""
+        cdef uint32_t entry_size = self.envelope.message_size_max // 2
+        if not self.admission.queues_sends or not self.envelope.chunking or size <= entry_size:
+            return False
+        wait.held = False
+        wait.look_ms = 0
+        return self.admission.room_for_chunks(size // max(entry_size, 1) + 1) == MUST_WAIT
 
     # Many at once ---------------------------------------------------------------------------------
 
@@ -688,8 +656,9 @@ cdef class ProducerCore(Batcher):
         refused = None
         ids = []
         # One by one where some may be duplicates, or in chunks, or have to wait for memory.
-        in_order = self.keyed is None and not self.chunking and self.publisher.memory is None and (
-            self.sequences is None or self.own_ids_are_new)
+        in_order = self.keyed is None and not self.envelope.chunking and (
+            self.publisher.memory is None) and (
+            self.numbers.sequences is None or self.numbers.own_ids_are_new)
         try:
             if in_order:
                 self.send_by_arrival(contents, keys, properties, event_timestamps, receipts)
@@ -740,13 +709,12 @@ cdef class ProducerCore(Batcher):
         try:
             if self.nested is not None:
                 self.send_nested()
-            self.caller_waits = True
-            if self.state != PRODUCER_OPEN:
-                self.check_open()
-            self.close_open()
+            if self.admission.state != PRODUCER_OPEN:
+                self.admission.check_open(NULL)
+            self.close_open(True)
             begun = True
             while at < count:
-                if self.state == PRODUCER_HELD:
+                if self.admission.state == PRODUCER_HELD:
                     begun = False            # what is open then is of others
                     self.wait_between()
                     begun = True
@@ -756,7 +724,7 @@ cdef class ProducerCore(Batcher):
                     if at < count and self.packs_beside():
                         at = self.fill_batch(self.second, contents, at, keys, properties,
                                              event_timestamps, plain)
-                        self.second.pack(self.compress, self.compression)
+                        self.second.pack(self.envelope)
                 except Exception as error:
                     refused = error          # what came before it goes out
                     at = count
@@ -770,7 +738,6 @@ cdef class ProducerCore(Batcher):
                     self.second.clear()
             refused = error
         finally:
-            self.caller_waits = False
             mutex_unlock(&self.publisher.mutex)
         if receipts and self.publisher.confirms_later and isinstance(refused, Exception | None):
             if self.publisher.places_later:
@@ -785,12 +752,13 @@ cdef class ProducerCore(Batcher):
     cdef bint packs_beside(self) except -1:
         """Have the full batch compressed by another thread while this one fills the second and
         compresses that: a codec takes ten times as long as all else."""
-        if (self.compression == 0 or CPU_COUNT == 1 or self.state != PRODUCER_OPEN
+        if (self.envelope.compression == 0 or CPU_COUNT == 1
+                or self.admission.state != PRODUCER_OPEN
                 or batch_encode_payload_size(&self.open.batch) < PACKED_BESIDE_MIN):
             return False
         if self.second is None:
             self.second = self.new_batch()
-        self.open.pack_beside(self.compress, self.compression)
+        self.open.pack_beside(self.envelope)
         return True
 
     cdef Py_ssize_t fill_batch(self, OpenBatch batch, list contents, Py_ssize_t at, object keys,
@@ -802,7 +770,7 @@ cdef class ProducerCore(Batcher):
         cdef const uint8_t* payload
         cdef Py_ssize_t size
         cdef object content
-        cdef bint sequenced = self.sequences is not None
+        cdef bint sequenced = self.numbers.sequences is not None
         cdef int status
         memset(&metadata, 0, sizeof(metadata))
         metadata.flags = METADATA_SEQUENCE_ID
@@ -812,13 +780,13 @@ cdef class ProducerCore(Batcher):
             if plain and not sequenced and type(content) is bytes:
                 # Nearly all messages: what follows, for one that surely fits behind others.
                 size = PyBytes_GET_SIZE(content)
-                if (size <= self.message_size_max
+                if (size <= self.envelope.message_size_max
                         and batch_encode_payload_size(&batch.batch) + HEADER_SIZE_MAX
                         + <size_t>size <= self.batch_bytes_max
                         and batch_encode_add_plain(
                             &batch.batch, <const uint8_t*>PyBytes_AS_STRING(content),
-                            <uint32_t>size, self.next_sequence_id)):
-                    self.next_sequence_id += 1
+                            <uint32_t>size, self.numbers.next_sequence_id)):
+                    self.numbers.next_sequence_id += 1
                     at += 1
                     continue
             if not (plain and type(content) is bytes):
@@ -837,21 +805,20 @@ cdef class ProducerCore(Batcher):
             if content is not None:
                 payload = <const uint8_t*>PyBytes_AS_STRING(content)
                 size = PyBytes_GET_SIZE(content)
-                if size > self.message_size_max:
-                    self.check_size(size)
+                self.envelope.check_size(size)
                 metadata.payload_size = <uint32_t>size
             if batch.batch.message_count and not self.fits(batch, &metadata):
                 return at
             if sequenced:
-                self.lift_own_ids()
-            metadata.sequence_id = self.next_sequence_id
+                self.numbers.lift_own_ids()
+            metadata.sequence_id = self.numbers.next_sequence_id
             status = batch_encode_add(&batch.batch, &metadata, payload)
             if status != STATUS_OK:
                 raise_status(status, 0, f"add a message of {metadata.payload_size} bytes to the "
                                         f"batch")
-            self.next_sequence_id += 1
+            self.numbers.next_sequence_id += 1
             if sequenced:
-                self.sequences.pushed = <int64_t>metadata.sequence_id
+                self.numbers.sequences.pushed = <int64_t>metadata.sequence_id
             at += 1
         return at
 
@@ -879,21 +846,20 @@ cdef class ProducerCore(Batcher):
         try:
             if self.nested is not None:
                 self.send_nested()
-            self.caller_waits = True
-            if self.state != PRODUCER_OPEN:
-                self.check_open()
-            self.many_count += 1             # the caller waits for all of it
+            if self.admission.state != PRODUCER_OPEN:
+                self.admission.check_open(NULL)
+            self.admission.many_count += 1             # the caller waits for all of it
             begun = True
-            self.close_open()
+            self.close_open(True)
             for at, content in enumerate(contents):
                 alone = Receipt.__new__(Receipt)
-                if self.state == PRODUCER_HELD and self.open_count() == 0:
+                if self.admission.state == PRODUCER_HELD and self.open_count() == 0:
                     self.wait_between()
                 try:
                     if self.accept(content, None, None if properties is None else properties[at],
                                    None if keys is None else keys[at], None, None, None, False,
                                    None if event_timestamps is None else event_timestamps[at],
-                                   None, None, alone, &taken):
+                                   None, None, alone, True, NULL, &taken) == ALONE:
                         places.append((alone, 0))
                         continue
                 except Exception as error:
@@ -904,14 +870,13 @@ cdef class ProducerCore(Batcher):
                     last.receipt = Receipt.__new__(Receipt)
                 places.append((last.receipt, last.batch.message_count - 1))
                 if self.open_count() >= self.batch_messages_max:
-                    self.close_open()
-            self.close_open()
+                    self.close_open(True)
+            self.close_open(True)
         except BaseException as error:
             refused = error
         finally:
-            self.caller_waits = False
             if begun:
-                self.many_count -= 1
+                self.admission.many_count -= 1
             mutex_unlock(&self.publisher.mutex)
         if places and self.publisher.confirms_later and isinstance(refused, Exception | None):
             if self.publisher.places_later:
