@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pulsarx._pycore.dispatch.entry_sink import DeadLetterSink
+from pulsarx._pycore.dispatch.redelivery import DeadLetterSink
 
 
 class GivenUp(DeadLetterSink):

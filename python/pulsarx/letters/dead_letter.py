@@ -16,7 +16,7 @@ import weakref
 from functools import partial
 
 from pulsarx import errors
-from pulsarx._pycore.dispatch.entry_sink import DeadLetterSink
+from pulsarx._pycore.dispatch.redelivery import DeadLetterSink
 from pulsarx._pycore.ground.locks import RLock
 from pulsarx.letters.letter_producer import LetterProducer, letter_schema_version
 

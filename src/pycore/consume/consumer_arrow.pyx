@@ -94,7 +94,7 @@ cdef class Collector:
         """Append what is there, up to wanted rows."""
         cdef EntrySink receiver = self.receiver
         while block.row_count < wanted:
-            if receiver.view is None or receiver.view_generation != self.dispatcher.generation:
+            if receiver.view is None or receiver.place.generation != self.dispatcher.generation:
                 if not receiver.fill():
                     return 0
             if receiver.view.chunked is not None:
@@ -153,9 +153,9 @@ cdef class Collector:
         """Append the rest of the current slice, at most wanted rows of it."""
         cdef EntrySink receiver = self.receiver
         cdef BlockEntry entry
-        cdef uint32_t at = receiver.view_at
-        cdef uint32_t index = receiver.view_index
-        cdef uint32_t until = receiver.view_end
+        cdef uint32_t at = receiver.place.at
+        cdef uint32_t index = receiver.place.index
+        cdef uint32_t until = receiver.place.end
         cdef int status
         entry.payload = view.c_payload
         entry.metadata = view.c_encoded_metadata
@@ -167,7 +167,7 @@ cdef class Collector:
         entry.entry_id = view.entry_id
         entry.first_message = view.first_message
         entry.publish_time_ms = view.publish_time_ms
-        if receiver.view_filtered:
+        if receiver.place.filtered:
             return self.collect_claimed(block, &entry, wanted)
         if view.metadata_flags & METADATA_BATCH == 0:
             status = arrow_block_take_single(block, &entry)
@@ -182,17 +182,17 @@ cdef class Collector:
                 status = arrow_block_take_batch(block, &entry, &at, &index, until)
         if status == STATUS_TOO_LARGE and block.row_count:
             # The entry stays the current one; its next message goes into the next block.
-            receiver.view_at = at
-            receiver.view_index = index if view.metadata_flags & METADATA_BATCH else 0
+            receiver.place.at = at
+            receiver.place.index = index if view.metadata_flags & METADATA_BATCH else 0
             return STOP
         if status == STATUS_NO_MEMORY:
             raise_status(status, 0, f"read message {index} of entry {view.entry_id} "
                                     f"of ledger {view.ledger_id}")
-        receiver.view_at = at
-        receiver.view_index = index
+        receiver.place.at = at
+        receiver.place.index = index
         if status != STATUS_OK:
             return self.pass_message(view, at, index, status)
-        if index == receiver.view_end:
+        if index == receiver.place.end:
             receiver.drop_view()
         return 0
 

@@ -3,7 +3,8 @@ from typing import Any
 
 from pulsarx._pycore.arrow.arrow_export import ArrowMessages
 from pulsarx._pycore.consume.consumer_host import ConsumerHost
-from pulsarx._pycore.dispatch.entry_sink import DeadLetterSink, Dispatcher, EntrySink
+from pulsarx._pycore.dispatch.entry_sink import Dispatcher, EntrySink
+from pulsarx._pycore.dispatch.redelivery import DeadLetterSink
 from pulsarx._pycore.ground.deadline import Deadline
 from pulsarx._pycore.message.message import Message
 from pulsarx._pycore.message.message_id import MessageId

@@ -20,7 +20,8 @@ from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.message.message cimport Message, message_extent, message_ordinal
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
-from pulsarx._pycore.dispatch.entry_sink cimport DeadLetterSink, EntrySink
+from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
+from pulsarx._pycore.dispatch.redelivery cimport DeadLetterSink
 from pulsarx._pycore.ground.signals cimport signals_check, signals_raised, signals_sleep_ns
 from pulsarx._pycore.ground.watchers cimport watchers_call, watchers_remove
 
@@ -444,12 +445,12 @@ cdef class ConsumerCore:
         cdef uint64_t at
         try:
             for at in range(first, first + count):
-                if self.receiver.nack_backoff is not None:
+                if self.receiver.redelivery.nack_backoff is not None:
                     mutex_lock(&self.core.mutex)
                     redeliveries = self.core.redelivery_count(ledger_id, at)
                     mutex_unlock(&self.core.mutex)
                 # With no mutex held: a backoff is the user's code.
-                delay_ms = self.receiver.redelivery_delay(redeliveries)
+                delay_ms = self.receiver.redelivery.nack_delay(redeliveries)
                 mutex_lock(&self.core.mutex)
                 try:
                     self.dispatcher.nack(self.receiver, ledger_id, at, delay_ms)

@@ -15,6 +15,12 @@ from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
 
+cdef struct ChunkLimits:
+    # What a consumer says about messages in chunks.
+    uint64_t pending_max                 # messages that are not whole; 0: no limit
+    int64_t expiry_ms                    # until a message that is not whole is given up; 0: never
+    bint acknowledges_oldest             # of too many; else it is redelivered
+
 
 cdef class StrayChunks:
     """A run of chunks that belong to no message."""
@@ -29,10 +35,7 @@ cdef class ChunkAssembler:
     cdef AckTracker tracker              # None: a reader's
     cdef JobQueue jobs                   # None: nothing is kept
     cdef object settle                   # job: what acknowledged chunks leave to be done
-    # of the consumer that came last
-    cdef uint64_t pending_max            # 0: no limit
-    cdef bint acknowledges_oldest
-    cdef int64_t expiry_ms               # 0: never
+    cdef ChunkLimits limits              # of the consumer that came last
     # by uuid, in the order of their first chunks
     cdef dict open                       # messages that are not whole
     cdef dict aside                      # too many for `open`; they come when there is room

@@ -50,7 +50,7 @@ cdef class ChunkAssembler:
         self.tracker = tracker
         self.jobs = jobs
         self.settle = settle
-        self.pending_max = PENDING_MAX
+        self.limits.pending_max = PENDING_MAX
         self.open = {}
         self.aside = {}
         self.whole = {}
@@ -151,11 +151,11 @@ cdef class ChunkAssembler:
     cdef int make_room(self) except -1:
         """Too many messages are not whole: the oldest is acknowledged, or waits."""
         cdef ChunkedMessage oldest
-        if self.pending_max == 0 or <uint64_t>len(self.open) <= self.pending_max:
+        if self.limits.pending_max == 0 or <uint64_t>len(self.open) <= self.limits.pending_max:
             return 0
         oldest = next(iter(self.open.values()))
         self.drop(oldest)
-        if self.acknowledges_oldest:
+        if self.limits.acknowledges_oldest:
             return self.acknowledge_chunks(oldest, oldest.count)
         self.aside[oldest.uuid] = oldest
         if len(self.aside) > ASIDE_MAX:
@@ -167,7 +167,7 @@ cdef class ChunkAssembler:
         """Messages that waited and are whole may be delivered when there is room."""
         cdef ChunkedMessage each
         if not self.aside or (
-                self.pending_max and <uint64_t>len(self.open) >= self.pending_max):
+                self.limits.pending_max and <uint64_t>len(self.open) >= self.limits.pending_max):
             return 0
         for each in list(self.aside.values()):
             if each.is_whole():
@@ -353,8 +353,8 @@ cdef class ChunkAssembler:
         if self.tracker is None:
             return 0
         due_ms = END_OF_TIME
-        if self.expiry_ms:
-            due_ms = later(min(publish_ms, now_ms), self.expiry_ms)
+        if self.limits.expiry_ms:
+            due_ms = later(min(publish_ms, now_ms), self.limits.expiry_ms)
         if due_ms <= now_ms:
             return self.acknowledge_run(ledger_id, message, 1)
         if self.strays:
@@ -372,7 +372,7 @@ cdef class ChunkAssembler:
         self.strays.append(run)
         if len(self.strays) > STRAYS_MAX:
             run = self.strays.popleft()
-            if self.expiry_ms:
+            if self.limits.expiry_ms:
                 return self.acknowledge_run(run.ledger_id, run.first, run.count)
         return 0
 
@@ -381,11 +381,11 @@ cdef class ChunkAssembler:
         cdef StrayChunks run
         cdef int64_t due_ms = 0
         cdef int64_t at
-        if self.tracker is None or self.expiry_ms == 0:
+        if self.tracker is None or self.limits.expiry_ms == 0:
             return 0
         for each in list(self.open.values()) + list(self.aside.values()):
             if not each.is_whole():
-                at = later(each.touched_ms, self.expiry_ms)
+                at = later(each.touched_ms, self.limits.expiry_ms)
                 due_ms = at if due_ms == 0 else min(due_ms, at)
         for run in self.strays:
             due_ms = run.due_ms if due_ms == 0 else min(due_ms, run.due_ms)
@@ -394,11 +394,11 @@ cdef class ChunkAssembler:
     cdef int expire(self, int64_t now_ms, bint all_read) except -1:
         cdef ChunkedMessage each
         cdef StrayChunks run
-        if self.expiry_ms == 0:
+        if self.limits.expiry_ms == 0:
             return 0
         for each in list(self.open.values()) + list(self.aside.values()):
             if all_read and not each.is_whole() and (
-                    later(each.touched_ms, self.expiry_ms) <= now_ms):
+                    later(each.touched_ms, self.limits.expiry_ms) <= now_ms):
                 self.acknowledge_chunks(each, each.count)
                 self.drop(each)
         for run in list(self.strays):

@@ -38,7 +38,7 @@ cdef class CompactedDispatcher(SingleActiveDispatcher):
             return False
         if receiver.view.entry_flags & ENTRY_REWRITTEN:
             # Else one would be said to be there although only what was taken out is left.
-            receiver.view_end = self.survivors_end
+            receiver.place.end = self.survivors_end
         return True
 
     cdef bint takes_rewritten(self, EntryView view) except -1:

@@ -29,7 +29,7 @@ cdef class ConnectionSink(EntrySink):
         # What others push was counted then.
         cdef bint is_pushed = self.dispatcher.shares or self.dispatcher.keeps_nothing
         while is_pushed or self.permits > 0:
-            if self.view is None or self.view_generation != self.dispatcher.generation:
+            if self.view is None or self.place.generation != self.dispatcher.generation:
                 if not self.fill():
                     return None
             view = self.view
@@ -55,7 +55,7 @@ cdef class ConnectionSink(EntrySink):
             while self.view is view:
                 if view.metadata_flags & METADATA_BATCH:
                     self.locate_next(&at, &index)
-                if self.view_filtered:
+                if self.place.filtered:
                     count = self.dispatcher.claim(self, view, index)
                 if view.metadata_flags & METADATA_BATCH:
                     self.step(at, index)

@@ -3,6 +3,7 @@
 
 from libc.stdint cimport uint32_t
 
+from pulsarx._pycore.dispatch.crowd_member cimport CrowdMember
 from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
 
 cdef enum:
@@ -26,7 +27,8 @@ cdef class CrowdConnection:
                 self.turn = 0
             each = <EntrySink>self.sinks[self.turn]
             self.turn += 1
-            if each.permits > 0 and not each.is_stalled and each.notify is not None:
+            if each.permits > 0 and not each.member.is_stalled and (
+                    each.member.notify is not None):
                 return each
         return None
 
@@ -54,8 +56,10 @@ cdef class ConsumerCrowd:
             self.connections.append(found)
             if connection is not None:
                 self.by_key[connection] = found
-        sink.notify = notify
-        sink.connection = found
+        if sink.member is None:
+            sink.member = CrowdMember.__new__(CrowdMember)
+        sink.member.notify = notify
+        sink.member.connection = found
         found.sinks.append(sink)
         self.sinks.append(sink)
 
@@ -65,19 +69,19 @@ cdef class ConsumerCrowd:
         if sink not in self.sinks:
             return False
         self.sinks.remove(sink)
-        found = <CrowdConnection>sink.connection
+        found = <CrowdConnection>sink.member.connection
         found.sinks.remove(sink)
         if not found.sinks:
             self.connections.remove(found)
             self.by_key.pop(found.key, None)
-        sink.notify = sink.connection = None
+        sink.member.notify = sink.member.connection = None
         return True
 
     def tell_all(self) -> None:
         """Tell all, of something that is no message."""
         cdef EntrySink each
         for each in list(self.sinks):
-            notify = each.notify
+            notify = each.member.notify
             if notify is not None:
                 notify()
 
@@ -96,9 +100,9 @@ cdef class ConsumerCrowd:
             self.turn += 1
             if each is None:
                 continue         # they look when that is another
-            notify = each.notify
+            notify = each.member.notify
             self.is_owed = True
-            each.is_looker = True
+            each.member.is_looker = True
             try:
                 notify()
             except BaseException:
@@ -110,21 +114,22 @@ cdef class ConsumerCrowd:
         return 0
 
     cdef int looks(self, EntrySink sink) except -1:
-        sink.is_stalled = False
-        sink.is_looker = True        # for those that were told, too: has others told if it stalls
+        sink.member.is_stalled = False
+        # For those that were told, too: it has others told if it stalls.
+        sink.member.is_looker = True
         self.is_owed = False
         return 0
 
     cdef int looked(self, EntrySink sink) except -1:
         # It may have been told anew while it looked.
         if not self.is_owed:
-            sink.is_looker = False
+            sink.member.is_looker = False
         return 0
 
     cdef int stalls(self, EntrySink sink) except -1:
-        sink.is_stalled = True
-        if sink.is_looker:
-            sink.is_looker = False
+        sink.member.is_stalled = True
+        if sink.member.is_looker:
+            sink.member.is_looker = False
             self.is_owed = False
             self.tell_some()
         return 0
@@ -132,8 +137,8 @@ cdef class ConsumerCrowd:
     cdef int tell_given(self) except -1:
         cdef EntrySink each
         for each in list(self.sinks):
-            notify = each.notify
-            if each.was_given and notify is not None:
+            notify = each.member.notify
+            if each.member.was_given and notify is not None:
                 notify()             # first: where it raises, it is told later
                 each.forget_given()
         return 0

@@ -5,22 +5,21 @@ ConnectionSink hands whole entries to a connection. Dispatcher is the face of al
 towards sinks and consumers; it knows this base alone. Everything is called with the subscription's
 mutex held unless it says otherwise.
 
-A sink holds slices: a run of messages of one entry, or picked ones. A message that left the queue
-otherwise (acknowledged, taken back) stays in its slice and is passed over when its turn comes:
-`claim` says whether it is still this slice's.
+A sink holds slices. A message that left the queue otherwise (acknowledged, taken back) stays in its
+slice and is passed over when its turn comes: `claim` says whether it is still this slice's.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from pulsarx._core.wait_event cimport WaitEvent
-from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ground.work_pool cimport SerialWork
-from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
 from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
-from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
-from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.message.message cimport Message
-from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
+from pulsarx._pycore.dispatch.chunk_assembler cimport ChunkLimits
+from pulsarx._pycore.dispatch.crowd_member cimport CrowdMember
+from pulsarx._pycore.dispatch.entry_source cimport EntrySource
+from pulsarx._pycore.dispatch.redelivery cimport Redelivery
+from pulsarx._pycore.dispatch.slice_queue cimport Slice, SlicePlace, SliceQueue, slices_reserve
 
 cdef extern from *:
     void __builtin_prefetch(const void* at) noexcept nogil
@@ -28,44 +27,16 @@ cdef extern from *:
 cdef enum:
     ITEMS_AHEAD = 3
 
-cdef enum CryptoFailureAction:   # ConsumerCryptoFailureAction
-    CRYPTO_FAIL = 0
-    CRYPTO_DISCARD = 1
-    CRYPTO_CONSUME = 2
-
-cdef enum ChunkStep:
-    CHUNK_ORDINARY               # the entry is a message of its own all the same
-    CHUNK_WAITS                  # nothing is to be delivered for it now
-    CHUNK_WHOLE                  # `whole` is the message whose last chunk it is
-
 cdef enum Claim:
     CLAIM_STALE = -1                     # the message is not to be handed out
 
-cdef struct SliceItem:
-    uint32_t at                          # offset of the message in the entry's payload
-    uint32_t index                       # its batch index
-
-cdef struct Slice:
-    void* view                           # owned reference to an EntryView
-    SliceItem* items                     # owned; NULL: all from `first` on
-    uint32_t at                          # without items: offset and index of the first message
-    uint32_t first
-    uint32_t end                         # without items: one behind the last index
-    uint32_t item_count
-    uint32_t tag
-    uint32_t plain_size                  # what its view had decompressed when it was queued
+cdef struct Given:
+    # What consumers were given, redeliveries included.
+    uint64_t messages
+    uint64_t size                        # bytes of entries, of a part its share
 
 
 cdef class Dispatcher
-
-
-cdef class DeadLetterSink:
-    """Where a consumer's messages go that were redelivered too often. Handing over is one step."""
-    cdef JobQueue jobs
-    cdef object handler                  # job: takes what waits and moves it
-    cdef object waiting                  # deque of (receiver, list of messages)
-
-    cpdef int hand_over(self, object receiver, list messages) except -1
 
 
 cdef class ConsumerEvents:
@@ -86,21 +57,10 @@ cdef class EntrySink:
     cdef readonly uint32_t queue_size    # messages; 0: one at a time, when asked
     cdef uint16_t index                  # the dispatcher's; PENDING_NOBODY: it left
     cdef object properties               # of the consumer, for statistics
-    # redelivery
-    cdef int64_t nack_delay_ms
-    cdef object nack_backoff             # None, or next(redelivery count) -> ms
-    cdef int64_t ack_timeout_ms          # 0: none
-    cdef bint timed                      # Shared: there is one, or the messages expire
-    cdef int64_t ack_timeout_tick_ms
-    cdef object ack_timeout_backoff
-    cdef uint32_t max_redeliver_count    # 0: no dead letters
-    cdef DeadLetterSink dead_letters     # where messages go that are given up; None: nowhere
+    cdef Redelivery redelivery
     cdef ConsumerEvents events           # told when it becomes active or inactive; or None
     cdef int partition                   # what they are told it is active on
-    # messages in chunks, see ChunkAssembler
-    cdef uint64_t chunked_pending_max
-    cdef bint acks_oldest_chunked
-    cdef int64_t chunked_expiry_ms
+    cdef ChunkLimits chunk_limits
     # what it has; permits + queued + taken is queue_size, except with a queue of 0
     cdef int64_t permits                 # messages that may still be pushed
     cdef uint32_t queued                 # in the queue and still to be handed out
@@ -112,62 +72,43 @@ cdef class EntrySink:
     # than there are
     cdef bint takes_entries
     cdef bint passes_on                  # never looks into payloads
-    # for statistics: what it was given, redeliveries included
-    cdef uint64_t given_messages
-    cdef uint64_t given_size             # bytes of entries, of a part its share
-    # the queue behind the current slice
-    cdef Slice* slices                   # owned ring
-    cdef uint32_t slice_head
-    cdef uint32_t slice_count
-    cdef uint32_t slice_capacity
-    # the slice being handed out
-    cdef EntryView view
-    cdef SliceItem* items                # owned
-    cdef uint64_t view_generation
-    cdef uint32_t view_at                # offset of its next message in the payload
-    cdef uint32_t view_index             # batch index of its next message
-    cdef uint32_t view_end               # one behind its last index, or the number of items
-    cdef uint32_t item_at
-    cdef uint32_t tag
-    cdef bint view_filtered              # each message must be claimed
+    cdef Given given
+    cdef SliceQueue queue                # behind the slice in hand
+    cdef EntryView view                  # of the slice in hand; None: none is
+    cdef SlicePlace place                # in it
     # reads a key or fetches a ledger: to be called unlocked before the next take; or None
     cdef object key_wanted
-    # of a ConsumerCrowd
-    cdef object notify                   # has its connection look; None: it is in none
-    cdef object connection               # its CrowdConnection
-    cdef bint is_looker                  # it was told that something may have come, or looks
-    cdef bint is_stalled                 # its connection takes no more
-    cdef bint was_given                  # others queued something for it, and it was not told yet
+    cdef CrowdMember member              # of a ConsumerCrowd, also after it left; None: of none
 
     cdef Message take(self)
     """The next message, decoded; None when there is none. Of a Receiver alone."""
 
     cdef inline void locate_next(self, uint32_t* at, uint32_t* index) noexcept:
         """Where the next message of the current slice is."""
-        if self.items == NULL:
-            at[0] = self.view_at
-            index[0] = self.view_index
+        if self.place.items == NULL:
+            at[0] = self.place.at
+            index[0] = self.place.index
         else:
-            at[0] = self.items[self.item_at].at
-            index[0] = self.items[self.item_at].index
+            at[0] = self.place.items[self.place.item_at].at
+            index[0] = self.place.items[self.place.item_at].index
 
     cdef inline void step(self, uint32_t at, uint32_t index) noexcept:
         """The next message was read; what follows it in the entry is at offset at."""
         cdef const uint8_t* after
-        if self.items != NULL:
-            self.item_at += 1
-            if self.item_at == self.view_end:
+        if self.place.items != NULL:
+            self.place.item_at += 1
+            if self.place.item_at == self.place.end:
                 self.drop_view()
                 return
-            if self.item_at + ITEMS_AHEAD < self.view_end:
+            if self.place.item_at + ITEMS_AHEAD < self.place.end:
                 # It lies anywhere: brought near while those before it are worked on.
-                after = self.view.c_payload + self.items[self.item_at + ITEMS_AHEAD].at
+                after = self.view.c_payload + self.place.items[self.place.item_at + ITEMS_AHEAD].at
                 __builtin_prefetch(after)
                 __builtin_prefetch(after + 64)
             return
-        self.view_at = at
-        self.view_index = index + 1
-        if self.view_index == self.view_end:
+        self.place.at = at
+        self.place.index = index + 1
+        if self.place.index == self.place.end:
             self.view = None
 
     cdef bint fill(self) except -1
@@ -175,9 +116,7 @@ cdef class EntrySink:
 
     cdef inline int reserve_slice(self) except -1:
         """Have room for one more slice. First of all: what raises here has changed nothing."""
-        if self.slice_count == self.slice_capacity:
-            self.make_room()
-        return 0
+        return slices_reserve(&self.queue, 1)
 
     cdef inline EntryView view_to_queue(self, EntryView view):
         """The view, or one that takes no memory for what was decompressed. To be asked before
@@ -186,6 +125,8 @@ cdef class EntrySink:
 
     cdef EntryView bounded_view(self, EntryView view)
     cdef int reserve_slices(self, uint32_t count) except -1
+    """As reserve_slice, of so many."""
+
     cdef void push(self, const Slice* slice) noexcept
     """Queue a slice, for which there is room; its view and items are the queue's from now on."""
 
@@ -199,12 +140,11 @@ cdef class EntrySink:
             size = view.chunked.entries_size()
         elif messages < view.message_count:
             size = size * messages // view.message_count
-        self.given_messages += messages
-        self.given_size += size
+        self.given.messages += messages
+        self.given.size += size
         self.dispatcher.core.given_messages += messages
         self.dispatcher.core.given_size += size
 
-    cdef int make_room(self) except -1
     cdef uint32_t slice_messages(self) noexcept
     """How many messages the current slice and those behind it hold."""
 
@@ -239,22 +179,11 @@ cdef class EntrySink:
     cdef inline void stop_asking(self) noexcept
     """Nobody asks for a message any more: without a queue it is not to be sent one."""
 
-    cdef int64_t redelivery_delay(self, uint32_t redelivery_count) except -1
-    """After how many milliseconds a negatively acknowledged message comes again."""
-
     cdef int64_t ack_due_ms(self) except -1
     """When the acknowledgement of a message received now is overdue: at a tick."""
 
-    cdef int64_t overdue_delay(self, uint32_t redelivery_count) except -1
-    """After how many milliseconds more an overdue message comes again. A backoff that raises is
-    none, said in the log."""
 
-
-cdef class Dispatcher:
-    cdef readonly SubscriptionCore core
-    cdef readonly LedgerTail tail
-    cdef readonly str topic_name
-    cdef uint32_t decompressed_size_max
+cdef class Dispatcher(EntrySource):
     # moves with every seek or rewind: slices of before are stale
     cdef uint64_t generation
     cdef bint shares                     # messages are tracked one by one in core.pending
@@ -263,15 +192,9 @@ cdef class Dispatcher:
     cdef uint64_t again_ledger           # the first of those that are to come again, once all that
     cdef uint64_t again_message          # are due now are known; 0: none is
     cdef bint keeps_nothing              # of a non-persistent topic: receivers have all there is
-    cdef bint wakes                      # something became receivable: tell who waits, unlocked
     cdef uint32_t given_count            # receivers of the crowd that are to be told
-    cdef bint loss_kept                  # the messages lost last count as acknowledged
-    cdef ChunkedMessage whole            # of CHUNK_WHOLE
-    cdef bint came_later                 # whole_later was called: look once more
     cdef list dead                       # (receiver, message) to be given up, unlocked; or None
     cdef list told                       # (receiver, active) to be told, unlocked; or None
-    # (whether it is an error, text) for the log, unlocked; or None
-    cdef list undecrypted
     # (receiver, ledger id, message, redeliveries): whose backoff is to be asked, unlocked; or None
     cdef list overdue
 
@@ -297,77 +220,14 @@ cdef class Dispatcher:
     cdef int pass_over(self, EntrySink receiver, EntryView view, uint32_t index) except -1
     """A claimed message is nothing to hand out, and never will be."""
 
-    cdef int chunk_limits(self, EntrySink receiver) except -1
-    """A receiver came, whose limits count for messages in chunks from now on."""
-
-    cdef int read_chunk(self, LedgerReader reader) except -1
-    """The entry read last says that it is a chunk: a ChunkStep."""
-
-    cdef int whole_later(self, ChunkedMessage chunked) except -1
-    """A message in chunks that was read some time ago is to be delivered now."""
+    cdef int failure_action(self, EntrySink receiver) except -1
+    """What becomes of what the receiver cannot decrypt: a CryptoFailureAction."""
 
     cdef int join_chunks(self, EntrySink receiver, EntryView view) except -1
     """Put the payload of a claimed message in chunks together, decrypted; the receiver's view is
     gone where it is not to be delivered. CorruptDataError: it cannot be, and is lost."""
 
-    cdef int failure_action(self, EntrySink receiver) except -1
-    """What becomes of what the receiver cannot decrypt: a CryptoFailureAction."""
-
-    cdef int discard(self, EntryView view, uint32_t index) except -1
-    """A message that cannot be decrypted counts as acknowledged."""
-
-    cdef int tell_undecrypted(self, EntryView view, int action) except -1
-    """Say in the log what was done with an entry that cannot be decrypted, once unlocked."""
-
-    cdef int chunks_acknowledged(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1
-    """Messages were acknowledged; core.chunks is not None."""
-
-    cdef int look_for_chunks(self, uint64_t ledger_id, uint64_t end) except -1
-    """Everything before a message is about to be acknowledged: know the chunks in front of it, also
-    those that were not read yet."""
-
-    cdef int acknowledge_sparing(self, uint64_t ledger_id, uint64_t end, list spared) except -1
-    """Acknowledge everything before a message but the messages (ledger id, ordinal) of spared,
-    which is in order and not empty."""
-
-    cdef int lose_rest(self, EntryView view, uint32_t index, int status) except -1
-    """The batch cannot be read from this message on: its other messages are lost. Raises
-    CorruptDataError, unless that was told before."""
-
-    cdef int lose_one(self, EntryView view, uint32_t index, int status) except -1
-    """As lose_rest, of this message alone."""
-
-    cdef str count_rest(self, EntryView view, uint32_t index, uint32_t end, int status)
-    """What messages index .. end - 1 of a batch cost that cannot be read, in words; None: nobody
-    misses them."""
-
-    cdef int lose_entry(self, LedgerReader reader, object error) except -1
-    """As lose_rest, of the entry the reader read last, which cannot be taken apart."""
-
-    cdef int tell_damage(self, LedgerReader reader) except -1
-    """As lose_rest, of what the reader found damaged."""
-
-    cdef str count_damage(self, LedgerReader reader)
-    """What the reader found damaged, in words; None: nobody misses anything of it."""
-
-    cdef str count_text(self, uint64_t missing)
-    cdef int raise_loss(self, str text) except -1
-    cdef object loss(self, kind, str text)
-    cdef uint64_t lose_messages(self, uint64_t ledger_id, uint64_t first,
-                                uint64_t end) except? 18446744073709551615
-    """Messages first .. end - 1 will never be delivered: they count as acknowledged, so that
-    backlog, mark-delete position and trimming go on. How many of them were not acknowledged."""
-
-    cdef int expire(self, uint64_t ledger_id, uint64_t first, uint64_t end) except -1
-    """Messages first .. end - 1 are too old to be delivered: they count as acknowledged."""
-
     cdef bint take_before(self, uint64_t ledger_id, uint64_t message, uint64_t* count) except -1
-    cdef int expire_view(self, EntryView view) except -1
-    """As expire, of the whole entry."""
-
-    cdef int report_loss(self, str text) except -1
-    """Have the subscription say in the log what was lost."""
-
     cdef int64_t bytes_ahead(self) noexcept
     """About how much is published behind the current slice; 0: unknown."""
 
@@ -382,10 +242,6 @@ cdef class Dispatcher:
     """As is_ready, or of a reader whether there is something for which only the dispatch rate makes
     it wait."""
 
-    cdef int acknowledged(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1
-    """Messages were acknowledged: whatever was known of them goes."""
-
-    cdef int acknowledged_through(self, uint64_t ledger_id, uint64_t end) except -1
     cdef int acknowledge_there(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1
     """Acknowledge messages where the cursor is, which is in another process. Takes the mutex."""
 

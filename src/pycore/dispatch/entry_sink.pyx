@@ -4,85 +4,38 @@
 from collections import deque
 
 cimport cython
-from cpython.bytes cimport PyBytes_GET_SIZE
-from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.mem cimport PyMem_Free
 from cpython.ref cimport Py_DECREF
-from libc.stdint cimport INT32_MAX, INT64_MAX, UINT64_MAX, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsarx import errors
 from pulsarx._pycore.message.entry_view import KeyWanted
 from pulsarx._core.ack_bits cimport ack_bits_count_below
-from pulsarx._core.cursor_record cimport CURSOR_RUN_MAX
 from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
-from pulsarx._core.invariant cimport invariant
-from pulsarx._core.message_metadata cimport EntryParts, entry_decode
 from pulsarx._core.pending_acks cimport (
     PENDING_DELAYED, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY, PendingAck, pending_acks_find,
 )
-from pulsarx._core.single_metadata cimport METADATA_BATCH
-from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_END, STATUS_OK
 from pulsarx._core.timer_wheel cimport TIMER_NONE, TimerNode, timer_wheel_pop
 from pulsarx._core.wait_event cimport WaitEvent
 from pulsarx._pycore.cursor.ack_tracker cimport AckTracker
 from pulsarx._pycore.dispatch.chunk_assembler cimport ChunkAssembler
 from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
 from pulsarx._pycore.message.entry_view cimport (
-    ENTRY_UNREADABLE, EntryContext, EntryView, entry_view_join, entry_view_offset,
-    entry_view_repacked,
+    ENTRY_UNREADABLE, EntryContext, EntryView, entry_view_join, entry_view_repacked,
 )
-from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
-from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.message.message cimport REDELIVERY_SHIFT, Message, message_ordinal
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
-from pulsarx._pycore.ground.raise_status cimport status_reason
 from pulsarx._pycore.ground.waits cimport sleep_on
+from pulsarx._pycore.dispatch.entry_source cimport CRYPTO_CONSUME, CRYPTO_DISCARD, CRYPTO_FAIL
+from pulsarx._pycore.dispatch.redelivery cimport DeadLetterSink, Redelivery
+from pulsarx._pycore.dispatch.slice_queue cimport (
+    Slice, plain_has_room, slices_at, slices_clear, slices_free, slices_pop, slices_push,
+    slices_push_first, slices_reserve,
+)
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 
 cdef enum:
-    FIRST_SLICES = 16
     FAILED_DUE_MS = 1000         # how long a redelivery waits that failed
-    # bytes that were decompressed and are queued, of all consumers of the process; what comes
-    # then is decompressed anew when its turn comes
-    PLAIN_QUEUED_MAX = 64 << 20
-
-cdef int64_t plain_queued = 0    # the GIL guards it
-
-
-cdef inline void count_plain(Slice* place, const Slice* slice) noexcept:
-    """Put a slice into its place in a queue, and count what its view had decompressed."""
-    global plain_queued
-    cdef EntryView view = <EntryView>slice.view
-    place[0] = slice[0]
-    place.plain_size = 0
-    if view.plain is not None:
-        place.plain_size = <uint32_t>PyBytes_GET_SIZE(view.plain)
-        plain_queued += place.plain_size
-
-
-cdef inline void forget_plain(const Slice* slice) noexcept:
-    """It leaves the queue."""
-    global plain_queued
-    plain_queued -= slice.plain_size
-
-
-
-cdef class DeadLetterSink:
-    """See the pxd."""
-
-    def __init__(self, JobQueue jobs not None, handler) -> None:
-        """handler: a job; it takes what `take` gives until that is None."""
-        self.jobs = jobs
-        self.handler = handler
-        self.waiting = deque()
-
-    cpdef int hand_over(self, object receiver, list messages) except -1:
-        self.waiting.append((receiver, messages))
-        return self.jobs.put(self.handler)
-
-    def take(self) -> tuple[EntrySink, list[Message]] | None:
-        """The receiver, whose revive takes what could not be given up, and the messages that have
-        waited longest, oldest first. None: none do."""
-        return self.waiting.popleft() if self.waiting else None
 
 
 cdef class ConsumerEvents:
@@ -111,26 +64,21 @@ cdef class EntrySink:
         self.context = context
         self.consumer_name = consumer_name
         self.index = PENDING_NOBODY
-        self.nack_delay_ms = 60000
+        self.redelivery = Redelivery(settings)
         self.queue_size = 1000
-        self.chunked_pending_max = 10
+        self.chunk_limits.pending_max = 10
         if settings is not None:
             self.priority_level = settings.priority_level
             self.queue_size = settings.receiver_queue_size
-            self.nack_delay_ms = settings.nack_delay_ms
-            self.nack_backoff = settings.nack_backoff
-            self.ack_timeout_ms = settings.ack_timeout_ms
-            self.ack_timeout_tick_ms = settings.ack_timeout_tick_ms
-            self.ack_timeout_backoff = settings.ack_timeout_backoff
             self.properties = settings.properties
-            self.chunked_pending_max = settings.chunked_pending_max
-            self.acks_oldest_chunked = settings.acks_oldest_chunked
-            self.chunked_expiry_ms = settings.chunked_expiry_ms
+            self.chunk_limits.pending_max = settings.chunked_pending_max
+            self.chunk_limits.acknowledges_oldest = settings.acks_oldest_chunked
+            self.chunk_limits.expiry_ms = settings.chunked_expiry_ms
         self.permits = self.queue_size
 
     def __dealloc__(self):
-        self.clear()
-        PyMem_Free(self.slices)
+        self.drop_view()
+        slices_free(&self.queue)
 
     cdef Message take(self):
         raise NotImplementedError
@@ -139,87 +87,61 @@ cdef class EntrySink:
         return self.dispatcher.supply(self)
 
     cdef void push(self, const Slice* slice) noexcept:
-        invariant(self.slice_count < self.slice_capacity)
         self.count_given(<EntryView>slice.view, slice.item_count if slice.items != NULL
                          else slice.end - slice.first)
-        count_plain(&self.slices[
-            (self.slice_head + self.slice_count) & (self.slice_capacity - 1)], slice)
-        self.slice_count += 1
-        if self.notify is not None and not self.was_given:
-            self.was_given = True
+        slices_push(&self.queue, slice)
+        if self.member is not None and not self.member.was_given and (
+                self.member.notify is not None):
+            self.member.was_given = True
             self.dispatcher.given_count += 1
 
     cdef void push_first(self, const Slice* slice) noexcept:
-        invariant(self.slice_count < self.slice_capacity)
-        self.slice_head = (self.slice_head - 1) & (self.slice_capacity - 1)
-        count_plain(&self.slices[self.slice_head], slice)
-        self.slice_count += 1
+        slices_push_first(&self.queue, slice)
 
     cdef EntryView bounded_view(self, EntryView view):
-        if self.passes_on or plain_queued + PyBytes_GET_SIZE(view.plain) > PLAIN_QUEUED_MAX:
+        if self.passes_on or not plain_has_room(view):
             return entry_view_repacked(view, self.context)
         return view
 
     cdef int reserve_slices(self, uint32_t count) except -1:
-        while self.slice_capacity - self.slice_count < count:
-            self.make_room()
-        return 0
-
-    cdef int make_room(self) except -1:
-        cdef Slice* grown
-        cdef uint32_t capacity = 2 * self.slice_capacity if self.slice_capacity else FIRST_SLICES
-        cdef uint32_t at
-        grown = <Slice*>PyMem_Malloc(capacity * sizeof(Slice))
-        if grown == NULL:
-            raise MemoryError(f"queue {self.slice_count + 1} entries for a consumer")
-        for at in range(self.slice_count):
-            grown[at] = self.slices[(self.slice_head + at) & (self.slice_capacity - 1)]
-        PyMem_Free(self.slices)
-        self.slices = grown
-        self.slice_capacity = capacity
-        self.slice_head = 0
-        return 0
+        return slices_reserve(&self.queue, count)
 
     cdef uint32_t slice_messages(self) noexcept:
         cdef Slice slice
         cdef uint32_t found = 0
         cdef uint32_t number
-        for number in range(self.slice_count + 1):
+        for number in range(self.queue.count + 1):
             if self.slice_at(number, &slice):
                 found += slice.end - slice.first
         return found
 
     cdef bint next_slice(self) noexcept:
         cdef Slice* slice
-        if self.slice_count == 0:
+        if self.queue.count == 0:
             return False
-        slice = &self.slices[self.slice_head]
-        self.slice_head = (self.slice_head + 1) & (self.slice_capacity - 1)
-        self.slice_count -= 1
-        forget_plain(slice)
+        slice = slices_pop(&self.queue)
         self.forget_given()          # it looks
         self.drop_view()
         self.view = <EntryView>slice.view
         Py_DECREF(self.view)          # the queue's reference became this object's
-        self.view_generation = self.dispatcher.generation
-        self.items = slice.items
-        self.item_at = 0
-        self.view_at = slice.at
-        self.view_index = slice.first
-        self.view_end = slice.item_count if slice.items != NULL else slice.end
-        self.tag = slice.tag
-        self.view_filtered = True
+        self.place.generation = self.dispatcher.generation
+        self.place.items = slice.items
+        self.place.item_at = 0
+        self.place.at = slice.at
+        self.place.index = slice.first
+        self.place.end = slice.item_count if slice.items != NULL else slice.end
+        self.place.tag = slice.tag
+        self.place.filtered = True
         return True
 
     cdef void forget_given(self) noexcept:
-        if self.was_given:
-            self.was_given = False
+        if self.member is not None and self.member.was_given:
+            self.member.was_given = False
             self.dispatcher.given_count -= 1
 
     cdef bint slice_at(self, uint32_t number, Slice* slice) noexcept:
         if number:
-            number = (self.slice_head + number - 1) & (self.slice_capacity - 1)
-            slice[0] = self.slices[number]
+            slice[0] = slices_at(&self.queue, number - 1)[0]
             if slice.items != NULL:
                 slice.first = 0
                 slice.end = slice.item_count
@@ -227,28 +149,21 @@ cdef class EntrySink:
         if self.view is None:
             return False
         slice.view = <void*>self.view
-        slice.items = self.items
-        slice.first = self.item_at if self.items != NULL else self.view_index
-        slice.end = self.view_end
-        slice.tag = self.tag
+        slice.items = self.place.items
+        slice.first = self.place.item_at if self.place.items != NULL else self.place.index
+        slice.end = self.place.end
+        slice.tag = self.place.tag
         return True
 
     cdef void drop_view(self) noexcept:
         self.view = None
-        if self.items != NULL:
-            PyMem_Free(self.items)
-            self.items = NULL
+        if self.place.items != NULL:
+            PyMem_Free(self.place.items)
+            self.place.items = NULL
 
     cdef void clear(self) noexcept:
-        cdef Slice* slice
         self.drop_view()
-        while self.slice_count:
-            slice = &self.slices[self.slice_head]
-            self.slice_head = (self.slice_head + 1) & (self.slice_capacity - 1)
-            self.slice_count -= 1
-            forget_plain(slice)
-            PyMem_Free(slice.items)
-            Py_DECREF(<object>slice.view)
+        slices_clear(&self.queue)
 
     cdef bint has_let_go(self) noexcept:
         return True
@@ -257,33 +172,9 @@ cdef class EntrySink:
         if self.queue_size == 0:
             self.permits = 0
 
-    cdef int64_t redelivery_delay(self, uint32_t redelivery_count) except -1:
-        cdef int64_t delay_ms = self.nack_delay_ms
-        if self.nack_backoff is not None:
-            delay_ms = self.nack_backoff.next(redelivery_count)
-        return max(delay_ms, 0)
-
     cdef int64_t ack_due_ms(self) except -1:
-        cdef int64_t tick_ms = self.ack_timeout_tick_ms
-        cdef int64_t due_ms = self.dispatcher.core.later_ms(self.ack_timeout_ms)
-        if due_ms > INT64_MAX - tick_ms:
-            return due_ms
-        return (due_ms + tick_ms - 1) // tick_ms * tick_ms
-
-    cdef int64_t overdue_delay(self, uint32_t redelivery_count) except -1:
-        cdef int64_t delay_ms
-        if self.ack_timeout_backoff is None:
-            return 0
-        try:
-            delay_ms = self.ack_timeout_backoff.next(redelivery_count)
-        except Exception:
-            import logging
-
-            logging.getLogger("pulsarx").exception(
-                "%s: the ack_timeout_backoff of consumer %s failed; the message comes again now",
-                self.dispatcher.topic_name, self.consumer_name)
-            return 0
-        return max(delay_ms, 0)
+        return self.redelivery.at_tick(
+            self.dispatcher.core.later_ms(self.redelivery.ack_timeout_ms))
 
     def statistics(self, uint64_t unacknowledged) -> dict:
         """As Pulsar's consumer stats. available_permits: messages that may still be pushed.
@@ -300,14 +191,14 @@ cdef class EntrySink:
             "receiver_queue_messages": self.queued,
             "blocked_consumer_on_unacked_msgs": bool(self.blocked),
             "metadata": dict(self.properties or {}),
-            "msg_out_counter": self.given_messages,
-            "bytes_out_counter": self.given_size,
+            "msg_out_counter": self.given.messages,
+            "bytes_out_counter": self.given.size,
         }
 
     def set_dead_letters(self, uint32_t max_redeliver_count, DeadLetterSink sink) -> None:
         """From so many redeliveries on, hand messages to the sink instead of redelivering."""
-        self.max_redeliver_count = max_redeliver_count
-        self.dead_letters = sink
+        self.redelivery.max_redeliver_count = max_redeliver_count
+        self.redelivery.dead_letters = sink
 
     def set_events(self, ConsumerEvents events, int partition) -> None:
         """Tell them when this receiver becomes active or inactive, as of that partition."""
@@ -319,7 +210,7 @@ cdef class EntrySink:
         or forgotten. Takes the mutex."""
         cdef SubscriptionCore core = self.dispatcher.core
         # With no mutex held: a backoff is the user's code.
-        cdef int64_t delay_ms = self.redelivery_delay(message.flags >> REDELIVERY_SHIFT)
+        cdef int64_t delay_ms = self.redelivery.nack_delay(message.flags >> REDELIVERY_SHIFT)
         cdef uint64_t first = message_ordinal(message)
         cdef Dispatcher dispatcher
         mutex_lock(&core.mutex)
@@ -335,15 +226,8 @@ cdef class EntrySink:
         dispatcher.settle()
 
 
-cdef class Dispatcher:
+cdef class Dispatcher(EntrySource):
     """Hands the messages of a subscription or reader to its receivers; base of all kinds."""
-
-    def __init__(self, SubscriptionCore core not None, LedgerTail tail not None,
-                 str topic_name not None, uint32_t decompressed_size_max):
-        self.core = core
-        self.tail = tail
-        self.topic_name = topic_name
-        self.decompressed_size_max = decompressed_size_max
 
     cdef int defer(self, bint defers) noexcept:
         return 0
@@ -364,44 +248,6 @@ cdef class Dispatcher:
         return 0
 
     # Messages in chunks ---------------------------------------------------------------------------
-
-    cdef int chunk_limits(self, EntrySink receiver) except -1:
-        self.core.chunked_pending_max = receiver.chunked_pending_max
-        self.core.acks_oldest_chunked = receiver.acks_oldest_chunked
-        self.core.chunked_expiry_ms = receiver.chunked_expiry_ms
-        return 0
-
-    cdef int read_chunk(self, LedgerReader reader) except -1:
-        cdef ChunkAssembler chunks
-        cdef EntryParts parts
-        cdef int64_t now_ms = self.core.later_ms(0) if self.core.clock is not None else 0
-        cdef int64_t due_ms
-        cdef int status = entry_decode(reader.c_entry, reader.c_frame.entry_size, False, &parts)
-        if status != STATUS_OK or parts.metadata.chunk_count <= 1 or (
-                parts.metadata.flags & METADATA_BATCH):
-            return CHUNK_ORDINARY        # and if it is none, whoever looks at it is told
-        if parts.metadata.uuid == NULL or parts.metadata.chunk_id >= parts.metadata.chunk_count or (
-                parts.metadata.chunk_count > <uint32_t>INT32_MAX
-                or parts.metadata.chunked_size > <uint32_t>INT32_MAX
-                or reader.c_frame.message_count != 1):
-            self.lose_entry(reader, errors.CorruptDataError(
-                detail=f"it is chunk {parts.metadata.chunk_id} of {parts.metadata.chunk_count} of "
-                f"a message of {parts.metadata.chunked_size} bytes, which cannot be"))
-            return CHUNK_WAITS
-        chunks = self.core.assembler()
-        self.whole = chunks.read(reader, &parts, now_ms)
-        while chunks.ready:
-            self.whole_later(<ChunkedMessage>chunks.ready[0])
-            del chunks.ready[0]
-        if chunks.armed_ms == 0 and self.core.clock is not None:
-            due_ms = chunks.next_due_ms()
-            if due_ms:
-                chunks.armed_ms = due_ms
-                self.core.arm_wait(due_ms, 0, 0)
-        return CHUNK_WAITS if self.whole is None else CHUNK_WHOLE
-
-    cdef int whole_later(self, ChunkedMessage chunked) except -1:
-        raise NotImplementedError
 
     cdef int join_chunks(self, EntrySink receiver, EntryView view) except -1:
         view.defers_keys = True
@@ -429,46 +275,6 @@ cdef class Dispatcher:
             self.undecrypted_chunks(receiver, view)
         return 0
 
-    cdef int chunks_acknowledged(self, uint64_t ledger_id, uint64_t first,
-                                 uint64_t count) except -1:
-        self.core.chunks.acknowledged(ledger_id, first, count)
-        return 0
-
-    cdef int look_for_chunks(self, uint64_t ledger_id, uint64_t end) except -1:
-        return 0
-
-    cdef int acknowledge_sparing(self, uint64_t ledger_id, uint64_t end, list spared) except -1:
-        cdef AckTracker tracker = self.core.tracker
-        cdef LedgerAcks* acks
-        cdef uint64_t of_ledger
-        cdef uint64_t at
-        cdef uint64_t stop
-        first_ledger, first = spared[0]
-        tracker.acknowledge_messages_through(first_ledger, first)
-        self.acknowledged_through(first_ledger, first)
-        for of_ledger in tracker.ledger_ids:
-            if of_ledger < first_ledger or of_ledger > ledger_id:
-                continue
-            at = first if of_ledger == first_ledger else 0
-            stop = end
-            if of_ledger < ledger_id:
-                acks = cursor_state_find(&tracker.c_state, of_ledger)
-                stop = acks.message_count if acks.sealed else self.tail.messages_in(of_ledger)
-            for _, kept in [each for each in spared if each[0] == of_ledger]:
-                self.acknowledge_between(of_ledger, at, kept)
-                at = kept + 1
-            self.acknowledge_between(of_ledger, at, stop)
-        self.core.chunks.acknowledged_through(ledger_id, end)
-        return 0
-
-    def acknowledge_between(self, uint64_t ledger_id, uint64_t first, uint64_t end) -> None:
-        cdef uint64_t part
-        while first < end:
-            part = min(end - first, <uint64_t>CURSOR_RUN_MAX)
-            self.core.tracker.acknowledge_messages(ledger_id, first, part)
-            self.acknowledged(ledger_id, first, part)
-            first += part
-
     # What cannot be decrypted ---------------------------------------------------------------------
 
     cdef int failure_action(self, EntrySink receiver) except -1:
@@ -481,141 +287,13 @@ cdef class Dispatcher:
         self.tell_undecrypted(view, action)
         if action == CRYPTO_CONSUME:
             return
-        if receiver.view_filtered:
+        if receiver.place.filtered:
             self.claim(receiver, view, 0)        # unless it was: it is held from now on
         receiver.drop_view()
         if action == CRYPTO_DISCARD:
             self.discard(view, 0)
 
-    cdef int discard(self, EntryView view, uint32_t index) except -1:
-        cdef uint64_t message = view.first_message + index
-        # Where the cursor cannot keep it, it is passed over, and discarded once more.
-        if self.lose_messages(view.ledger_id, message, message + 1) and self.loss_kept and (
-                self.core.losses is not None):
-            self.core.losses.keep_soon()
-        return 0
-
-    cdef int tell_undecrypted(self, EntryView view, int action) except -1:
-        if action == CRYPTO_CONSUME:
-            done = "it is delivered as it is stored"
-        elif action == CRYPTO_DISCARD:
-            done = "crypto_failure_action is DISCARD: its messages count as acknowledged"
-        elif self.core.tracker is not None:
-            done = "it is not delivered, and its messages stay unacknowledged"
-        else:
-            done = "it is not delivered"
-        if self.undecrypted is None:
-            self.undecrypted = []
-        self.undecrypted.append((action == CRYPTO_FAIL, (
-            f"entry {view.entry_id} of ledger {view.ledger_id} with {view.message_count} messages "
-            f"cannot be decrypted: {view.undecrypted_why}; {done}")))
-        self.wakes = True            # so that it is said when the mutex is released
-        return 0
-
-    # Damage ---------------------------------------------------------------------------------------
-
-    cdef int lose_rest(self, EntryView view, uint32_t index, int status) except -1:
-        text = self.count_rest(view, index, view.message_count, status)
-        return self.raise_loss(text) if text is not None else 0
-
-    cdef int lose_one(self, EntryView view, uint32_t index, int status) except -1:
-        text = self.count_rest(view, index, index + 1, status)
-        return self.raise_loss(text) if text is not None else 0
-
-    cdef str count_rest(self, EntryView view, uint32_t index, uint32_t end, int status):
-        cdef uint64_t missing = self.lose_messages(
-            view.ledger_id, view.first_message + index, view.first_message + end)
-        if missing == 0:
-            return None
-        # The end of the payload, where the entry claims another message, is damage too.
-        why = status_reason(status if status != STATUS_END else <int>STATUS_CORRUPT)
-        return (f"read message {index} of entry {view.entry_id} at offset "
-                f"{entry_view_offset(view)} of ledger {view.ledger_id} of {self.topic_name}: {why};"
-                f" {self.count_text(missing)}; reading goes on behind")
-
-    cdef str count_text(self, uint64_t missing):
-        kept = "s are missing" if missing != 1 else " is missing"
-        if self.loss_kept:
-            kept += " and count as acknowledged" if missing != 1 else " and counts as acknowledged"
-        return f"{missing} message{kept}"
-
-    cdef int lose_entry(self, LedgerReader reader, object error) except -1:
-        reader.lose_entry(errors.detail_of(error))
-        if not isinstance(error, errors.UnreadableEntryError):
-            return self.tell_damage(reader)
-        text = (f"{reader.lost_what}: {reader.lost_why}; its "
-                f"{reader.lost_end - reader.lost_first} messages stay unacknowledged; reading goes "
-                f"on {reader.lost_next}")
-        self.report_loss(text)
-        raise self.loss(errors.UnreadableEntryError, text)
-
-    cdef int tell_damage(self, LedgerReader reader) except -1:
-        text = self.count_damage(reader)
-        return self.raise_loss(text) if text is not None else 0
-
-    cdef str count_damage(self, LedgerReader reader):
-        cdef uint64_t missing = self.lose_messages(reader.lost_ledger_id, reader.lost_first,
-                                                   reader.lost_end)
-        if reader.lost_end == reader.lost_first:
-            # How much it is cannot be acknowledged, so it is remembered that it was told.
-            if self.core.was_told(reader.lost_ledger_id):
-                return None
-        elif missing == 0:
-            return None
-        return reader.damage_text(self.count_text(missing))
-
-    cdef int raise_loss(self, str text) except -1:
-        self.report_loss(text)
-        raise self.loss(errors.CorruptDataError, text)
-
-    cdef object loss(self, kind, str text):
-        made = kind(detail=text)
-        # So that the library, where it takes the exception, does not say it once more.
-        made.logged = self.core.tracker is not None
-        return made
-
-    cdef int report_loss(self, str text) except -1:
-        return self.core.losses.tell(text) if self.core.losses is not None else 0
-
-    cdef uint64_t lose_messages(self, uint64_t ledger_id, uint64_t first,
-                                uint64_t end) except? 18446744073709551615:
-        cdef AckTracker tracker = self.core.tracker
-        cdef LedgerAcks* acks
-        cdef uint64_t missing
-        self.loss_kept = False
-        if end <= first or tracker is None:
-            return end - first if end > first else 0
-        if ledger_id < tracker.c_state.acknowledged_below:
-            return 0
-        acks = cursor_state_find(&tracker.c_state, ledger_id)
-        if acks == NULL:
-            return end - first
-        end = min(end, acks.message_count)
-        if end <= first:
-            return 0
-        missing = end - first - (ack_bits_count_below(&acks.bits, end)
-                                 - ack_bits_count_below(&acks.bits, first))
-        if missing:
-            self.loss_kept = self.core.acknowledge_lost(ledger_id, first, end)
-            self.acknowledged(ledger_id, first, end - first)
-            if self.core.chunks is not None:
-                self.chunks_acknowledged(ledger_id, first, end - first)
-        return missing
-
     # Expiry ---------------------------------------------------------------------------------------
-
-    cdef int expire(self, uint64_t ledger_id, uint64_t first, uint64_t end) except -1:
-        cdef uint64_t missing = self.lose_messages(ledger_id, first, end)
-        # Where the cursor cannot keep it, they are passed over, and expire once more.
-        if missing and self.loss_kept:
-            self.core.count_expired(missing)
-            if self.core.losses is not None:
-                self.core.losses.keep_soon()
-        return 0
-
-    cdef int expire_view(self, EntryView view) except -1:
-        return self.expire(view.ledger_id, view.first_message,
-                           view.first_message + view.message_count)
 
     def unacknowledged_messages(self) -> int:
         """How many messages were handed out, or queued for a consumer, and not acknowledged. Takes
@@ -692,12 +370,6 @@ cdef class Dispatcher:
 
     cdef bint has_next(self, EntrySink receiver) except -1:
         return self.is_ready(receiver)
-
-    cdef int acknowledged(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1:
-        raise NotImplementedError
-
-    cdef int acknowledged_through(self, uint64_t ledger_id, uint64_t end) except -1:
-        raise NotImplementedError
 
     cdef int acknowledge_there(self, uint64_t ledger_id, uint64_t first,
                                uint64_t count) except -1:
@@ -803,7 +475,8 @@ cdef class Dispatcher:
         if overdue is None:
             return 0
         for receiver, ledger_id, message, count in overdue:
-            answers.append((receiver, ledger_id, message, receiver.overdue_delay(count)))
+            answers.append((receiver, ledger_id, message, receiver.redelivery.overdue_delay(
+                count, receiver.consumer_name, self.topic_name)))
         mutex_lock(&self.core.mutex)
         try:
             for receiver, ledger_id, message, delay_ms in answers:
@@ -875,7 +548,7 @@ cdef class Dispatcher:
         else:
             due_ms = chunks.next_due_ms()
             if due_ms and due_ms <= now_ms:
-                due_ms = self.core.later_ms(max(chunks.expiry_ms, <int64_t>FAILED_DUE_MS))
+                due_ms = self.core.later_ms(max(chunks.limits.expiry_ms, <int64_t>FAILED_DUE_MS))
         if due_ms:
             chunks.armed_ms = due_ms
             self.core.arm_wait(due_ms, 0, 0)
@@ -965,7 +638,7 @@ cdef class Dispatcher:
             give_up(dead)
         # Last: where a signal handler raises in it, nothing but texts of the log is gone.
         if undecrypted is not None:
-            log_undecrypted(self.topic_name, undecrypted)
+            self.log_undecrypted(undecrypted)
         return 0
 
     cdef int plain_ahead(self) noexcept:
@@ -1010,15 +683,6 @@ cdef class Dispatcher:
         self.settle()
 
 
-cdef int log_undecrypted(str topic_name, list undecrypted) except -1:
-    import logging
-
-    logger = logging.getLogger("pulsarx")
-    for is_error, text in undecrypted:
-        logger.log(logging.ERROR if is_error else logging.WARNING, "%s: %s", topic_name, text)
-    return 0
-
-
 cdef int give_up(list dead) except -1:
     """Hand messages to the dead letters of the receivers that gave them up, in order."""
     cdef EntrySink receiver
@@ -1026,10 +690,10 @@ cdef int give_up(list dead) except -1:
     cdef list messages = []
     for receiver, message in dead:
         if last is not None and last is not receiver:
-            last.dead_letters.hand_over(last, messages)
+            last.redelivery.dead_letters.hand_over(last, messages)
             messages = []
         last = receiver
         messages.append(message)
     if last is not None:
-        last.dead_letters.hand_over(last, messages)
+        last.redelivery.dead_letters.hand_over(last, messages)
     return 0

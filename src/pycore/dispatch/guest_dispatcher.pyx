@@ -74,7 +74,7 @@ cdef class GuestDispatcher(PendingDispatcher):
         """The owner is about to attach it."""
         mutex_lock(&self.core.mutex)
         receiver.index = 0
-        receiver.timed = receiver.ack_timeout_ms != 0 or self.core.ttl_ms != 0
+        receiver.redelivery.timed = receiver.redelivery.ack_timeout_ms != 0 or self.core.ttl_ms != 0
         self.receivers.append(receiver)
         self.receiver = receiver
         mutex_unlock(&self.core.mutex)
@@ -180,8 +180,7 @@ cdef class GuestDispatcher(PendingDispatcher):
                 ack.consumer = PENDING_NOBODY
                 ack.tag = TIMER_NONE
                 pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_DUE)
-                if self.receiver.max_redeliver_count and (
-                        redelivery_count > self.receiver.max_redeliver_count):
+                if self.receiver.redelivery.is_too_often(redelivery_count):
                     try:
                         self.give_up(ledger_id, message, ack, self.receiver)
                     except Exception:
@@ -304,7 +303,7 @@ cdef class GuestDispatcher(PendingDispatcher):
             receiver.permits = 1
             self.asking = True
         while self.core.pending.due_count and receiver.permits > 0 and (
-                receiver.slice_count == 0 or receiver.queued < LOOK_AHEAD_MESSAGES):
+                receiver.queue.count == 0 or receiver.queued < LOOK_AHEAD_MESSAGES):
             self.push_due(receiver, <uint64_t>receiver.permits)
             self.say_loss()
         return self.give_permits()
@@ -611,7 +610,8 @@ cdef class GuestDispatcher(PendingDispatcher):
         cdef uint64_t count = 0          # of the run that begins with first
         cdef uint64_t at_ledger = ledger_id
         cdef uint64_t at = message
-        cdef bint times_out = self.receiver is not None and self.receiver.ack_timeout_ms != 0
+        cdef bint times_out = self.receiver is not None and (
+            self.receiver.redelivery.ack_timeout_ms != 0)
         cdef PendingAck* ack
         while True:
             ack = pending_acks_next(&self.core.pending, &at_ledger, &at)

@@ -11,7 +11,8 @@ from pulsarx._core.key_order cimport KeyOrder
 from pulsarx._core.pending_acks cimport PendingAck
 from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
 from pulsarx._pycore.dispatch.hash_range_selector cimport HashRangeSelector
-from pulsarx._pycore.dispatch.entry_sink cimport EntrySink, Slice
+from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
+from pulsarx._pycore.dispatch.slice_queue cimport Slice
 from pulsarx._pycore.dispatch.pending_dispatcher cimport PickedItems
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.dispatch.shared_dispatcher cimport SharedDispatcher

@@ -29,12 +29,13 @@ from pulsarx._pycore.message.entry_view cimport ENTRY_PLAIN, EntryView
 from pulsarx._pycore.dispatch.hash_range_selector cimport HashRangeSelector
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
-from pulsarx._pycore.dispatch.entry_sink cimport EntrySink, Slice
+from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
 from pulsarx._pycore.dispatch.pending_dispatcher cimport (
     PickedItems, count_queued, picked_add, picked_begin, picked_free, picked_push, picked_reserve,
     queue_for,
 )
 from pulsarx._pycore.dispatch.shared_dispatcher cimport SharedDispatcher, is_acknowledged
+from pulsarx._pycore.dispatch.slice_queue cimport Slice
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 
 
@@ -532,13 +533,13 @@ cdef class KeySharedDispatcher(SharedDispatcher):
             return 0
         if self.index_queue(receiver):
             return self.recall_queued(receiver, key_hash, ledger_id, message)
-        for number in range(receiver.slice_count + 1):
+        for number in range(receiver.queue.count + 1):
             if receiver.slice_at(number, &slice):
                 self.recall_slice(holder, key_hash, ledger_id, message, &slice)
         return 0
 
     cdef bint index_queue(self, EntrySink receiver) except -1:
-        cdef uint32_t number = receiver.slice_count + 1
+        cdef uint32_t number = receiver.queue.count + 1
         cdef uint32_t newest = 0
         cdef bint found = False
         cdef uint64_t* mark

@@ -58,8 +58,8 @@ cdef inline uint32_t held_by(EntrySink receiver) noexcept:
     """How many messages the receiver has: behind the current slice, and what is left of that."""
     if receiver.view is None:
         return receiver.queued
-    return receiver.queued + receiver.view_end - (
-        receiver.item_at if receiver.items != NULL else receiver.view_index)
+    return receiver.queued + receiver.place.end - (
+        receiver.place.item_at if receiver.place.items != NULL else receiver.place.index)
 
 
 cdef inline void ask_for_one(EntrySink receiver) noexcept:

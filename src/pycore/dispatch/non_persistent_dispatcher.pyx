@@ -18,8 +18,9 @@ from pulsarx._core.single_metadata cimport (
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._core.sticky_key cimport STICKY_NON_KEY, sticky_key_of_encoded, sticky_key_spread
 from pulsarx._pycore.dispatch.active_choice cimport active_choice
-from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink, Slice, SliceItem
+from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink
 from pulsarx._pycore.dispatch.hash_range_selector cimport HashRangeSelector
+from pulsarx._pycore.dispatch.slice_queue cimport Slice, SliceItem, slices_at
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport status_reason
@@ -172,7 +173,7 @@ cdef class NonPersistentDispatcher(Dispatcher):
     def given(self) -> list:
         """See Dispatcher."""
         cdef EntrySink each
-        return [(each.consumer_name, each.given_messages, each.given_size)
+        return [(each.consumer_name, each.given.messages, each.given.size)
                 for each in list(self.receivers) if each is not None]
 
     def unacknowledged_messages(self) -> int:
@@ -371,11 +372,11 @@ cdef class NonPersistentDispatcher(Dispatcher):
 
     cdef bint supply(self, EntrySink receiver) except -1:
         cdef EntryView view
-        if receiver.slice_count == 0:
+        if receiver.queue.count == 0:
             receiver.drop_view()
             ask_for_one(receiver)
             return False
-        view = <EntryView>receiver.slices[receiver.slice_head].view
+        view = <EntryView>slices_at(&receiver.queue, 0).view
         try:
             if not receiver.passes_on:
                 # Still queued: an interrupted codec loses nothing.
@@ -396,7 +397,7 @@ cdef class NonPersistentDispatcher(Dispatcher):
         receiver.slice_at(1, &slice)
         receiver.queued -= slice.end - slice.first
         receiver.next_slice()
-        receiver.view_filtered = receiver.items != NULL
+        receiver.place.filtered = receiver.place.items != NULL
         return 0
 
     cdef bint is_ready(self, EntrySink receiver) except -1:
@@ -436,19 +437,19 @@ cdef class NonPersistentDispatcher(Dispatcher):
             return 0
         memset(&slice, 0, sizeof(slice))
         slice.view = <void*>receiver.view
-        slice.tag = receiver.tag
-        if receiver.items == NULL:
-            slice.at = receiver.view_at
-            slice.first = receiver.view_index
-            slice.end = receiver.view_end
+        slice.tag = receiver.place.tag
+        if receiver.place.items == NULL:
+            slice.at = receiver.place.at
+            slice.first = receiver.place.index
+            slice.end = receiver.place.end
             receiver.push_first(&slice)
         else:
-            slice.item_count = receiver.view_end - receiver.item_at
+            slice.item_count = receiver.place.end - receiver.place.item_at
             slice.items = <SliceItem*>PyMem_Malloc(slice.item_count * sizeof(SliceItem))
             if slice.items == NULL:
                 raise MemoryError("take back messages: out of memory")
             for at in range(slice.item_count):
-                slice.items[at] = receiver.items[receiver.item_at + at]
+                slice.items[at] = receiver.place.items[receiver.place.item_at + at]
             receiver.push_first(&slice)
         Py_INCREF(receiver.view)         # the queue's
         receiver.queued = held_by(receiver)

@@ -12,7 +12,8 @@ from pulsarx._core.pending_acks cimport (
 from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.message.message cimport Message
-from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink, SliceItem
+from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink
+from pulsarx._pycore.dispatch.slice_queue cimport SliceItem
 
 cdef struct PickedItems:                 # messages of one entry that a receiver gets, as a slice
     void* view                           # owned reference to its EntryView; NULL: not begun

@@ -30,9 +30,9 @@ from pulsarx._pycore.message.message cimport (
 )
 from pulsarx._pycore.message.message_at cimport message_in, message_place
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
-from pulsarx._pycore.dispatch.entry_sink cimport (
-    CHUNK_WAITS, CHUNK_WHOLE, CLAIM_STALE, Dispatcher, EntrySink, Slice, SliceItem,
-)
+from pulsarx._pycore.dispatch.entry_sink cimport CLAIM_STALE, Dispatcher, EntrySink
+from pulsarx._pycore.dispatch.entry_source cimport CHUNK_WAITS, CHUNK_WHOLE
+from pulsarx._pycore.dispatch.slice_queue cimport Slice, SliceItem
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 
 cdef enum:
@@ -155,20 +155,19 @@ cdef class PendingDispatcher(Dispatcher):
         cdef uint64_t message = view.first_message + index
         cdef uint32_t timer = TIMER_NONE
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, view.ledger_id, message)
-        if ack == NULL or ack.state != PENDING_QUEUED or ack.tag != receiver.tag or (
+        if ack == NULL or ack.state != PENDING_QUEUED or ack.tag != receiver.place.tag or (
                 ack.consumer != receiver.index):
             return CLAIM_STALE
-        if receiver.max_redeliver_count and (
-                ack.redelivery_count > receiver.max_redeliver_count) and (
+        if receiver.redelivery.is_too_often(ack.redelivery_count) and (
                 view.encryption != ENTRY_UNREADABLE):
             # Counted under another policy, or before a restart: it was handed out often enough.
             if self.give_up(view.ledger_id, message, ack, receiver):
                 return CLAIM_STALE
-        if receiver.timed:
+        if receiver.redelivery.timed:
             if self.core.ttl_ms and self.core.is_expired(view.publish_time_ms):
                 self.expire_view(view)
                 return CLAIM_STALE
-            if receiver.ack_timeout_ms:
+            if receiver.redelivery.ack_timeout_ms:
                 # First, for it calls Python: what raises there leaves the message in the queue.
                 timer = self.core.arm_wait(receiver.ack_due_ms(), view.ledger_id, message)
         receiver.queued -= 1
@@ -238,13 +237,13 @@ cdef class PendingDispatcher(Dispatcher):
         cdef EntrySink each
         for each in self.receivers:
             if each is not None:
-                each.timed = each.ack_timeout_ms != 0 or self.core.ttl_ms != 0
+                each.redelivery.timed = each.redelivery.ack_timeout_ms != 0 or self.core.ttl_ms != 0
 
     cdef int expire_queued(self, EntrySink receiver) except -1:
         cdef Slice slice
         cdef EntryView view
         cdef uint32_t at
-        for at in range(receiver.slice_count + 1):
+        for at in range(receiver.queue.count + 1):
             if receiver.slice_at(at, &slice):
                 view = <EntryView>slice.view
                 if self.core.is_expired(view.publish_time_ms):
@@ -347,7 +346,9 @@ cdef class PendingDispatcher(Dispatcher):
         if ack == NULL or ack.state != PENDING_HELD or ack.tag != TIMER_NONE:
             return None
         holder = self.holder_of(ack)
-        return holder if holder is not None and holder.ack_timeout_backoff is not None else None
+        if holder is None or holder.redelivery.ack_timeout_backoff is None:
+            return None
+        return holder
 
     cdef int due(self, uint64_t ledger_id, uint64_t message, int64_t backoff_ms) except -1:
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
@@ -371,8 +372,7 @@ cdef class PendingDispatcher(Dispatcher):
     cdef int again_or_dead(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:
         cdef EntrySink holder = self.holder_of(ack)
         self.core.count_redelivery(ledger_id, message, ack)
-        if holder is not None and holder.max_redeliver_count and (
-                ack.redelivery_count > holder.max_redeliver_count):
+        if holder is not None and holder.redelivery.is_too_often(ack.redelivery_count):
             if self.give_up(ledger_id, message, ack, holder):
                 return 0
         return self.give_back(ledger_id, message, ack)
@@ -663,7 +663,7 @@ cdef class PendingDispatcher(Dispatcher):
     def given(self) -> list:
         """See Dispatcher."""
         cdef EntrySink each
-        return [(each.consumer_name, each.given_messages, each.given_size)
+        return [(each.consumer_name, each.given.messages, each.given.size)
                 for each in list(self.receivers) if each is not None]
 
     def unacknowledged_messages(self) -> int:
@@ -763,7 +763,7 @@ cdef uint64_t queued_live(PendingDispatcher self, EntrySink receiver) except? 0:
     cdef uint32_t number
     cdef Slice slice
     cdef PendingAck* ack
-    for at in range(receiver.slice_count + 1):
+    for at in range(receiver.queue.count + 1):
         if not receiver.slice_at(at, &slice):
             continue
         view = <EntryView>slice.view

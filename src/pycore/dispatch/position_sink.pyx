@@ -55,7 +55,7 @@ cdef class PositionSink(EntrySink):
         if self.dispatcher.shares and self.resets_told != self.resets_done:
             size_max = 0
         while self.size < size_max and (self.dispatcher.shares or self.permits > 0):
-            if self.view is None or self.view_generation != self.dispatcher.generation:
+            if self.view is None or self.place.generation != self.dispatcher.generation:
                 try:
                     if not self.fill():
                         break
@@ -112,21 +112,21 @@ cdef class PositionSink(EntrySink):
         cdef EntryView view = self.view
         cdef size_t size = self.size
         cdef int64_t permits = self.permits
-        cdef uint32_t number = self.item_at if self.items != NULL else self.view_index
+        cdef uint32_t number = self.place.item_at if self.place.items != NULL else self.place.index
         cdef uint32_t begin = number
         cdef uint32_t claimed = number   # one behind the last one that was
-        cdef uint32_t end = self.view_end
+        cdef uint32_t end = self.place.end
         cdef uint64_t first = 0
         cdef uint64_t count = 0
         cdef uint32_t index
         cdef int redeliveries = 0
         cdef int run_redeliveries = 0
         try:
-            if not self.view_filtered:
+            if not self.place.filtered:
                 self.put_run(view, number, end - number, 0)
                 number = end             # none is claimed
             for number in range(number, end):
-                index = self.items[number].index if self.items != NULL else number
+                index = self.place.items[number].index if self.place.items != NULL else number
                 redeliveries = self.dispatcher.claim(self, view, index)
                 claimed = number + 1
                 if redeliveries < 0:
@@ -145,7 +145,7 @@ cdef class PositionSink(EntrySink):
             self.size = size             # they come again: the other end has not heard of them
             if self.dispatcher.shares:
                 for number in range(begin, claimed):
-                    index = self.items[number].index if self.items != NULL else number
+                    index = self.place.items[number].index if self.place.items != NULL else number
                     self.dispatcher.take_back(self, view.ledger_id, view.first_message + index, 1)
             else:
                 self.permits = permits

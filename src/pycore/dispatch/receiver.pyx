@@ -9,9 +9,8 @@ from pulsarx._pycore.message.entry_view import KeyWanted
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_COMPACTED_OUT
 from pulsarx._core.status cimport STATUS_OK
-from pulsarx._pycore.dispatch.entry_sink cimport (
-    CLAIM_STALE, CRYPTO_CONSUME, CRYPTO_DISCARD, Dispatcher, EntrySink,
-)
+from pulsarx._pycore.dispatch.entry_sink cimport CLAIM_STALE, Dispatcher, EntrySink
+from pulsarx._pycore.dispatch.entry_source cimport CRYPTO_CONSUME, CRYPTO_DISCARD
 from pulsarx._pycore.message.entry_view cimport (
     ENTRY_SEALED, ENTRY_UNREADABLE, EntryContext, EntryView, entry_view_decrypt,
     entry_view_is_packed, entry_view_key_wanted, entry_view_unpack,
@@ -40,7 +39,7 @@ cdef class Receiver(EntrySink):
         cdef int count
         cdef int status
         while True:
-            if self.view is None or self.view_generation != self.dispatcher.generation:
+            if self.view is None or self.place.generation != self.dispatcher.generation:
                 if not self.fill():
                     return None
             view = self.view
@@ -53,7 +52,7 @@ cdef class Receiver(EntrySink):
             if view.metadata_flags & METADATA_BATCH == 0:
                 if view.encryption == ENTRY_UNREADABLE and view.chunked is None:
                     count = self.claim_stored(view)
-                elif self.view_filtered:
+                elif self.place.filtered:
                     count = self.dispatcher.claim(self, view, 0)
                 if view.chunked is not None and count >= 0:
                     self.dispatcher.join_chunks(self, view)
@@ -72,13 +71,13 @@ cdef class Receiver(EntrySink):
                 self.drop_view()
                 self.dispatcher.lose_rest(view, index, status)
                 continue
-            if self.view_filtered:
+            if self.place.filtered:
                 count = self.dispatcher.claim(self, view, index)
             self.step(at, index)
             if count < 0:
                 continue
             if found.flags & METADATA_COMPACTED_OUT:
-                if self.view_filtered:
+                if self.place.filtered:
                     self.dispatcher.pass_over(self, view, index)
                 continue
             flags = found.flags | (<uint32_t>count << REDELIVERY_SHIFT)
@@ -96,10 +95,10 @@ cdef class Receiver(EntrySink):
                 if (self.view.encryption != ENTRY_SEALED or self.view.chunked is not None) and (
                         not entry_view_is_packed(self.view)):
                     return True          # chunks are decrypted when they are joined
-                self.sealed_generation = self.view_generation
-                self.view_generation = NO_GENERATION
+                self.sealed_generation = self.place.generation
+                self.place.generation = NO_GENERATION
             if self.open_view():
-                self.view_generation = self.sealed_generation
+                self.place.generation = self.sealed_generation
                 self.sealed_generation = NO_GENERATION
                 return True
             if self.key_wanted is not None:
@@ -156,18 +155,18 @@ cdef class Receiver(EntrySink):
         cdef uint32_t index
         cdef uint32_t number
         cdef int status = STATUS_OK
-        if self.items == NULL:
-            status = message_place(view, self.view_index, &at, &walked)
-            self.view_at = at
+        if self.place.items == NULL:
+            status = message_place(view, self.place.index, &at, &walked)
+            self.place.at = at
         else:
-            for number in range(self.item_at, self.view_end):
-                index = self.items[number].index
+            for number in range(self.place.item_at, self.place.end):
+                index = self.place.items[number].index
                 if index < walked:
                     at = walked = 0
                 status = message_place(view, index, &at, &walked)
                 if status != STATUS_OK:
                     break
-                self.items[number].at = at
+                self.place.items[number].at = at
         if status != STATUS_OK:
             self.drop_view()
             self.dispatcher.lose_rest(view, walked, status)
@@ -179,10 +178,11 @@ cdef class Receiver(EntrySink):
         cdef int count = 0
         cdef list claimed = []
         try:
-            for number in range(self.item_at if self.items != NULL else self.view_index,
-                                self.view_end):
-                index = self.items[number].index if self.items != NULL else number
-                if self.view_filtered:
+            for number in range(
+                    self.place.item_at if self.place.items != NULL else self.place.index,
+                    self.place.end):
+                index = self.place.items[number].index if self.place.items != NULL else number
+                if self.place.filtered:
                     count = self.dispatcher.claim(self, view, index)
                 if count >= 0:
                     claimed.append((index, count))

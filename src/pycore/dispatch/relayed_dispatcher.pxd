@@ -8,7 +8,8 @@ With the core's mutex held unless a method says otherwise.
 
 from libc.stdint cimport int64_t, uint64_t
 
-from pulsarx._pycore.dispatch.entry_sink cimport EntrySink, SliceItem
+from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
+from pulsarx._pycore.dispatch.slice_queue cimport SliceItem
 from pulsarx._pycore.dispatch.non_persistent_dispatcher cimport NonPersistentDispatcher
 from pulsarx._pycore.ground.owner_link cimport OwnerLink
 from pulsarx._pycore.message.entry_view cimport EntryView

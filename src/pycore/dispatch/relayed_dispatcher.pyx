@@ -13,7 +13,8 @@ from pulsarx._core.entry_frame cimport EntryFrame
 from pulsarx._core.message_metadata cimport EntryParts
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._core.wait_event cimport wait_event_wake
-from pulsarx._pycore.dispatch.entry_sink cimport EntrySink, Slice, SliceItem
+from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
+from pulsarx._pycore.dispatch.slice_queue cimport Slice, SliceItem
 from pulsarx._pycore.dispatch.non_persistent_dispatcher cimport (
     NonPersistentDispatcher, count_pushed, room_of,
 )

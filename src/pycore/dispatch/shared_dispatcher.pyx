@@ -30,7 +30,9 @@ from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.dispatch.pending_dispatcher cimport (
     PendingDispatcher, count_queued, queue_for,
 )
-from pulsarx._pycore.dispatch.entry_sink cimport CHUNK_WAITS, CHUNK_WHOLE, EntrySink, Slice
+from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
+from pulsarx._pycore.dispatch.entry_source cimport CHUNK_WAITS, CHUNK_WHOLE
+from pulsarx._pycore.dispatch.slice_queue cimport Slice
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 
 cdef enum Tuning:
@@ -130,7 +132,8 @@ cdef class SharedDispatcher(PendingDispatcher):
             if index == len(self.receivers):
                 self.receivers.append(None)
             receiver.index = index
-            receiver.timed = receiver.ack_timeout_ms != 0 or self.core.ttl_ms != 0
+            receiver.redelivery.timed = (
+                receiver.redelivery.ack_timeout_ms != 0 or self.core.ttl_ms != 0)
             try:
                 self.joined(receiver, key_shared)
             except BaseException:
@@ -138,7 +141,7 @@ cdef class SharedDispatcher(PendingDispatcher):
                 raise
             self.receivers[index] = receiver
             self.receiver_count += 1
-            self.chunk_limits(receiver)
+            self.core.chunk_limits = receiver.chunk_limits
         finally:
             mutex_unlock(&self.core.mutex)
 
@@ -319,7 +322,7 @@ cdef class SharedDispatcher(PendingDispatcher):
         if self.core.unarmed:
             self.core.rearm()
         # Slices alone say little: what is left of them may have been acknowledged or recalled.
-        while target.slice_count == 0 or target.queued == 0 or (
+        while target.queue.count == 0 or target.queued == 0 or (
                 target.queued < LOOK_AHEAD_MESSAGES and steps < LOOK_AHEAD_ENTRIES):
             if not self.step():
                 return 0

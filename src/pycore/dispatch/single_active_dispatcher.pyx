@@ -23,9 +23,8 @@ from pulsarx._pycore.message.message_at cimport chunked_message_at, message_at
 from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.dispatch.active_choice cimport active_choice
-from pulsarx._pycore.dispatch.entry_sink cimport (
-    CHUNK_ORDINARY, CHUNK_WAITS, CHUNK_WHOLE, CLAIM_STALE, Dispatcher, EntrySink,
-)
+from pulsarx._pycore.dispatch.entry_sink cimport CLAIM_STALE, Dispatcher, EntrySink
+from pulsarx._pycore.dispatch.entry_source cimport CHUNK_ORDINARY, CHUNK_WAITS, CHUNK_WHOLE
 from pulsarx._pycore.dispatch.dispatch_throttle cimport DispatchThrottle
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 
@@ -60,7 +59,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
                     "first")
             self.receivers.append(receiver)
             receiver.index = 0
-            self.chunk_limits(receiver)
+            self.core.chunk_limits = receiver.chunk_limits
             try:
                 if not self.activate() and not self.exclusive:
                     self.tell(receiver, False)
@@ -229,7 +228,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
     def given(self) -> list:
         """See Dispatcher."""
         cdef EntrySink each
-        return [(each.consumer_name, each.given_messages, each.given_size)
+        return [(each.consumer_name, each.given.messages, each.given.size)
                 for each in list(self.receivers) if each is not None]
 
     def unacknowledged_messages(self) -> int:
@@ -293,13 +292,14 @@ cdef class SingleActiveDispatcher(Dispatcher):
         receiver.view = view
         if view is None:
             return False
-        receiver.view_generation = self.generation
-        receiver.view_at = 0
-        receiver.view_index = 0
-        receiver.view_end = view.message_count
+        receiver.place.generation = self.generation
+        receiver.place.at = 0
+        receiver.place.index = 0
+        receiver.place.end = view.message_count
         receiver.count_given(view, view.message_count)
-        receiver.view_filtered = (self.core.pending.count != 0 or receiver.ack_timeout_ms != 0
-                                  or self.core.ttl_ms != 0 or not self.is_whole(view))
+        receiver.place.filtered = (
+            self.core.pending.count != 0 or receiver.redelivery.ack_timeout_ms != 0
+            or self.core.ttl_ms != 0 or not self.is_whole(view))
         return True
 
     cdef int plain_ahead(self) noexcept:
@@ -470,7 +470,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         cdef EntrySink active = self.active
         cdef bint in_hand = self.ahead is not None and self.ahead_generation == self.generation
         if not in_hand and active is not None and active.view is not None:
-            in_hand = active.view_generation == self.generation and active.view_index == 0
+            in_hand = active.place.generation == self.generation and active.place.index == 0
         if self.late is not None and in_hand:
             self.later = [self.late, *(self.later or ())]
         self.late = None
@@ -511,7 +511,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         if self.core.ttl_ms and self.core.is_expired(view.publish_time_ms):
             self.expire_view(view)
             return CLAIM_STALE
-        if receiver.ack_timeout_ms:
+        if receiver.redelivery.ack_timeout_ms:
             ack = self.core.add(view.ledger_id, message)
             if ack.state != PENDING_DEAD and ack.state != PENDING_NACKED:
                 self.core.cancel_timer(ack)
@@ -560,14 +560,14 @@ cdef class SingleActiveDispatcher(Dispatcher):
 
     cdef bint is_ready(self, EntrySink receiver) except -1:
         while True:
-            if receiver.view is None or receiver.view_generation != self.generation:
+            if receiver.view is None or receiver.place.generation != self.generation:
                 if not receiver.fill():
                     return False
             if self.core.ttl_ms and self.core.is_expired(receiver.view.publish_time_ms):
                 self.expire_view(receiver.view)
                 receiver.drop_view()
                 continue
-            if not receiver.view_filtered or self.has_wanted(receiver):
+            if not receiver.place.filtered or self.has_wanted(receiver):
                 return True
             receiver.drop_view()       # what is left of it was acknowledged, or is dead
 
@@ -575,8 +575,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
         cdef EntryView view = receiver.view
         cdef uint64_t message
         cdef PendingAck* ack
-        for message in range(view.first_message + receiver.view_index,
-                             view.first_message + receiver.view_end):
+        for message in range(view.first_message + receiver.place.index,
+                             view.first_message + receiver.place.end):
             if self.is_wanted(view, message):
                 ack = pending_acks_find(&self.core.pending, view.ledger_id, message)
                 if ack == NULL or ack.state != PENDING_DEAD:
@@ -587,7 +587,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
 
     def ttl_changed(self) -> None:
         if self.active is not None:
-            self.active.view_filtered = True
+            self.active.place.filtered = True
 
     cdef void ask_about_view(self, uint64_t ledger_id, uint64_t end) noexcept:
         """Up to end something was acknowledged: maybe what the active one has yet to hand out."""
@@ -595,8 +595,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
         if active is not None and active.view is not None and (
                 active.view.ledger_id < ledger_id
                 or (active.view.ledger_id == ledger_id
-                    and active.view.first_message + active.view_index < end)):
-            active.view_filtered = True
+                    and active.view.first_message + active.place.index < end)):
+            active.place.filtered = True
 
     cdef int acknowledged(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1:
         cdef uint64_t at_ledger = ledger_id
@@ -659,7 +659,9 @@ cdef class SingleActiveDispatcher(Dispatcher):
         cdef EntrySink active = self.active
         if ack == NULL or ack.state != PENDING_HELD or ack.tag != TIMER_NONE:
             return None
-        return active if active is not None and active.ack_timeout_backoff is not None else None
+        if active is None or active.redelivery.ack_timeout_backoff is None:
+            return None
+        return active
 
     cdef int due(self, uint64_t ledger_id, uint64_t message, int64_t backoff_ms) except -1:
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
@@ -730,9 +732,9 @@ cdef class SingleActiveDispatcher(Dispatcher):
         """The first message that was not handed out."""
         cdef EntrySink active = self.active
         if active is not None and active.view is not None and self.late is None and (
-                active.view_generation == self.generation):
+                active.place.generation == self.generation):
             ledger_id[0] = active.view.ledger_id
-            message[0] = active.view.first_message + active.view_index
+            message[0] = active.view.first_message + active.place.index
         elif self.ahead is not None and self.late is None and (
                 self.ahead_generation == self.generation):
             ledger_id[0] = self.ahead.ledger_id
@@ -818,8 +820,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         self.core.cancel_timer(ack)
         self.core.count_redelivery(ledger_id, message, ack)
         pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_COUNTED)
-        if active is None or active.max_redeliver_count == 0 or (
-                ack.redelivery_count <= active.max_redeliver_count):
+        if active is None or not active.redelivery.is_too_often(ack.redelivery_count):
             return 0
         chunked = None
         if self.core.chunks is not None:

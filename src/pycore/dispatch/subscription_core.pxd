@@ -15,7 +15,7 @@ from pulsarx._pycore.ground.interval_job cimport IntervalJob
 from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ground.mutex cimport OwnedMutex
 from pulsarx._pycore.cursor.sections_source cimport SectionsSource
-from pulsarx._pycore.dispatch.chunk_assembler cimport ChunkAssembler
+from pulsarx._pycore.dispatch.chunk_assembler cimport ChunkAssembler, ChunkLimits
 from pulsarx._pycore.dispatch.dispatch_throttle cimport DispatchThrottle
 
 
@@ -58,9 +58,7 @@ cdef class SubscriptionCore(SectionsSource):
     cdef readonly DispatchThrottle throttle   # None: nothing limits how fast messages are given
     cdef DispatchThrottle throttle_made  # also when none does: it has counted. None: none ever did
     # what it is made with, as the consumer that came last asks for
-    cdef uint64_t chunked_pending_max    # messages; 0: no limit
-    cdef bint acks_oldest_chunked
-    cdef int64_t chunked_expiry_ms       # 0: never
+    cdef ChunkLimits chunk_limits
     cdef set told_ledgers                # of which an unknown number of messages is lost
     cdef object __weakref__
     cdef uint64_t delayed_changed        # delayed messages found since the last snapshot

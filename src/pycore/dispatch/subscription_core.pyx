@@ -111,8 +111,8 @@ cdef class SubscriptionCore(SectionsSource):
         timer_wheel_init(&self.wheel)
         timer_wheel_init(&self.waits)
         self.armed_ms = self.waits_armed_ms = UINT64_MAX
-        self.chunked_pending_max = 10        # of a reader, as of a consumer that does not say
-        self.chunked_expiry_ms = 60000
+        self.chunk_limits.pending_max = 10   # of a reader, as of a consumer that does not say
+        self.chunk_limits.expiry_ms = 60000
 
     def __init__(self, AckTracker tracker, ClockCore clock, LossLog losses=None):
         """tracker: None for a reader. clock: of the broker. losses: told what is lost."""
@@ -143,9 +143,7 @@ cdef class SubscriptionCore(SectionsSource):
             made = (ChunkAssembler(self.tracker, self.losses.jobs, self.losses.settle)
                     if self.losses is not None else ChunkAssembler(self.tracker, None, None))
             self.chunks = made
-        made.pending_max = self.chunked_pending_max
-        made.acknowledges_oldest = self.acks_oldest_chunked
-        made.expiry_ms = self.chunked_expiry_ms
+        made.limits = self.chunk_limits
         return made
 
     def limit_dispatch(self, RateLimit of_topic, RateLimit of_subscription, throttle) -> None:
