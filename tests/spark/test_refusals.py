@@ -375,7 +375,7 @@ def test_a_newer_format_is_refused_when_planned(topic: Path) -> None:
         made.reader(columns(value=BinaryType())).partitions()
     with pytest.raises(errors.NewerFormatError):
         made.streamReader(columns(value=BinaryType())).initialOffset()
-    (topic / "PULSARX").write_bytes(b"PulsarX data directory\nformat 1\n")
+    (topic / "PULSARX").write_bytes(b"PulsarX folder\nformat 1\n")
     with pytest.raises(errors.PulsarException):
         plan_read(topic, topic="t")
 

@@ -167,6 +167,21 @@ def test_a_folder_of_a_newer_format_is_refused(folder: Path, read_only: bool) ->
         pulsarx.Client(folder, read_only=read_only)
 
 
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_folder_made_before_the_first_release_is_refused_untouched(
+    folder: Path, read_only: bool
+) -> None:
+    pulsarx.Client(folder).close()
+    marker = folder / "PULSARX"
+    lines = ["PulsarX data directory", "format 1", "folder 5d0f6a2c8f0e4f1b9f6a3c1d2e4b7a90"]
+    marker.write_text("\n".join([*lines, "crc32 b0312504", ""]))
+    before = {each: each.read_bytes() for each in folder.rglob("*") if each.is_file()}
+    said = r"made before the first release.*Nothing was changed\. Read it with the version"
+    with pytest.raises(errors.FolderError, match=said):
+        pulsarx.Client(folder, read_only=read_only)
+    assert {each: each.read_bytes() for each in folder.rglob("*") if each.is_file()} == before
+
+
 def test_a_missing_folder_is_not_made_by_reading(folder: Path) -> None:
     with pytest.raises(errors.FolderError):
         pulsarx.Client(folder, read_only=True)

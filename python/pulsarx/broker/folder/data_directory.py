@@ -15,7 +15,6 @@ from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.ground.when_forgotten import WhenForgotten
 from pulsarx.broker.folder.folder_marker import (
     MARKER_NAME,
-    FolderMarker,
     marker_clear,
     marker_create,
     marker_read,
@@ -53,21 +52,18 @@ class DataDirectory:
     """An opened folder. Any thread may call; in a forked child every use raises ForkedError."""
 
     __slots__ = (
-        "path", "read_only", "files", "folder_id", "format_version", "started_ms", "epoch",
+        "path", "read_only", "files", "folder_id", "started_ms", "epoch",
         "catalogue_path", "ends_path", "orphans_path", "is_shared", "guests", "settings",
         "_durable", "_control_socket", "_lock_descriptor", "_when_forgotten", "_closed", "_forked",
         "__weakref__",
     )  # fmt: skip
 
-    def __init__(
-        self, path: str, read_only: bool, files: FileOperations, marker: FolderMarker
-    ) -> None:
+    def __init__(self, path: str, read_only: bool, files: FileOperations, folder_id: str) -> None:
         """Use `open`."""
         self.path = path
         self.read_only = read_only
         self.files = files
-        self.folder_id = marker.folder_id
-        self.format_version = marker.format_version
+        self.folder_id = folder_id  # 32 hex digits, random: no two folders share it
         self.started_ms = 0
         self.epoch = 0
         self.catalogue_path = f"{path}/catalogue"
@@ -114,13 +110,13 @@ class DataDirectory:
         except OSError as error:
             raise _refused(path, error) from error
         if read_only:
-            marker = marker_read(files, path)
-            if marker is None:
+            folder_id = marker_read(files, path)
+            if folder_id is None:
                 raise FolderError(
                     detail=f"open {path} read-only: not a PulsarX data directory (no {MARKER_NAME} "
                     "in it). Check the path, or open it once for writing to make one"
                 )
-            return cls(path, True, files, marker)
+            return cls(path, True, files, folder_id)
         if marker_read(files, path) is None:
             try:
                 _check_may_become_one(files, path)
@@ -131,14 +127,14 @@ class DataDirectory:
         descriptor, left = _take_ownership(path, now_ms, BRIEF_OWNER if brief else "")
         try:
             _make_subdirectories(files, path)
-            marker = marker_read(files, path)
-            if marker is None:
-                marker = marker_create(files, path, random_bytes)
+            folder_id = marker_read(files, path)
+            if folder_id is None:
+                folder_id = marker_create(files, path, random_bytes)
             else:
                 # The process that made it may have been killed before it flushed.
                 marker_clear(files, path)
                 files.flush_directory(path)
-            opened = cls(path, False, files, marker)
+            opened = cls(path, False, files, folder_id)
             release = partial(owner_lock_drop, descriptor)
             opened._when_forgotten = WhenForgotten(control_plane.post, release)
         except OSError as error:
@@ -184,7 +180,7 @@ class DataDirectory:
             found = marker_read(self.files, self.path)
         except errors.PulsarException:
             return True  # that cannot be told now
-        return found is not None and found.folder_id == self.folder_id
+        return found == self.folder_id
 
     def owner(self) -> OwnerInfo | None:
         """The owner of the folder now, be it this opening; None: it has none. StorageError: that

@@ -20,23 +20,15 @@ if TYPE_CHECKING:
 
 MARKER_NAME = "PULSARX"
 FORMAT_VERSION = 1
-_TITLE = "PulsarX data directory"
+_TITLE = "PulsarX folder"
+_TITLE_BEFORE = b"PulsarX data directory\n"  # of what was made before the first release
 
 
-class FolderMarker:
-    """What PULSARX says."""
+def marker_read(files: FileOperations, folder: str) -> str | None:
+    """The id of a folder, 32 hex digits, by its marker, or None when it has none.
 
-    __slots__ = ("format_version", "folder_id")
-
-    def __init__(self, format_version: int, folder_id: str) -> None:
-        self.format_version = format_version
-        self.folder_id = folder_id  # 32 hex digits, random: no two folders share it
-
-
-def marker_read(files: FileOperations, folder: str) -> FolderMarker | None:
-    """The marker of a folder, or None when it has none.
-
-    NewerFormatError, CorruptDataError: it is not one this version can use. Nothing is changed.
+    NewerFormatError, CorruptDataError, FolderError (made before the first release): it is not one
+    this version can use. Nothing is changed.
     """
     path = f"{folder}/{MARKER_NAME}"
     try:
@@ -45,6 +37,12 @@ def marker_read(files: FileOperations, folder: str) -> FolderMarker | None:
         return None
     except OSError as error:
         raise folder_error(f"read {path}", error, "Make it readable for this user") from error
+    if data.startswith(_TITLE_BEFORE):
+        raise FolderError(
+            detail=f"{folder} was made before the first release of PulsarX, 0.1.0, in a form that "
+            "no release reads. Nothing was changed. Read it with the version that made it, and "
+            "publish what is to be kept into a new folder"
+        )
     found = _checked_lines(data)
     if found is None:
         raise errors.CorruptDataError(
@@ -57,13 +55,11 @@ def marker_read(files: FileOperations, folder: str) -> FolderMarker | None:
             detail=f"{folder} has format {version}; this PulsarX knows formats up to "
             f"{FORMAT_VERSION}. Upgrade PulsarX to open it"
         )
-    return FolderMarker(version, folder_id)
+    return folder_id
 
 
-def marker_create(
-    files: FileOperations, folder: str, random_bytes: Callable[[int], bytes]
-) -> FolderMarker:
-    """Make a folder a data directory; the first process that does so wins."""
+def marker_create(files: FileOperations, folder: str, random_bytes: Callable[[int], bytes]) -> str:
+    """Make a folder a data directory; its id. The first process that does so wins."""
     folder_id = random_bytes(16).hex()
     path = f"{folder}/{MARKER_NAME}"
     temporary = f"{path}.{folder_id}.tmp"

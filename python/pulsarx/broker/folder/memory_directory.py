@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import os
 
-from pulsarx.broker.folder.folder_marker import FORMAT_VERSION
 from pulsarx.broker.folder.owner_lock import OwnerInfo
 from pulsarx.errors import AlreadyClosed, ForkedError, OperationNotSupported
 
@@ -83,7 +82,7 @@ class MemoryDirectory:
     """Stands where a DataDirectory would. Any thread may call; a forked child may not."""
 
     __slots__ = (
-        "path", "read_only", "files", "folder_id", "format_version", "started_ms", "epoch",
+        "path", "read_only", "files", "folder_id", "started_ms", "epoch",
         "catalogue_path", "ends_path", "orphans_path", "_pid", "_closed",
     )  # fmt: skip
 
@@ -98,7 +97,6 @@ class MemoryDirectory:
         self.read_only = False
         self.files = MemoryFiles()
         self.folder_id = random_bytes(16).hex()
-        self.format_version = FORMAT_VERSION
         self.started_ms = now_ms
         self.epoch = 0
         self.catalogue_path = "catalogue"
