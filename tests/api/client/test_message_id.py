@@ -135,13 +135,6 @@ def test_pickling_keeps_the_batch_size() -> None:
     assert pickle.loads(pickle.dumps(message_id)).batch_size() == 10
 
 
-def test_a_pickle_of_an_earlier_version_is_read() -> None:
-    """It names the module in which the type was then."""
-    pickled = pickle.dumps(MessageId(3, 2, 1, 4), 0).replace(b"_pycore.message.", b"_pycore.")
-    assert b"pulsarx._pycore.message_id\n" in pickled
-    assert pickle.loads(pickled) == MessageId(3, 2, 1, 4)
-
-
 @given(CLOSE_IDS, CLOSE_IDS)
 def test_order_is_that_of_ledger_entry_partition_batch_index(
     left: MessageId, right: MessageId
