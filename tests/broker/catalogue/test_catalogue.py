@@ -294,6 +294,32 @@ def test_an_operation_of_a_newer_version_is_refused(tmp_path: Path, operation: A
         open_folder(tmp_path)
 
 
+@pytest.mark.parametrize("flush", [True, False])
+@pytest.mark.parametrize(
+    "operation",
+    [
+        {"op": "add_ledger", "topic": TOPIC + "x", "ledger_id": 2, "uuid": "u"},
+        {"op": "create_topic", "topic": TOPIC + "x", "topic_id": 9},
+        {"op": "seal_ledger", "topic": TOPIC + "x", "ledger_id": 2},
+    ],
+)
+def test_a_commit_that_does_not_fit_the_one_before_is_refused_untouched(
+    tmp_path: Path, operation: Any, flush: bool
+) -> None:
+    """Where the one before was not flushed, too: no power cut leaves it so."""
+    directory, catalogue = open_folder(tmp_path)
+    create(catalogue, "x")
+    addition = {"op": "add_ledger", "topic": TOPIC + "x", "uuid": "u"}
+    catalogue.commit([{**addition, "ledger_id": catalogue.allocate_id()}], flush=flush)
+    append_by_hand(tmp_path, [operation])
+    directory.close()
+    before = {each.name: each.read_bytes() for each in (tmp_path / "catalogue").iterdir()}
+    for opening in (open_folder, read_folder):
+        with pytest.raises(CatalogueError, match=r"00000000000000000004\.commit: "):
+            opening(tmp_path)
+    assert {each.name: each.read_bytes() for each in (tmp_path / "catalogue").iterdir()} == before
+
+
 def test_the_namespace_of_the_system_is_the_one_that_names_of_topics_know() -> None:
     """It is said twice: opening a folder makes it, and does not load what knows names."""
     made = changes.system_namespace(CatalogueState())

@@ -25,7 +25,7 @@ from pulsarx.broker.catalogue.file import (
     catalogue_file_name,
     catalogue_file_number,
 )
-from pulsarx.broker.catalogue.operations import apply_operations, without_known_ledgers
+from pulsarx.broker.catalogue.operations import apply_operations
 from pulsarx.broker.catalogue.state import CatalogueState
 from pulsarx.broker.catalogue.unflushed import UNFLUSHED, UnflushedCommits
 from pulsarx.broker.folder.storage_errors import is_full
@@ -279,8 +279,6 @@ class CatalogueLog:
         read = self._read_from(checkpoints, commits, last)
         if read.failure is not None:
             self._check_lost_in_power_cut(read, names, settled)
-        if read.misfit is not None:
-            read = self._read_around(read, checkpoints, commits, last)
         self.state = read.state
         self.checkpoint_number = read.start
         self.checkpoint_size = read.size
@@ -325,11 +323,9 @@ class CatalogueLog:
             return False
         return not document.get("unflushed")
 
-    def _read_from(
-        self, checkpoints: list[int], commits: set[int], last: int, *, leave_out: bool = False
-    ) -> _Read:
+    def _read_from(self, checkpoints: list[int], commits: set[int], last: int) -> _Read:
         """The newest whole one of these checkpoints, and what was committed after it, up to a
-        commit that does not fit."""
+        commit that cannot be read. CatalogueError: one does not fit the state before it."""
         with CollectorPaused():
             state, recent, size, damage = self._newest_whole_checkpoint(checkpoints)
         read = _Read(state, recent, size)
@@ -347,54 +343,12 @@ class CatalogueLog:
                         f"commit {last}. Nothing was changed or deleted. Restore this file from a "
                         "backup of the folder"
                     )
-                left_out = read.left_out if leave_out else None
-                self._apply(state, number, recent, read.unflushed, left_out)
-            except _Misfit as error:
-                read.misfit = error
-                break
+                self._apply(state, number, recent, read.unflushed)
+            except _Misfit:
+                raise
             except CatalogueError as error:
                 read.failure = error
                 break
-        return read
-
-    def _read_around(
-        self, failed: _Read, checkpoints: list[int], commits: set[int], last: int
-    ) -> _Read:
-        """What the catalogue says although a commit does not fit the state before it.
-
-        Versions before the control plane let a signal handler interrupt a commit that was durable
-        and put it into the state in part. The checkpoint of such a state has the number of the
-        commit before, and that commit follows it. The older checkpoint, or all commits from the
-        first one on, give the state without it.
-        """
-        assert failed.misfit is not None
-        if failed.start and failed.start + 1 == failed.misfit.number:
-            older = [number for number in checkpoints if number < failed.start]
-            path = self._file(CHECKPOINT, failed.start)
-            try:
-                read = self._read_from(older, commits, last)
-            except CatalogueError:
-                read = failed
-            if read.misfit is None and read.failure is None:
-                _log().warning(
-                    "%s was left out: it holds already what commit %d does (%s). An interrupted "
-                    "commit of an older version of PulsarX left it so. The state was read from "
-                    "%s and the commits after it, and lacks nothing",
-                    path,
-                    failed.misfit.number,
-                    detail_of(failed.misfit),
-                    f"checkpoint {read.start}" if read.start else "the empty catalogue",
-                )
-                return read
-        read = self._read_from(checkpoints, commits, last, leave_out=True)
-        if read.misfit is not None or read.failure is not None:
-            raise read.failure or failed.misfit
-        for each in read.left_out:
-            _log().warning(
-                "%s. It was left out. An interrupted commit of an older version of PulsarX left "
-                "it so",
-                each,
-            )
         return read
 
     def _newest_whole_checkpoint(
@@ -424,18 +378,11 @@ class CatalogueLog:
         return CatalogueState(), {}, 0, damage
 
     def _apply(
-        self,
-        state: CatalogueState,
-        number: int,
-        recent: dict[int, int],
-        unflushed: list[int],
-        left_out: list[str] | None = None,
+        self, state: CatalogueState, number: int, recent: dict[int, int], unflushed: list[int]
     ) -> set[int]:
         """Read one commit and put it on top of a state; the ids it used.
 
         unflushed: the numbers of those at the end that were not flushed.
-        left_out: where to say what was left out because it adds nothing; None: such a commit is
-        refused.
         """
         path = self._file(COMMIT, number)
         data = self._files.read(path)
@@ -455,15 +402,9 @@ class CatalogueLog:
         try:
             if not isinstance(operations, list):
                 raise CatalogueError(detail="it has no list of operations")
-            if left_out is None:
-                apply_operations(draft, operations)
-            else:
-                operations, known = without_known_ledgers(state, operations)
-                apply_operations(draft, operations)
-                draft.used_ids.update(known)
-                left_out += [f"{path}: {each}" for each in known.values()]
+            apply_operations(draft, operations)
         except CatalogueError as error:
-            raise _Misfit(detail=f"{path}: {detail_of(error)}", number=number) from error
+            raise _Misfit(detail=f"{path}: {detail_of(error)}") from error
         except NewerFormatError as error:
             raise NewerFormatError(
                 detail=f"{path}: {detail_of(error)}. Upgrade PulsarX to open it"
@@ -558,15 +499,13 @@ class _Discontinuity(CatalogueError):
 
 
 class _Misfit(CatalogueError):
-    """A commit does not fit the state before it. number: of the commit."""
-
-    number = 0
+    """A commit does not fit the state before it: no power cut leaves that."""
 
 
 class _Read:
     """What was read from one checkpoint, or from the first commit, on."""
 
-    __slots__ = ("state", "start", "recent", "size", "unflushed", "misfit", "failure", "left_out")
+    __slots__ = ("state", "start", "recent", "size", "unflushed", "failure")
 
     def __init__(self, state: CatalogueState, recent: dict[int, int], size: int) -> None:
         self.state = state
@@ -574,9 +513,7 @@ class _Read:
         self.recent = recent
         self.size = size
         self.unflushed: list[int] = []  # commits at its end
-        self.misfit: _Misfit | None = None  # the commit that ended it too early
         self.failure: CatalogueError | None = None  # one that is damaged, missing, of another epoch
-        self.left_out: list[str] = []
 
 
 def _log() -> logging.Logger:

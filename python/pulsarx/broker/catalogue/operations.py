@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.catalogue.draft import Operation
-    from pulsarx.broker.catalogue.state import CatalogueState
 
 
 def apply_operations(draft: CatalogueDraft, operations: list[Operation]) -> None:
@@ -45,33 +44,6 @@ def apply_operations(draft: CatalogueDraft, operations: list[Operation]) -> None
             )
         function, required, optional = known
         function(draft, _fields(operation, required, optional))
-
-
-def without_known_ledgers(
-    state: CatalogueState, operations: list[Operation]
-) -> tuple[list[Operation], dict[int, str]]:
-    """The operations but for those that add a ledger again, and which those are, by ledger id.
-
-    Only a ledger of the same topic, id and random uuid is the same one: it is there, so adding it
-    again says nothing. For reading what an older version left.
-    """
-    kept: list[Operation] = []
-    known: dict[int, str] = {}
-    added: set[tuple[Any, Any, Any]] = set()
-    for operation in operations:
-        if isinstance(operation, dict) and operation.get("op") == "add_ledger":
-            name, uuid = operation.get("topic"), operation.get("uuid")
-            ledger_id: Any = operation.get("ledger_id")
-            if isinstance(name, str) and is_integer(ledger_id) and isinstance(uuid, str):
-                topic = state.topics.get(name)
-                ledgers = [] if topic is None else topic.ledgers
-                there = any(each.ledger_id == ledger_id and each.uuid == uuid for each in ledgers)
-                if there or (name, ledger_id, uuid) in added:
-                    known[ledger_id] = f"ledger {ledger_id} (uuid {uuid}) is added to {name} again"
-                    continue
-                added.add((name, ledger_id, uuid))
-        kept.append(operation)
-    return kept, known
 
 
 def _fields(
