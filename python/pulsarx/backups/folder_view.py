@@ -276,7 +276,7 @@ class FolderView:
         document = state.document()
         document["recent"] = [[state.number, state.checksum]]
         folder_id = self._directory.folder_id
-        data, _ = catalogue_file_encode(CHECKPOINT, folder_id, document, state.needs_version)
+        data, _ = catalogue_file_encode(CHECKPOINT, folder_id, document)
         try:
             with open(f"{self.path}/{MARKER_NAME}", "rb", opener=open_descriptor) as file:
                 marker = file.read()

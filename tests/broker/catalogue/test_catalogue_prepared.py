@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from catalogue_folder import TOPIC, checkpoints, create, open_folder, read_folder
+from catalogue_folder import TOPIC, create, open_folder, read_folder
 
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.catalogue import Catalogue
-from pulsarx.broker.catalogue.file import CHECKPOINT, catalogue_file_decode
 from pulsarx.errors import CatalogueError
 
 NAME = TOPIC + "t"
@@ -84,22 +83,3 @@ def test_nothing_comes_behind_a_prepared_ledger(tmp_path: Path, operation: Any) 
         catalogue.commit([operation])
     assert states(catalogue) == [(2, "open"), (3, "prepared")]
     directory.close()
-
-
-def test_a_checkpoint_says_that_earlier_versions_must_not_read_it(tmp_path: Path) -> None:
-    """They would take a ledger that holds nothing yet for one that is read."""
-    directory, catalogue = open_folder(tmp_path / "data")
-    _, second = prepare(catalogue)
-    catalogue.checkpoint()
-    catalogue.commit([changes.use_ledger(NAME, second)])
-    catalogue.checkpoint()
-    catalogue.close()
-    directory.close()
-    versions = []
-    for path in checkpoints(tmp_path / "data"):
-        data = path.read_bytes()
-        versions.append(data.split(b" ")[2])
-        document, _ = catalogue_file_decode(CHECKPOINT, directory.folder_id, str(path), data)
-        assert document["topics"][0][1] == NAME
-    assert versions == [b"3", b"1"]
-    assert states(read_folder(tmp_path / "data"))[-1] == (second, "open")

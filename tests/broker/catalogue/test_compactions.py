@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from plain_files import PlainFiles
 
-from pulsarx.broker.catalogue import changes, file
+from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.catalogue import Catalogue
 from pulsarx.broker.catalogue.records import CompactionRecord
 from pulsarx.broker.catalogue.state import CatalogueState
 from pulsarx.broker.folder.data_directory import DataDirectory
-from pulsarx.errors import CatalogueError, NewerFormatError
+from pulsarx.errors import CatalogueError
 
 TOPIC = "persistent://public/default/t"
 UUID = "0" * 32
@@ -133,15 +133,3 @@ def test_what_does_not_fit_is_refused(opened: Opened, operation: dict[str, Any])
     with pytest.raises(CatalogueError):
         opened.commit(operation)
     assert opened.catalogue.state.document() == before
-
-
-def test_an_older_version_refuses_a_checkpoint_with_a_compacted_topic(
-    opened: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened.compact()
-    assert opened.catalogue.state.needs_version == 4
-    opened.again()
-    older = {**file._VERSIONS_KNOWN, file.CHECKPOINT: ("1", "2", "3")}
-    monkeypatch.setattr(file, "_VERSIONS_KNOWN", older)
-    with pytest.raises(NewerFormatError, match="version 4"):
-        opened.again()

@@ -67,10 +67,8 @@ def test_what_files_a_deleted_topic_had_is_remembered(opened: Opened, checkpoint
     assert state.topics == {}
     [record] = state.deletions.values()
     assert record.row() == [topic_id, TOPIC, [[ledger_id, UUID]], [cursor_id]]
-    assert state.needs_version == 3
     opened.commit(changes.forget_deletions([topic_id]))
     assert opened.again().deletions == {}
-    assert opened.catalogue.state.needs_version == 1
 
 
 def test_a_topic_without_files_leaves_no_record(opened: Opened) -> None:
@@ -94,7 +92,6 @@ def test_a_terminated_topic_gets_no_ledger(opened: Opened) -> None:
     opened.catalogue.checkpoint()
     state = opened.again()
     assert state.topics[TOPIC].terminated
-    assert state.needs_version == 3
     with pytest.raises(CatalogueError, match="terminated"):
         opened.commit(changes.add_ledger(TOPIC, opened.catalogue.allocate_id(), UUID, 0))
     opened.commit(changes.delete_topic(TOPIC))

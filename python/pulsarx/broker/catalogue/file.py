@@ -22,20 +22,7 @@ COMMIT = "commit"
 CHECKPOINT = "checkpoint"
 SEQUENCES = "sequences"  # of topics/deduplication
 TEMPORARY_SUFFIX = ".tmp"
-FORMAT_VERSION = 1
-# A checkpoint with transactions or leases in it is of version 2: a reader of version 1 would pass
-# over them. One with a prepared ledger, which others would take for an open one, with epochs of
-# topics, terminated topics, schemas or deletions is of version 3. One with topics that hold
-# messages in chunks or are compacted, with non-persistent topics, which others would open as
-# persistent ones, or with events to be told, is of version 4. One with topics that hold
-# encrypted entries is of version 5, one with digests of what transactions attached of version 6,
-# one with merged ledgers of version 7, one with ledgers in an object store of version 8. A commit
-# needs no such number, for an operation that is not known is refused.
-_VERSIONS_KNOWN = {
-    COMMIT: ("1",),
-    CHECKPOINT: ("1", "2", "3", "4", "5", "6", "7", "8"),
-    SEQUENCES: ("1",),
-}
+_VERSION = "1"  # of each kind
 _NUMBER_DIGITS = 20
 _HEADER_SIZE_MAX = 200
 
@@ -52,13 +39,11 @@ def catalogue_file_number(kind: str, name: str) -> int:
     return int(digits) if digits.isdigit() else -1
 
 
-def catalogue_file_encode(
-    kind: str, folder_id: str, document: dict[str, Any], version: int = FORMAT_VERSION
-) -> tuple[bytes, int]:
+def catalogue_file_encode(kind: str, folder_id: str, document: dict[str, Any]) -> tuple[bytes, int]:
     """The file of a document and its checksum. ValueError, TypeError: JSON cannot say it."""
     body = json_bytes(document)
-    checksum = _checksum(kind, str(version), folder_id, body)
-    header = f"PULSARX {kind.upper()} {version} crc32={checksum:08x} size={len(body)}\n"
+    checksum = _checksum(kind, _VERSION, folder_id, body)
+    header = f"PULSARX {kind.upper()} {_VERSION} crc32={checksum:08x} size={len(body)}\n"
     return b"%b%b\n" % (header.encode(), body), checksum
 
 
@@ -79,10 +64,9 @@ def catalogue_file_decode(
         raise _damaged(path, data, f"{len(body)} bytes where {words[4]!r} is written")
     if words[3] != f"crc32={checksum:08x}":
         raise _damaged(path, data, "its checksum does not match, or it is of another folder")
-    if words[2] not in _VERSIONS_KNOWN[kind]:
+    if words[2] != _VERSION:
         raise NewerFormatError(
-            detail=f"{path} is of version {words[2]}; this PulsarX knows version "
-            f"{_VERSIONS_KNOWN[kind][-1]}. "
+            detail=f"{path} is of version {words[2]}; this PulsarX knows version {_VERSION}. "
             "Upgrade PulsarX to open the folder"
         )
     try:

@@ -214,9 +214,9 @@ class CatalogueLog:
         if number == previous:
             return
         with CollectorPaused():
-            document, version = self.state.versioned_document()
+            document = self.state.document()
             document["recent"] = list(self._recent.items())
-            data, _ = catalogue_file_encode(CHECKPOINT, self._folder_id, document, version)
+            data, _ = catalogue_file_encode(CHECKPOINT, self._folder_id, document)
         del document
         final = self._file(CHECKPOINT, number)
         temporary = self._temporary(final, "owner")

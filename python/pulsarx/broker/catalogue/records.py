@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 LEDGER_PREPARED = "prepared"  # ready, and not known to hold an entry; the last of its topic
 LEDGER_OPEN = "open"
 LEDGER_SEALED = "sealed"
-_UNMERGED_FIELDS = 11  # of a ledger with a file to itself
 
 
 class LedgerRecord:
@@ -74,8 +73,7 @@ class LedgerRecord:
         return LedgerRecord(self.ledger_id, self.uuid, self.slot)
 
     def row(self) -> list[Any]:
-        names = self.__slots__ if self.merged_id else self.__slots__[:_UNMERGED_FIELDS]
-        return [getattr(self, name) for name in names]
+        return [getattr(self, name) for name in self.__slots__]
 
     def __repr__(self) -> str:
         return f"LedgerRecord(ledger_id={self.ledger_id}, state={self.state!r})"
@@ -217,66 +215,30 @@ class TopicRecord:
         made.merged = self.merged.copy()
         return made
 
-    @property
-    def is_bare(self) -> bool:
-        """Whether it has its first fields alone, as most topics of a folder that has many."""
-        return not (
-            self.ledgers
-            or self.subscriptions
-            or self.removed_ledger_id
-            or self.epoch >= 0
-            or self.terminated
-            or self.chunked
-            or self.encrypted
-            or self.compaction is not None
-            or self.merged
-            or self.name.startswith("non-persistent:")
-        )
-
-    def bare_row(self) -> list[Any]:
-        """As row, of one that is bare."""
+    def row(self) -> list[Any]:
+        """Itself as JSON keeps it."""
+        compaction = self.compaction
         return [
             self.topic_id, self.name, self.partition_count, self.properties, self.policies,
-            [], [],
+            [each.row() for each in self.ledgers],
+            [each.row() for each in self.subscriptions.values()],
+            self.removed_ledger_id, self.removed_messages, self.epoch, self.terminated,
+            self.chunked, self.encrypted, None if compaction is None else compaction.row(),
+            [list(each) for each in self.merged.items()],
         ]  # fmt: skip
-
-    def row(self) -> list[Any]:
-        """Itself as JSON keeps it, but for `terminated`, `chunked`, `encrypted`, `compaction` and
-        `merged`, which the state keeps."""
-        ledgers = [ledger.row() for ledger in self.ledgers]
-        subscriptions = [subscription.row() for subscription in self.subscriptions.values()]
-        head = [self.topic_id, self.name, self.partition_count, self.properties, self.policies]
-        tail = [self.removed_ledger_id, self.removed_messages] if self.removed_ledger_id else []
-        if self.epoch >= 0:
-            tail = [self.removed_ledger_id, self.removed_messages, self.epoch]
-        return [*head, ledgers, subscriptions, *tail]
 
     @staticmethod
     def of_row(row: list[Any]) -> TopicRecord:
-        topic_id, name, partition_count, properties, policies, ledgers, subscriptions = row[:7]
-        made = TopicRecord(topic_id, name, partition_count, properties)
-        made.policies = policies
+        made = TopicRecord(*row[:4])
+        (
+            made.policies, ledgers, subscriptions, made.removed_ledger_id, made.removed_messages,
+            made.epoch, made.terminated, made.chunked, made.encrypted, compaction, merged,
+        ) = row[4:]  # fmt: skip
         made.ledgers = [LedgerRecord(*fields) for fields in ledgers]
         made.subscriptions = {fields[0]: SubscriptionRecord(*fields) for fields in subscriptions}
-        # Where nothing was removed, and in checkpoints of version 1, the row ends here; and behind
-        # that where no producer had the topic to itself, and in checkpoints of version 2.
-        made.removed_ledger_id, made.removed_messages = row[7:9] or (0, 0)
-        (made.epoch,) = row[9:] or (-1,)
+        made.compaction = None if compaction is None else CompactionRecord(*compaction)
+        made.merged = dict(merged)
         return made
-
-    @property
-    def needs_version(self) -> int:
-        """The first version of a checkpoint that can express it."""
-        if self.merged:
-            return 7
-        if self.encrypted:
-            return 5
-        if self.chunked or self.compaction is not None or self.name.startswith("non-persistent:"):
-            return 4
-        prepared = bool(self.ledgers) and self.ledgers[-1].state == LEDGER_PREPARED
-        if prepared or self.terminated or self.epoch >= 0:
-            return 3
-        return 2 if self.removed_ledger_id else 1
 
     def __repr__(self) -> str:
         return f"TopicRecord(topic_id={self.topic_id}, name={self.name!r})"
@@ -309,8 +271,7 @@ class TransactionRecord:
         self.content = content  # a digest of the messages; "": none was given
 
     def row(self) -> list[Any]:
-        found = [getattr(self, name) for name in self.__slots__]
-        return found if self.content else found[:-1]
+        return [getattr(self, name) for name in self.__slots__]
 
     def __repr__(self) -> str:
         return f"TransactionRecord(application={self.application!r}, batch_id={self.batch_id})"

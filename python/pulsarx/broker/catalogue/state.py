@@ -84,89 +84,29 @@ class CatalogueState:
 
     def document(self) -> dict[str, Any]:
         """Itself as JSON keeps it."""
-        return self.versioned_document()[0]
-
-    def versioned_document(self) -> tuple[dict[str, Any], int]:
-        """Itself as JSON keeps it, and the version of its checkpoint: the first one that can
-        express it. What does not know transactions, leases, schemas ... must not read a document
-        that has some."""
-        rows, others = [], []
-        for topic in self.topics.values():
-            if topic.is_bare:
-                rows.append(topic.bare_row())
-            else:
-                rows.append(topic.row())
-                others.append(topic)
-        document: dict[str, Any] = {
+        return {
             "number": self.number,
             "checksum": self.checksum,
             "epoch": self.epoch,
             "next_id": self.next_id,
             "tenants": self.tenants,
             "namespaces": self.namespaces,
-            "topics": rows,
-        }
-        if self.transactions or self.leases:
-            document["transactions"] = [each.row() for each in self.transactions.values()]
-            document["leases"] = [each.row() for each in self.leases.values()]
-        if self.schemas:
-            document["schemas"] = {
+            "topics": [each.row() for each in self.topics.values()],
+            "transactions": [each.row() for each in self.transactions.values()],
+            "leases": [each.row() for each in self.leases.values()],
+            "schemas": {
                 topic: [each.row() for each in records] for topic, records in self.schemas.items()
-            }
-        terminated, chunked, encrypted, compactions, merged = [], [], [], {}, {}
-        for topic in others:
-            if topic.terminated:
-                terminated.append(topic.name)
-            if topic.chunked:
-                chunked.append(topic.name)
-            if topic.encrypted:
-                encrypted.append(topic.name)
-            if topic.compaction is not None:
-                compactions[topic.name] = topic.compaction.row()
-            if topic.merged:
-                merged[topic.name] = [list(each) for each in topic.merged.items()]
-        if terminated:
-            document["terminated"] = terminated
-        if chunked:
-            document["chunked"] = chunked
-        if encrypted:
-            document["encrypted"] = encrypted
-        if compactions:
-            document["compactions"] = compactions
-        if merged:
-            document["merged"] = merged
-        if self.deletions:
-            document["deletions"] = [each.row() for each in self.deletions.values()]
-        if self.change_events:
-            document["change_events"] = self.change_events.copy()
-        if self.offloads:
-            document["offloads"] = [each.row() for each in self.offloads.values()]
-        return document, self._version(others)
-
-    @property
-    def needs_version(self) -> int:
-        """The version of its checkpoint, alone."""
-        return self._version([each for each in self.topics.values() if not each.is_bare])
-
-    def _version(self, topics: list[TopicRecord]) -> int:
-        """topics: those that are not bare."""
-        version = max((each.needs_version for each in topics), default=1)
-        if self.offloads:
-            return 8
-        if any(each.content for each in self.transactions.values()):
-            return max(version, 6)
-        if self.change_events:
-            return max(version, 4)
-        if self.schemas or self.deletions:
-            return max(version, 3)
-        return max(version, 2) if self.transactions or self.leases else version
+            },
+            "deletions": [each.row() for each in self.deletions.values()],
+            "change_events": self.change_events.copy(),
+            "offloads": [each.row() for each in self.offloads.values()],
+        }
 
     @staticmethod
     def of_document(document: dict[str, Any]) -> CatalogueState:
         """The state of such a document. Any exception: it is not one."""
         # A folder without a checkpoint needs no records, and often not at all.
         from pulsarx.broker.catalogue.records import (
-            CompactionRecord,
             DeletionRecord,
             LeaseRecord,
             OffloadRecord,
@@ -184,27 +124,15 @@ class CatalogueState:
         made.namespaces = document["namespaces"]
         of_row = TopicRecord.of_row
         made.topics = {row[1]: of_row(row) for row in document["topics"]}
-        made.transactions = {
-            row[0]: TransactionRecord(*row) for row in document.get("transactions", ())
-        }
-        made.leases = {row[0]: LeaseRecord(*row) for row in document.get("leases", ())}
+        made.transactions = {row[0]: TransactionRecord(*row) for row in document["transactions"]}
+        made.leases = {row[0]: LeaseRecord(*row) for row in document["leases"]}
         made.schemas = {
             topic: tuple(SchemaRecord(*row) for row in rows)
-            for topic, rows in document.get("schemas", {}).items()
+            for topic, rows in document["schemas"].items()
         }
-        made.deletions = {row[0]: DeletionRecord(*row) for row in document.get("deletions", ())}
-        made.change_events = document.get("change_events", {})
-        made.offloads = {row[0]: OffloadRecord(*row) for row in document.get("offloads", ())}
-        for name in document.get("terminated", ()):
-            made.topics[name].terminated = True
-        for name in document.get("chunked", ()):
-            made.topics[name].chunked = True
-        for name in document.get("encrypted", ()):
-            made.topics[name].encrypted = True
-        for name, row in document.get("compactions", {}).items():
-            made.topics[name].compaction = CompactionRecord(*row)
-        for name, rows in document.get("merged", {}).items():
-            made.topics[name].merged = dict(rows)
+        made.deletions = {row[0]: DeletionRecord(*row) for row in document["deletions"]}
+        made.change_events = document["change_events"]
+        made.offloads = {row[0]: OffloadRecord(*row) for row in document["offloads"]}
         return made
 
     def __eq__(self, other: object) -> bool:
