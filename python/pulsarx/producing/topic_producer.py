@@ -53,7 +53,6 @@ class TopicProducer(ProducerCore, Producer[T]):
         if options.chunking_enabled:
             self.say_before_chunks(topic.hold_chunks)
         if options.encrypts:
-            topic.hold_encrypted()
             self._encrypt(options, runtime.clock)
         self._closing = Closing()
         if topic.deduplication is not None:

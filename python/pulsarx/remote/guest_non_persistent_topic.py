@@ -89,9 +89,6 @@ class GuestNonPersistentTopic:
         self.ledger.refuse("publish messages in chunks")
         raise AssertionError
 
-    def hold_encrypted(self) -> None:
-        """Nothing is stored."""
-
     def producer_left(self, name: str, producer: Any) -> None:
         self.producers.remove(name, producer)
 

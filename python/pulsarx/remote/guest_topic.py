@@ -98,9 +98,6 @@ class GuestTopic(ReadOnlyTopic):
     def hold_chunks(self) -> None:
         """The owner notes it with the first chunk."""
 
-    def hold_encrypted(self) -> None:
-        """The owner notes it with the first encrypted entry."""
-
     def producer_left(self, name: str, producer: Any) -> None:
         self.producers.remove(name, producer)
 

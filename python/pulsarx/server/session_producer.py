@@ -82,7 +82,6 @@ class SessionProducer:
             entry_size_max(runtime.options.max_message_size),
             runtime.decompressed_size_max,
             topic.hold_chunks,
-            topic.hold_encrypted,
             runtime.clock,
         )
         self._sequences: ProducerSequences | None = None

@@ -103,7 +103,6 @@ class Inspection:
             ENTRY_SIZE_MAX,
             1 << 30,
             there.hold_chunks,
-            there.hold_encrypted,
         )
         intake.publish(entry, lambda result, message_id: told.append((result, message_id)))
         intake.flush()

@@ -18,7 +18,6 @@ class EntryIntake:
         entry_size_max: int,
         decompressed_size_max: int,
         before_chunks: Callable[[], object] | None = None,
-        before_encrypted: Callable[[], object] | None = None,
         clock: ClockCore | None = None,
     ) -> None: ...
     def went_on_from(self, sequence_id: int) -> None: ...

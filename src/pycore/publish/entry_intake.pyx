@@ -95,7 +95,6 @@ cdef class EntryIntake:
     cdef object compress
     cdef ProducerSequences sequences     # None: all is stored
     cdef object before_chunks            # called before the first chunk is stored; None: it was
-    cdef object before_encrypted         # as that, of the first encrypted entry
     cdef ChunkedRate chunked             # of messages in chunks; None: nobody asks for it
     cdef bint is_chunk                   # the entry that came last is one
     cdef bint is_part                    # and not the last one of its message
@@ -113,14 +112,12 @@ cdef class EntryIntake:
 
     def __init__(self, EntryPublisher publisher not None, decompress, compress,
                  uint32_t entry_size_max, uint32_t decompressed_size_max,
-                 before_chunks=None, before_encrypted=None, ClockCore clock=None) -> None:
+                 before_chunks=None, ClockCore clock=None) -> None:
         """decompress: (kind, data, uncompressed size, limit) -> bytes. compress: (kind, bytes) ->
-        bytes. before_chunks: called before the first chunk of a message is stored;
-        before_encrypted: before the first entry that is encrypted. clock: for statistics, None:
-        for none."""
+        bytes. before_chunks: called before the first chunk of a message is stored. clock: for
+        statistics, None: for none."""
         self.chunked = None if clock is None else ChunkedRate(clock)
         self.before_chunks = before_chunks
-        self.before_encrypted = before_encrypted
         self.compress = compress
         self.publisher = publisher
         publisher.published_sequence_id = -1
@@ -169,9 +166,6 @@ cdef class EntryIntake:
         if self.is_chunk and self.before_chunks is not None:
             control_plane.perform_whole(self.before_chunks, ())
             self.before_chunks = None
-        if parts.metadata.flags & METADATA_ENCRYPTED and self.before_encrypted is not None:
-            control_plane.perform_whole(self.before_encrypted, ())
-            self.before_encrypted = None
         # From here on deduplication is neither turned on nor off.
         mutex_lock(&self.publisher.mutex)
         try:

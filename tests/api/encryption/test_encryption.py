@@ -811,26 +811,6 @@ def test_a_client_beside_the_owner_decrypts(
         assert reader.read_next(0).data() == b"a"
 
 
-def test_an_older_version_refuses_a_folder_with_encrypted_entries(
-    open_client: OpenClient, folder: Path, keys: CryptoKeyReader
-) -> None:
-    """It would deliver what is encrypted as if it were not."""
-    client = open_client()
-    client.create_producer("t", crypto_key_reader=keys).send(b"plain")
-    client.close()
-    client = open_client()
-    encrypting(client, keys)
-    commits = [each.read_text() for each in folder.rglob("*") if "commit" in each.name]
-    assert sum("hold_encrypted" in each for each in commits) == 1
-    encrypting(client, keys).send(b"a")
-    client.close()
-    client = open_client()
-    assert payloads(subscribe(client, keys)) == [b"plain", b"a"]
-    encrypting(client, keys).send(b"b")
-    commits = [each.read_text() for each in folder.rglob("*") if "commit" in each.name]
-    assert sum("hold_encrypted" in each for each in commits) <= 1
-
-
 def test_without_the_package_a_key_reader_is_refused(
     client: pulsarx.Client, keys: CryptoKeyReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -138,15 +138,8 @@ def terminate_topic(topic: str) -> Operation:
 
 
 def hold_chunks(topic: str) -> Operation:
-    """Messages in chunks are about to be stored: versions that do not know them must not read the
-    topic."""
+    """Messages in chunks are about to be stored, for which statistics have to look from now on."""
     return {"op": "hold_chunks", "topic": topic}
-
-
-def hold_encrypted(topic: str) -> Operation:
-    """Encrypted entries are about to be stored: versions that do not know them must not read the
-    topic."""
-    return {"op": "hold_encrypted", "topic": topic}
 
 
 def add_ledger(topic: str, ledger_id: int, uuid: str, slot: int) -> Operation:

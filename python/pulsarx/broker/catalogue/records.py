@@ -177,7 +177,7 @@ class TopicRecord:
     __slots__ = (
         "topic_id", "name", "partition_count", "properties", "policies",
         "ledgers", "subscriptions", "removed_ledger_id", "removed_messages", "epoch", "terminated",
-        "chunked", "encrypted", "compaction", "merged",
+        "chunked", "compaction", "merged",
     )  # fmt: skip
 
     def __init__(
@@ -195,7 +195,6 @@ class TopicRecord:
         self.epoch = -1  # of the last producer that had the topic to itself; -1: none had
         self.terminated = False  # it takes no more messages
         self.chunked = False  # it may hold messages in chunks
-        self.encrypted = False  # it may hold encrypted entries
         self.compaction: CompactionRecord | None = None  # None: it was never compacted
         # Files that hold several of the ledgers: by id, the uuid of the first one in the file.
         self.merged: dict[int, str] = {}
@@ -210,7 +209,6 @@ class TopicRecord:
         made.epoch = self.epoch
         made.terminated = self.terminated
         made.chunked = self.chunked
-        made.encrypted = self.encrypted
         made.compaction = self.compaction
         made.merged = self.merged.copy()
         return made
@@ -223,7 +221,7 @@ class TopicRecord:
             [each.row() for each in self.ledgers],
             [each.row() for each in self.subscriptions.values()],
             self.removed_ledger_id, self.removed_messages, self.epoch, self.terminated,
-            self.chunked, self.encrypted, None if compaction is None else compaction.row(),
+            self.chunked, None if compaction is None else compaction.row(),
             [list(each) for each in self.merged.items()],
         ]  # fmt: skip
 
@@ -232,7 +230,7 @@ class TopicRecord:
         made = TopicRecord(*row[:4])
         (
             made.policies, ledgers, subscriptions, made.removed_ledger_id, made.removed_messages,
-            made.epoch, made.terminated, made.chunked, made.encrypted, compaction, merged,
+            made.epoch, made.terminated, made.chunked, compaction, merged,
         ) = row[4:]  # fmt: skip
         made.ledgers = [LedgerRecord(*fields) for fields in ledgers]
         made.subscriptions = {fields[0]: SubscriptionRecord(*fields) for fields in subscriptions}

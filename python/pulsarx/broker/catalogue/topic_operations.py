@@ -242,21 +242,13 @@ def _terminate_topic(draft: CatalogueDraft, fields: Operation) -> None:
 
 
 def _hold_chunks(draft: CatalogueDraft, fields: Operation) -> None:
-    _keeping_topic(draft, fields).chunked = True
-
-
-def _hold_encrypted(draft: CatalogueDraft, fields: Operation) -> None:
-    _keeping_topic(draft, fields).encrypted = True
-
-
-def _keeping_topic(draft: CatalogueDraft, fields: Operation) -> TopicRecord:
     topic = draft.topic(fields["topic"])
     if topic.partition_count:
         raise CatalogueError(
             detail=f"topic {topic.name} is partitioned; its partitions hold messages"
         )
     _check_keeps_messages(topic)
-    return topic
+    topic.chunked = True
 
 
 def _check_keeps_messages(topic: TopicRecord) -> None:
@@ -612,7 +604,6 @@ TOPIC_OPERATIONS: dict[str, Any] = {
     "forget_change_events": (_forget_change_events, {"topics": "texts"}, {}),
     "terminate_topic": (_terminate_topic, {"topic": "text"}, {}),
     "hold_chunks": (_hold_chunks, {"topic": "text"}, {}),
-    "hold_encrypted": (_hold_encrypted, {"topic": "text"}, {}),
     "add_ledger": (
         _add_ledger,
         {"topic": "text", "ledger_id": "id", "uuid": "text"},

@@ -170,9 +170,6 @@ class NonPersistentTopic:
         self.ledger.refuse("publish messages in chunks")
         raise AssertionError
 
-    def hold_encrypted(self) -> None:
-        """Nothing is stored."""
-
     # Subscriptions --------------------------------------------------------------------------------
 
     def subscribe(self, request: SubscribeRequest, make: MakeConsumer) -> ConsumerCore:

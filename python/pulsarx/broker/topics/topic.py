@@ -221,19 +221,6 @@ class Topic:
 
         self.runtime.catalogue.commit(operations)
 
-    def hold_encrypted(self) -> None:
-        """Encrypted entries are about to be stored; committed once."""
-        record = self.ledger.record()
-        if record is not None and record.encrypted:
-            return
-        held = changes.hold_encrypted(self.name)
-
-        def operations(_: object) -> list[dict[str, Any]]:
-            self.check_not_gone()
-            return [held]
-
-        self.runtime.catalogue.commit(operations)
-
     def publisher(self, send_timeout_ms: int = 0, name: str = "") -> EntryPublisher:
         """What the producer of a name publishes with. send_timeout_ms: how long a message may
         wait for the disk; 0 and less: for ever."""
