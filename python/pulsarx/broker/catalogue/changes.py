@@ -72,8 +72,7 @@ def set_topic_policy(topic: str, policy: str, value: object) -> Operation:
 
 def create_topic(topic: str, topic_id: int, *, partition_count: int = 0) -> Operation:
     """partition_count 0: a topic that holds messages."""
-    kind = "create_topic" if topic.startswith("persistent:") else "create_non_persistent_topic"
-    operation: Operation = {"op": kind, "topic": topic, "topic_id": topic_id}
+    operation: Operation = {"op": "create_topic", "topic": topic, "topic_id": topic_id}
     return operation | {"partition_count": partition_count} if partition_count else operation
 
 

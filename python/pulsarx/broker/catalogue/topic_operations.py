@@ -55,13 +55,6 @@ def _create_topic(draft: CatalogueDraft, fields: Operation) -> None:
     )
 
 
-def _create_non_persistent_topic(draft: CatalogueDraft, fields: Operation) -> None:
-    """An operation of its own: versions that do not know such topics are to refuse it."""
-    if not fields["topic"].startswith("non-persistent://"):
-        raise CatalogueError(detail=f"topic {fields['topic']!r} is not non-persistent")
-    _create_topic(draft, fields)
-
-
 def _set_topic_epoch(draft: CatalogueDraft, fields: Operation) -> None:
     topic = draft.topic(fields["topic"])
     if fields["epoch"] <= topic.epoch:
@@ -546,11 +539,6 @@ TOPIC_OPERATIONS: dict[str, Any] = {
         _create_topic,
         {"topic": "text", "topic_id": "id"},
         {"partition_count": ("count", 0), "properties": ("object", {})},
-    ),
-    "create_non_persistent_topic": (
-        _create_non_persistent_topic,
-        {"topic": "text", "topic_id": "id"},
-        {"partition_count": ("count", 0)},
     ),
     "set_partition_count": (_set_partition_count, {"topic": "text", "partition_count": "id"}, {}),
     "set_topic_epoch": (_set_topic_epoch, {"topic": "text", "epoch": "count"}, {}),
