@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx.broker.catalogue import changes
-from pulsarx.broker.policies.message_policies import RETENTION, check_no_conflict
+from pulsarx.broker.policies.message_policies import check_no_conflict
 from pulsarx.broker.policies.permissions import PERMISSIONS, checked_permissions
 from pulsarx.broker.policies.schema_policies import NAMES as SCHEMA_POLICIES
 from pulsarx.broker.policies.schema_policies import check_policy
 from pulsarx.broker.topics.topic_deletion import topics_of_namespace
-from pulsarx.broker.verbs.creation_policies import (
-    OF_NAMESPACES,
-    require_effect,
-    set_namespace_policy,
-)
+from pulsarx.broker.verbs.creation_policies import OF_NAMESPACES, require_effect
 from pulsarx.broker.verbs.tenants import namespaces_of, require_tenant
 from pulsarx.broker.verbs.verb import Verb
 from pulsarx.topic_name import SYSTEM_TENANT, TopicName, check_namespace_name, is_system_topic
@@ -133,20 +129,6 @@ def get_policies(folder: OpenFolder, namespace: str) -> dict[str, Any]:
     return dict(_require_namespace(folder.catalogue.state, namespace))
 
 
-def set_retention(broker: Broker, namespace: str, time_minutes: int, size_mb: int) -> None:
-    """-1: without limit; 0 in both: not at all. ValueError: below, or a single 0. As `set_policy`,
-    for processes of earlier versions."""
-    value = {"time_minutes": time_minutes, "size_mb": size_mb}
-    set_namespace_policy(broker, namespace, {RETENTION: value})
-
-
-def get_retention(folder: OpenFolder, namespace: str) -> list[int]:
-    """[time_minutes, size_mb] in force."""
-    folder.refresh()
-    policy = folder.policies.of_namespace(namespace).retention
-    return [policy.time_minutes, policy.size_mb]
-
-
 def set_deduplication(broker: Broker, namespace: str, enabled: bool) -> None:
     broker.policies.set_namespace_policy(namespace, _DEDUPLICATION, enabled)
     broker.topics.apply_policies()
@@ -173,10 +155,6 @@ VERBS = {
     "namespaces.get_topics": Verb(get_topics, _NAMESPACE, reads=True),
     "namespaces.get_policies": Verb(get_policies, _NAMESPACE, reads=True),
     "namespaces.get_namespaces": Verb(get_namespaces, {"tenant": str}, reads=True),
-    "namespaces.set_retention": Verb(
-        set_retention, {"namespace": str, "time_minutes": int, "size_mb": int}
-    ),
-    "namespaces.get_retention": Verb(get_retention, {"namespace": str}, reads=True),
     "namespaces.set_deduplication": Verb(set_deduplication, {**_NAMESPACE, "enabled": bool}),
     "namespaces.get_deduplication": Verb(get_deduplication, _NAMESPACE, reads=True),
     "namespaces.remove_deduplication": Verb(remove_deduplication, _NAMESPACE),
