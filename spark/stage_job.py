@@ -7,8 +7,6 @@
   stream, topic             (spark-query-<query id> > topic, batch)   by Spark, after any failure
   stream, __topic           (spark-query-<query id>, batch)           the same
 
-A stream's transaction had no topic in earlier versions; `write_job.was_written_earlier` finds it.
-
 A transaction is one commit of the catalogue for all topics and partitions.
 """
 

@@ -9,7 +9,6 @@ A batch that comes again with other rows, as from a checkpoint that was put back
 from __future__ import annotations
 
 import os
-import warnings
 
 from pyspark.sql.datasource import DataSourceStreamArrowWriter
 
@@ -18,7 +17,7 @@ from pulsarx.broker.staging.staging import collect_abandoned, folder_id_of, make
 from pulsarx.spark.stage_job import StagedMessage, attach_messages, plan_job, write_task
 from pulsarx.spark.stream_batch import batch_of_task
 from pulsarx.spark.write_commit import WrittenBeforeError, abort_write
-from pulsarx.spark.write_job import application_for, was_written_earlier
+from pulsarx.spark.write_job import application_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,16 +54,6 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def _commit(self, told: list[Any], batch_id: int) -> None:
         job = told[0].job
-        if was_written_earlier(job):
-            warnings.warn(
-                f"batch {batch_id} of the query is not written to {job.topic} again: as far as the "
-                "catalogue tells it was written there, by an earlier version of PulsarX or with "
-                "topics chosen by the column __topic. If the checkpoint was copied from a query "
-                "that writes another topic, begin with a new checkpoint",
-                stacklevel=3,
-            )
-            self.abort(told, batch_id)
-            return
         try:
             attach_messages(self._options, job, told)
         except WrittenBeforeError as error:

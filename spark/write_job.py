@@ -11,7 +11,6 @@ from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.requests.attach import Transaction
 from pulsarx.broker.requests.owner_request import check_owner
 from pulsarx.broker.schemas.registry import closed_error, parent_of
-from pulsarx.broker.staging.ledger_attachment import was_attached_to
 from pulsarx.broker.staging.partition_choice import partitions_of_keys
 from pulsarx.broker.staging.sealed_writer import MESSAGE_SIZE_MAX
 from pulsarx.broker.staging.staged_file import STAGING_NAME
@@ -271,25 +270,6 @@ def _transaction(application: str, version: int, topic: str | None) -> Transacti
         )
     Transaction(application, version)  # checks the name
     return Transaction(application_for(application, topic), version)
-
-
-def was_written_earlier(job: WriteJob) -> bool:
-    """Whether the version of a job was attached to its topic by a version of PulsarX whose streams
-    had one transaction for all topics. Looks at the catalogue; asks no owner."""
-    application, mark, _ = job.application.rpartition(_TOPIC_MARK)
-    if job.topic is None or not mark:
-        return False
-    broker = _kept_broker(job.root)
-    try:
-        state = broker.catalogue.state
-        record = state.transactions.get(application)
-        return (
-            record is not None
-            and record.batch_id >= job.version
-            and was_attached_to(state, record, job.topic)
-        )
-    finally:
-        _keep(broker)
 
 
 # At most one. A thread that takes it out has it alone, and a fork finds it whole or not at all.

@@ -3,7 +3,6 @@ whichever of its runs commits and whoever aborts behind it."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pickle
 from collections.abc import Callable
@@ -21,10 +20,9 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 from spark_steps import catalogue_number, ledger_count, make_topics, messages, staged, values
 
 from pulsarx.broker.staging.staging import make_staging
-from pulsarx.spark import commit_write, write_commit
+from pulsarx.spark import write_commit
 from pulsarx.spark.data_source import PulsarxDataSource
 from pulsarx.spark.stream_writer import _check_mounted
-from pulsarx.testing import inspect
 
 ROWS = StructType([StructField("value", BinaryType()), StructField("__key", StringType())])
 Rows = list[tuple[str, bytes]]
@@ -283,92 +281,6 @@ def test_with_topics_by_column_a_batch_is_one_for_all_of_them(
     by_topic().commit(task(0, ["out"]), 0)
     by_topic().commit(task(1, ["out", "other"]), 1)
     assert values(folder, "out") == [b"0", b"1"] and values(folder, "other") == [b"1"]
-
-
-# Batches of versions of PulsarX whose streams did not note the topic ------------------------------
-
-
-def write_as_before(first: Run, batch: int, found: Rows, **options: str) -> None:
-    """Attach a batch under the transaction that streams had before."""
-    told = first.tasks(batch, found, **options)
-    job = told[0].job
-    job.application = f"spark-query-{first.query}"
-    commit_write(job, [each.message for each in told])
-
-
-def trim(folder: Path, topic: str) -> None:
-    """What the topic has now is removed by retention."""
-    with pulsarx.Client(folder, durability="os") as client:
-        client.subscribe(topic, "s").close()
-        client.create_producer(topic).send(b"last")
-        inspect(client).settle()
-        client.subscribe(topic, "s").unsubscribe()
-
-
-@pytest.mark.parametrize("alive", [False, True])
-@pytest.mark.parametrize("partitions", [0, 2])
-def test_a_batch_of_before_is_recognised_in_its_topic_and_in_no_other(
-    folder: Path, run: Callable[[str], Run], partitions: int, alive: bool
-) -> None:
-    for name in ("old", "other"):
-        make_topics(folder, name, partitions=partitions)
-    first, second = run("first"), run("second")
-    write_as_before(first, 0, rows(3), topic="old")
-    write_as_before(first, 1, rows(3, 5), topic="old")
-    owner = pulsarx.Client(folder, durability="os") if alive else None
-    for batch, found in enumerate((rows(3), rows(3, 5), rows(5, 7))):
-        told = second.tasks(batch, found, topic="old")
-        if batch < 2:
-            with pytest.warns(UserWarning, match=f"batch {batch} .* not written to .*/old again"):
-                second.writer(topic="old").commit(told, batch)
-        else:
-            second.writer(topic="old").commit(told, batch)
-        told = second.tasks(batch, found, topic="other")
-        second.writer(topic="other").commit(told, batch)
-    if owner is not None:
-        owner.close()
-    for name in ("old", "other"):
-        assert sorted(messages(folder, name, partitions)) == sorted(rows(7))
-    assert not staged(folder)
-
-
-def test_a_batch_of_before_for_topics_by_column_is_recognised_in_each_of_them(
-    folder: Path, run: Callable[[str], Run]
-) -> None:
-    """A stream that named its topics by column goes on with option topic."""
-    make_topics(folder, "a", "b", "c")
-    first = run("first")
-    told = first.tasks(0, rows(3), topic="a") + first.tasks(0, rows(3), topic="b")
-    told[1].message.partition_id = 1
-    job = told[0].job
-    job.application = f"spark-query-{first.query}"
-    commit_write(job, [each.message for each in told])
-    for name in "abc":
-        told = first.tasks(0, rows(3), topic=name)
-        with pytest.warns(UserWarning) if name != "c" else contextlib.nullcontext():
-            first.writer(topic=name).commit(told, 0)
-        assert messages(folder, name) == rows(3)
-
-
-def test_a_batch_of_before_that_retention_removed_is_recognised_where_it_can_have_been(
-    folder: Path, run: Callable[[str], Run]
-) -> None:
-    """The catalogue knows which topics are older than the batch and have lost messages since."""
-    make_topics(folder, "quiet")
-    first = run("first")
-    write_as_before(first, 0, rows(3))
-    make_topics(folder, "later")
-    for name in ("out", "later"):
-        trim(folder, name)
-        assert values(folder, name) == [b"last"]
-    told = first.tasks(0, rows(3))
-    with pytest.warns(UserWarning, match="as far as the catalogue tells"):
-        first.writer().commit(told, 0)
-    assert values(folder, "out") == [b"last"]
-    for name in ("quiet", "later"):
-        told = first.tasks(0, rows(3), topic=name)
-        first.writer(topic=name).commit(told, 0)
-        assert messages(folder, name)[-3:] == rows(3)
 
 
 def test_order_is_that_of_the_partitions_whichever_ends_first(

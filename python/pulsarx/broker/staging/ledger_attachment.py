@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import errno
 import os
-from bisect import bisect_left
 from contextlib import ExitStack
 
 from pulsarx import errors
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.broker import Broker
-    from pulsarx.broker.catalogue.records import TransactionRecord
     from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.staging.new_schema import NewSchema
     from pulsarx.broker.topics.topic import Topic
@@ -51,29 +49,6 @@ def attached_already(
         return None
     found = {name: getattr(record, name) for name in record.__slots__}
     return {**found, "already": True}
-
-
-def was_attached_to(state: CatalogueState, record: TransactionRecord, topic: str) -> bool:
-    """Whether the ledgers of a record were attached to a topic (its full name) or its partitions.
-
-    The record does not name topics; its ledgers and those of the topic do. Where retention has
-    removed all of them, from whichever topic, the answer is True unless the topic cannot have had
-    them: it was created later, or has lost none of that age.
-    """
-    first = record.first_ledger_id
-    last = first + record.ledger_count - 1
-    mine, elsewhere = [], False
-    for name, each in state.topics.items():
-        ledgers = each.ledgers
-        index = bisect_left(ledgers, first, key=lambda ledger: ledger.ledger_id)
-        found = index < len(ledgers) and ledgers[index].ledger_id <= last
-        if name == topic or TopicName.of(name).partitioned_name == topic:
-            if found:
-                return True
-            mine.append(each)
-        elsewhere = elsewhere or found
-    # Ids of topics and ledgers come from one counter.
-    return not elsewhere and any(each.topic_id < first <= each.removed_ledger_id for each in mine)
 
 
 def attach_ledgers(
