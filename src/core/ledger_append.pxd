@@ -12,7 +12,7 @@ from pulsarx._core.wait_event cimport WaitEvent
 cdef struct LedgerSettings:
     const char* path                  # NULL: a file in memory
     uint8_t uuid[16]
-    uint8_t folder_id[16]             # zeros: not said
+    uint8_t folder_id[16]
     int64_t created_ms
     uint64_t entry_count_max
     uint64_t size_max

@@ -12,7 +12,7 @@ another.
       16    16  uuid             of the file; seed of all other checksums: crc32c(uuid)
       32     8  created_ms
       40     4  flags            LedgerHeaderFlags
-      44    16  folder_id        of the data directory it is for; zeros: not said
+      44    16  folder_id        of the data directory it is for
       60   452  unused           zero
 
   offset  size  seal record (at 512) and cut record (at 1024)

@@ -18,7 +18,9 @@ PREFIX = "persistent://public/default/"
 PUBLISHED_MS = 1_700_000_000_000
 
 
-def write_ledger(path: str, payloads: Iterable[bytes], uuid: bytes | None = None) -> None:
+def write_ledger(
+    path: str, payloads: Iterable[bytes], uuid: bytes | None = None, store_id: str = "0" * 32
+) -> None:
     """A sealed ledger with one message an entry."""
     slots = PublishedEnds.memory(1)
     writer = LedgerWriter.create(
@@ -32,6 +34,7 @@ def write_ledger(path: str, payloads: Iterable[bytes], uuid: bytes | None = None
         zero_space=False,
         slots=slots,
         slot=slots.allocate(),
+        folder_id=bytes.fromhex(store_id),
     )
     for number, payload in enumerate(payloads):
         published_ms = PUBLISHED_MS + number
@@ -54,7 +57,7 @@ def stage(
     """Write a file of these messages for a topic (its local name) and describe it."""
     area = make_staging(folder, job)
     name = name or f"{len(os.listdir(area))}.ledger"
-    write_ledger(f"{area}/{name}", payloads)
+    write_ledger(f"{area}/{name}", payloads, store_id=folder_id(folder))
     real = os.path.realpath(folder)
     return StagedFile.of_file(real, folder_id(folder), PREFIX + topic, job, name)
 

@@ -81,6 +81,7 @@ def stage_entries(
         zero_space=False,
         slots=slots,
         slot=slots.allocate(),
+        folder_id=bytes.fromhex(folder_id(folder)),
     )
     for data, count, flags in entries:
         writer.append(data, message_count=count, publish_time_ms=PUBLISHED_MS, flags=flags)

@@ -44,7 +44,7 @@ def write_ledger(folder: Path, entries: list[tuple[bytes, int, int]]) -> LedgerR
     total = sum(count for _, count, _ in entries)
     end = writer.end
     writer.close()
-    return LedgerRange(FULL, 2, 9, path, identity, "", 0, total, 4096, end, COLUMNS)
+    return LedgerRange(FULL, 2, 9, path, identity, "0" * 32, 0, total, 4096, end, COLUMNS)
 
 
 def batch_of(values: list[bytes], time_ms: int = 5) -> tuple[bytes, int, int]:

@@ -59,6 +59,7 @@ def make_ledger(
         zero_space=durability != "os" and path is not None,
         slots=slots,
         slot=slots.allocate(),
+        folder_id=bytes(16),
     )
 
 

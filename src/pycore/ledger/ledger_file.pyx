@@ -107,9 +107,8 @@ cdef class LedgerFile:
 
     @property
     def folder_id(self) -> str:
-        """The id of its data directory, 32 hex digits; empty: the file does not say."""
-        cdef bytes found = PyBytes_FromStringAndSize(<char*>self.c_header.folder_id, 16)
-        return found.hex() if any(found) else ""
+        """The id of the data directory it was written for, 32 hex digits."""
+        return PyBytes_FromStringAndSize(<char*>self.c_header.folder_id, 16).hex()
 
     @property
     def created_ms(self) -> int:
@@ -581,7 +580,6 @@ cdef LedgerFile ledger_file_map(int fd, uint64_t size, uint64_t file_size, uint6
 cdef int expect(LedgerFile self, int status, bytes uuid, bytes folder_id) except -1:
     """Compare the header with what the catalogue says; status: of the header, and what becomes of
     it."""
-    cdef bytes none = bytes(16)
     cdef const uint8_t* c_uuid = <const uint8_t*>PyBytes_AS_STRING(uuid)
     cdef const uint8_t* c_folder_id = <const uint8_t*>PyBytes_AS_STRING(folder_id)
     cdef int rebuilt
@@ -600,7 +598,7 @@ cdef int expect(LedgerFile self, int status, bytes uuid, bytes folder_id) except
             f"{uuid.hex()}; another file is in its place. Nothing was changed; put the right one "
             "back")
     found = PyBytes_FromStringAndSize(<char*>self.c_header.folder_id, 16)
-    if found != none and folder_id != none and found != folder_id:
+    if found != folder_id:
         raise CorruptDataError(
             detail=f"{where}: the file there, of uuid {uuid.hex()}, belongs to the data directory "
             f"{found.hex()}, and not to this one, {folder_id.hex()}. Nothing was changed; put the "

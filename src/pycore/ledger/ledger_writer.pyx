@@ -62,12 +62,13 @@ cdef class LedgerWriter:
     def create(path: str | None, *, ledger_id: int, uuid: bytes, created_ms: int,
                entry_count_max: int, size_max: int,
                publish_on_flush: bool, zero_space: bool, slots: PublishedEnds,
-               slot: int, folder_id: bytes = bytes(16),
+               slot: int, folder_id: bytes,
                flushed_later: bool = False) -> LedgerWriter:
         """Create the file, which must not exist; path None: in memory. The slot shows its end from
         here on.
 
-        flushed_later: the caller calls flush_sealed, and a power cut before may take the file.
+        folder_id: of the data directory it is for. flushed_later: the caller calls flush_sealed,
+        and a power cut before may take the file.
         """
         cdef LedgerWriter self = LedgerWriter.__new__(LedgerWriter)
         cdef LedgerSettings settings

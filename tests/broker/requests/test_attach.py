@@ -129,6 +129,18 @@ def test_a_staged_file_travels_as_json_and_pickle(folder: Path) -> None:
     assert pickle.loads(pickle.dumps(file)) == file
 
 
+@pytest.mark.parametrize("store_id", ["0" * 32, "7" * 32])
+def test_a_file_whose_header_names_another_folder_is_refused(folder: Path, store_id: str) -> None:
+    file = stage(folder, "t", [b"1"])
+    path = folder / "staging" / "job" / "other"
+    write_ledger(str(path), [b"1"], store_id=store_id)
+    other = StagedFile.of_file(str(folder), file.store_id, PREFIX + "t", "job", path.name)
+    with pytest.raises(errors.FolderError, match=f"written for .* id {store_id}.*Nothing was att"):
+        attach(folder, Transaction("query", 0), [other])
+    assert contents(folder, "t") == [[]]
+    assert path.exists()
+
+
 def test_a_staged_file_is_made_of_what_its_writer_answers(folder: Path) -> None:
     file = stage(folder, "t", [b"1"])
     sealed = SimpleNamespace(**file.document(), folder_id=file.store_id)

@@ -379,8 +379,8 @@ def test_entries_that_lie_are_told(
     writer.append(entry, message_count=count, publish_time_ms=5)
     writer.append(entry, message_count=count, publish_time_ms=5)
     planned = LedgerRange(
-        FULL, 2, 9, str(folder / "f"), LedgerFile.open(str(folder / "f"), 9).uuid.hex(), "", 3, 13,
-        4096, writer.end, tuple(columns),
+        FULL, 2, 9, str(folder / "f"), LedgerFile.open(str(folder / "f"), 9).uuid.hex(),
+        "0" * 32, 3, 13, 4096, writer.end, tuple(columns),
     )  # fmt: skip
     try:
         rows = tables([planned])[0]

@@ -170,7 +170,7 @@ def open_ledger(planned: LedgerRange) -> LedgerFile:
         if found is None:
             raise errors.FolderError(detail=_missing(planned, where)) from error
         return found
-    if file.folder_id and file.folder_id != planned.folder_id:
+    if file.folder_id != planned.folder_id:
         raise errors.FolderError(
             detail=f"read {where} on {os.uname().nodename}: the file belongs to data directory "
             f"{file.folder_id}, planned was {planned.folder_id}. Another folder is mounted there; "

@@ -214,8 +214,7 @@ class StagedFile:
 
     def _look(self, folder: str, store_id: str, file: LedgerFile) -> dict[str, Any]:
         summary = file.summary()
-        # Headers of earlier versions do not say it.
-        self._check_store(folder, getattr(file, "folder_id", "") or store_id, store_id)
+        self._check_store(folder, file.folder_id, store_id)
         if summary.damage_count or file.header_damaged:
             raise errors.CorruptDataError(
                 detail=f"{summary.damage_count} places in it cannot be read, or its header"
