@@ -38,9 +38,9 @@ class CommitMessage:
 
     @staticmethod
     def of_text(text: str) -> CommitMessage:
-        partition_id, message_count, documents, *digests = json.loads(text)
+        partition_id, message_count, documents, content, given = json.loads(text)
         files = [StagedFile.of_document(document) for document in documents]
-        return CommitMessage(partition_id, message_count, files, *digests)
+        return CommitMessage(partition_id, message_count, files, content, given)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return CommitMessage.of_text, (self.text(),)

@@ -362,25 +362,6 @@ def test_rows_of_every_type_are_compared_whatever_the_zone_of_the_session(folder
     assert len(received(folder)) == 1
 
 
-def test_a_write_of_an_earlier_version_of_pulsarx_is_recognised(folder: Path) -> None:
-    """Its record has the digest of the messages alone."""
-    make_topics(folder, "t")
-    register(folder, AvroSchema(Order))
-    named: dict[str, Any] = {"value_format": "schema", "application": "a", "version": 1}
-    table = pa.table({"price": [1, 2], "customer": ["a", None]})
-    job = plan_write(folder, "t", **named)
-    told = list(write_partitions(table.to_batches(), job))
-    for each in told:
-        each.given = 0
-    first = commit_write(job, told)
-    assert first.content.count("-") == 1
-    job = plan_write(folder, "t", **named)
-    assert commit_write(job, list(write_partitions(table.to_batches(), job))).already
-    with pytest.raises(errors.NotAllowedError, match="not the same"):
-        stage(folder, table.slice(1), **named)
-    assert len(received(folder)) == 2
-
-
 def test_a_row_that_is_not_of_the_schema_is_named(folder: Path) -> None:
     make_topics(folder, "t")
     register(folder, AvroSchema(Order))

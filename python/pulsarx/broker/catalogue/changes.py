@@ -202,16 +202,15 @@ def attach_ledgers(
 ) -> Operation:
     """ledgers: by topic, a row a ledger (see `topic_operations`). forgotten: applications whose
     last transaction need not be known any more. content: a digest of the messages."""
-    made: Operation = {
+    return {
         "op": "attach_ledgers",
         "application": application,
         "batch_id": batch_id,
         "attached_ms": attached_ms,
         "ledgers": ledgers,
         "forgotten": forgotten,
+        "content": content,
     }
-    # Earlier versions refuse a commit with a field that they do not know.
-    return made | {"content": content} if content else made
 
 
 def create_subscription(

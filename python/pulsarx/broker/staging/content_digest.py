@@ -39,8 +39,7 @@ class ContentDigest:
 
 
 def is_same_content(one: str, other: str) -> bool:
-    """Whether two texts are of the same messages, or of messages made of the same rows, which
-    earlier versions did not note."""
+    """Whether two texts are of the same messages, or of messages made of the same rows."""
     (count, value, *given), (other_count, other_value, *other_given) = (
         text.split("-") for text in (one, other)
     )
