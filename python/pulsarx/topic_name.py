@@ -174,7 +174,7 @@ def check_is_for_users(name: TopicName) -> TopicName:
 
 def check_may_be_made(name: TopicName) -> None:
     """NotAllowedError: the topic is the system's, or would be in a namespace that only the health
-    check uses. Those that users made there with an earlier version stay in use."""
+    check uses."""
     if name.namespace_name == HEARTBEAT_NAMESPACE:
         raise NotAllowedError(
             detail=f"create {name}: namespace {HEARTBEAT_NAMESPACE} is reserved for the health "

@@ -313,7 +313,7 @@ def test_the_tenant_of_the_system_is_there(open_client: OpenClient, folder: Path
     assert admin.namespaces.get_namespaces("pulsar") == ["pulsar/standalone", "pulsar/system"]
 
 
-def test_the_tenant_of_the_system_comes_to_a_folder_of_an_earlier_version(
+def test_the_tenant_of_the_system_comes_to_a_folder_that_was_made_without_it(
     open_client: OpenClient, folder: Path
 ) -> None:
     off = pulsarx.BrokerOptions(system_topic_enabled=False)
@@ -365,16 +365,3 @@ def test_topics_of_users_are_not_made_where_the_health_is_checked(
             refused()
     assert client.admin.topics.get_list("pulsar/standalone") == []
     client.create_producer("persistent://pulsar/system/mine").send(b"1")  # not reserved
-
-
-def test_a_topic_that_a_user_made_there_with_an_earlier_version_stays_in_use(
-    open_client: OpenClient,
-) -> None:
-    client = open_client()
-    client.admin.brokers.healthcheck()
-    name = "persistent://pulsar/standalone/mine"
-    catalogue = inspect(client).catalogue
-    catalogue.commit([changes.create_topic(name, catalogue.allocate_id())])
-    client.create_producer(name).send(b"1")
-    assert [each.data() for each in read_all(client, name)] == [b"1"]
-    client.admin.topics.delete(name, force=True)

@@ -388,7 +388,7 @@ def test_policies_and_deletions_survive_a_restart(tmp_path: Path) -> None:
 def test_a_topic_whose_namespace_compares_nothing_may_be_read_whatever_it_has(
     client: pulsarx.Client,
 ) -> None:
-    """So data of older versions, which know no schemas, can be read with one."""
+    """So data that was published without a schema can be read with one."""
     client.create_producer("t").send(b"x")
     client.admin.topics.set_schema_compatibility_strategy("t", "ALWAYS_COMPATIBLE")
     consumer = client.subscribe("t", "s", schema=StringSchema(), initial_position=EARLIEST)

@@ -72,7 +72,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files are attached as an earlier version did, which did not look."""
+    """Files are attached unseen, so that readers meet what `check` refuses."""
     monkeypatch.setattr(
         StagedFile,
         "check",

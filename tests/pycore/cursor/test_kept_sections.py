@@ -124,8 +124,7 @@ def test_a_damaged_count_costs_itself_only(tmp_path: Path) -> None:
     tracker.close()
 
 
-def test_a_cursor_without_either_has_the_bytes_of_before(tmp_path: Path) -> None:
-    """A file of the version before these sections is the same file."""
+def test_a_cursor_without_either_has_the_section_of_ledgers_alone(tmp_path: Path) -> None:
     tracker = open_tracker(tmp_path)
     tracker.acknowledge_messages(1, 0, 3)
     tracker.fold()
