@@ -105,7 +105,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """FolderError: it is of another data directory, which lay under the same path."""
         assert self._source is not None
         noted, found = offset.get(FOLDER), self._source.folder_id
-        if noted not in (None, found):
+        if noted != found:
             raise errors.FolderError(
                 detail=f"stream from {self._options.root}: its checkpoint is of data directory "
                 f"{noted}, and {found} is there now. Put that one back, or begin with a new "

@@ -313,7 +313,7 @@ def test_what_is_still_being_written_can_be_left_out(topic: Path) -> None:
         # A batch that was planned without the option is not cut short.
         for begin in (end, start):
             with pytest.raises(ValueError, match="the batch that is repeated"):
-                reader.partitions(begin, {PREFIX + "t": [written.ledger_id, 2]})
+                reader.partitions(begin, {**ahead, PREFIX + "t": [written.ledger_id, 2]})
         reader.stop()
         groups = plan_topic(topic, "t", sealed_only=True)
         assert sum(each.message_count for group in groups for each in group) == 3

@@ -28,7 +28,7 @@ from spark_steps import PREFIX, make_topics, send, values
 from stream_steps import EARLIEST, Steps, backlog, fill, joined, numbers
 
 import pulsarx.spark
-from pulsarx.spark.stream_offsets import START, of_spark, to_spark
+from pulsarx.spark.stream_offsets import FOLDER, START, of_spark, to_spark
 from pulsarx.testing import inspect
 
 
@@ -237,15 +237,16 @@ def test_offsets_of_other_topics_or_beyond_retention_stop_the_stream(folder: Pat
             consumer.acknowledge(consumer.receive(1000))
         inspect(client).settle()
     first = next(iter(steps.offset))
-    steps.offset = {first: [1 << 40, 1]}
+    of_folder = {FOLDER: steps.offset[FOLDER]}
+    steps.offset = {first: [1 << 40, 1], **of_folder}
     with pytest.raises((errors.DataLossError, ValueError), match="ledger"):
         steps.batch()
     steps.offset = lenient.offset
     with pytest.raises(errors.DataLossError, match="failOnDataLoss"):
         steps.batch()
     assert lenient.batch() == [b"4"]
-    lenient.offset = {PREFIX + "u": [3, 1]}
-    steps.offset = {PREFIX + "u": [3, 1]}
+    lenient.offset = {PREFIX + "u": [3, 1], **of_folder}
+    steps.offset = {PREFIX + "u": [3, 1], **of_folder}
     with pytest.raises(ValueError, match="other topics"):
         steps.batch()
 
@@ -254,7 +255,7 @@ def test_what_is_lost_is_told_to_the_log(folder: Path, caplog: pytest.LogCapture
     with trimming(folder) as acknowledge:
         options = {"topic": "t", "leaseSeconds": "0", "failOnDataLoss": "false", **EARLIEST}
         steps = Steps(folder, **options)
-        steps.offset = to_spark(of_spark(steps.offset))
+        steps.offset = to_spark(of_spark(steps.offset), steps.offset[FOLDER])
         again = Steps(folder, **options)
         again.offset = steps.offset
         acknowledge(4)
