@@ -7,7 +7,6 @@ modules in it.
 
 from __future__ import annotations
 
-import shutil
 import sys
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -21,7 +20,16 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 from build_mode import build_mode  # noqa: E402
 from link_tree import TREE, link_tree  # noqa: E402
-from native_build import BuildError, Recipe, commands, linked, made, units_in  # noqa: E402
+from native_build import (  # noqa: E402
+    BuildError,
+    Recipe,
+    commands,
+    copied,
+    linked,
+    made,
+    only_build,
+    units_in,
+)
 
 FOLDERS = {"pulsarx._core": ROOT / "src" / "core", "pulsarx._pycore": ROOT / "src" / "pycore"}
 MODE = build_mode()
@@ -49,14 +57,11 @@ class BuildLibrary(build_ext):
         units = [unit for package, folder in FOLDERS.items() for unit in units_in(folder, package)]
         target = Path(self.get_ext_fullpath(ext.name))
         try:
-            objects = made(units, recipe, jobs=self.parallel, force=bool(self.force))
-            library = linked(objects, MODE.objects / target.name, recipe)
+            with only_build(recipe):  # all of it: another build has other objects
+                objects = made(units, recipe, jobs=self.parallel, force=bool(self.force))
+                copied(linked(objects, MODE.objects / target.name, recipe), target, recipe)
         except (BuildError, BrokenProcessPool, OSError) as error:
             sys.exit(f"setup.py: {error}")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partly = target.with_name(f"{target.name}.partly")
-        shutil.copyfile(library, partly)
-        partly.replace(target)  # a process that has the old one keeps it
 
 
 if __name__ == "__main__":

@@ -54,13 +54,14 @@ def compile_source(name: str) -> None:
     sys.path.insert(0, str(ROOT / "tools"))
     from build_mode import build_mode
     from link_tree import link_tree
-    from native_build import Recipe, Unit, commands, linked, made
+    from native_build import Recipe, Unit, commands, linked, made, only_build
 
     recipe = Recipe(
         build_mode(), commands(), BUILD / "objects", BUILD / "c", (link_tree(),), flags=("-O3",)
     )
-    objects = made([Unit(name, HERE / f"{name}.pyx")], recipe)
-    linked(objects, _library(name), recipe)
+    with only_build(recipe):
+        objects = made([Unit(name, HERE / f"{name}.pyx")], recipe)
+        linked(objects, _library(name), recipe)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,13 @@
 
 Cython finds pxd files by import name only, and mypy and `PYTHONPATH=build/tree` want the same, so
 the tree is made of symbolic links to the sources, of copies where the file system refuses links.
-Linking again costs a few milliseconds. Every mode but release has a tree of its own beside it, with
-the same links but for the library.
+Linking again costs a few milliseconds; one process does it at a time. Every mode but release has a
+tree of its own beside it, with the same links but for the library.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 from pathlib import Path
@@ -40,8 +41,6 @@ def _link(link: Path, target: Path) -> None:
     _remove(link)
     try:
         link.symlink_to(relative)
-    except FileExistsError:
-        pass  # a build beside this one was quicker
     except OSError:
         (shutil.copytree if target.is_dir() else shutil.copy2)(target, link)
 
@@ -58,12 +57,14 @@ def link_tree(mode: BuildMode | None = None) -> Path:
     tree = mode.tree if mode else TREE
     folder = tree / "pulsarx"
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = _wanted(mode.library if mode and tree != TREE else None)
-    for entry in [*folder.iterdir(), *tree.glob("*.py")]:
-        if str(entry.relative_to(tree)) not in wanted and entry.name != "__pycache__":
-            _remove(entry)
-    for name, target in wanted.items():
-        _link(tree / name, target)
+    with open(tree.with_name("tree.lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        wanted = _wanted(mode.library if mode and tree != TREE else None)
+        for entry in [*folder.iterdir(), *tree.glob("*.py")]:
+            if str(entry.relative_to(tree)) not in wanted and entry.name != "__pycache__":
+                _remove(entry)
+        for name, target in wanted.items():
+            _link(tree / name, target)
     return tree
 
 

@@ -15,12 +15,13 @@ import io
 import multiprocessing
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import redirect_stderr
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -140,6 +141,31 @@ class Contracts:
             yield from [path for each in folders if (path := each / name).exists()][:1]
 
 
+_entered: set[Path] = set()
+
+
+@contextmanager
+def only_build(recipe: Recipe) -> Iterator[None]:
+    """Meanwhile no other process makes files of the same generated C, links them, or copies what
+    was linked. `made`, `linked` and `copied` enter it; who calls several of them does before."""
+    place = recipe.c_folder or recipe.objects
+    if place in _entered:
+        yield
+        return
+    place.mkdir(parents=True, exist_ok=True)
+    with open(place / "lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("building: waiting for another build", file=sys.stderr, flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        _entered.add(place)
+        try:
+            yield
+        finally:
+            _entered.remove(place)
+
+
 def made(
     units: Sequence[Unit],
     recipe: Recipe,
@@ -148,16 +174,8 @@ def made(
     jobs: int | None = None,
     force: bool = False,
 ) -> list[Path]:
-    """The objects of the units, those that are stale made again. Raises BuildError. Another process
-    that makes files of the same generated C is waited for."""
-    place = recipe.c_folder or recipe.objects
-    place.mkdir(parents=True, exist_ok=True)
-    with open(place / "lock", "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print("building: waiting for another build", file=sys.stderr, flush=True)
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    """The objects of the units, those that are stale made again. Raises BuildError."""
+    with only_build(recipe):
         return _made(units, recipe, noun, jobs, force)
 
 
@@ -182,15 +200,25 @@ def _made(
 
 def linked(objects: Sequence[Path], library: Path, recipe: Recipe) -> Path:
     """A library of objects, linked again when it is stale. Raises BuildError."""
-    command = [*recipe.commands.link, *recipe.mode.link_flags]
-    digest = _digest(*command, *(_digest_beside(each).read_text() for each in objects))
-    if not _is_of(library, digest):
-        _forget(library)
-        library.parent.mkdir(parents=True, exist_ok=True)
-        partly = library.with_name(f"{library.name}.partly")
-        _run([*command, *map(str, objects), "-o", str(partly)], f"link {library.name}")
-        _keep(partly, library, digest)
-    return library
+    with only_build(recipe):
+        command = [*recipe.commands.link, *recipe.mode.link_flags]
+        digest = _digest(*command, *(_digest_beside(each).read_text() for each in objects))
+        if not _is_of(library, digest):
+            _forget(library)
+            library.parent.mkdir(parents=True, exist_ok=True)
+            partly = _partly(library)
+            _run([*command, *map(str, objects), "-o", str(partly)], f"link {library.name}")
+            _keep(partly, library, digest)
+        return library
+
+
+def copied(library: Path, target: Path, recipe: Recipe) -> None:
+    """The target is the library. A process that has the one before keeps it."""
+    with only_build(recipe):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partly = target.with_name(f"{target.name}.partly")
+        shutil.copyfile(library, partly)
+        partly.replace(target)
 
 
 def commands() -> Commands:
@@ -268,7 +296,7 @@ def _make(unit: Unit, recipe: Recipe, of_c: str, of_object: str) -> str:
         gc.collect()
     _forget(target)
     target.parent.mkdir(parents=True, exist_ok=True)
-    partly = target.with_suffix(f".{os.getpid()}.partly.o")  # what was killed may still write
+    partly = _partly(target)
     files = ["-c", os.path.relpath(c_file, ROOT), "-o", str(partly)]
     said += _run([*recipe.compile_command(unit), *files], f"compile {_shown(unit.source)}")
     _keep(partly, target, of_object)
@@ -331,6 +359,11 @@ def _is_of(path: Path, digest: str) -> bool:
 
 def _forget(path: Path) -> None:
     _digest_beside(path).unlink(missing_ok=True)
+
+
+def _partly(path: Path) -> Path:
+    """Where a compiler makes it: one whose build was killed may still write."""
+    return path.with_name(f"{path.name}.{os.getpid()}.partly")
 
 
 def _keep(partly: Path, path: Path, digest: str) -> None:

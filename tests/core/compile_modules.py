@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import sys
 import sysconfig
 from pathlib import Path
@@ -15,7 +14,15 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 from build_mode import build_mode  # noqa: E402
 from link_tree import TREE  # noqa: E402
-from native_build import BuildError, Recipe, Unit, commands, linked, made  # noqa: E402
+from native_build import (  # noqa: E402
+    BuildError,
+    Recipe,
+    Unit,
+    commands,
+    linked,
+    made,
+    only_build,
+)
 
 MODE = build_mode()
 FOLDER = ROOT / "build" / "tests" / f"{MODE.name}-{sys.implementation.cache_tag}"
@@ -38,9 +45,7 @@ def compile_modules(sources: list[Path]) -> None:
         # A test is compiled more often than it is run.
         flags=("-O1", "-UNDEBUG"),
     )
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    with (FOLDER / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # several processes may collect at the same time
+    with only_build(recipe):  # several processes may collect at the same time
         objects = made(
             [Unit(each.stem, each) for each in sources], recipe, noun="tests of the core"
         )

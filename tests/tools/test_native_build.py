@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import os
 import re
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
 
 import Cython.Compiler.Main  # noqa: F401  # once, not in each process that makes a file
+import link_tree
 import native_build
 import pytest
 from build_mode import build_mode
 from link_tree import TREE
 from native_build import BuildError, Contracts, Recipe, Unit, linked, made, units_in
+from setuptools import Distribution
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -174,6 +178,80 @@ def test_a_build_that_was_killed_does_not_hold_the_next_one(
     assert project.made_again() == {"first", "second"}
     os.close(read)
     os.close(write)
+
+
+def is_locked(lock: Path) -> bool:
+    """Whether a build beside this one would wait."""
+    with open(lock, "w") as opened:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def test_no_other_build_makes_what_is_being_linked_or_copied(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It linked objects of which the other one had made some again, and wrote the same file."""
+    lock = project.folder / "c" / "lock"
+    library, package = project.folder / "first.so", project.folder / "package" / "first.so"
+    objects = made(project.units[:1], project.recipe)
+    assert not is_locked(lock)
+    held: list[bool] = []
+    run, copy = native_build._run, shutil.copyfile
+    monkeypatch.setattr(
+        native_build, "_run", lambda *each: (held.append(is_locked(lock)), run(*each))[1]
+    )
+    monkeypatch.setattr(
+        shutil, "copyfile", lambda *each: (held.append(is_locked(lock)), copy(*each))[1]
+    )
+    native_build.copied(linked(objects, library, project.recipe), package, project.recipe)
+    assert held == [True, True] and not is_locked(lock)
+    assert package.read_bytes() == library.read_bytes()
+    assert [each.name for each in package.parent.iterdir()] == ["first.so"]
+
+
+def test_a_library_is_in_the_package_before_another_build_begins(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the package had the library of the build that copied last, of older sources maybe."""
+    spec = importlib.util.spec_from_file_location("setup_of_the_library", ROOT / "setup.py")
+    assert spec is not None and spec.loader is not None
+    setup = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(setup)
+    lock, held = project.folder / "c" / "lock", []
+
+    def note(*_: Any, **__: Any) -> Path:
+        held.append(is_locked(lock))
+        return lock
+
+    monkeypatch.setattr(setup, "Recipe", lambda *_: project.recipe)
+    monkeypatch.setattr(setup, "units_in", lambda *_: [])
+    for name in ("made", "linked", "copied"):
+        monkeypatch.setattr(setup, name, note)
+    command = setup.BuildLibrary(Distribution())
+    command.initialize_options()
+    command.finalize_options()
+    command.build_extension(setup.library())
+    assert held == [True, True, True] and not is_locked(lock)
+
+
+def test_one_process_at_a_time_links_the_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where links are refused it is made of copies, and two wrote the same one."""
+    monkeypatch.setattr(link_tree, "TREE", tmp_path / "tree")
+    held: list[bool] = []
+    link = link_tree._link
+    monkeypatch.setattr(
+        link_tree,
+        "_link",
+        lambda *each: (held.append(is_locked(tmp_path / "tree.lock")), link(*each))[1],
+    )
+    assert link_tree.link_tree() == tmp_path / "tree"
+    assert held and all(held) and not is_locked(tmp_path / "tree.lock")
+    assert (tmp_path / "tree" / "pulsarx" / "client.py").exists()
 
 
 def test_a_process_whose_build_was_killed_before_it_began_ends() -> None:
