@@ -16,7 +16,7 @@ main thread, or of a coroutine, begins when that is done, so that a call that wa
 cancelled can be repeated.
 """
 
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsarx._core.wait_event cimport WaitEvent
 
@@ -37,6 +37,7 @@ cdef class ControlCall:
     cdef uint32_t state                  # ControlCallState
     cdef uint32_t forks                  # of the process that made it
     cdef unsigned long caller            # the thread that did
+    cdef uint64_t number                 # of hand_over
 
     cdef int wait(self, WaitEvent* came) except -1
     """Sleep until it is done. came: wakes the thread that takes it, when this one sleeps."""

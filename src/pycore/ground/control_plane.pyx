@@ -2,14 +2,14 @@
 
 import os
 
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
 
 from pulsarx import errors
 from pulsarx._core.wait_event cimport (
     WaitEvent, wait_event_enter, wait_event_leave, wait_event_sleep, wait_event_wake,
     wait_event_wake_one,
 )
-from pulsarx._pycore.ground.acting_for cimport act_for
+from pulsarx._pycore.ground.acting_for cimport act_for, hand_over
 from pulsarx._pycore.ground.deadline cimport Deadline
 from pulsarx._pycore.ground.failure_log cimport log_failure
 from pulsarx._pycore.ground.signals cimport signals_arrive_here
@@ -39,6 +39,7 @@ cdef class ControlCall:
         self.state = CALL_WAITED_FOR
         self.forks = control_plane.forks
         self.caller = PyThread_get_thread_ident()
+        self.number = hand_over()
 
     cdef int wait(self, WaitEvent* came) except -1:
         cdef uint32_t seen
@@ -79,12 +80,12 @@ cdef class ControlCall:
         if self.function is not None:
             function, self.function = self.function, None
             arguments, self.arguments = self.arguments, None
-            act_for(self.caller, &self.state, CALL_WAITED_FOR)
+            act_for(self.caller, self.number, &self.state, CALL_WAITED_FOR)
             try:
                 self.result = function(*arguments)
             except BaseException as error:
                 self.error = error
-            act_for(0, NULL, 0)
+            act_for(0, 0, NULL, 0)
             del function, arguments
             if self.state == CALL_WAITED_FOR:
                 self.state = CALL_DONE
@@ -201,6 +202,7 @@ cdef class ControlPlane:
         call = ControlCall(function, arguments, None)
         if not self.thread_is_there():
             return None
+        call.number = UINT64_MAX         # with what its caller takes meanwhile that may wait for it
         give(self, call)
         wait_event_wake_one(&self.came)
         return call

@@ -5,7 +5,8 @@ the holder of a mutex can always get the GIL back, and may call Python.
 
 What Python calls may come back here: a signal handler, a schema, a finalizer that uses the object
 whose mutex its thread holds. That would wait for itself; a send is kept until the call has gone on
-(`mutex_enter`), everything else raises NotAllowedError.
+(`mutex_enter`), everything else raises NotAllowedError. A call that was handed over to a control
+thread waits for what a signal handler of its caller has taken since, for that is given back.
 
 The mutexes of the core itself (a ledger's append and flush mutex) are another kind: they are taken
 and given back inside one nogil block and never by these functions. Their holder needs no GIL, so
@@ -17,7 +18,9 @@ from pulsarx._core.atomic cimport (
     pthread_mutex_trylock, pthread_mutex_unlock,
 )
 
-from pulsarx._pycore.ground.acting_for cimport acting_for
+from libc.stdint cimport uint64_t
+
+from pulsarx._pycore.ground.acting_for cimport acting_for, acting_since, hand_overs
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() noexcept
@@ -26,6 +29,7 @@ cdef extern from "Python.h":
 cdef struct OwnedMutex:
     pthread_mutex_t mutex
     unsigned long owner              # the thread that holds it; 0: none
+    uint64_t taken_at                # hand_overs when that took it
 
 
 cdef inline void mutex_init(OwnedMutex* self) noexcept:
@@ -38,19 +42,29 @@ cdef inline void mutex_destroy(OwnedMutex* self) noexcept:
 
 
 cdef inline bint is_within(OwnedMutex* self, unsigned long me) noexcept:
-    """Whether waiting for it would be waiting for oneself."""
+    """Whether this thread has it, or the one that waits for this one."""
     cdef unsigned long owner = self.owner
     return owner != 0 and (owner == me or owner == acting_for())
+
+
+cdef inline bint waits_for_itself(OwnedMutex* self, unsigned long me) noexcept:
+    """Whether waiting for it would be waiting for oneself."""
+    return is_within(self, me) and (self.owner == me or self.taken_at < acting_since())
+
+
+cdef inline void mutex_taken(OwnedMutex* self, unsigned long me) noexcept:
+    self.owner = me
+    self.taken_at = hand_overs
 
 
 cdef inline int mutex_lock(OwnedMutex* self) except -1:
     cdef unsigned long me = PyThread_get_thread_ident()
     if pthread_mutex_trylock(&self.mutex) != 0:
-        if is_within(self, me):
+        if waits_for_itself(self, me):
             mutex_refuse()
         with nogil:
             pthread_mutex_lock(&self.mutex)
-    self.owner = me
+    mutex_taken(self, me)
     return 0
 
 
@@ -62,7 +76,7 @@ cdef inline bint mutex_enter(OwnedMutex* self) noexcept:
             return False
         with nogil:
             pthread_mutex_lock(&self.mutex)
-    self.owner = me
+    mutex_taken(self, me)
     return True
 
 
@@ -70,7 +84,7 @@ cdef inline bint mutex_try_lock(OwnedMutex* self) noexcept:
     """Take it unless a thread has it, be it this one."""
     if pthread_mutex_trylock(&self.mutex) != 0:
         return False
-    self.owner = PyThread_get_thread_ident()
+    mutex_taken(self, PyThread_get_thread_ident())
     return True
 
 

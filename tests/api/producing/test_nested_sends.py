@@ -3,15 +3,19 @@ finalizer that Python's collector runs there, of a schema or a signal handler.""
 
 from __future__ import annotations
 
+import signal
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from child_process import run_program
+from sleeping_thread import until_asleep
 from topic_reading import OpenClient, whole_topic
 
 import pulsarx
 from pulsarx import BatchingType, BrokerOptions, CompressionType, errors
+from pulsarx.producing.topic_producer import TopicProducer
 from pulsarx.schema import StringSchema
 
 NOT_KNOWN = pulsarx.MessageId(-1, -1, -1, -1)
@@ -178,8 +182,6 @@ def test_a_finalizer_may_send_wherever_the_collector_runs_it(folder: Path) -> No
 
 
 def test_a_signal_handler_may_send_from_within_a_send(memory_client: pulsarx.Client) -> None:
-    import signal
-
     producer, calls = audited(memory_client)
     before = signal.signal(signal.SIGUSR1, lambda *_: producer.send("1"))
     try:
@@ -189,3 +191,55 @@ def test_a_signal_handler_may_send_from_within_a_send(memory_client: pulsarx.Cli
         signal.signal(signal.SIGUSR1, before)
     producer.flush()
     assert whole_topic(memory_client) == [b"0", b"1"]
+
+
+@pytest.mark.parametrize("closed", ["producer", "client"])
+def test_closing_waits_for_what_a_signal_handler_sends_meanwhile(
+    open_client: OpenClient, monkeypatch: pytest.MonkeyPatch, closed: str
+) -> None:
+    """The producer was taken for one in the middle of whose call it was closed: NotAllowedError."""
+    client = open_client(durability="os")
+    producer, calls = audited(client)
+    closers: list[threading.Thread] = []
+    sends = threading.Event()
+    let_go = TopicProducer.let_go
+
+    def interrupt_closer(self: Any) -> None:
+        closers.append(threading.current_thread())
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+        sends.wait(60)
+        let_go(self)
+
+    def until_it_closes() -> None:
+        sends.set()
+        until_asleep(closers[0])
+
+    monkeypatch.setattr(TopicProducer, "let_go", interrupt_closer)
+    calls.append(until_it_closes)
+    before = signal.signal(signal.SIGUSR1, lambda *_: producer.send("1"))
+    try:
+        (producer if closed == "producer" else client).close()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert closers
+    assert whole_topic(open_client(durability="os")) == [b"1"]
+
+
+def test_closing_from_within_a_send_is_refused_and_done_after_it(
+    memory_client: pulsarx.Client,
+) -> None:
+    producer, calls = audited(memory_client)
+    refused: list[Exception] = []
+
+    def close() -> None:
+        try:
+            producer.close()
+        except errors.NotAllowedError as error:
+            refused.append(error)
+
+    calls.append(close)
+    producer.send("1")
+    assert len(refused) == 1 and producer.is_connected()
+    close()
+    assert len(refused) == 1 and not producer.is_connected()
+    assert whole_topic(memory_client) == [b"1"]
