@@ -142,6 +142,14 @@ cdef int faulty_rename(const char* source, const char* target) noexcept nogil:
     return error if kind else file_ops_system().rename(source, target)
 
 
+cdef int faulty_rename_new(const char* source, const char* target) noexcept nogil:
+    cdef int error = 0
+    cdef uint32_t kind = fault_of(FILE_OP_RENAME_NEW, &error)
+    if kind == FAULT_LATE_ERROR:
+        file_ops_system().rename_new(source, target)
+    return error if kind else file_ops_system().rename_new(source, target)
+
+
 cdef int faulty_link(const char* source, const char* target) noexcept nogil:
     cdef int error = 0
     cdef uint32_t kind = fault_of(FILE_OP_LINK, &error)
@@ -206,6 +214,7 @@ FAULTY.flush = faulty_flush
 FAULTY.flush_map = faulty_flush_map
 FAULTY.flush_directory = faulty_flush_directory
 FAULTY.rename = faulty_rename
+FAULTY.rename_new = faulty_rename_new
 FAULTY.link = faulty_link
 FAULTY.unlink = faulty_unlink
 FAULTY.make_directory = faulty_make_directory

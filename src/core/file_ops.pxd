@@ -33,7 +33,8 @@ cdef enum FileOp:                 # the names of the table's rows, for faults an
     FILE_OP_ZEROS = 16
     FILE_OP_LARGE_FOLIOS = 17
     FILE_OP_RESIDENT = 18
-    FILE_OP_COUNT = 19
+    FILE_OP_RENAME_NEW = 19
+    FILE_OP_COUNT = 20
 
 cdef struct FileOps:
     int (*open)(const char* path, uint32_t flags, int* fd) noexcept nogil
@@ -46,6 +47,7 @@ cdef struct FileOps:
     int (*flush_map)(uint8_t* base, uint64_t size) noexcept nogil
     int (*flush_directory)(const char* path) noexcept nogil
     int (*rename)(const char* source, const char* target) noexcept nogil
+    int (*rename_new)(const char* source, const char* target) noexcept nogil
     int (*link)(const char* source, const char* target) noexcept nogil
     int (*unlink)(const char* path) noexcept nogil
     int (*make_directory)(const char* path) noexcept nogil
@@ -93,6 +95,9 @@ cdef int file_flush_directory(const char* path) noexcept nogil
 
 cdef int file_rename(const char* source, const char* target) noexcept nogil
 """Replaces the target when it exists."""
+
+cdef int file_rename_new(const char* source, const char* target) noexcept nogil
+"""EEXIST when the target is there; EINVAL or ENOSYS where the file system or the system cannot."""
 
 cdef int file_link(const char* source, const char* target) noexcept nogil
 """EEXIST when the target is there."""

@@ -14,6 +14,18 @@ cdef extern from "<unistd.h>" nogil:
     int link(const char* source, const char* target)
     int unlink(const char* path)
     int getpagesize()
+    long syscall(long number, ...)
+
+cdef extern from *:
+    """
+    #include <sys/syscall.h>
+    #ifdef SYS_renameat2
+    #define PULSARX_RENAMEAT2 SYS_renameat2
+    #else
+    #define PULSARX_RENAMEAT2 -1         /* ENOSYS */
+    #endif
+    """
+    const long PULSARX_RENAMEAT2
 
 cdef extern from "<stdio.h>" nogil:
     int rename(const char* source, const char* target)
@@ -24,6 +36,7 @@ cdef extern from "<fcntl.h>" nogil:
     int O_TMPFILE
     int posix_fallocate(int fd, int64_t offset, int64_t size)
     int fallocate(int fd, int mode, int64_t offset, int64_t size)
+    int AT_FDCWD
     int O_RDONLY, O_RDWR, O_CREAT, O_EXCL, O_CLOEXEC, O_DIRECTORY
     int FALLOC_FL_PUNCH_HOLE, FALLOC_FL_KEEP_SIZE
 
@@ -56,6 +69,7 @@ cdef extern from "<sys/utsname.h>" nogil:
 
 cdef enum:
     INTERRUPTS_MAX = 100
+    RENAME_WITHOUT_REPLACING = 1         # RENAME_NOREPLACE, which not all headers have
     EXT4_MAGIC = 0xEF53
     XFS_MAGIC = 0x58465342
     OVERLAY_MAGIC = 0x794C7630
@@ -190,6 +204,12 @@ cdef int system_rename(const char* source, const char* target) noexcept nogil:
     return errno if rename(source, target) < 0 else 0
 
 
+cdef int system_rename_new(const char* source, const char* target) noexcept nogil:
+    # The system's function, for old C libraries have none of their own.
+    return errno if syscall(PULSARX_RENAMEAT2, AT_FDCWD, source, AT_FDCWD, target,
+                            <unsigned int>RENAME_WITHOUT_REPLACING) < 0 else 0
+
+
 cdef int system_link(const char* source, const char* target) noexcept nogil:
     return errno if link(source, target) < 0 else 0
 
@@ -285,6 +305,7 @@ SYSTEM.flush = system_flush
 SYSTEM.flush_map = system_flush_map
 SYSTEM.flush_directory = system_flush_directory
 SYSTEM.rename = system_rename
+SYSTEM.rename_new = system_rename_new
 SYSTEM.link = system_link
 SYSTEM.unlink = system_unlink
 SYSTEM.make_directory = system_make_directory
@@ -379,6 +400,10 @@ cdef int file_flush_directory(const char* path) noexcept nogil:
 
 cdef int file_rename(const char* source, const char* target) noexcept nogil:
     return IN_FORCE.rename(source, target)
+
+
+cdef int file_rename_new(const char* source, const char* target) noexcept nogil:
+    return IN_FORCE.rename_new(source, target)
 
 
 cdef int file_link(const char* source, const char* target) noexcept nogil:

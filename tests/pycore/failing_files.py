@@ -49,5 +49,8 @@ class PlainFiles:
     def spend_reserve(self, least: int = 0) -> bool:
         return False
 
+    def end_spending(self) -> None:
+        pass
+
     def list(self, path: str) -> list[str]:
         return os.listdir(path)

@@ -13,6 +13,9 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
+from pulsarx._core.atomic cimport (
+    pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
+)
 from pulsarx._core.file_faults cimport *
 from pulsarx._core.file_ops cimport *
 from pulsarx._core.low_descriptors cimport low_descriptors_hold, low_descriptors_leave
@@ -52,7 +55,8 @@ cdef dict OPS = {
     "open": FILE_OP_OPEN, "open_memory": FILE_OP_OPEN_MEMORY, "close": FILE_OP_CLOSE,
     "write": FILE_OP_WRITE,
     "read": FILE_OP_READ, "allocate": FILE_OP_ALLOCATE, "flush": FILE_OP_FLUSH,
-    "flush_directory": FILE_OP_FLUSH_DIRECTORY, "rename": FILE_OP_RENAME, "link": FILE_OP_LINK,
+    "flush_directory": FILE_OP_FLUSH_DIRECTORY, "rename": FILE_OP_RENAME,
+    "rename_new": FILE_OP_RENAME_NEW, "link": FILE_OP_LINK,
     "unlink": FILE_OP_UNLINK, "make_directory": FILE_OP_MAKE_DIRECTORY, "size": FILE_OP_SIZE,
     "map": FILE_OP_MAP, "unmap": FILE_OP_UNMAP, "punch_hole": FILE_OP_PUNCH_HOLE,
     "zeros": FILE_OP_ZEROS, "large_folios": FILE_OP_LARGE_FOLIOS, "resident": FILE_OP_RESIDENT,
@@ -84,8 +88,8 @@ cdef bint has_no_links(int error) noexcept nogil:
 
 
 cdef int claimed_rename(const char* source, const char* target, const char* claim) noexcept nogil:
-    """Who makes the file claim may give the target its name. The next owner removes one that was
-    left."""
+    """Who makes the file claim may give the target its name, where no renaming tells whether it is
+    taken. The next owner removes one that was left."""
     cdef int fd = -1
     cdef int error = file_open(claim, FILE_WRITE | FILE_CREATE | FILE_EXCLUSIVE, &fd)
     if error:
@@ -164,6 +168,12 @@ cdef int check_there(FileSystem self, path) except -1:
 cdef class FileSystem:
     """The file operations of catalogue and cursors. Any thread may call; every call blocks without
     the GIL."""
+
+    def __cinit__(self) -> None:
+        pthread_mutex_init(&self.c_reserve_mutex, NULL)
+
+    def __dealloc__(self):
+        pthread_mutex_destroy(&self.c_reserve_mutex)
 
     def guard(self, path: str) -> None:
         """From now on nothing is written, and no name changed, unless this path leads to the folder
@@ -291,7 +301,9 @@ cdef class FileSystem:
         with nogil:
             error = file_link(c_source, c_target)
             if has_no_links(error):
-                error = claimed_rename(c_source, c_target, c_claim)
+                error = file_rename_new(c_source, c_target)
+                if error == EINVAL or error == ENOSYS or error == EOPNOTSUPP:
+                    error = claimed_rename(c_source, c_target, c_claim)
         refuse(error, source, target)
 
     def link_or_copy(self, source: str, target: str) -> bool:
@@ -352,41 +364,53 @@ cdef class FileSystem:
         self.fill_reserve()
 
     def fill_reserve(self) -> None:
-        """Make the reserve whole again, as far as there is room."""
+        """Make the reserve whole again, as far as there is room; not while somebody spends it."""
         cdef const char* c_path
-        cdef bint whole
         if not self.c_reserve_lacks or not self.is_there():
             return
         c_path = self.c_reserve
         with nogil:
-            whole = fill_reserve(c_path, self.c_reserve_size)
-        self.c_reserve_lacks = not whole
+            pthread_mutex_lock(&self.c_reserve_mutex)
+            if self.c_reserve_spenders == 0:
+                self.c_reserve_lacks = not fill_reserve(c_path, self.c_reserve_size)
+            pthread_mutex_unlock(&self.c_reserve_mutex)
 
     def spend_reserve(self, least: int = 0) -> bool:
         """Give the reserve's room up, unless it has less than this; False: it was not. Whoever
-        calls tries once more what failed, and fills the reserve again then."""
+        calls tries once more what failed, and calls `end_spending` then, whatever happens."""
         cdef const char* c_path
         cdef const char* c_folder
         cdef uint64_t wanted = least
         cdef uint64_t size = 0
+        cdef bint is_spent = False
         cdef int fd = -1
         if self.c_reserve is None or not self.is_there():
             return False
         c_path, c_folder = self.c_reserve, self.c_reserve_folder
         with nogil:
+            pthread_mutex_lock(&self.c_reserve_mutex)
             if file_open(c_path, FILE_READ, &fd) == 0:
                 if file_size(fd, &size) != 0:
                     size = 0
                 file_close(fd)
-        if size < wanted:
-            return False
-        self.c_reserve_lacks = True
+            if size >= wanted:
+                is_spent = self.c_reserve_lacks = True
+                self.c_reserve_spenders += 1
+                # Some file systems have the room back when the name is durably gone. Where it was
+                # gone already another thread has just given it up.
+                if file_unlink(c_path) == 0:
+                    file_flush_directory(c_folder)
+            pthread_mutex_unlock(&self.c_reserve_mutex)
+        return is_spent
+
+    def end_spending(self) -> None:
+        """What spend_reserve was called for is over: fill the reserve, or leave that to the last
+        that spends it."""
         with nogil:
-            # Some file systems have the room back when the name is durably gone. Where it was gone
-            # already another thread has just given it up.
-            if file_unlink(c_path) == 0:
-                file_flush_directory(c_folder)
-        return True
+            pthread_mutex_lock(&self.c_reserve_mutex)
+            self.c_reserve_spenders -= 1
+            pthread_mutex_unlock(&self.c_reserve_mutex)
+        self.fill_reserve()
 
     def list(self, path: str) -> list[str]:
         """The names in a directory, sorted."""

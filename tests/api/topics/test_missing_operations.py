@@ -5,6 +5,7 @@ one takes its place; where there is none the text does not blame the rights of t
 from __future__ import annotations
 
 import errno
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from pulsarx import errors
 from pulsarx.broker.folder import data_directory
 from pulsarx.broker.requests.attach import Transaction, attach
 from pulsarx.testing import inspect
-from pulsarx.testing.faults import fault_plan
+from pulsarx.testing.faults import FaultPlan, fault_plan
 
 SMALL = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=2)
 MISSING = [
@@ -32,6 +33,7 @@ MISSING = [
     ("flush_directory", errno.EINVAL),
     ("punch_hole", errno.EOPNOTSUPP),
 ]
+UNKNOWN = {"link": errno.EPERM, "rename_new": errno.EINVAL}
 # Says what was confirmed; killed in front of one call on a file, or not at all.
 PUBLISHING = """
 import errno, sys, pulsarx
@@ -39,6 +41,8 @@ from pulsarx.testing.faults import fault_plan
 folder, operation, call = sys.argv[1], sys.argv[2], int(sys.argv[3])
 with fault_plan() as plan:
     plan.fail("link", error=errno.EPERM, sticky=True)
+    if operation != "rename_new":  # else a claim takes its place
+        plan.fail("rename_new", error=errno.EINVAL, sticky=True)
     plan.kill(operation, call)
     options = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=2)
     with pulsarx.Client(folder, broker_options=options) as client:
@@ -96,23 +100,80 @@ def test_memory_needs_no_files_of_the_kernel_without_a_name(number: int) -> None
             assert whole_topic(client) == [b"x" * 100_000]
 
 
-def test_no_two_commits_have_one_number_without_hard_links(folder: Path) -> None:
-    """A claim that was left, and a name that is taken, refuse as a hard link does."""
+def miss(plan: FaultPlan, *operations: str) -> None:
+    for operation in operations:
+        plan.fail(operation, error=UNKNOWN[operation], sticky=True)
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOSYS])
+def test_a_folder_lives_where_no_operation_tells_whether_a_name_is_taken(
+    folder: Path, number: int
+) -> None:
+    """As on 9p and some of FUSE."""
     with fault_plan() as plan:
-        plan.fail("link", error=errno.EPERM, sticky=True)
+        miss(plan, "link")
+        plan.fail("rename_new", error=number, sticky=True)
+        lived(folder)
+
+
+@pytest.mark.parametrize("missing", [["link"], ["link", "rename_new"]])
+def test_no_two_commits_have_one_number_without_hard_links(
+    folder: Path, missing: list[str]
+) -> None:
+    with fault_plan() as plan:
+        miss(plan, *missing)
         with pulsarx.Client(folder) as client:
             files = inspect(client).catalogue._directory.files
-            for name in ("first", "second", "third"):
+            for name in ("first", "second"):
                 files.create(f"{folder}/{name}", name.encode())
             files.take_name(f"{folder}/first", f"{folder}/name")
             with pytest.raises(FileExistsError):
                 files.take_name(f"{folder}/second", f"{folder}/name")
             assert files.read(f"{folder}/name") == b"first"
+            assert (folder / "second").exists()
+
+
+def test_a_claim_that_was_left_refuses_as_a_name_does(folder: Path) -> None:
+    with fault_plan() as plan:
+        miss(plan, "link", "rename_new")
+        with pulsarx.Client(folder) as client:
+            files = inspect(client).catalogue._directory.files
+            files.create(f"{folder}/third", b"third")
             files.create(f"{folder}/other.claim.tmp", b"")
             with pytest.raises(FileExistsError):
                 files.take_name(f"{folder}/third", f"{folder}/other")
-            assert not (folder / "other").exists()
-            assert (folder / "second").exists() and (folder / "third").exists()
+            assert not (folder / "other").exists() and (folder / "third").exists()
+
+
+def test_an_owner_that_was_paused_replaces_no_commit_of_the_next(folder: Path) -> None:
+    """Without hard links it looked for the name, and renamed: a claim kept out only who lived, and
+    the lock is none on some of those file systems."""
+    refused: list[OSError] = []
+    with fault_plan() as plan:
+        miss(plan, "link")
+        with pulsarx.Client(folder) as client:
+            files = inspect(client).catalogue._directory.files
+            for name in ("paused", "next"):
+                files.create(f"{folder}/{name}", name.encode())
+
+            def go_on() -> None:
+                try:
+                    files.take_name(f"{folder}/paused", f"{folder}/name")
+                except OSError as error:
+                    refused.append(error)
+
+            plan.stall("rename_new")
+            paused = threading.Thread(target=go_on)
+            paused.start()
+            while not plan.stalled():
+                assert paused.is_alive()
+            for claim in folder.glob("*.claim.tmp"):
+                claim.unlink()
+            files.take_name(f"{folder}/next", f"{folder}/name")
+            plan.release()
+            paused.join()
+            assert [type(each) for each in refused] == [FileExistsError]
+            assert files.read(f"{folder}/name") == b"next"
 
 
 def test_a_claim_of_one_that_was_killed_does_not_keep_a_folder_from_being_made(
@@ -122,7 +183,7 @@ def test_a_claim_of_one_that_was_killed_does_not_keep_a_folder_from_being_made(
     folder.mkdir()
     (folder / "PULSARX.claim.tmp").touch()
     with fault_plan() as plan:
-        plan.fail("link", error=errno.EPERM, sticky=True)
+        miss(plan, "link", "rename_new")
         with pulsarx.Client(folder) as client:
             client.create_producer("t").send(b"x")
             assert whole_topic(client) == [b"x"]
@@ -186,7 +247,7 @@ def test_without_mappings_the_file_system_is_named(folder: Path) -> None:
 
 
 @pytest.mark.standard
-@pytest.mark.parametrize("operation", ["open", "rename", "unlink", "write", "flush"])
+@pytest.mark.parametrize("operation", ["open", "rename", "rename_new", "unlink", "write", "flush"])
 def test_kills_lose_nothing_where_there_are_no_hard_links(tmp_path: Path, operation: str) -> None:
     call = 0
     said: list[str] = []

@@ -361,7 +361,7 @@ class Catalogue:
         try:
             return self._log.write(commit)
         finally:
-            files.fill_reserve()
+            files.end_spending()
 
     def _failed(self, error: OSError) -> Exception:
         what = f"commit to {self._directory.catalogue_path}: {error.strerror or error}"

@@ -61,14 +61,19 @@ if TYPE_CHECKING:
 
         def keep_reserve(self, folder: str, name: str, size: int) -> None:
             """Keep so much room in a file of this name, as far as there is any. Nothing is raised,
-            by none of these three."""
+            by none of these four."""
 
         def fill_reserve(self) -> None:
-            """Make the reserve whole again, as far as there is room."""
+            """Make the reserve whole again, as far as there is room; not while somebody spends
+            it."""
 
         def spend_reserve(self, least: int = 0) -> bool:
             """Give the room of the reserve up, unless it has less than `least` bytes; False: it was
-            not. The caller tries again what failed, and fills the reserve then."""
+            not. The caller tries again what failed, and calls `end_spending` then."""
+
+        def end_spending(self) -> None:
+            """What the reserve was given up for is over: fill it, or leave that to the last that
+            spends it."""
 
         def list(self, path: str) -> list[str]:
             """Names in a directory, in no order, without `.` and `..`."""

@@ -74,6 +74,9 @@ class MemoryFiles:
     def spend_reserve(self, least: int = 0) -> bool:
         return False
 
+    def end_spending(self) -> None:
+        pass
+
     def list(self, path: str) -> list[str]:
         return [name.rpartition("/")[2] for name in self._data if name.rpartition("/")[0] == path]
 

@@ -2,8 +2,9 @@
 
 The file `reserve` holds nothing. What frees room and finds none has it removed, is tried again, and
 the file grows again by what is left. A kill leaves a smaller one or none, which the next owner
-fills. Another thread, or another program, may be quicker to take the room than who gave it up, but
-only what it can use at that moment.
+fills. It does not grow while any thread spends it, which `FileSystem.spend_reserve` counts. Another
+program, or a thread that writes, may be quicker to take the room than who gave it up, but only what
+it can use at that moment.
 """
 
 from __future__ import annotations
@@ -39,4 +40,4 @@ def with_reserve(files: FileOperations, action: Callable[[], Result], least: int
     try:
         return action()
     finally:
-        files.fill_reserve()
+        files.end_spending()
