@@ -14,7 +14,7 @@ class GivenUp(DeadLetterSink):
         self.messages: list[Any] = []
 
     def hand_over(self, receiver: Any, messages: list[Any]) -> int:
-        self.messages += messages
+        self.messages += [self.open(each) for each in messages]
         return 0
 
     def payloads(self) -> list[bytes]:

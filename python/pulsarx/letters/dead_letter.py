@@ -78,8 +78,9 @@ class DeadLetters:
                 for message in messages:
                     if core is not None and not self._closed:
                         try:
-                            self.send(message, self._rules.properties(message))
-                            core.acknowledge(message)
+                            letter = sink.open(message)
+                            self.send(letter, self._rules.properties(letter))
+                            core.acknowledge(letter)
                             continue
                         except Exception as error:
                             failure = error

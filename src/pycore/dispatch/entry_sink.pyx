@@ -27,7 +27,7 @@ from pulsarx._pycore.message.message cimport REDELIVERY_SHIFT, Message, message_
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.waits cimport sleep_on
 from pulsarx._pycore.dispatch.entry_source cimport CRYPTO_CONSUME, CRYPTO_DISCARD, CRYPTO_FAIL
-from pulsarx._pycore.dispatch.redelivery cimport DeadLetterSink, Redelivery
+from pulsarx._pycore.dispatch.redelivery cimport DeadLetterSink, Redelivery, packed_letter
 from pulsarx._pycore.dispatch.slice_queue cimport (
     Slice, plain_has_room, slices_at, slices_clear, slices_free, slices_pop, slices_push,
     slices_push_first, slices_reserve,
@@ -197,6 +197,8 @@ cdef class EntrySink:
 
     def set_dead_letters(self, uint32_t max_redeliver_count, DeadLetterSink sink) -> None:
         """From so many redeliveries on, hand messages to the sink instead of redelivering."""
+        if sink is not None:
+            sink.decompressed_size_max = self.dispatcher.decompressed_size_max
         self.redelivery.max_redeliver_count = max_redeliver_count
         self.redelivery.dead_letters = sink
 
@@ -406,7 +408,7 @@ cdef class Dispatcher(EntrySource):
     cdef int bury(self, EntrySink receiver, Message message) except -1:
         if self.dead is None:
             self.dead = []
-        self.dead.append((receiver, message))
+        self.dead.append((receiver, packed_letter(message, self.dead)))
         return 0
 
     cdef int due(self, uint64_t ledger_id, uint64_t message, int64_t backoff_ms) except -1:

@@ -6,15 +6,27 @@ code.
 from libc.stdint cimport int64_t, uint32_t
 
 from pulsarx._pycore.ground.job_queue cimport JobQueue
+from pulsarx._pycore.message.entry_view cimport EntryView
+from pulsarx._pycore.message.message cimport Message
 
 
 cdef class DeadLetterSink:
-    """Where a consumer's messages go that were redelivered too often. Handing over is one step."""
+    """Where a consumer's messages go that were redelivered too often. Handing over is one step.
+    They wait as they are stored: what takes memory of its own, for it was decompressed, decrypted
+    or put together, is one entry at a time (`open`)."""
     cdef JobQueue jobs
     cdef object handler                  # job: takes what waits and moves it
     cdef object waiting                  # deque of (receiver, list of messages)
+    cdef uint32_t decompressed_size_max
+    cdef EntryView opened_of             # of the letter that was opened last, as it waited
+    cdef EntryView opened
 
     cpdef int hand_over(self, object receiver, list messages) except -1
+
+
+cdef Message packed_letter(Message message, list dead)
+"""A message as it waits: without what takes memory of its own. dead: (receiver, message) of those
+before it."""
 
 
 cdef class Redelivery:

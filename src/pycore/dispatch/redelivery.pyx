@@ -5,7 +5,15 @@ from collections import deque
 
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t
 
+from pulsarx import errors
+from pulsarx._core.entry_frame cimport ENTRY_COMPRESSED
 from pulsarx._pycore.ground.job_queue cimport JobQueue
+from pulsarx._pycore.message.entry_view cimport (
+    ENTRY_SEALED, ENTRY_UNREADABLE, EntryView, entry_view_decrypt, entry_view_join,
+    entry_view_repacked, entry_view_share, entry_view_unpack,
+)
+from pulsarx._pycore.message.message cimport REDELIVERY_SHIFT, Message, message_new
+from pulsarx._pycore.message.message_at cimport message_in
 
 
 cdef class DeadLetterSink:
@@ -24,7 +32,55 @@ cdef class DeadLetterSink:
     def take(self) -> tuple[object, list] | None:
         """The receiver, whose revive takes what could not be given up, and the messages that have
         waited longest, oldest first. None: none do."""
+        self.opened_of = self.opened = None
         return self.waiting.popleft() if self.waiting else None
+
+    def open(self, Message letter not None) -> Message:
+        """What was handed over, with its content; by the handler, which lets go of it before the
+        next one. CorruptDataError, CryptoError: that cannot be read."""
+        cdef EntryView waited = letter.entry
+        cdef EntryView view
+        cdef Message found
+        if not waits_packed(waited):
+            return letter
+        if self.opened_of is not waited:
+            self.opened_of = self.opened = None
+            view = entry_view_share(waited, waited.context)
+            if view.chunked is not None:
+                entry_view_join(view, self.decompressed_size_max)
+            elif view.encryption == ENTRY_SEALED:
+                entry_view_decrypt(view, self.decompressed_size_max)
+            else:
+                entry_view_unpack(view, self.decompressed_size_max)
+            if view.encryption == ENTRY_UNREADABLE:
+                raise errors.CryptoError(detail=view.undecrypted_why)
+            self.opened_of, self.opened = waited, view
+        found = message_in(self.opened, <uint32_t>max(letter.batch_index, 0),
+                           letter.flags >> REDELIVERY_SHIFT)
+        if found is None:
+            raise errors.CorruptDataError(detail=f"its batch in {waited.context.topic_name} has "
+                                          f"no message {letter.batch_index} any more")
+        return found
+
+
+cdef inline bint waits_packed(EntryView view) noexcept:
+    return view.plain is None and (
+        view.entry_flags & ENTRY_COMPRESSED != 0 or view.encryption == ENTRY_SEALED
+        or view.chunked is not None)
+
+
+cdef Message packed_letter(Message message, list dead):
+    """As it waits: without what takes memory of its own. dead: those before it."""
+    cdef EntryView view = message.entry
+    cdef EntryView packed = None
+    if view.plain is None:
+        return message
+    if dead:
+        packed = (<Message>dead[len(dead) - 1][1]).entry
+    if packed is None or packed.plain is not None or packed.c_entry != view.c_entry or (
+            packed.context is not view.context):
+        packed = entry_view_repacked(view, view.context)
+    return message_new(packed, NULL, 0, message.batch_index, 0, message.flags)
 
 
 cdef class Redelivery:
