@@ -3,11 +3,8 @@ that has two."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from typing import Any
-
 import pytest
+from counted_lines import lines_of
 from peer import Peer, entry, names
 
 from pulsarx.wire.commands import EXCLUSIVE, SHARED
@@ -16,28 +13,12 @@ from pulsarx.wire.frames import frame_encode
 MANY = 200
 
 
-def calls_of(work: Callable[[], object]) -> int:
-    """How many functions of Python are called meanwhile, in this thread."""
-    count = 0
-
-    def note(_: Any, event: str, __: Any) -> None:
-        nonlocal count
-        count += event == "call"
-
-    sys.setprofile(note)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return count
-
-
 def publish_one(peer: Peer) -> int:
-    """The calls that a message costs, from its SEND until it was sent to its consumer."""
+    """The lines that a message costs, from its SEND until it was sent to its consumer."""
     frame = frame_encode("SEND", {"producer_id": 0, "sequence_id": 1}, entry(b"a"))
-    cost = calls_of(lambda: peer.session.received(frame))
+    cost = lines_of(lambda: peer.session.received(frame))
     peer.server.completions.wait()
-    cost += calls_of(peer.session.deliver)
+    cost += lines_of(peer.session.deliver)
     assert sorted(names(peer.told)) == ["MESSAGE", "SEND_RECEIPT"]
     peer.told = []
     return cost

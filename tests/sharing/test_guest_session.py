@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from counted_lines import lines_of
 
 import pulsarx
 from pulsarx import errors
@@ -21,6 +22,7 @@ from pulsarx.testing import inspect
 from pulsarx.wire.frames import FrameReader, frame_encode
 
 CONSUMER = 7
+MANY = 200
 
 
 class Guest:
@@ -43,21 +45,25 @@ class Guest:
     def deliver(self) -> None:
         self._session.deliver()
 
-    def subscribe(self, kind: str) -> None:
+    def subscribe(
+        self, kind: str, consumer_id: int = CONSUMER, topic: str = "t", subscription: str = "s"
+    ) -> None:
         settings = {
             "receiver_queue_size": 1000, "priority_level": 0, "properties": {},
             "chunked_pending_max": 0, "acks_oldest_chunked": False, "chunked_expiry_ms": 0,
         }  # fmt: skip
         arguments = {
-            "consumer_id": CONSUMER, "topic": "persistent://public/default/t", "type": kind,
-            "subscription": "s", "durable": True, "consumer_name": "c", "start": [0, 0],
-            "key_shared": None, "reads_any": False, "read_compacted": False,
+            "consumer_id": consumer_id, "topic": f"persistent://public/default/{topic}",
+            "type": kind, "subscription": subscription, "durable": True, "consumer_name": "c",
+            "start": [0, 0], "key_shared": None, "reads_any": False, "read_compacted": False,
             "wants_events": False, "goes_on": False, "settings": settings,
         }  # fmt: skip
-        text = json.dumps(arguments)
-        ask = {"request_id": 1, "verb": "guest.subscribe", "arguments": text}
+        self.ask("guest.subscribe", arguments)
+
+    def ask(self, verb: str, arguments: dict[str, Any]) -> None:
+        ask = {"request_id": 1, "verb": verb, "arguments": json.dumps(arguments)}
         self._say(frame_encode("VERB", ask))
-        assert [values["error"] for values in self.heard("VERB_RESPONSE")] == [None]
+        assert {values["error"] for values in self.heard("VERB_RESPONSE")} == {None}
 
     def publish(self, entries: list[bytes]) -> None:
         """Entries of a producer that come together, numbered from 0."""
@@ -73,9 +79,9 @@ class Guest:
     def hold_callbacks(self, until: threading.Event) -> None:
         self._server.completions.jobs.post(lambda: until.wait(60))
 
-    def tell(self, frames: list[tuple[int, ...]]) -> None:
+    def tell(self, frames: list[tuple[int, ...]], consumer_id: int = CONSUMER) -> None:
         """Frames that come together: kind and numbers of each."""
-        self._say(b"".join(owner_link.frame(kind, CONSUMER, *rest) for kind, *rest in frames))
+        self._say(b"".join(owner_link.frame(kind, consumer_id, *rest) for kind, *rest in frames))
 
     def heard(self, name: str) -> list[dict[str, Any]]:
         return [values for each, values in self._heard if each == name]
@@ -195,3 +201,73 @@ def test_answers_come_in_the_order_of_the_sends(tmp_path: Path, durability: str)
             (receipt, 0), (receipt, 1), (error, 2), (receipt, 3), (error, 4), (receipt, 5)
         ]  # fmt: skip
         guest.close()
+
+
+@pytest.mark.parametrize("kind", ["Exclusive", "Shared", "KeyShared"])
+def test_a_message_costs_the_same_beside_many_consumers_and_watches(
+    client: pulsarx.Client, kind: str
+) -> None:
+    """Each look at the connection looked at all that its process has."""
+    for topic in ("t", *(f"other-{number}" for number in range(7))):
+        client.admin.topics.create_non_partitioned_topic(topic)
+    guest = Guest(client)
+    producer = client.create_producer("t")
+
+    def publish_one() -> int:
+        """The lines that it costs to send a message to its consumer, and to hear that it has it."""
+        producer.send(b"x")
+        cost = lines_of(guest.deliver)
+        [(run, numbers)] = guest.link()
+        assert run == owner_link.RUN
+        ledger, first = numbers[:2]
+        cost += lines_of(lambda: guest.tell([(owner_link.ACKNOWLEDGE, ledger, first, 1)]))
+        assert [each for each, _ in guest.link()] == [owner_link.RECORDED]
+        return cost
+
+    guest.subscribe(kind)
+    guest.tell([(owner_link.FLOW, 1000)])
+    publish_one()  # the first one of a topic prepares things
+    alone = publish_one()
+    for number in range(1, MANY):
+        topic = f"other-{number % 7}"
+        guest.subscribe(kind, 100 + number, topic, f"s{number}")
+        guest.tell([(owner_link.FLOW, 1000)], 100 + number)
+        full_name = f"persistent://public/default/{topic}"
+        guest.ask("guest.watch", {"topic": full_name, "number": number})
+    guest.link()
+    assert publish_one() < alone + MANY / 4
+    guest.close()
+
+
+def test_of_many_consumers_that_one_is_told_which_is_concerned(client: pulsarx.Client) -> None:
+    topics = [f"t{number}" for number in range(10)]
+    guest = Guest(client)
+    for number, topic in enumerate(topics):
+        client.admin.topics.create_non_partitioned_topic(topic)
+        guest.subscribe("Shared", number, topic)
+    guest.link()
+    client.admin.topics.delete("t7", force=True)
+    guest.deliver()
+    told = [each for each in guest.heard("LINK") if each["kind"] == owner_link.CLOSED]
+    assert [each["consumer_id"] for each in told] == [7]
+    guest.link()
+    for topic in topics[:3]:
+        client.create_producer(topic).send(b"x")
+    guest.deliver()
+    assert guest.link() == []  # they have no permits
+    guest.tell([(owner_link.FLOW, 1)], 1)
+    assert [each["consumer_id"] for each in guest.heard("LINK")] == [1]
+    guest.close()
+
+
+def test_of_many_watches_that_one_has_news_which_is_concerned(client: pulsarx.Client) -> None:
+    guest = Guest(client)
+    for number in range(10):
+        client.admin.topics.create_non_partitioned_topic(f"t{number}")
+        topic = f"persistent://public/default/t{number}"
+        guest.ask("guest.watch", {"topic": topic, "number": number})
+    guest.link()
+    client.create_producer("t7").send(b"x")
+    guest.deliver()
+    assert [each["consumer_id"] for each in guest.heard("LINK")] == [7]
+    guest.close()

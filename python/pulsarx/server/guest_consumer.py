@@ -89,8 +89,7 @@ class GuestConsumer(PositionConsumer):
             self.has_unrecorded = True
             if len(self._unrecorded) == 1:
                 self._record()
-            if kind == owner_link.EXPIRED:
-                self.due()  # so that its process hears that they are recorded
+            self.due()  # so that its process hears that they are recorded
             return
         try:
             self._acts[kind](*numbers)

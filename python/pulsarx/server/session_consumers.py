@@ -9,6 +9,7 @@ from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.dispatch.connection_sink import ConnectionSink
+from pulsarx._pycore.ground.due_ids import DueIds
 from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.wire.hot_commands import message_encode
 from pulsarx.attempt import attempt
@@ -22,7 +23,6 @@ from pulsarx.options.argument_check import INT64_MAX
 from pulsarx.options.consumer_policies import ConsumerKeySharedPolicy
 from pulsarx.schema.auto_consume import AutoConsumeSchema
 from pulsarx.server.client_proof import subscribing
-from pulsarx.server.due_ids import DueIds
 from pulsarx.server.guest_consumer import GuestConsumer
 from pulsarx.server.schema_answers import declared_schema
 from pulsarx.server.session_consumer import SessionConsumer, position_of
@@ -88,7 +88,7 @@ class SessionConsumers:
         self._take_sought = take_sought
         self._links = links
         self._consumers: dict[int, AnyConsumer] = {}
-        self._due = DueIds(self._wake)  # of those that are no guests
+        self._due = DueIds(self._wake)
         self._failed: dict[int, Exception] = {}  # why one was closed, until its client hears of it
         self._lock = Lock()  # of the dict of consumers
         self._arrivals = self._broker.runtime.arrivals
@@ -107,6 +107,16 @@ class SessionConsumers:
         for consumer_id, consumer in self._each_consumer():
             consumer.is_due = True
             self._due.keep(consumer_id)
+
+    def due_of(self, subscription: Subscription) -> None:
+        """There may be something to say to those of a subscription."""
+        for consumer_id, consumer in self._each_consumer():
+            if consumer.subscription is subscription:
+                self._due.keep(consumer_id)
+
+    def marking(self, consumer_id: int) -> Callable[[], None]:
+        """What says that there is something to do for one of them."""
+        return self._due.marking(consumer_id)
 
     def close_forbidden(self) -> None:
         """Close those that may not consume any more. They are refused when they come again."""
@@ -187,11 +197,8 @@ class SessionConsumers:
             return list(self._consumers.items())
 
     def _each_due(self) -> list[tuple[int, AnyConsumer]]:
-        """Those for which there may be something to do. Of guests all: what they are told goes past
-        their session."""
+        """Those for which there may be something to do."""
         due = self._due.take()
-        if self._are_guests:
-            return self._each_consumer()
         with self._lock:
             found = self._consumers
             return [(number, found[number]) for number in due if number in found]

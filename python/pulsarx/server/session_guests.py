@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx._pycore.ground import owner_link
+from pulsarx._pycore.ground.due_ids import DueIds
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.server.guest_consumer import (
     GuestConsumer,
@@ -42,6 +43,7 @@ class SessionGuests:
         self._consumers = consumers
         self._arrivals = context.broker.runtime.arrivals
         # Of topics that a guest reads itself, and of which there are.
+        self._due = DueIds(self._wake)
         self._watches: dict[int, GuestWatch | GuestTopicsWatch] = {}
         self.verbs: dict[str, Callable[[Values], Any]] = {
             "guest.subscribe": self._subscribe,
@@ -61,11 +63,16 @@ class SessionGuests:
 
     def deliver(self) -> None:
         """Send the news of what is watched."""
-        for number, watch in list(self._watches.items()):
-            if watch.is_due and self._context.has_room():
-                self._write(watch.news())
-                if watch.is_over:
-                    self._watches.pop(number).close()
+        for number in self._due.take():
+            watch = self._watches.get(number)
+            if watch is None or not watch.is_due:
+                continue
+            if not self._context.has_room():
+                self._due.keep(number)
+                continue
+            self._write(watch.news())
+            if watch.is_over:
+                self._watches.pop(number).close()
 
     def leave(self) -> list[Callable[[], object]]:
         """What is to be done to end all watches: each step, though one before it fails."""
@@ -103,7 +110,8 @@ class SessionGuests:
         except TopicGone:
             return {"is_gone": True}
         self._consumers.add(consumer_id, consumer)
-        consumer.open_to(consumer_id, self._wake, self._write, self._context.link)
+        marking = self._consumers.marking(consumer_id)
+        consumer.open_to(consumer_id, marking, self._write, self._context.link)
         if not self._arrivals.is_over:
             self._arrivals.tell(self._wake)
         return {"made_subscription": made_subscription}
@@ -117,6 +125,7 @@ class SessionGuests:
             return place_now(subscription.topic.ledger, (ledger_id, ordinal), reads_compacted)
 
         self._server.seek(subscription, find)
+        self._consumers.due_of(subscription)
         self._consumers.deliver()  # what it is told of it goes before the answer
 
     def _require_last(self, arguments: Values) -> None:
@@ -142,13 +151,14 @@ class SessionGuests:
     def _watch(self, arguments: Values) -> None:
         topic = self._context.kept_topic(arguments["topic"])
         number = arguments["number"]
-        self._watches[number] = GuestWatch(topic, number, self._wake)
-        self._wake()
+        self._watches[number] = GuestWatch(topic, number, self._due.marking(number))
+        self._due.mark(number)
 
     def _watch_topics(self, arguments: Values) -> None:
         number = arguments["number"]
-        self._watches[number] = GuestTopicsWatch(self._context.broker, number, self._wake)
-        self._wake()
+        marking = self._due.marking(number)
+        self._watches[number] = GuestTopicsWatch(self._context.broker, number, marking)
+        self._due.mark(number)
 
     def _unwatch(self, arguments: Values) -> None:
         watch = self._watches.pop(arguments["number"], None)

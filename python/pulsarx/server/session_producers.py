@@ -6,6 +6,7 @@ from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ground import owner_link
+from pulsarx._pycore.ground.due_ids import DueIds
 from pulsarx._pycore.publish.entry_answers import EntriesInFlight, EntryAnswers
 from pulsarx._pycore.wire.hot_commands import receipt_encode
 from pulsarx.access.access import Access
@@ -17,7 +18,6 @@ from pulsarx.letters.letter_topic import subscribe_initially
 from pulsarx.message_id import MessageId
 from pulsarx.producing.producer_schema import check_producer, version_bytes
 from pulsarx.server.client_proof import subscribing
-from pulsarx.server.due_ids import DueIds
 from pulsarx.server.schema_answers import declared_schema
 from pulsarx.server.session_context import error_of_gone
 from pulsarx.server.session_producer import SessionProducer

@@ -23,7 +23,7 @@ cdef class PositionsDue(LinkSender):
 
     cdef PositionConsumer consumer       # as long as something is sent
     cdef OwnerLink link                  # None: its session sends
-    cdef object wake                     # has that look soon
+    cdef object wake                     # has that look at this consumer soon
     cdef object write                    # sends bytes
     cdef bint is_due
     cdef bint by_link                    # the thread that reads the connection sends, without it
@@ -80,19 +80,27 @@ cdef class PositionsDue(LinkSender):
     cdef bint send_due(self, OwnerLink link) except -1:
         cdef PositionConsumer consumer = self.consumer
         if consumer is None or consumer.state != CONSUMER_OPEN:
-            return False                 # its session says that it was closed
+            return self.leave()          # its session says that it was closed
         self.is_due = False
         try:
             consumer.tell_recorded(link)
             while True:
                 if not link.has_room():
-                    self.is_due = True   # `wait` returns when there is
-                    return True
+                    self.is_due = True   # its session sends it when there is
+                    return self.leave()
                 if not consumer.send_positions():
                     return True
         except Exception:                # which its session meets again, and tells
             self.is_due = True
-            return False
+            return self.leave()
+
+    cdef bint leave(self) except -1:
+        """Leave it to its session; as send_due."""
+        try:
+            self.wake()
+        except MemoryError:
+            self.link.put_due_here(self)     # the next `wait` tries it again
+        return False
 
 
 cdef class PositionConsumer(ConsumerCore):
@@ -173,6 +181,8 @@ cdef class PositionConsumer(ConsumerCore):
             self.is_recording = False
         if self.flag.by_link:
             self.flag.link.put_due_here(self.flag)
+        elif self.flag.wake is not None:
+            self.flag.wake()
 
     @property
     def recorded(self) -> int:
