@@ -2,6 +2,8 @@ from collections.abc import Callable
 
 def await_beginnings() -> None: ...
 def forget_beginnings() -> None: ...
+def rest_for_memory() -> None:
+    """Sleep a moment, in a thread that cannot go on without memory and that others need."""
 
 class OwnThread:
     """A daemon thread that others may wait for; see threads.pxd."""

@@ -13,9 +13,18 @@ from pulsarx._core.wait_event cimport (
 from pulsarx._pycore.ground.signals cimport signals_check, signals_sleep_ns
 
 cdef extern from "Python.h":
+    ctypedef struct PyInterpreterState:
+        pass
+    ctypedef struct PyThreadState:
+        pass
     unsigned long PyThread_get_thread_ident() noexcept
-    unsigned long PyThread_start_new_thread(void (*function)(void*) noexcept, void* argument)
+    unsigned long PyThread_start_new_thread(void (*function)(void*) noexcept nogil, void* argument)
     unsigned long THREAD_NOT_STARTED "PYTHREAD_INVALID_THREAD_ID"
+    PyInterpreterState* PyInterpreterState_Main() noexcept nogil
+    PyThreadState* PyThreadState_New(PyInterpreterState* interpreter) noexcept nogil
+    void PyEval_AcquireThread(PyThreadState* state) noexcept nogil
+    void PyThreadState_Clear(PyThreadState* state) noexcept
+    void PyThreadState_DeleteCurrent() noexcept nogil
 
 cdef extern from "<time.h>":
     struct timespec:
@@ -52,7 +61,7 @@ cdef int thread_start(object run, str name) except -1:
         if getattr(_thread.start_new_thread, "__module__", None) == "gevent.thread":
             start_natively((run, name))      # that would make a greenlet
         else:
-            _thread.start_new_thread(_begin, (run, name))
+            start_by_python((run, name))
     except BaseException as error:
         starting -= 1
         if isinstance(error, MemoryError):   # as Python says of the system's
@@ -71,6 +80,19 @@ cdef uint64_t fork_number() noexcept:
     return fork_count
 
 
+cdef int start_by_python(tuple work) except -1:
+    try:
+        _thread.start_new_thread(_begin, work)
+    except RuntimeError as error:
+        # From Python 3.12 on it starts none as soon as the main thread has ended. But then threads
+        # live on that use clients, and so do exit hooks; what it fears is what await_beginnings
+        # prevents.
+        if "interpreter shutdown" not in str(error):
+            raise
+        start_natively(work)
+    return 0
+
+
 cdef int start_natively(tuple work) except -1:
     Py_INCREF(work)
     if PyThread_start_new_thread(run_natively, <void*>work) == THREAD_NOT_STARTED:
@@ -79,10 +101,24 @@ cdef int start_natively(tuple work) except -1:
     return 0
 
 
-cdef void run_natively(void* held) noexcept with gil:
+cdef void run_natively(void* held) noexcept nogil:
+    cdef PyThreadState* state = NULL
+    while state == NULL:                 # Python's own way ends the process without memory
+        state = PyThreadState_New(PyInterpreterState_Main())
+        if state == NULL:
+            await_memory()
+    PyEval_AcquireThread(state)
+    with gil:
+        run_held(held)
+        PyThreadState_Clear(state)
+    PyThreadState_DeleteCurrent()
+
+
+cdef int run_held(void* held) except -1:
     work = <tuple>held
     Py_DECREF(work)
     _begin(work[0], work[1])
+    return 0
 
 
 cdef int await_memory() noexcept nogil:
@@ -90,6 +126,12 @@ cdef int await_memory() noexcept nogil:
     once.tv_sec, once.tv_nsec = 0, MEMORY_NS
     nanosleep(&once, NULL)
     return 0
+
+
+def rest_for_memory() -> None:
+    """Sleep a moment, in a thread that cannot go on without memory and that others need."""
+    with nogil:
+        await_memory()
 
 
 def _begin(run, name) -> None:

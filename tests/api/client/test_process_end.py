@@ -59,6 +59,28 @@ def test_hooks_of_others_use_clients_when_the_interpreter_ends(
         assert sorted(whole_topic(client)) == numbers(3)
 
 
+def test_threads_that_live_on_use_clients_when_the_main_thread_has_ended(folder: Path) -> None:
+    """Python 3.12 and later start no thread from then on: clients could do next to nothing."""
+    program = """
+import sys, threading
+def work():
+    threading.main_thread().join()
+    with pulsarx.Client(sys.argv[1]) as client:
+        producer = client.create_producer("t")
+        producer.send_async(b"0", lambda result, _: print(result))
+        producer.flush()
+        listened = threading.Event()
+        client.subscribe(
+            "t", "s", initial_position=pulsarx.InitialPosition.Earliest,
+            message_listener=lambda consumer, message: listened.set(),
+        )
+        print(listened.wait(60))
+import pulsarx
+threading.Thread(target=work).start()
+"""
+    assert run_program(program, folder) == ["Result.Ok", "True"]
+
+
 def test_what_hooks_of_others_open_is_closed_behind_them(folder: Path) -> None:
     program = """
 import atexit, sys

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import threading
 
@@ -107,6 +108,22 @@ def test_no_finalizer_waits_for_a_thread_while_the_interpreter_ends(what: str) -
     and what a loop posted was dropped."""
     with ChildProcess(FINALIZING.replace("{late}", AT_THE_END[what].strip())) as child:
         assert child.end() == ["finalizing", "ran", "over"]
+
+
+def test_a_thread_starts_where_python_starts_none_as_the_main_thread_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Python 3.12 and later, where threads live on and exit hooks run that use clients."""
+
+    def refuse(*_: object) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(_thread, "start_new_thread", refuse)
+    names: list[str] = []
+    thread = OwnThread(lambda: names.append(threading.current_thread().name), "own")
+    thread.start()
+    thread.join()
+    assert names == ["own"]
 
 
 # Without memory -----------------------------------------------------------------------------------
