@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pulsarx._pycore.ground.threads import rest_for_memory
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 
 def attempt(step: Callable[[], object]) -> Exception | None:
@@ -22,3 +27,13 @@ def attempt(step: Callable[[], object]) -> Exception | None:
     except Exception as error:
         return error
     return None
+
+
+def insist(step: Callable[[], T]) -> T:
+    """What a step returns, which is taken again until there is memory for it: by a thread that
+    others need. Raises what else it fails with."""
+    while True:
+        try:
+            return step()
+        except MemoryError:
+            rest_for_memory()

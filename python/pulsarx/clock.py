@@ -23,6 +23,7 @@ from pulsarx._pycore.ground.clock_core import (
 )
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.deadline import Deadline
+from pulsarx._pycore.ground.job_queue import retry_by
 from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.ground.threads import await_beginnings, forget_beginnings
 from pulsarx._pycore.ground.weak_list import WeakList
@@ -159,6 +160,7 @@ class SystemClock(SystemClockCore):
 
 _clocks = WeakList()  # all there are
 _system_clock = SystemClock()
+retry_by(_system_clock)
 
 
 def system_clock() -> SystemClock:

@@ -17,8 +17,12 @@ class Loop:
 
     def __init__(self) -> None:
         self._calls: deque[Any] = deque()
+        self.failures = 0  # so many calls find no memory
 
     def call_soon_threadsafe(self, call: Any) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise MemoryError
         self._calls.append(call)
 
     def run(self, pool: WorkPool) -> None:
@@ -32,6 +36,10 @@ class Loop:
 class Transport:
     def __init__(self) -> None:
         self.reads = True
+        self.written: list[bytes] = []
+
+    def writelines(self, pieces: list[bytes]) -> None:
+        self.written += pieces
 
     def pause_reading(self) -> None:
         self.reads = False
@@ -57,6 +65,7 @@ class Session:
 
     def __init__(self, wake: Any) -> None:
         self.wake = wake
+        self.write: Any = None
         self.full = False
         self.lands: Any = None  # called once, right after it was seen to be full
 
@@ -89,7 +98,9 @@ class Service:
         return None, None
 
     def open_session(self, write: Any, wake: Any, **_: Any) -> Session:
-        return Session(wake)
+        made = Session(wake)
+        made.write = write
+        return made
 
     def opened(self, connection: Any) -> None:
         pass
@@ -121,4 +132,26 @@ def test_reading_goes_on_when_what_is_in_flight_has_landed(when: str) -> None:
         session.lands = land
     service.loop.run(service.pool)
     assert transport.reads
+    service.pool.close()
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_what_is_written_where_memory_runs_out_goes_out_at_the_latest_with_the_next(
+    failures: int,
+) -> None:
+    """The loop was taken for having been asked, and nothing went out any more."""
+    service: Any = Service()
+    connection = ServedConnection(service)
+    transport: Any = Transport()
+    connection.connection_made(transport)
+    session: Any = connection.session
+    service.loop.failures = failures
+    if failures == 1:
+        session.write(b"1")
+    else:
+        with pytest.raises(MemoryError):
+            session.write(b"1")
+        session.write(b"2")
+    service.loop.run(service.pool)
+    assert transport.written == [b"1", b"2"][:failures]
     service.pool.close()

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from child_process import ChildProcess, run_program
@@ -57,6 +58,42 @@ def test_a_refusal_of_an_owner_that_closes_is_for_the_next_one(
             connection.request("PARTITIONED_METADATA", topic="orders")
         assert type(found.value) is raised
         assert connection.is_lost == then_leaves
+    finally:
+        owner.close()
+        answering.join()
+        reading.join()
+        connection.let_go()
+        completions.close()
+        background.close()
+
+
+def _fail(*_: object) -> Exception:
+    raise MemoryError
+
+
+@pytest.mark.parametrize("where", ["answer", "member"])
+def test_whoever_waits_on_a_connection_is_told_where_memory_runs_out(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call waited for its whole timeout, and members for ever, for what was told to nobody."""
+    owner, guest = socket.socketpair()
+    background = JobQueue("test-background")
+    completions = CompletionQueue(Result.Ok, result_of)
+    connection = GuestConnection(guest, 1, lambda: 3600, completions, background)
+    told = threading.Event()
+    if where == "answer":
+        monkeypatch.setattr(connection_module, "error_of", _fail)
+    else:
+        connection.add_producer(SimpleNamespace(lost=_fail))
+        connection.add_producer(SimpleNamespace(lost=lambda _: told.set()))
+    reading = threading.Thread(target=lambda: (connection.read(), connection.lost(_GONE)))
+    answering = threading.Thread(target=_refuse, args=(owner, where == "member"))
+    reading.start()
+    answering.start()
+    try:
+        with pytest.raises(errors.ConnectError):
+            connection.request("PARTITIONED_METADATA", topic="orders")
+        assert where == "answer" or told.wait(60)
     finally:
         owner.close()
         answering.join()

@@ -19,6 +19,7 @@ from pulsarx.broker.arrivals import Arrivals
 from pulsarx.broker.topics import producer_registry
 from pulsarx.broker.topics.waiting_producer import WaitingProducer
 from pulsarx.clock import Deadline
+from pulsarx.remote import guest_broker
 from pulsarx.testing import inspect
 
 PATIENCE_MS = 60_000
@@ -449,6 +450,68 @@ def test_who_waits_has_its_turn_where_the_last_process_comes_just_then(
 
         threading.Thread(target=wait, daemon=True).start()
         assert came.wait(PATIENCE_MS / 1000)
+
+
+def test_who_waits_for_others_is_told_where_memory_runs_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The thread that looks for them ended, and consumers waited for ever."""
+    failures, told = [MemoryError(), MemoryError()], threading.Event()
+
+    def is_running(_: int) -> bool:
+        if failures:
+            raise failures.pop()
+        return False
+
+    awaited = Arrivals([os.getpid()])
+    monkeypatch.setattr(arrivals, "is_running", is_running)
+
+    def fail() -> None:
+        raise MemoryError
+
+    with awaited._changed:  # so that it begins when both are to be told
+        awaited.tell(fail)
+        awaited.tell(told.set)
+    assert told.wait(PATIENCE_MS / 1000)
+
+
+@pytest.mark.parametrize("place", ["GuestConnection", "JobQueue.post"])
+def test_a_process_comes_to_the_next_owner_where_memory_runs_out(
+    folder: Path, processes: list[SharingProcess], place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread that reads its connections ended, and all calls timed out from then on."""
+    owner = SharingProcess(folder)
+    processes.append(owner)
+    with pulsarx.Client(folder) as client:
+        producer = client.create_producer("t")
+        producer.send(b"1")
+        failures, connection = [MemoryError(), MemoryError()], guest_broker.GuestConnection
+
+        def connect(*arguments: Any) -> Any:
+            if failures and place == "GuestConnection":
+                raise failures.pop()
+            return connection(*arguments)
+
+        class Resuming:
+            """As the queue of what is brought to the next owner, without memory at first."""
+
+            def __init__(self, queue: Any) -> None:
+                self._queue = queue
+
+            def __getattr__(self, name: str) -> Any:
+                return getattr(self._queue, name)
+
+            def post(self, job: Any) -> None:
+                if failures and place == "JobQueue.post":
+                    raise failures.pop()
+                self._queue.post(job)
+
+        monkeypatch.setattr(guest_broker, "GuestConnection", connect)
+        broker: Any = inspect(client).broker
+        monkeypatch.setattr(broker, "_resuming", Resuming(broker._resuming))
+        owner.kill()
+        producer.send(b"2")
+        assert not failures
 
 
 def test_a_producer_that_cannot_await_the_others_leaves_its_place(

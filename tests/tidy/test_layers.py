@@ -140,6 +140,7 @@ PERMITTED = [
     ("spark.lease_keeper", "_pycore.ground.threads"),  # its thread ends as all of ours do
     ("access.*", "_pycore.ground.file_system"),  # what it opens
     ("process_end", "_pycore.ground.threads"),
+    ("attempt", "_pycore.ground.threads"),  # to wait for memory
     ("*", "_pycore.ground.locks"),  # nothing takes those of threading
     ("clock", "_pycore.ground.*"),  # its timers and its waiting are native; they import no Python
     ("_pycore.message.encryption_context", "enumerations"),  # once a message, when asked

@@ -6,8 +6,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from functools import partial
 
 from pulsarx._pycore.ground.file_system import hold_low_descriptors
+from pulsarx.attempt import insist
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,8 +66,8 @@ class Accepting:
                 return
             except OSError as error:
                 _log.error("no connection can be accepted for a second: %s", error)
-                self._loop.remove_reader(self._listener.fileno())
                 self._rest = self._loop.call_later(_REST_SECONDS, self._go_on)
+                self._loop.remove_reader(self._listener.fileno())
                 return
             connection.setblocking(False)
             coming = self._loop.create_task(
@@ -82,7 +84,7 @@ class Accepting:
 
     def _go_on(self) -> None:
         if self._listener.fileno() >= 0:
-            self._loop.add_reader(self._listener.fileno(), self._accept)
+            insist(partial(self._loop.add_reader, self._listener.fileno(), self._accept))
 
     def _has_come(self, coming: asyncio.Future[Any]) -> None:
         self._coming.discard(coming)

@@ -12,9 +12,13 @@ that has come                until it has brought all it has, BUSY_MS at most
 
 from __future__ import annotations
 
+from functools import partial
+
+from pulsarx._pycore.ground.failure_log import log_failure
 from pulsarx._pycore.ground.file_system import open_descriptor
 from pulsarx._pycore.ground.locks import Condition
 from pulsarx._pycore.ground.threads import OwnThread
+from pulsarx.attempt import attempt, insist
 from pulsarx.clock import Deadline
 
 TYPE_CHECKING = False
@@ -78,7 +82,7 @@ class Arrivals:
             self._is_watched = self._is_watched or begins
         if begins:
             try:
-                OwnThread(self.wait, "pulsarx-arrivals").start()
+                OwnThread(partial(insist, self.wait), "pulsarx-arrivals").start()
             except BaseException:  # no more threads
                 with self._changed:
                     self._is_watched = False
@@ -102,7 +106,9 @@ class Arrivals:
         with self._changed:
             told, self._told = self._told, []
         for each in told:
-            each()
+            failure = attempt(each)  # consumers wait for each of them
+            if failure is not None:
+                log_failure("pulsarx", failure, "what waits for other processes: %s", each)
 
 
 def is_running(pid: int) -> bool:

@@ -9,11 +9,13 @@ from collections import deque
 from functools import partial
 
 from pulsarx import errors
+from pulsarx._pycore.ground.failure_log import log_failure
 from pulsarx._pycore.ground.job_queue import JobQueue
 from pulsarx._pycore.ground.latch import Latch
 from pulsarx._pycore.ground.locks import Condition, Event
 from pulsarx._pycore.ground.when_forgotten import PostLater
 from pulsarx._pycore.publish.completion_queue import CompletionQueue
+from pulsarx.attempt import attempt
 from pulsarx.clock import Deadline
 from pulsarx.results import Result, result_of
 from pulsarx.wire import commands
@@ -319,13 +321,6 @@ class Connection:
         return FrameReader(max(values["max_message_size"] or 0, MESSAGE_SIZE_MAX))
 
     def _answered(self, name: str, values: Values) -> None:
-        with self._lock:
-            answer = self._requests.pop(values["request_id"], None)
-            if answer is not None and name == "PRODUCER_SUCCESS" and not values["producer_ready"]:
-                # It waits for its turn, and is answered once more.
-                values["turn"] = self._requests[values["request_id"]] = Answer()
-        if answer is None:
-            return  # its caller has gone
         failure: Exception | None = None
         if name == "VERB_RESPONSE" and values["error"]:
             failure = _failure_of_verb(values)
@@ -333,21 +328,31 @@ class Connection:
             failure = error_of(values["error"], values["message"] or "")
         elif values.get("response"):
             failure = error_of(UNKNOWN, values["message"] or "")
-        answer.give(values, failure)
+        with self._lock:
+            answer = self._requests.pop(values["request_id"], None)
+            if answer is not None and name == "PRODUCER_SUCCESS" and not values["producer_ready"]:
+                # It waits for its turn, and is answered once more.
+                values["turn"] = self._requests[values["request_id"]] = Answer()
+        if answer is not None:  # else its caller has gone
+            answer.give(values, failure)
 
     def lost(self, error: Exception) -> None:
         """The connection has ended: whoever waits is told. Idempotent."""
         with self._lock:
             if self._failure is not None:
                 return
-            self._failure = error
             waiting = [*self._requests.values(), *self._pings, self._connected]
             consumers = [reference() for reference in self._consumers.values()]
             members = [*self._producers.values(), *(each for each in consumers if each)]
-        for answer in waiting:
-            answer.give({}, error)
-        for member in members:
-            member.lost(error)
+            steps: list[Callable[[], object]] = [
+                *(partial(each.give, {}, error) for each in waiting),
+                *(partial(each.lost, error) for each in members),
+            ]
+            self._failure = error  # last: nobody tells them who finds that it is lost
+        for step in steps:
+            failure = attempt(step)
+            if failure is not None:
+                log_failure("pulsarx", failure, "a connection was lost: %s", step)
 
     def close(self) -> None:
         """No member is left, and nothing more is sent."""

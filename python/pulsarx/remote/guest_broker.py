@@ -17,12 +17,13 @@ from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.failure_log import log_failure
 from pulsarx._pycore.ground.job_queue import JobQueue
 from pulsarx._pycore.ground.locks import Condition
 from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.publish.completion_queue import CompletionQueue
-from pulsarx.attempt import attempt
+from pulsarx.attempt import attempt, insist
 from pulsarx.broker import registry
 from pulsarx.broker.folder.data_directory import BRIEF_OWNER
 from pulsarx.broker.read_only_broker import ReadOnlyBroker
@@ -234,28 +235,38 @@ class GuestBroker(ReadOnlyBroker):
         """Read connections, one after the other. The thread of it."""
         found: tuple[_socket.socket, int] | None = (socket, pid)
         while found is not None:
-            connection = GuestConnection(
-                *found, lambda: self.timeout_seconds, self.completions, self.background
+            connection = insist(partial(self._connection, *found))
+            try:
+                with self._changed:
+                    self._current = connection
+                    is_closing = self._is_closing
+                if not is_closing:
+                    # By another thread: this one reads the answer.
+                    self._resuming.post(partial(self._begin, connection))
+                    connection.read()
+            except Exception as error:  # as without memory; the same owner may be the next
+                log_failure("pulsarx", error, "the connection to the owner of %s", self.name)
+            insist(partial(self._let_go, connection))
+            found = insist(self._connect_again)
+
+    def _connection(self, socket: _socket.socket, pid: int) -> GuestConnection:
+        return GuestConnection(
+            socket, pid, lambda: self.timeout_seconds, self.completions, self.background
+        )
+
+    def _let_go(self, connection: GuestConnection) -> None:
+        """It has ended, or is not read any more. May be called again."""
+        connection.lost(
+            errors.ConnectError(
+                detail=f"the owner of {self.name} (process {connection.owner_pid}) has left"
             )
-            with self._changed:
-                self._current = connection
-                is_closing = self._is_closing
-            if not is_closing:
-                # By another thread: this one reads the answer.
-                self._resuming.post(partial(self._begin, connection))
-                connection.read()
-            connection.lost(
-                errors.ConnectError(
-                    detail=f"the owner of {self.name} (process {connection.owner_pid}) has left"
-                )
-            )
-            with self._changed:
-                self._losses += 1
-                self._is_resuming = True
-                self._changed.notify_all()
-            connection.let_go()
-            self._wake_readers()
-            found = self._connect_again()
+        )
+        with self._changed:
+            self._losses += 1
+            self._is_resuming = True
+            self._changed.notify_all()
+        connection.let_go()
+        self._wake_readers()
 
     def _begin(self, connection: GuestConnection) -> None:
         """Greet the owner, and bring what this process has there. A job."""

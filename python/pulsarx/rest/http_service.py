@@ -224,6 +224,8 @@ class HttpServer:
         return self._rates.per_second(self.folder.clock.steady_ms(), key, *counts)
 
     def _look_later(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
         self._timer = self.folder.clock.call_after(LOOK_MS, self._look_soon)
 
     def _look_soon(self) -> None:

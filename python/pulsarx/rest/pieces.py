@@ -91,6 +91,8 @@ class PiecesResponse(HeardResponse):
             yield piece
 
     def _renew_later(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
         self._timer = self._clock.call_after(RENEW_MS, self._renew_soon)
 
     def _renew_soon(self) -> None:
@@ -99,5 +101,7 @@ class PiecesResponse(HeardResponse):
 
     def _renew(self) -> None:
         if self in self._begun:
-            self._stream.renew()
-            self._renew_later()
+            try:
+                self._stream.renew()
+            finally:
+                self._renew_later()

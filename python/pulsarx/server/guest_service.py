@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
+from functools import partial
 
 from pulsarx import errors
+from pulsarx._pycore.ground.failure_log import log_failure
 from pulsarx._pycore.ground.locks import Event, Lock
 from pulsarx._pycore.ground.owner_link import OwnerLink
 from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx._pycore.ground.weak_list import WeakList
-from pulsarx.attempt import attempt
+from pulsarx.attempt import attempt, insist
 from pulsarx.broker.control.control_socket import shut
 from pulsarx.clock import Deadline
 from pulsarx.server.server import Server
@@ -25,6 +26,8 @@ from pulsarx.wire.protobuf import WireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import _socket
+
     from pulsarx.broker.broker import Broker
     from pulsarx.server.session import Session
 
@@ -53,19 +56,18 @@ class GuestService:
         self.server = Server(broker)
         _services.add(self)
 
-    def take(self, descriptor: int, pid: int) -> None:
-        """Serve a guest, whose socket is closed with its connection, or at once where it cannot be
-        served."""
-        sock = socket.socket(fileno=descriptor)
+    def take(self, sock: _socket.socket, pid: int) -> bool:
+        """Serve a guest, whose socket is closed with its connection. False: it cannot be served,
+        and should see that, to come again or go to the next owner."""
         try:
             guest = ServedGuest(self, sock)
             with self._lock:
                 if not self._is_ending:
                     self._begin(guest, pid)
-                    return
+                    return True
         except Exception as error:
             _log.error("another process cannot be served: %s", errors.detail_of(error))
-        sock.close()  # the guest sees that, and comes again, or goes to the next owner
+        return False
 
     def _begin(self, guest: ServedGuest, pid: int) -> None:
         """Lock held. RuntimeError: there is no thread for it. StorageError: nobody could know of
@@ -150,7 +152,7 @@ class ServedGuest:
     """The connection of another process on this machine. By its own thread, unless a method says
     otherwise."""
 
-    def __init__(self, service: GuestService, sock: socket.socket) -> None:
+    def __init__(self, service: GuestService, sock: _socket.socket) -> None:
         self._service = service
         self._socket = sock
         self.link = OwnerLink(sock.fileno())
@@ -164,20 +166,25 @@ class ServedGuest:
         try:
             self._serve()
         except WireError as error:
-            _log.warning("the connection from another process was closed: %s", error)
-        except BaseException:
-            _log.exception("the connection from another process was closed, because of a bug")
-        try:
-            self._be_quiet()
-            self.link.flush_kept()
-            self._part()
-        except BaseException:
-            _log.exception("the connection from another process was not closed as it should be")
-        finally:
-            self.link.end()
-            shut(self._socket)  # a forked child may have a copy
-            self._socket.close()
-            self._service.forget(self)
+            attempt(
+                partial(_log.warning, "the connection from another process was closed: %s", error)
+            )
+        except BaseException as error:
+            about = "because of a bug"
+            log_failure(
+                "pulsarx", error, "the connection from another process was closed, %s", about
+            )
+        # Whatever fails: the guest waits for the end, and others for what it has.
+        shut_here = partial(shut, self._socket)  # a forked child may have a copy
+        steps = (self._be_quiet, self.link.flush_kept, self._part, self.link.end, shut_here)
+        for step in (*steps, self._socket.close, partial(self._service.forget, self)):
+            try:
+                insist(step)
+            except BaseException as error:
+                about = "as it should be"
+                log_failure(
+                    "pulsarx", error, "the connection from another process was not closed %s", about
+                )
 
     def _serve(self) -> None:
         """Do what the guest asks for, and deliver, until either end hangs up."""
@@ -209,9 +216,11 @@ class ServedGuest:
 
     def _be_quiet(self) -> None:
         """Give it nothing more and, where the owner closes, return when nobody is given more."""
-        if self._session is not None and self._is_ending:
-            self._session.want_nothing()
-        self.is_quiet.set()
+        try:
+            if self._session is not None and self._is_ending:
+                self._session.want_nothing()
+        finally:
+            self.is_quiet.set()
         if self._is_ending:
             self._service.all_are_quiet.wait()
 
@@ -240,15 +249,15 @@ _services = WeakList()
 _making = Lock()
 
 
-def take_guest(broker: Broker, descriptor: int, pid: int) -> None:
-    """Serve the process of a number, a guest of a broker, which becomes the owner of the socket.
-    What the control socket calls."""
+def take_guest(broker: Broker, sock: _socket.socket, pid: int) -> bool:
+    """Serve the process of a number, a guest of a broker, which becomes the owner of the socket;
+    False: it is not, and the guest should see its end. What the control socket calls."""
     with _making:
         found: GuestService | None = getattr(broker, "guest_service", None)
         if found is None:
             found = GuestService(broker)
             broker.guest_service = found
-    found.take(descriptor, pid)
+    return found.take(sock, pid)
 
 
 def _abandon_services() -> None:

@@ -20,7 +20,8 @@ from pulsarx.access.connection_bound import connections_max
 from pulsarx.access.listening import Accepting, Listener, accept_no_more, listen
 from pulsarx.access.tls_contexts import TlsContexts
 from pulsarx.access.tls_transport import TlsTransport
-from pulsarx.server.served_connection import READ_SIZE, ServedConnection
+from pulsarx.attempt import insist
+from pulsarx.server.served_connection import READ_SIZE, ServedConnection, call_in_loop
 from pulsarx.server.server import Server
 from pulsarx.server.unfinished_frames import UNFINISHED_MAX, UnfinishedFrames
 
@@ -206,17 +207,14 @@ class NetworkService:
     def _look(self) -> None:
         if self._ending.is_set():
             return
+        insist(self._look_later)  # first: whatever comes of this one
         now_ms = self._broker.runtime.clock.now_ms()
         for each in list(self.connections):
             each.look(now_ms)
-        self._look_later()
 
     def _call(self, callback: Any) -> None:
         """In any thread."""
-        try:
-            self.loop.call_soon_threadsafe(callback)
-        except RuntimeError:
-            pass  # it has ended
+        call_in_loop(self.loop, callback)
 
     # Life -----------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from pulsarx.wire.protobuf import WireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, Protocol
 
     from pulsarx._pycore.ground.work_pool import WorkPool
@@ -114,8 +115,8 @@ class ServedConnection(asyncio.BufferedProtocol):
         """The transport closes."""
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.session.lose()
         self._is_lost = True
+        self.session.lose()
         self._work.due()
         if self._is_done:
             self._service.forget(self)
@@ -207,14 +208,15 @@ class ServedConnection(asyncio.BufferedProtocol):
             self._unsent_size += len(data)
             is_due, self._flush_is_due = self._flush_is_due, True
         if not is_due:
-            self._call(self._flush)
+            try:
+                self._call(self._flush)
+            except BaseException:
+                self._flush_is_due = False  # who writes next asks for it
+                raise
 
     def _call(self, callback: Any) -> None:
         """In any thread."""
-        try:
-            self._loop.call_soon_threadsafe(callback)
-        except RuntimeError:
-            pass  # the loop has ended, and all transports with it
+        call_in_loop(self._loop, callback)
 
     def _flush(self) -> None:
         with self._lock:
@@ -286,6 +288,17 @@ class ServedConnection(asyncio.BufferedProtocol):
         """Hang up at once."""
         if self._transport is not None:
             self._transport.abort()
+
+
+def call_in_loop(loop: asyncio.AbstractEventLoop, callback: Callable[[], object]) -> None:
+    """Have a loop call something soon; nothing where it has ended. In any thread."""
+    try:
+        try:
+            loop.call_soon_threadsafe(callback)
+        except MemoryError:
+            loop.call_soon_threadsafe(callback)  # once more: nobody else may ask for it
+    except RuntimeError:
+        pass  # and all its transports with it
 
 
 def _host_of(address: Any) -> str:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from functools import partial
 
 from pulsarx import errors
-from pulsarx.attempt import attempt
+from pulsarx._pycore.ground.failure_log import log_failure
+from pulsarx.attempt import attempt, insist
 from pulsarx.server.client_proof import SERVER_VERSION, ClientProof
 from pulsarx.server.schema_answers import SchemaAnswers
 from pulsarx.server.session_consumers import SessionConsumers
@@ -256,8 +257,8 @@ class Session:
     def close(self) -> None:
         """The connection has ended: what it had is closed. Idempotent."""
         self.is_open = False
-        consumers, producers = self.consumers.leave(), self.producers.leave()
-        watches = self._guests.leave() if self._guests is not None else []
+        consumers, producers = insist(self.consumers.leave), insist(self.producers.leave)
+        watches = insist(self._guests.leave) if self._guests is not None else []
         self._take_steps([self._topic_lists.close, *producers, *watches, *consumers])
         self._server.forget_session(self)
 
@@ -266,11 +267,7 @@ class Session:
         for step in steps:
             error = attempt(step)
             if error is not None:
-                import logging
-
-                logging.getLogger("pulsarx").error(
-                    "a session was closed: %s", errors.detail_of(error)
-                )
+                log_failure("pulsarx", error, "a session was closed: %s", errors.detail_of(error))
 
     # Requests that no part answers ----------------------------------------------------------------
 

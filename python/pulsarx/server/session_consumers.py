@@ -136,9 +136,10 @@ class SessionConsumers:
     def leave(self) -> list[Callable[[], object]]:
         """What is to be done to detach them all: each step, though one before it fails."""
         with self._lock:
-            consumers, self._consumers = list(self._consumers.values()), {}
+            steps: list[Callable[[], object]] = [each.leave for each in self._consumers.values()]
+            self._consumers = {}
             self._links.clear()
-        return [each.leave for each in consumers]
+        return steps
 
     def deliver(self) -> None:
         """Send what consumers have room for, and say which of them the broker closed."""

@@ -76,8 +76,9 @@ class SessionGuests:
 
     def leave(self) -> list[Callable[[], object]]:
         """What is to be done to end all watches: each step, though one before it fails."""
-        watches, self._watches = list(self._watches.values()), {}
-        return [each.close for each in watches]
+        steps: list[Callable[[], object]] = [each.close for each in self._watches.values()]
+        self._watches = {}
+        return steps
 
     def _guest(self, arguments: Values) -> GuestConsumer:
         found = self._consumers.find(arguments["consumer_id"])

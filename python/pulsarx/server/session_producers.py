@@ -103,16 +103,23 @@ class SessionProducers:
 
     def give_up_places(self) -> list[Callable[[], object]]:
         """What is to be done so that none of them waits for its turn any more."""
-        waiting, self._waiting = list(self._waiting.values()), {}
+        steps = self._withdrawals()
+        self._waiting = {}
+        return steps
+
+    def _withdrawals(self) -> list[Callable[[], object]]:
+        waiting = self._waiting.values()
         return [partial(topic.producers.withdraw, place) for _, topic, place, _make in waiting]
 
     def leave(self) -> list[Callable[[], object]]:
         """What is to be done to close them all: each step, though one before it fails."""
-        leaving = self.give_up_places()
-        producers, self._producers = list(self._producers.values()), {}
+        steps = self._withdrawals()
+        steps += [each.close for each in self._producers.values()]
+        # Behind what may have no memory: it can be called again.
+        self._waiting, self._producers = {}, {}
         self._sends.clear()
         self._shut.clear()
-        return leaving + [each.close for each in producers]
+        return steps
 
     @property
     def is_full(self) -> bool:

@@ -3,5 +3,5 @@
 It returns where nothing can be logged, as without memory: the thread that runs jobs is needed.
 """
 
-cdef int log_failure(str logger, object error, str text, object about) except -1
+cpdef int log_failure(str logger, object error, str text, object about) except -1
 """Log text % about under a logger, with the traceback of error."""

@@ -1,11 +1,11 @@
 """Body of failure_log.pxd."""
 
 
-cdef int log_failure(str logger, object error, str text, object about) except -1:
+cpdef int log_failure(str logger, object error, str text, object about) except -1:
     try:
         import logging
 
         logging.getLogger(logger).error(text, about, exc_info=error)
-    except Exception:
+    except BaseException:
         pass                             # there is nobody else who could be told
     return 0

@@ -33,11 +33,18 @@ cdef class IntervalJob:
 
     def run(self) -> None:
         """Do it; in the thread of the queue."""
-        job = self.job
+        job, timer = self.job, self.timer
         self.timer = None
         self.armed = False               # what is asked for from now on needs another run
-        if job is not None:
+        if timer is not None:
+            timer.cancel()               # where it runs once more, for want of memory
+        if job is None:
+            return
+        try:
             job()
+        except MemoryError:
+            self.arm()                   # what was asked for is still to be done
+            raise
 
     def close(self) -> None:
         """Never run the job again."""

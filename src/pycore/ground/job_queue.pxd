@@ -4,7 +4,7 @@
 itself. It is one step to a signal handler.
 
   state     holds                                        left by
-  IDLE      no thread                                    the first job
+  IDLE      no thread; where jobs are, it was refused    the first job; the next look of the clock
   RUNNING   a thread, which sleeps while nothing is due  close
   CLOSING   jobs that come still run before close ends   close, when none is left
   CLOSED    no thread; jobs run in a control thread      -
@@ -32,6 +32,7 @@ cdef class JobQueue:
     cdef uint64_t done_count
     cdef uint32_t state                  # JobQueueState
     cdef bint thread_ended
+    cdef bint is_retried                 # the clock is going to start it
     cdef unsigned long thread            # that runs the jobs; 0: none yet
 
     cdef int put(self, object job) except -1
@@ -43,6 +44,7 @@ cdef class JobQueue:
     """Whether every job that was put has run."""
 
     cdef int start(self) except -1
+    cdef int start_later(self) except -1
     cdef bint has_ended(self, uint64_t job_count) noexcept
     cdef bint wait_for(self, uint64_t job_count, Deadline deadline) except -1
     cdef int perform(self, object job) except -1

@@ -11,6 +11,7 @@ from pulsarx._core.atomic cimport atomic_load_u64, atomic_store_u64
 from pulsarx._core.wait_event cimport (
     wait_event_enter, wait_event_leave, wait_event_sleep, wait_event_wake,
 )
+from pulsarx._pycore.ground.clock_core cimport SystemClockCore
 from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.deadline cimport Deadline
 from pulsarx._pycore.ground.failure_log cimport log_failure
@@ -19,6 +20,17 @@ from pulsarx._pycore.ground.waits cimport wait_on
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() noexcept
+
+cdef enum:
+    AGAIN_MS = 20                        # until a thread is asked for again
+
+cdef SystemClockCore process_clock = None
+
+
+def retry_by(SystemClockCore clock) -> None:
+    """By which clock queues ask again for a thread that they were refused."""
+    global process_clock
+    process_clock = clock
 
 
 cdef class JobQueue:
@@ -51,7 +63,10 @@ cdef class JobQueue:
         return 0
 
     cdef int put_job(self, object job) except -1:
-        self.jobs.append(job)
+        try:
+            self.jobs.append(job)
+        except MemoryError:
+            self.jobs.append(job)        # once more: many whom nobody asks again depend on it
         wait_event_wake(&self.came)
         return 0
 
@@ -71,17 +86,35 @@ cdef class JobQueue:
         self.put(job)
 
     cdef int start(self) except -1:
-        """No more threads or memory, or the interpreter ends: jobs wait for the next call, or for
-        close."""
+        """No more threads or memory, or the interpreter ends: it is tried again."""
         self.state = JOBS_RUNNING        # first: a finalizer that puts now starts no second one
         try:
             thread_start(self.run, self.name)
         except Exception:
             self.state = JOBS_IDLE
+            self.start_later()
         except BaseException:
             self.state = JOBS_IDLE
             raise
         return 0
+
+    cdef int start_later(self) except -1:
+        """By the clock, as nobody may put another job. Where that has no thread either, jobs wait
+        for the next call, or for close."""
+        if self.is_retried or process_clock is None:
+            return 0
+        self.is_retried = True
+        try:
+            process_clock.call_after(AGAIN_MS, self.start_again)
+        except Exception:
+            self.is_retried = False
+        return 0
+
+    def start_again(self) -> None:
+        """What the clock calls."""
+        self.is_retried = False
+        if self.state == JOBS_IDLE and self.jobs:
+            self.start()
 
     cdef bint is_idle(self) noexcept:
         return atomic_load_u64(&self.done_count) == self.put_count
@@ -178,7 +211,10 @@ cdef class JobQueue:
 
     cdef int perform(self, object job) except -1:
         try:
-            job()
+            try:
+                job()
+            except MemoryError:
+                job()                    # what it held is free, and nobody puts it again
         except BaseException as error:   # SystemExit too: the thread is needed
             log_failure("pulsarx", error, "%s: a job failed", self.name)
         finally:

@@ -47,7 +47,10 @@ cdef class WorkPool:
         return 0
 
     cdef int put_job(self, object job) except -1:
-        self.jobs.append(job)
+        try:
+            self.jobs.append(job)
+        except MemoryError:
+            self.jobs.append(job)        # once more: many whom nobody asks again depend on it
         wait_event_wake_one(&self.came)
         return 0
 
@@ -179,7 +182,10 @@ cdef class SerialWork:
             more = False
             self.is_due = False
             try:
-                more = self.step()
+                try:
+                    more = self.step()
+                except MemoryError:
+                    more = self.step()   # what it held is free, and nobody may ask again
             except BaseException as error:
                 log_failure("pulsarx", error, "a step of %s failed", self.name)
             # What is put in a closed pool is never run: the threads end before they come to it.

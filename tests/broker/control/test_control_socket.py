@@ -26,6 +26,7 @@ from pulsarx.broker.requests import owner_request
 from pulsarx.broker.requests.owner_request import ask_owner
 from pulsarx.broker.verbs.table import VERBS
 from pulsarx.broker.verbs.verb import Verb
+from pulsarx.server import guest_service
 
 TOPIC = "persistent://public/default/t"
 
@@ -223,6 +224,46 @@ def test_bytes_that_are_no_request_end_the_connection_and_nothing_else(
 ) -> None:
     assert raw(folder, data) == b""
     assert ask(folder, "topics.ensure", topic="t", partitions=0)["created"]
+
+
+def _without_memory(*_: object, **__: object) -> Any:
+    raise MemoryError
+
+
+# Where memory can run out, and what is asked for then.
+_PLACES: dict[str, tuple[object, str, str]] = {
+    "accept": (control_socket, "_connection", "verb"),
+    "thread": (control_socket, "OwnThread", "verb"),
+    "request": (control_frame, "frame_receive", "verb"),
+    "answer": (control_frame, "frame_send", "verb"),
+    "guest": (guest_service, "take_guest", "connect"),
+    "guest's thread": (guest_service, "ServedGuest", "connect"),
+}
+
+
+@pytest.mark.parametrize("place", _PLACES)
+def test_who_asks_where_memory_runs_out_sees_the_end_and_the_next_one_is_answered(
+    client: pulsarx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """The thread that accepts ended, or the connection stayed open, and was waited on for ever."""
+    monkeypatch.setattr(control_socket, "_REST_SECONDS", 0.01)
+    module, name, kind = _PLACES[place]
+    directory = DataDirectory.open(str(folder), files=FileSystem(), read_only=True)
+    asked = {"folder": directory.folder_id, "epoch": owner_of(folder).epoch}
+    asked |= {"verb": "topics.ensure", "arguments": {"topic": "t", "partitions": 0}}
+    if kind == "connect":
+        own = {"protocol": control_socket.GUEST_PROTOCOL, "pid": os.getpid()}
+        asked |= {"verb": "connect", "arguments": {}, "connect": own}
+    with monkeypatch.context() as patched:
+        patched.setattr(module, name, _without_memory)
+        with connected(folder) as connection:
+            connection.sendall(frame(asked))
+            try:
+                while connection.recv(1 << 16):
+                    pass
+            except ConnectionResetError:
+                pass
+    assert ask(folder, "topics.ensure", topic="t", partitions=0)
 
 
 LISTENER = """

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import _thread
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 import pulsarx
+from pulsarx._pycore.ground.interval_job import IntervalJob
 from pulsarx._pycore.ground.job_queue import JobQueue
 from pulsarx.broker.requests.owner_request import ask_owner
+from pulsarx.clock import system_clock
 
 
 @pytest.fixture(params=[RuntimeError("can't start new thread"), MemoryError()], ids=repr)
@@ -22,6 +24,61 @@ def no_threads(
     refuse_threads(monkeypatch, request.param)
     yield monkeypatch
     monkeypatch.undo()
+
+
+@pytest.mark.parametrize("kind", ["job", "flush"])
+def test_a_queue_that_was_refused_a_thread_asks_again(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its jobs waited for the next one, which never came where it was a flush: what else asked for
+    one found that it had been asked for."""
+    start, refused, ran = _thread.start_new_thread, threading.Event(), threading.Event()
+
+    def refuse_once(function: Callable[..., object], arguments: tuple[object, str]) -> int:
+        if arguments[1] == "jobs" and not refused.is_set():
+            refused.set()
+            raise RuntimeError("can't start new thread")
+        return start(function, arguments)
+
+    monkeypatch.setattr(_thread, "start_new_thread", refuse_once)
+    jobs = JobQueue("jobs")
+    if kind == "job":
+        jobs.post(ran.set)
+    else:
+        IntervalJob(system_clock(), jobs, 1, ran.set).arm()
+    assert ran.wait(60) and refused.is_set()
+    jobs.close()
+
+
+def test_a_job_that_ran_out_of_memory_runs_once_more() -> None:
+    """Nobody puts it again."""
+    turns: list[int] = []
+
+    def run() -> None:
+        turns.append(len(turns))
+        if len(turns) == 1:
+            raise MemoryError
+
+    jobs = JobQueue("jobs")
+    jobs.post(run)
+    jobs.close()
+    assert turns == [0, 1]
+
+
+def test_a_flush_without_memory_is_due_again() -> None:
+    """It was forgotten, until something else asked for one."""
+    turns, done = [], threading.Event()
+
+    def flush() -> None:
+        turns.append(None)
+        if len(turns) < 4:
+            raise MemoryError
+        done.set()
+
+    jobs = JobQueue("jobs")
+    IntervalJob(system_clock(), jobs, 1, flush).arm()
+    assert done.wait(60)
+    jobs.close()
 
 
 def test_without_a_thread_jobs_wait_for_one(no_threads: pytest.MonkeyPatch) -> None:

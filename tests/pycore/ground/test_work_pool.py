@@ -33,6 +33,24 @@ def test_what_falls_due_in_a_step_that_a_close_overtakes_is_done_nevertheless() 
     assert done.wait(WAIT / 2)
 
 
+def test_a_step_that_ran_out_of_memory_is_taken_once_more() -> None:
+    """Who has it run when it is due may not ask again."""
+    turns: list[int] = []
+
+    def step() -> bool:
+        turns.append(len(turns))
+        if len(turns) == 1:
+            raise MemoryError
+        return False
+
+    pool = WorkPool(1)
+    pool.grow()
+    SerialWork(pool, step, "step").due()
+    pool.wait()
+    pool.close()
+    assert turns == [0, 1]
+
+
 def test_a_step_runs_as_often_as_it_falls_due_behind_its_begin() -> None:
     pool = WorkPool(1)
     count = 0

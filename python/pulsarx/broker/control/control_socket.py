@@ -18,6 +18,7 @@ import threading
 from functools import partial
 
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.failure_log import log_failure
 from pulsarx._pycore.ground.file_system import hold_low_descriptors, open_descriptor
 from pulsarx._pycore.ground.locks import Condition, Event, RLock
 from pulsarx._pycore.ground.threads import OwnThread
@@ -143,53 +144,71 @@ class ControlSocket:
             each.close()
 
     def _serve(self) -> None:
+        rests = False
         while not self._closed:
             try:
-                descriptor = self._listener.accept()
-            except ConnectionAbortedError:
-                continue
-            except OSError:
-                if not self._closed:
+                if rests:
                     self._rest.wait(_REST_SECONDS)
-                continue
-            try:
-                connection = _connection(descriptor)
-            except (ImportError, OSError):  # no descriptor is left to load the module with
-                os.close(descriptor)
-                self._rest.wait(_REST_SECONDS)
-                continue
+                    rests = False
+                self._serve_next()
+            except Exception:  # no descriptors or memory: others wait in the backlog
+                rests = True
+
+    def _serve_next(self) -> None:
+        try:
+            descriptor = self._listener.accept()
+        except ConnectionAbortedError:
+            return
+        try:
+            connection = _connection(descriptor)
+        except BaseException:  # no descriptor is left to load the module with, or no memory
+            os.close(descriptor)
+            raise
+        try:
             with self._lock:
                 self._asking[connection] = 0
             try:
                 OwnThread(partial(self._talk, connection), "pulsarx-request").start()
             except RuntimeError:  # no more threads
                 self._talk(connection)
-            with self._lock:
-                while len(self._asking) >= _AT_ONCE_MAX and not self._closed:
-                    self._changed.wait()
+        except BaseException:
+            self._hang_up(connection, False)
+            raise
+        with self._lock:
+            while len(self._asking) >= _AT_ONCE_MAX and not self._closed:
+                self._changed.wait()
 
     def _talk(self, connection: _socket.socket) -> None:
-        from pulsarx.broker.control.control_frame import FrameError
-
-        self._asking[connection] = threading.get_ident()
+        is_taken = False
         try:
-            if user_of(connection) in (0, os.geteuid()):
-                self._answer(connection)
-        except (FrameError, OSError):
-            pass  # the asking process is gone, or does not follow the protocol
-        finally:
-            connection.close()  # nothing, where a guest has it
-            with self._lock:
-                del self._asking[connection]
-                self._changed.notify_all()
+            from pulsarx.broker.control.control_frame import FrameError
 
-    def _answer(self, connection: _socket.socket) -> None:
-        """Perform the one request of a connection, or take its process as a guest."""
+            self._asking[connection] = threading.get_ident()
+            try:
+                if user_of(connection) in (0, os.geteuid()):
+                    is_taken = self._answer(connection)
+            except (FrameError, OSError):
+                pass  # the asking process is gone, or does not follow the protocol
+        except Exception as error:  # as without memory: it sees the end, and may ask again
+            log_failure("pulsarx", error, "a request on the control socket failed%s", "")
+        finally:
+            self._hang_up(connection, is_taken)
+
+    def _hang_up(self, connection: _socket.socket, is_taken: bool) -> None:
+        """is_taken: a guest has the connection."""
+        if not is_taken:
+            connection.close()
+        with self._lock:
+            self._asking.pop(connection, None)
+            self._changed.notify_all()
+
+    def _answer(self, connection: _socket.socket) -> bool:
+        """Perform the one request of a connection, or take its process as a guest: true."""
         from pulsarx.broker.control.control_frame import frame_receive, frame_send
 
         with self._lock:
             if self._closed:
-                return
+                return False
             self._reading.add(connection)
         try:
             request = frame_receive(connection, Deadline(_REQUEST_MS))
@@ -206,18 +225,18 @@ class ControlSocket:
             told = {"error": "StorageError", "detail": f"the answer: {error}"}
             frame_send(connection, told, Deadline(_REQUEST_MS))
         if not is_guest:
-            return
+            return False
         asked = request["connect"]
         pid: Any = asked.get("pid") if isinstance(asked, dict) else None
         arrivals = self._broker.runtime.arrivals
         if "error" in answer:
             arrivals.has_arrived(pid)
-        else:
-            arrivals.comes(pid)
-            # By its name: it is above the broker.
-            control_plane.load("pulsarx.server.guest_service")
-            service = sys.modules["pulsarx.server.guest_service"]
-            service.take_guest(self._broker, connection.detach(), pid)
+            return False
+        arrivals.comes(pid)
+        # By its name: it is above the broker.
+        control_plane.load("pulsarx.server.guest_service")
+        service = sys.modules["pulsarx.server.guest_service"]
+        return bool(service.take_guest(self._broker, connection, pid))
 
     def _greet(self, asked: Any) -> dict[str, Any]:
         """What another process is told that wants to use the folder through this one."""

@@ -93,8 +93,13 @@ class LeaseRenewals:
             lease.timer = self._clock.call_at(lease.due_ms, lambda: self._fire(lease))
             return
         # Not by a timer: many short reads would each cancel it before it fires.
-        lease.thread = OwnThread(partial(self._renew, lease), "pulsarx-lease")
-        lease.thread.start()
+        thread = OwnThread(partial(self._renew, lease), "pulsarx-lease")
+        try:
+            thread.start()
+            lease.thread = thread  # it looks for that under the lock
+        except RuntimeError:  # no more threads: some time later
+            lease.due_ms = self._clock.now_ms() + _interval_ms(lease.ttl_ms)
+            lease.timer = self._clock.call_at(lease.due_ms, lambda: self._fire(lease))
 
     def _fire(self, lease: _ReadLease) -> None:
         with self._lock:

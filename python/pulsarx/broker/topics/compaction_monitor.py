@@ -44,13 +44,15 @@ class CompactionMonitor:
         self._runtime.background.post(self._look)
 
     def _look(self) -> None:
-        for topic in self._open_topics():
-            try:
-                topic.compaction.trigger_above(self._threshold(topic.name))
-            except (errors.TopicNotFound, errors.StorageError):
-                continue  # it goes; or its ledgers cannot be read, which others are told
-        self._timer = None
-        self.arm()
+        try:
+            for topic in self._open_topics():
+                try:
+                    topic.compaction.trigger_above(self._threshold(topic.name))
+                except (errors.TopicNotFound, errors.StorageError):
+                    continue  # it goes; or its ledgers cannot be read, which others are told
+        finally:
+            self._timer = None
+            self.arm()
 
     def _threshold(self, topic: str) -> int:
         """In bytes; 0: it is compacted only when that is asked for."""
