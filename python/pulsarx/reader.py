@@ -163,6 +163,8 @@ class Reader(Typed[T]):
 
     def _leave(self) -> None:
         self._core.shut()
+        if self._cursor is not None:
+            self._cursor.end()  # what it has mapped is given back
 
     def __enter__(self) -> Self:
         return self

@@ -242,6 +242,7 @@ class TableView:
             self._is_live = False
         for each in partitions:
             failure = attempt(each.core.shut) or failure
+            failure = attempt(each.cursor.end) or failure  # what it has mapped is given back
         if failure is not None:
             raise failure
 

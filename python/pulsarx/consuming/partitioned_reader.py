@@ -81,7 +81,7 @@ class PartitionedReader(Reader[T]):
     def _add(self, core: ConsumerCore, cursor: AnyCursor) -> None:
         with self._growing:
             if self._left:
-                core.shut()
+                _end(core, cursor)
                 return
             self._partitions.append((core, cursor))
             self._several.add(core)
@@ -125,7 +125,7 @@ class PartitionedReader(Reader[T]):
             partitions = list(self._partitions)
         self._several.shut()
         self._several.silence()
-        self._with_each(partitions, lambda core, _: core.shut())
+        self._with_each(partitions, _end)
 
     def _with_each(
         self,
@@ -138,6 +138,11 @@ class PartitionedReader(Reader[T]):
             failure = attempt(lambda: step(core, cursor)) or failure  # noqa: B023  # called at once
         if failure is not None:
             raise failure
+
+
+def _end(core: ConsumerCore, cursor: AnyCursor) -> None:
+    core.shut()
+    cursor.end()  # what it has mapped is given back
 
 
 def _is_of(message_id: MessageId, cursor: AnyCursor) -> bool:

@@ -7,6 +7,7 @@ from pulsarx._core.published_end cimport PublishedEnd
 
 cdef class PublishedEnds:
     cdef PublishedEnd* c_slots        # the mapping; slot 0 is the header
+    cdef uint64_t c_mapped            # bytes of addresses
     cdef readonly object path         # None: in memory
     cdef readonly bint writable
     cdef int c_fd                     # to grow, and to learn the size

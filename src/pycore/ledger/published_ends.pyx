@@ -22,6 +22,10 @@ from pulsarx._pycore.ground.signals cimport signals_check
 
 import os
 
+cdef extern from "<sys/mman.h>" nogil:
+    int PROT_READ, PROT_WRITE, MAP_PRIVATE, MAP_ANONYMOUS, MAP_FIXED
+    void* mmap(void* base, size_t size, int access, int flags, int fd, long offset)
+
 cdef enum:
     SLOT_SIZE = 64
     SLOT_COUNT_MAX = 4194304          # of addresses only: 256 MiB
@@ -47,7 +51,7 @@ cdef class PublishedEnds:
 
     def __dealloc__(self):
         if self.c_slots != NULL:
-            file_unmap(<unsigned char*>self.c_slots, <uint64_t>SLOT_COUNT_MAX * SLOT_SIZE)
+            file_unmap(<unsigned char*>self.c_slots, self.c_mapped)
         if self.c_fd >= 0:
             file_close(self.c_fd)
 
@@ -88,10 +92,15 @@ cdef class PublishedEnds:
 
     def close_file(self) -> None:
         """No more slots are handed out; those there are stay mapped as long as anybody holds
-        them, where there is no file without the memory behind them."""
+        them. Where there is no file they are in no memory from now on, but for what is written
+        there late: nobody sleeps on them."""
+        cdef uint64_t kept = self.c_count * SLOT_SIZE
+        cdef unsigned char* base = <unsigned char*>self.c_slots
         if self.c_fd >= 0:
-            if self.path is None:
-                file_punch_hole(self.c_fd, 0, self.c_count * SLOT_SIZE)
+            if self.path is None and mmap(base, kept, PROT_READ | PROT_WRITE,
+                                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == base:
+                file_unmap(base + kept, self.c_mapped - kept)
+                self.c_mapped = kept
             file_close(self.c_fd)
             self.c_fd = -1
 
@@ -304,6 +313,7 @@ cdef inline bint slot_moved(PublishedEnd* at, uint64_t ledger_id, uint64_t known
 cdef int _map(PublishedEnds self) except -1:
     cdef int error = file_map(self.c_fd, 0, <uint64_t>SLOT_COUNT_MAX * SLOT_SIZE, self.writable,
                               <unsigned char**>&self.c_slots)
+    self.c_mapped = <uint64_t>SLOT_COUNT_MAX * SLOT_SIZE
     if error:
         self.c_slots = NULL
         raise_status(STATUS_IO, error, f"map {self.path or 'the table of open ledgers'}")

@@ -46,6 +46,24 @@ def test_closed_clients_of_memory_keep_no_descriptor() -> None:
     assert max(use() for _ in range(10)) <= first
 
 
+def test_closed_clients_of_memory_keep_nothing_of_files_mapped() -> None:
+    """Each kept the table of its open ledgers, and 256 MiB of addresses for it, until the collector
+    came."""
+
+    def mapped() -> list[str]:
+        with open("/proc/self/maps", encoding="utf-8") as maps:
+            return [line for line in maps if "/memfd:pulsarx" in line]
+
+    before, producers = mapped(), []
+    for _ in range(3):
+        with pulsarx.Client("memory:") as client:
+            producers.append(client.create_producer("t"))
+            producers[-1].send(b"x")
+            client.subscribe("t", "s")
+            assert mapped() != before
+        assert mapped() == before
+
+
 def mapped_ledgers() -> list[str]:
     """What is mapped of ledgers in memory, to be read."""
     with open("/proc/self/maps", encoding="utf-8") as maps:
@@ -68,6 +86,29 @@ def test_closed_clients_of_memory_keep_no_ledger_mapped(kind: str) -> None:
             taker = client.create_table_view("t")
         assert mapped_ledgers() != before
     assert mapped_ledgers() == before
+
+
+@pytest.mark.parametrize("kind", ["reader", "reader of partitions", "table view"])
+def test_closed_readers_keep_no_ledger_mapped_while_their_client_stays(
+    kind: str, folder: Path
+) -> None:
+    def is_mapped() -> bool:
+        with open("/proc/self/maps", encoding="utf-8") as maps:
+            return any(f"{folder}/ledgers/" in line for line in maps)
+
+    with pulsarx.Client(folder, durability="os") as client:
+        if kind == "reader of partitions":
+            client.admin.topics.create_partitioned_topic("t", 2)
+        client.create_producer("t").send(b"x", partition_key="k")
+    with pulsarx.Client(folder, durability="os") as client:  # the ledger is sealed
+        if kind == "table view":
+            reader: Any = client.create_table_view("t")
+        else:
+            reader = client.create_reader("t", MessageId.earliest)
+            reader.read_next(60_000)
+        assert is_mapped()
+        reader.close()
+        assert not is_mapped()
 
 
 OWNER = """
@@ -135,21 +176,21 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 import pulsarx
 with pulsarx.Client(sys.argv[1], durability="os") as client:
     producer = client.create_producer("t")
-    for number in range(2000):
+    for number in range(10_000):
         client.admin.topics.create_subscription("t", f"s{number}", pulsarx.MessageId.earliest)
     producer.send(b"x")
     assert len(os.listdir("/proc/self/fd")) < 32
 with pulsarx.Client(sys.argv[1], durability="os") as client:  # each is opened again
     found = client.admin.topics.stats("t")["subscriptions"]
-    assert (len(found), {each["msg_backlog"] for each in found.values()}) == (2000, {1})
-    with client.subscribe("t", "s1999") as last:
+    assert (len(found), {each["msg_backlog"] for each in found.values()}) == (10_000, {1})
+    with client.subscribe("t", "s9999") as last:
         last.acknowledge(last.receive(60_000))
     assert len(os.listdir("/proc/self/fd")) < 32
 """
 
 
-@pytest.mark.standard
-def test_two_thousand_subscriptions_need_no_descriptors(folder: Path) -> None:
+@pytest.mark.long
+def test_ten_thousand_subscriptions_need_no_descriptors(folder: Path) -> None:
     run_program(SUBSCRIPTIONS_WITHOUT_CONSUMERS, folder)
 
 

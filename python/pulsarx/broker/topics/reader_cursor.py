@@ -79,7 +79,7 @@ class ReaderCursor:
         return reader is not None and reader.is_open
 
     def end(self) -> None:
-        """Close the reader, whose topic is deleted or closed, and let go of what is mapped."""
+        """Close the reader, or that its topic is deleted or closed; let go of what is mapped."""
         self._ended = True
         reader = self._reader() if self._reader is not None else None
         if reader is not None:
