@@ -3,6 +3,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
+from pulsarx._pycore.ground.failure_log cimport log_failure
 from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.message.message_id cimport message_id_new
 from pulsarx._pycore.ground.watchers cimport LoopItem
@@ -64,12 +65,21 @@ cdef class CallbackJob:
         result = self.queue.ok if self.error is None else self.queue.result_of(self.error)
         cdef Py_ssize_t at
         for at in range(0, len(self.callbacks), 2):
+            message_id = self.id_of(self.callbacks[at])
+            callback, self.callbacks[at + 1] = self.callbacks[at + 1], None
+            if callback is None:
+                continue                 # it was called before there was no memory for the next
             try:
-                self.callbacks[at + 1](result, self.id_of(self.callbacks[at]))
-            except BaseException:        # SystemExit too: the thread is needed
-                import logging
+                callback(result, message_id)
+            except BaseException as error:   # SystemExit too: the thread is needed
+                log_failure("pulsarx", error, "a send_async callback raised%s", "")
 
-                logging.getLogger("pulsarx").exception("a send_async callback raised")
+
+cdef CallbackJob new_job():
+    try:
+        return CallbackJob.__new__(CallbackJob)
+    except MemoryError:
+        return CallbackJob.__new__(CallbackJob)  # once more: the callbacks are kept nowhere else
 
 
 cdef class FlushJob:
@@ -95,7 +105,7 @@ cdef class CompletionQueue:
 
     cdef int post(self, list callbacks, uint64_t ledger_id, uint64_t entry_id,
                   uint64_t message_count, object error, int partition) except -1:
-        cdef CallbackJob job = CallbackJob.__new__(CallbackJob)
+        cdef CallbackJob job = new_job()
         job.queue = self
         job.callbacks = callbacks
         job.ledger_id = ledger_id
@@ -108,7 +118,7 @@ cdef class CompletionQueue:
         return self.jobs.put(job)
 
     cdef int post_timeout(self, list callbacks, object error, int partition) except -1:
-        cdef CallbackJob job = CallbackJob.__new__(CallbackJob)
+        cdef CallbackJob job = new_job()
         job.queue = self
         job.callbacks = callbacks
         job.error = error
@@ -128,7 +138,7 @@ cdef class CompletionQueue:
         cdef CallbackJob job
         if isinstance(callback, SendTold):
             return (<SendTold>callback).told(None, error)
-        job = CallbackJob.__new__(CallbackJob)
+        job = new_job()
         job.queue = self
         job.callbacks = [-1, callback]
         job.error = error

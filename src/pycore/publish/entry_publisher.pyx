@@ -445,6 +445,7 @@ cdef class LedgerPublisher(EntryPublisher):
             receipt, callbacks = self.pending[0]
             if receipt.expires_ms > now_ms:
                 return 0
+            failure = self.timeout() if callbacks else None  # first: there may be no memory for it
             self.pending.popleft()
             self.pending_count -= receipt.message_count
             self.made_room()
@@ -452,7 +453,7 @@ cdef class LedgerPublisher(EntryPublisher):
             self.timed_out = receipt
             told = callback_count(callbacks) + (1 if receipt.awaited else 0)
             if callbacks:
-                self.completions.post_timeout(callbacks, self.timeout(), self.partition)
+                self.completions.post_timeout(callbacks, failure, self.partition)
             if receipt.message_count > told:
                 self.failure = self.timeout()
             self.completions.expect(self)
