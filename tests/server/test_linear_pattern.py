@@ -53,7 +53,7 @@ def test_what_clients_write_besides(text: str, name: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["[", "(", ")", "a)", "*a", "a**", "a*+", "(?=x).*", r"(a)\1", r"\bx", "a\\", "[b-a]", "a{2,1}",
-     "a{x}", "a{99999}", "x{1025}", "(x{40}){40}", "((((){999}){999}){999}){999}", "[[:alpha:]]",
+     "a{x}", "a{99999}", "x{257}", "(x{40}){40}", "((((){999}){999}){999}){999}", "[[:alpha:]]",
      "[a-z&&b]", "x" * (SIZE_MAX + 1), "(" * 200 + ")" * 200, "a^b", "a$b", r"[\D]"],
 )  # fmt: skip
 def test_what_is_none_or_too_large_is_refused(text: str) -> None:
@@ -62,7 +62,7 @@ def test_what_is_none_or_too_large_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a*a*a*b", "(a*)*b", "(a|a)*b", "(a?){300}b", "(a|b|c)*a(a|b){400}c", ".*.*.*.*.*x"]
+    "text", ["a*a*a*b", "(a*)*b", "(a|a)*b", "(a?){200}b", "(a|b|c)*a(a|b){120}c", ".*.*.*.*.*x"]
 )
 def test_a_step_is_taken_for_each_character_and_no_more(text: str) -> None:
     """What a backtracking one takes years for. Each set of positions is looked at once."""

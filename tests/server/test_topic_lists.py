@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
 from peer import Peer, names
 
+from pulsarx.server import topic_list_watch
+from pulsarx.server.linear_pattern import LinearPattern
 from pulsarx.server.topic_answers import topics_hash
 
 HEAD = "persistent://public/default/"
@@ -89,9 +92,61 @@ def test_a_namespace_that_is_not_there_has_no_topics(peer: Peer) -> None:
     )  # fmt: skip
 
 
+def test_a_name_is_matched_when_it_comes_and_not_again(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(10):
+        made(peer, f"other-{number}")
+    watch(peer)
+    matched: list[str] = []
+    matches = LinearPattern.matches
+
+    def noted(self: LinearPattern, name: str) -> bool:
+        matched.append(name.rpartition("/")[2])
+        return matches(self, name)
+
+    monkeypatch.setattr(LinearPattern, "matches", noted)
+    made(peer, "w-one")
+    verb(peer, "topics.create_partitioned_topic", topic="w-p", partitions=1)
+    ((_, told, _),) = verb(peer, "topics.update_partitioned_topic", topic="w-p", partitions=2)
+    assert told["new_topics"] == [HEAD + "w-p-partition-1"]
+    assert matched == ["w-one", "w-p-partition-0", "w-p-partition-1"]
+
+
+def test_more_than_a_watch_remembers_are_told_all_the_same(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_list_watch, "NEWS_MAX", 3)
+    made(peer, "w-deleted")
+    watch(peer)
+    other = peer.another()
+    names_of_new = [f"w-{number}" for number in range(5)]
+    for name in names_of_new:
+        made(other, name)
+    verb(other, "topics.delete", topic="w-deleted", force=False)
+    (told, _) = peer.say("PING")
+    assert told[1]["new_topics"] == [HEAD + each for each in names_of_new]
+    assert told[1]["deleted_topics"] == [HEAD + "w-deleted"]
+
+
+def test_a_watch_keeps_no_names_that_do_not_match(peer: Peer) -> None:
+    for number in range(300):
+        made(peer, f"other-{number}")
+    watch(peer)  # what is made with the first
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(90):
+            watch(peer, watcher_id=number + 10)
+        kept = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert kept < 90 * 300 * 50  # a name in a dictionary takes 100 bytes
+
+
 @pytest.mark.parametrize(
     "pattern",
-    ["[", "(?=x).*", r"(a)\1", "x" * 2000],
+    ["[", "(?=x).*", r"(a)\1", "x" * 2000, "(.{0,30}a.{0,30}){16}"],
 )
 def test_what_is_no_pattern_is_refused(peer: Peer, pattern: str) -> None:
     name, told = watch(peer, HEAD + pattern)

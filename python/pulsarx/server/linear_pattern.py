@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Node = tuple[Any, ...]
 
 SIZE_MAX = 1024  # characters
-POSITIONS_MAX = 1024
+POSITIONS_MAX = 256
 _DEPTH_MAX = 50  # of groups
 _STEPS_MAX = 20_000  # of what makes the positions
 _SETS_MAX = 10_000  # that are remembered, until all are forgotten
@@ -39,6 +39,8 @@ class LinearPattern:
         self._after: list[int] = []
         self._taking: dict[str, int] = {}  # which positions take a character
         self._behind: dict[int, int] = {}  # which positions may follow some of a set
+        # The same of eight positions: of which eight, and which of them.
+        self._behind_some: dict[tuple[int, int], int] = {}
         self._steps = 0
         self._text = text
         self._is_empty, self._first, self._last = self._build(_Parser(text).parse())
@@ -47,6 +49,7 @@ class LinearPattern:
         """What was remembered to be fast with many names."""
         self._taking.clear()
         self._behind.clear()
+        self._behind_some.clear()
 
     def matches(self, name: str) -> bool:
         at, may_come = 0, self._first
@@ -73,12 +76,21 @@ class LinearPattern:
     def _follow(self, positions: int) -> int:
         if len(self._behind) >= _SETS_MAX:
             self._behind.clear()
-        found, rest = 0, positions
-        while rest:
-            lowest = rest & -rest
-            found |= self._after[lowest.bit_length() - 1]
-            rest ^= lowest
+        found = 0
+        for eight in enumerate(positions.to_bytes(-(-positions.bit_length() // 8), "little")):
+            if eight[1]:
+                behind = self._behind_some.get(eight)
+                if behind is None:
+                    behind = self._behind_some[eight] = self._follow_some(*eight)
+                found |= behind
         self._behind[positions] = found
+        return found
+
+    def _follow_some(self, eight: int, which: int) -> int:
+        found = 0
+        for number, after in enumerate(self._after[8 * eight : 8 * eight + 8]):
+            if which >> number & 1:
+                found |= after
         return found
 
     # Making the positions -------------------------------------------------------------------------
@@ -87,7 +99,10 @@ class LinearPattern:
         """Whether it takes nothing, too; the positions that come first in it, and last."""
         self._steps += 1
         if self._steps > _STEPS_MAX or (node[0] == "one" and len(self._after) == POSITIONS_MAX):
-            _refuse(self._text, f"its repetitions make more than {POSITIONS_MAX} characters of it")
+            _refuse(
+                self._text,
+                f"it takes more than {POSITIONS_MAX} characters, its repetitions written out",
+            )
         if node[0] == "one":
             here = 1 << len(self._positions)
             self._positions.append((node[1], node[2]))

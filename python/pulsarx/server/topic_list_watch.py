@@ -3,6 +3,8 @@ comes or goes."""
 
 from __future__ import annotations
 
+from collections import deque
+
 from pulsarx import errors
 from pulsarx.access.access import Access
 from pulsarx.server.linear_pattern import LinearPattern
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     Values = dict[str, Any]
 
 WATCHES_MAX = 100  # of one connection
+NEWS_MAX = 1000  # names of one watch; when more come, each topic is looked at again
 INVALID_TOPIC_NAME = 17  # as Pulsar; clients that watch do not try it again and again
 
 
@@ -37,14 +40,16 @@ class TopicListWatch:
         self.namespace: str = values["namespace"]
         text = values["topics_pattern"].removeprefix("^")
         self._pattern = LinearPattern(text.partition("://")[2] or text)
-        self._seen: dict[str, bool] = {}  # whether it matches, of each topic there is
+        # Of topics that came or grew since it looked: the others match, or do not, as before.
+        self._news: deque[str] = deque(maxlen=NEWS_MAX)
         self._wake = wake
         broker.topics.watch(self)  # before it looks, so that it misses nothing
-        self.known = self._matching()
+        self.known: list[str] = []
+        self.known = self._matching(None)
 
     def created(self, name: TopicName) -> None:
         """In any thread."""
-        self._look_again(name)
+        self._news_of(name)
 
     def deleted(self, name: TopicName) -> None:
         """In any thread."""
@@ -52,7 +57,12 @@ class TopicListWatch:
 
     def grown(self, name: TopicName) -> None:
         """In any thread: a partitioned topic has more partitions."""
-        self._look_again(name)
+        self._news_of(name)
+
+    def _news_of(self, name: TopicName) -> None:
+        if name.namespace_name == self.namespace and name.persistent:
+            self._news.append(str(name))
+            self._look_again(name)
 
     def _look_again(self, name: TopicName) -> None:
         if name.namespace_name == self.namespace and name.persistent:
@@ -62,23 +72,35 @@ class TopicListWatch:
     def changes(self) -> tuple[list[str], list[str]]:
         """What came and what went since it was asked last."""
         self.is_due = False
-        before, self.known = self.known, self._matching()
+        news = []
+        while self._news:
+            news.append(self._news.popleft())
+        # As many as are kept: older ones may have been dropped.
+        looked_at = set(news) if len(news) < NEWS_MAX else None
+        before, self.known = self.known, self._matching(looked_at)
         return sorted(set(self.known) - set(before)), sorted(set(before) - set(self.known))
 
-    def _matching(self) -> list[str]:
+    def _matching(self, news: set[str] | None) -> list[str]:
+        """Of all topics, those that match. news: names without what names a partition, of those
+        that are not known to match or not to; None: nothing is known of any."""
         from pulsarx.broker.verbs.topics import get_list
 
         try:
             names = get_list(self._broker, self.namespace, False, "persistent")
         except errors.TopicNotFound:  # as Pulsar: a namespace that is not there has no topics
             return []
-        seen, matches = self._seen, self._pattern.matches
-        self._seen = {
-            each: seen[each] if each in seen else matches(each.partition("://")[2])
+        known, matches = set(self.known), self._pattern.matches
+        found = [
+            each
             for each in names
-        }
+            if each in known
+            or (
+                (news is None or each in news or each.rpartition("-partition-")[0] in news)
+                and matches(each.partition("://")[2])
+            )
+        ]
         self._pattern.forget()  # few come later
-        return [each for each in names if self._seen[each]]
+        return found
 
 
 class TopicListWatches:
