@@ -57,6 +57,22 @@ def test_what_is_not_supported_says_so(administered: Administered, place: str) -
 
 
 @pytest.mark.parametrize(
+    "place",
+    [
+        f"PUT {N}/0x00000000_0x80000000/unload",
+        f"PUT {N}/0x00000000_0xffffffff/split",
+        f"GET {N}/0x00000000_0xffffffff/topicHashPositions",
+        f"POST {N}/0x00000000_0xffffffff/clearBacklog/s",
+        "GET /resource-quotas/public/default/0x00000000_0xffffffff",
+    ],
+)
+def test_what_is_about_bundles_says_why(administered: Administered, place: str) -> None:
+    reply = administered.ask(*place.split())
+    assert reply.status == 405
+    assert "not supported by PulsarX: a namespace is one bundle" in reply.body["reason"]
+
+
+@pytest.mark.parametrize(
     ("name", "value", "other"),
     [
         ("encryptionRequired", False, True),

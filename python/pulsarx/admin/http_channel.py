@@ -264,6 +264,7 @@ class HttpChannel:
         return self.ask("GET", path, **query).json()
 
 
+_OF_TOPICS = ("Topic ", "Partitioned Topic ")
 _KINDS: dict[int, type[errors.PulsarException]] = {
     400: errors.InvalidConfiguration,
     401: errors.AuthenticationError,
@@ -284,7 +285,8 @@ def _error_of(status: int, body: bytes, what: str) -> Exception:
     told = str(reason).replace("\r", "").partition("\n\nStacktrace")[0].strip()
     _, mark, message = told.partition("Message: ")
     told = (message if mark else told).strip()[:_REASON_MAX] or f"{what}: status {status}"
-    if status == 404 and "ubscription" in told:
+    # A topic may be called so.
+    if status == 404 and "ubscription " in told and not told.startswith(_OF_TOPICS):
         return errors.SubscriptionNotFound(detail=told)
     kind = _KINDS.get(status)
     if kind is None:

@@ -80,7 +80,8 @@ __all__ = [
 ]
 
 
-_REST = ("forked_error", "missing_namespace")  # of calls, beside the classes
+# Of calls, beside the classes.
+_REST = ("forked_error", "missing_namespace", "missing_subscription", "missing_topic")
 _finder = sys.path_importer_cache.get(__path__[0])  # base was found by it
 
 

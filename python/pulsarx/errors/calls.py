@@ -297,6 +297,19 @@ class InternalError(UnknownError):
     _detail_in_text = True
 
 
+def missing_topic(name: object, *, partitioned: bool = False) -> TopicNotFound:
+    """The error of a topic that is not there, in Pulsar's words. name: the whole one. partitioned:
+    one with partitions was asked for."""
+    return TopicNotFound(
+        detail=f"{'Partitioned Topic' if partitioned else 'Topic'} {name} not found"
+    )
+
+
+def missing_subscription(name: str, topic: object) -> SubscriptionNotFound:
+    """The error of a subscription that is not there, in Pulsar's words."""
+    return SubscriptionNotFound(detail=f"Subscription {name} not found for topic {topic}")
+
+
 def missing_namespace(namespace: str, asked: str = "") -> TopicNotFound:
     """The error of a topic in a namespace that is not there. asked: what stands before it."""
     return TopicNotFound(

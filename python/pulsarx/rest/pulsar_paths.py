@@ -33,7 +33,16 @@ def is_of_pulsar(path: str) -> bool:
 
 
 def unsupported_reason(method: str, path: str) -> str:
-    return f"{method} {path:.200} is not supported by PulsarX; /openapi.json lists what is"
+    why = ": a namespace is one bundle, of one broker" if _is_of_bundle(path.split("/")) else ""
+    return f"{method} {path:.200} is not supported by PulsarX{why}; /openapi.json lists what is"
+
+
+def _is_of_bundle(parts: list[str]) -> bool:
+    """Whether it is about some of the bundles of a namespace."""
+    if parts[3:4] == ["resource-quotas"]:
+        return True
+    bundles = parts[6:] if parts[3:4] == ["namespaces"] else []
+    return any(each == "bundle" or each.startswith("0x") for each in bundles)
 
 
 def unsupported(_: Call) -> None:

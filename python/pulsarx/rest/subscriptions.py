@@ -77,7 +77,7 @@ def _reset(call: Call) -> None:
 
 def _properties(call: Call) -> dict[str, str]:
     if call.subscription not in _list(call):
-        raise errors.SubscriptionNotFound(detail="Subscription not found")
+        raise errors.missing_subscription(call.subscription, call.topic)
     return {}
 
 

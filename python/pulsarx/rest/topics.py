@@ -132,7 +132,7 @@ def _properties(call: Call) -> Json:
 def _nothing_missing(call: Call) -> None:
     """Partitions are made with their topic."""
     if not _partition_count(call):
-        raise errors.TopicNotFound(detail=f"there is no partitioned topic {call.topic}")
+        raise errors.missing_topic(call.topic, partitioned=True)
 
 
 def _partition_count(call: Call) -> int:
@@ -149,7 +149,14 @@ def _terminate(call: Call) -> Json:
 
 def _terminate_partitions(call: Call) -> Json:
     found = {}
-    for index in range(_partition_count(call)):
+    count = _partition_count(call)
+    if not count:
+        raise Refusal(
+            405,
+            "Termination of a non-partitioned topic is not allowed using partitioned-terminate, "
+            "please use terminate commands",
+        )
+    for index in range(count):
         partition = str(TopicName.of(call.topic).partition(index))
         last = call.perform("topics.terminate", topic=partition)
         found[str(index)] = shown_id(MessageId.from_text(last))

@@ -87,7 +87,7 @@ class TopicAnswers:
             if is_there:
                 count = partition_count_of(self._broker.catalogue.state, name)
             elif not values["auto_creation_enabled"]:
-                raise errors.TopicNotFound(detail=str(name))
+                raise errors.missing_topic(name)
             elif self._are_guests:  # which look for it in the catalogue
                 found = self._broker.lookup(name)
                 count = found.partition_count if isinstance(found, PartitionedTopic) else 0

@@ -90,9 +90,9 @@ def test_missing_names_are_not_found(memory_client: pulsarx.Client) -> None:
         with pytest.raises(errors.TopicNotFound):
             call()
     topics.create_non_partitioned_topic("x")
-    with pytest.raises(errors.TopicNotFound, match="no partitioned topic"):
+    with pytest.raises(errors.TopicNotFound, match=r"Partitioned Topic .* not found"):
         topics.update_partitioned_topic("x", 3)
-    with pytest.raises(errors.TopicNotFound, match="no partitioned topic"):
+    with pytest.raises(errors.TopicNotFound, match=r"Partitioned Topic .* not found"):
         topics.partitioned_stats("x")
 
 

@@ -189,7 +189,7 @@ class PolicyStore:
         if record is None and topic in self._volatile:
             return None
         if record is None:
-            raise errors.TopicNotFound(detail=topic)
+            raise errors.missing_topic(topic)
         return record.policies.get(policy)
 
     def set_namespace_policy(

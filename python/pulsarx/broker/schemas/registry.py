@@ -316,7 +316,7 @@ def closed_error(topic: str) -> errors.IncompatibleSchema:
 def _records_in(state: CatalogueState, name: str) -> tuple[SchemaRecord, ...]:
     """TopicNotFound: there is no such topic."""
     if name not in state.topics:
-        raise errors.TopicNotFound(detail=name)
+        raise errors.missing_topic(name)
     return state.schemas.get(name, ())
 
 

@@ -143,7 +143,7 @@ class Inactivity:
             if any(
                 each not in state.topics and each not in volatile for each in (full_name, *names)
             ):
-                raise errors.TopicNotFound(detail=full_name)
+                raise errors.missing_topic(full_name)
             if not self._may_go(names, policy):
                 raise errors.NotAllowedError(detail=f"{full_name} is used again")
             return [full_name] if names == [full_name] else [full_name, *names]

@@ -246,7 +246,7 @@ class NonPersistentTopic:
 
     def unsubscribe(self, name: str) -> NoReturn:
         """It has no durable subscriptions."""
-        raise errors.SubscriptionNotFound(detail=f"subscription {name} of {self.name}")
+        raise errors.missing_subscription(name, self.name)
 
     def all_subscriptions(self) -> list[NonPersistentSubscription]:
         return list(self._attached.values())

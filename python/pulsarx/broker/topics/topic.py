@@ -437,7 +437,7 @@ class Topic:
         with self.lock:
             subscription = self.subscriptions.get(name)
             if subscription is None:
-                raise errors.SubscriptionNotFound(detail=f"subscription {name} of {self.name}")
+                raise errors.missing_subscription(name, self.name)
             self.runtime.catalogue.commit([changes.remove_subscription(self.name, name)])
             del self.subscriptions[name]
             subscription.remove()
@@ -861,7 +861,7 @@ def delete_subscriptions(topics: list[Topic], name: str, force: bool) -> None:
     with locked_in_order(topics):
         there = [topic for topic in topics if name in topic.subscriptions]
         if not there:
-            raise errors.SubscriptionNotFound(detail=f"subscription {name} of {topics[0].name}")
+            raise errors.missing_subscription(name, topics[0].name)
         for topic in there:
             subscription = topic.subscriptions[name]
             subscription.detach_forgotten()

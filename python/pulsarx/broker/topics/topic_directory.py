@@ -184,7 +184,7 @@ class TopicDirectory:
         with self._lock:
             record = self._runtime.catalogue.state.topics.get(str(name))
             if record is None or not record.partition_count:
-                raise errors.TopicNotFound(detail=f"there is no partitioned topic {name}")
+                raise errors.missing_topic(name, partitioned=True)
             found = self._partitioned.get(record.name)
             if found is None:
                 found = PartitionedTopic(record, self.existing)
@@ -219,9 +219,9 @@ class TopicDirectory:
             check_may_be_created(self._runtime.catalogue.state, name)
         policy = topic_creation(self._runtime, name)
         if not create or not policy.allowed:
-            raise errors.TopicNotFound(
-                detail=f"{name}, and allow_auto_topic_creation is off" if create else str(name)
-            )
+            if not create:
+                raise errors.missing_topic(name)
+            raise errors.TopicNotFound(detail=f"{name}, and allow_auto_topic_creation is off")
         return policy
 
     def _create(self, name: TopicName, create: bool, created: list[TopicName]) -> None:
@@ -393,7 +393,7 @@ class TopicDirectory:
     def _take_back(self, name: TopicName) -> None:
         def select(state: CatalogueState) -> list[str]:
             if not self.is_there(str(name)):
-                raise errors.TopicNotFound(detail=str(name))
+                raise errors.missing_topic(name)
             count = partition_count_of(state, name)
             return [*(partition_names(name, count) if count else ()), str(name)]
 
@@ -510,7 +510,7 @@ class TopicDirectory:
         # The first lock keeps the subscriptions as they are; it always comes before this one.
         with first.lock, self._lock:
             if topic.is_deleted:
-                raise errors.TopicNotFound(detail=f"there is no partitioned topic {name}")
+                raise errors.missing_topic(name, partitioned=True)
             record = catalogue.state.topics[topic.name]
             holder = topic.holder()
             remote = None if holder is not None else self._remote_holder(record)

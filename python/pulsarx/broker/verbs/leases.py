@@ -44,7 +44,7 @@ def set_lease(
             if record is None:
                 if only_present:
                     continue
-                raise errors.TopicNotFound(detail=name)
+                raise errors.missing_topic(name)
             gone = set(ids).difference(each.ledger_id for each in record.ledgers)
             if only_present:
                 wanted[name] = [each for each in ids if each not in gone]
@@ -162,7 +162,7 @@ def get_leases(folder: OpenFolder, topic: str) -> list[Arguments]:
     state = folder.catalogue.state
     record = state.topics.get(name)
     if record is None:
-        raise errors.TopicNotFound(detail=name)
+        raise errors.missing_topic(name)
     owned: Any = folder
     now_ms = wall_ms() if folder.read_only else owned.runtime.clock.now_ms()
     held = [

@@ -118,7 +118,7 @@ def _topic(folder: OpenFolder, topic: str) -> TopicView:
     folder.refresh()
     name = check_keeps_messages(TopicName.of(topic))
     if str(name) not in folder.catalogue.state.topics:
-        raise errors.TopicNotFound(detail=str(name))
+        raise errors.missing_topic(name)
     return folder.topic(name, create=False)
 
 

@@ -75,7 +75,7 @@ def _existing(folder: OpenFolder, topic: str) -> str:
     folder.refresh()
     name = TopicName.of(topic).partitioned_name
     if name not in folder.catalogue.state.topics and name not in folder.volatile:
-        raise errors.TopicNotFound(detail=name)
+        raise errors.missing_topic(name)
     return name
 
 

@@ -93,7 +93,7 @@ def _move_subscription(topic: Topic, name: str, ledger_id: int, message: int) ->
     with locked_in_order([topic]):
         subscription = topic.subscriptions.get(name)
         if subscription is None:
-            raise errors.SubscriptionNotFound(detail=f"subscription {name:.200} of {topic.name}")
+            raise errors.missing_subscription(f"{name:.200}", topic.name)
         if subscription.consumers():
             raise errors.NotAllowedError(
                 detail=f"move subscription {name:.200} of {topic.name}: consumers are attached"

@@ -82,7 +82,7 @@ def _names_of(folder: OpenFolder, topic: str) -> list[str]:
     state = folder.catalogue.state
     name = TopicName.of(topic)
     if str(name) not in state.topics and str(name) not in folder.volatile:
-        raise errors.TopicNotFound(detail=str(name))
+        raise errors.missing_topic(name)
     count = partition_count_of(state, name)
     return partition_names(name, count) if count else [str(name)]
 
@@ -163,7 +163,7 @@ def _subscriptions(topics: list[Topic], name: str) -> list[tuple[Topic, Subscrip
         if subscription is not None:
             found.append((topic, subscription))
     if not found:
-        raise errors.SubscriptionNotFound(detail=f"subscription {name} of {topics[0].name}")
+        raise errors.missing_subscription(name, topics[0].name)
     return found
 
 
@@ -217,7 +217,7 @@ def unacknowledged(
     found: Any = folder.topic(check_keeps_messages(TopicName.of(topic)), create=False)
     record = folder.catalogue.state.topics[found.name].subscriptions.get(name)
     if record is None:
-        raise errors.SubscriptionNotFound(detail=f"subscription {name} of {found.name}")
+        raise errors.missing_subscription(name, found.name)
     if folder.read_only:
         from pulsarx.broker.subscriptions.cursor_view import opened_cursor
 

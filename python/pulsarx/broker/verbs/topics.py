@@ -137,7 +137,7 @@ def delete(broker: Broker, topic: str, force: bool) -> None:
 
     def select(state: CatalogueState) -> list[str]:
         if not broker.topics.is_there(full):
-            raise errors.TopicNotFound(detail=full)
+            raise errors.missing_topic(full)
         if partition_count_of(state, name):
             raise errors.NotAllowedError(
                 detail=f"delete {full}: it has partitions; call delete_partitioned_topic"
@@ -161,7 +161,7 @@ def delete_partitioned_topic(broker: Broker, topic: str, force: bool) -> None:
     def select(state: CatalogueState) -> list[str]:
         count = partition_count_of(state, name)
         if not count:
-            raise errors.TopicNotFound(detail=f"there is no partitioned topic {name}")
+            raise errors.missing_topic(name, partitioned=True)
         return [str(name), *partition_names(name, count)]
 
     broker.topics.delete(select, force)
@@ -309,10 +309,11 @@ def partitioned_stats(folder: OpenFolder, topic: str) -> Arguments:
     """TopicNotFound: there is no partitioned topic of this name."""
     from pulsarx.broker.topics.statistics import partitioned_statistics
 
-    name = _existing(folder, topic)
+    folder.refresh()
+    name = TopicName.of(topic)
     count = partition_count_of(folder.catalogue.state, name)
     if not count:
-        raise errors.TopicNotFound(detail=f"there is no partitioned topic {name}")
+        raise errors.missing_topic(name, partitioned=True)
     return partitioned_statistics(
         str(name), [stats(folder, each) for each in partition_names(name, count)]
     )
@@ -322,7 +323,7 @@ def _existing(folder: OpenFolder, topic: str) -> TopicName:
     folder.refresh()
     name = TopicName.of(topic)
     if str(name) not in folder.catalogue.state.topics and str(name) not in folder.volatile:
-        raise errors.TopicNotFound(detail=str(name))
+        raise errors.missing_topic(name)
     return name
 
 
