@@ -12,6 +12,7 @@ from sharing_process import SharingProcess
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, MessageId
+from pulsarx.consuming.partition_follower import PartitionFollower
 from pulsarx.remote import guest_partitions, guest_topics
 
 PATIENCE = 60
@@ -83,6 +84,52 @@ def test_producers_publish_to_partitions_that_were_added(
             places = {producer.send(b"x").partition() for _ in range(3)}
             assert places == {0, 1, 2}
         wait_until(lambda: producer.send(b"x").partition() == 2)
+
+
+def test_consumers_are_there_when_the_call_returns_by_which_a_topic_grew(
+    folder: Path, owner: SharingProcess
+) -> None:
+    """What was sent at once came to the first of them, and its key to another one later."""
+    names = [f"c{number}" for number in range(4)]
+    with pulsarx.Client(folder) as client:
+        consumers = [
+            client.subscribe("t", "s", ConsumerType.KeyShared, consumer_name=name) for name in names
+        ]
+        topics = client.admin.topics
+        topics.update_partitioned_topic("t", 5)
+        for partition in range(5):
+            found = topics.stats(f"t-partition-{partition}")["subscriptions"]["s"]
+            assert [each["consumer_name"] for each in found["consumers"]] == names
+        assert all(each.is_connected() for each in consumers)
+
+
+def test_nothing_is_sent_to_new_partitions_before_the_consumers_of_its_process_are_there(
+    folder: Path, owner: SharingProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, may_attach = threading.Event(), threading.Event()
+    grown = PartitionFollower.grown
+
+    def waiting(self: PartitionFollower, partition_count: int) -> None:
+        told.set()
+        assert may_attach.wait(PATIENCE)
+        grown(self, partition_count)
+
+    monkeypatch.setattr(PartitionFollower, "grown", waiting)
+    with pulsarx.Client(folder) as client:
+        consumer = client.subscribe("t", "s", ConsumerType.KeyShared)
+        producer = client.create_producer("t")
+        owner.run("client.admin.topics.update_partitioned_topic('t', 5)")
+        assert told.wait(PATIENCE)
+        for number in range(20):
+            producer.send(b"x", partition_key=str(number))
+        assert {consumer.receive(60_000).message_id().partition() for _ in range(20)} <= {0, 1}
+        may_attach.set()
+        wait_until(lambda: "partitions=5" in repr(producer))
+        for partition in range(5):
+            publish_to(owner, partition)
+        assert {consumer.receive(60_000).message_id().partition() for _ in range(5)} == set(
+            range(5)
+        )
 
 
 def test_consumers_of_a_pattern_get_topics_as_they_come(

@@ -512,7 +512,9 @@ class GuestBroker(ReadOnlyBroker):
         self.settle()  # what was acknowledged, and so on, comes first
         answer = ask_owner(self.directory.path, verb, arguments, self.timeout_seconds * 1000)
         self.refresh()
-        self.topics.news_count += 1  # it may have let one grow, and is told of that later
+        if verb == "topics.update_partitioned_topic":
+            # As where this process owns the folder: whoever follows is there when the call returns.
+            self.topics.look()
         return answer
 
     def next_producer_name(self) -> str:

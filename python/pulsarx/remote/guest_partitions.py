@@ -27,7 +27,8 @@ class GuestPartitions(ReadOnlyPartitions):
 
     @property
     def partition_count(self) -> int:
-        """As the catalogue had it when the owner told of topics last."""
+        """As those who follow the topic know it: nothing is sent to partitions that came while the
+        consumers of this process are still to attach to them."""
         news_count: int = self._host.topics.news_count
         if news_count == self._seen:
             return self._count
@@ -35,10 +36,15 @@ class GuestPartitions(ReadOnlyPartitions):
         found: int = super().partition_count
         return found
 
+    def count_now(self) -> int:
+        """As the catalogue has it."""
+        record = self._record()
+        return self._count if record is None else record.partition_count
+
     def hold(self, name: str, producer: Any) -> None:
         """The owner keeps partitions that come for a producer that has the others to itself; it
         takes them some time after that."""
-        self.watch(producer)
+        self._host.topics.watch_growth(self, producer, sends=True)
 
     def watch(self, watcher: Any) -> None:
         """Call watcher.grown(partition count) soon after the topic has grown."""

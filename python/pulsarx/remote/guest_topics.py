@@ -32,13 +32,14 @@ class GuestTopics:
         self._host = host
         self._lock = Lock()  # of what follows
         self._followers = WeakList()  # PatternFollower
-        self._growing: list[tuple[Any, Any]] = []  # weak: who is told, partitioned topic
+        # Weak: who is told, partitioned topic; and whether it is a producer.
+        self._growing: list[tuple[Any, Any, bool]] = []
         self._known: set[tuple[str, int]] = set()
         self._noting = threading.local()  # created: for this thread, in taking_back
         self._listening = Lock()  # of being told of news
         self._news: DirectoryNews | None = None
         self._is_to_look = False
-        self.news_count = 0  # topics may have come, gone or grown so often
+        self.news_count = 0  # so often followers were told of topics that came, went or grew
 
     def listen(self) -> None:
         """Have the owner tell from now on which topics come, go and grow."""
@@ -48,7 +49,6 @@ class GuestTopics:
 
     def _heard(self) -> None:
         """In the thread that reads the connection."""
-        self.news_count += 1
         if not self._is_to_look:
             self._is_to_look = True
             self._post()
@@ -65,11 +65,11 @@ class GuestTopics:
                 self._known = self._there()
             self._followers.add(follower)
 
-    def watch_growth(self, topic: Any, watcher: Any) -> None:
+    def watch_growth(self, topic: Any, watcher: Any, *, sends: bool = False) -> None:
         """Call watcher.grown(partition count) when a partitioned topic has grown, as long as both
-        live."""
+        live. sends: it is a producer, which is told when the others have been."""
         with self._lock:
-            self._growing.append((weakref.ref(watcher), weakref.ref(topic)))
+            self._growing.append((weakref.ref(watcher), weakref.ref(topic), sends))
 
     @contextmanager
     def taking_back(self) -> Iterator[None]:
@@ -127,8 +127,11 @@ class GuestTopics:
             self._host.post(self._look)
 
     def _look(self) -> None:
-        if not self._host.state.is_open:
-            return
+        if self._host.state.is_open:
+            self.look()
+
+    def look(self) -> None:
+        """Tell those who follow what came, went and grew."""
         self._is_to_look = False
         self._host.refresh_if_changed()
         wanted = {each.non_persistent_namespace for each in self._followers.members()}
@@ -141,7 +144,7 @@ class GuestTopics:
             there = self._there() if followers else set()
             came, gone = there - self._known, self._known - there
             self._known = there
-            growing = [(watcher(), topic()) for watcher, topic in self._growing]
+            growing = [(watcher(), topic(), sends) for watcher, topic, sends in self._growing]
             self._growing = [
                 references
                 for references, each in zip(self._growing, growing, strict=True)
@@ -152,6 +155,10 @@ class GuestTopics:
                 follower.deleted(TopicName.of(name))
             for name, _ in sorted(came):
                 follower.created(TopicName.of(name))
-        for watcher, topic in growing:
-            if watcher is not None and topic is not None:
-                watcher.grown(topic.partition_count)
+        for is_turn_of_producers in (False, True):
+            if is_turn_of_producers:
+                with self._lock:
+                    self.news_count += 1
+            for watcher, topic, sends in growing:
+                if sends == is_turn_of_producers and watcher is not None and topic is not None:
+                    watcher.grown(topic.count_now())
