@@ -92,7 +92,7 @@ LEFT_OUT: dict[str, list[str]] = {
         "test_chunking__columns_hold_messages_in_chunks",
     ],
     "the broker counts no messages in chunks that come over a connection": [
-        "test_chunking__statistics_say_how_many_messages_in_chunks_come",
+        "test_chunking__statistics_say_how_many_chunks_come",
     ],
     "a client is told what is known under its name when it comes, and not when it is turned on": [
         "test_deduplication__turned_on_what_has_no_id_of_its_own_is_not_dropped",

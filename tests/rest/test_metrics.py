@@ -104,7 +104,7 @@ def test_backlogs_count_entries_as_those_of_pulsar(administered: Administered):
 
 def test_figures_of_consumers_are_told_when_asked_for(administered: Administered):
     client = administered.client
-    consumer = client.subscribe("t", "s", consumer_name="c")
+    consumer = client.subscribe("t", "s", pulsarx.ConsumerType.Shared, consumer_name="c")
     client.create_producer("t").send(b"x")
     consumer.receive(60_000)
     found = samples(administered, "?consumers=true")

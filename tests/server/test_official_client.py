@@ -530,7 +530,7 @@ def test_statistics_say_what_its_producers_published(served: Served, client: Any
     producer.send(b"x")
     producer.send(bytes(12 << 20))
     assert publisher("t")["last_sequence_id"] == producer.last_sequence_id() == 1
-    assert publisher("t")["chunked_message_rate"] == pytest.approx(1 / 60)
+    assert publisher("t")["chunked_message_rate"] == pytest.approx(3 / 60)
     batching = client.create_producer("b", batching_enabled=True)
     for _ in range(10):
         batching.send_async(b"x", lambda *_: None)

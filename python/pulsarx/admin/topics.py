@@ -299,7 +299,7 @@ def _with_tuples(figures: dict[str, Any]) -> dict[str, Any]:
     """Positions and ranges are tuples whoever answers: the JSON of another process has lists."""
     if "horizon" in figures.get("compaction", ()):
         figures["compaction"]["horizon"] = tuple(figures["compaction"]["horizon"])
-    for each in figures["subscriptions"].values():
+    for each in (*figures["subscriptions"].values(), *figures.get("readers", {}).values()):
         if "mark_delete_position" in each:
             each["mark_delete_position"] = tuple(each["mark_delete_position"])
         if "hash_ranges" in each:

@@ -8,7 +8,9 @@ Pulsar those that are loaded.
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx._pycore.dispatch.single_active_dispatcher import SingleActiveDispatcher
 from pulsarx._pycore.ground.locks import Event
+from pulsarx.broker.policies.message_policies import DESTINATION_STORAGE, MESSAGE_AGE
 from pulsarx.broker.subscriptions.backlog import backlog_extent
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.rest.tenants import CLUSTER
@@ -65,10 +67,15 @@ _OF_TOPIC = (
     "pulsar_in_messages_total",
     "pulsar_in_bytes_total",
     "pulsar_publish_rate_limit_times",
+    "pulsar_storage_offloaded_size",
+    "pulsar_storage_backlog_quota_limit",
+    "pulsar_storage_backlog_quota_limit_time",
     "pulsarx_storage_held_by_leases_size",
 )
 _OF_SUBSCRIPTION = (
     "pulsar_subscription_back_log",
+    "pulsar_subscription_back_log_no_delayed",
+    "pulsar_subscription_delayed",
     "pulsar_subscription_unacked_messages",
     "pulsar_subscription_blocked_on_unacked_messages",
     "pulsar_subscription_consumers_count",
@@ -80,6 +87,11 @@ _OF_SUBSCRIPTION = (
     "pulsar_subscription_msg_rate_expired",
     "pulsar_subscription_msg_drop_rate",
 )
+_CONSUMERS, _RATE = (
+    _OF_SUBSCRIPTION.index(f"pulsar_subscription_{name}")
+    for name in ("consumers_count", "msg_rate_out")
+)
+_QUOTAS = (DESTINATION_STORAGE, MESSAGE_AGE)
 # Two of them are told of subscriptions too, without these labels.
 _OF_CONSUMER = (
     "pulsar_consumer_available_permits",
@@ -170,10 +182,10 @@ class Figures:
         for each in subscriptions:
             row = self._add_subscription(labels, each)
             backlog += row[0]
-            consumers += row[3]
-            rate_out += row[4]
-            throughput_out += row[5]
-            if row[0] and topic.keeps_messages:
+            consumers += row[_CONSUMERS]
+            rate_out += row[_RATE]
+            throughput_out += row[_RATE + 1]
+            if row[0] and each.durable:
                 extent = backlog_extent(each.mark_delete(), topic.ledger, self._now_ms)
                 behind = max(behind, extent["backlog_size"])
                 age = max(age, extent["oldest_backlog_message_age_seconds"])
@@ -181,9 +193,10 @@ class Figures:
         for reader, figures in readers.items():
             row = self._add_reader(labels, name, reader, figures)
             backlog += row[0]
-            consumers += row[3]
-            rate_out += row[4]
-            throughput_out += row[5]
+            consumers += row[_CONSUMERS]
+            rate_out += row[_RATE]
+            throughput_out += row[_RATE + 1]
+        quotas = self._broker.runtime.policies.of_topic(name).messages.quotas
         values = (
             len(subscriptions) + len(readers),
             len(topic.producers.open_producers()),
@@ -201,6 +214,8 @@ class Figures:
             messages,
             size,
             topic.publish_rate_limited_times,
+            sum(topic.ledger.size_of(each) for each in ledgers if topic.ledger.offloaded_ms(each)),
+            *(quotas[kind].limit if kind in quotas else -1 for kind in _QUOTAS),
             topic.held_by_leases[1],
         )
         self.topics.append((labels, values))
@@ -212,11 +227,16 @@ class Figures:
         core, dispatcher = each.core, each.dispatcher
         messages, size = core.given_messages, core.given_size
         rate, throughput = self._per_second((topic, name), messages, size)
-        expired, expiry_rate = core.expiry_statistics()
+        *_, expired, expiry_rate = core.expiry_statistics()  # entries, as in Pulsar
         drops = getattr(dispatcher, "drops", None)
+        backlog = each.backlog()[0]  # entries, too
+        delayed = min(dispatcher.delayed_messages(), backlog)
+        in_order = isinstance(dispatcher, SingleActiveDispatcher)
         values = (
-            each.backlog()[0],  # entries, as in Pulsar
-            dispatcher.unacknowledged_messages(),
+            backlog,
+            backlog - delayed,
+            delayed,
+            0 if in_order else dispatcher.unacknowledged_messages(),  # as in Pulsar
             int(getattr(dispatcher, "is_blocked", False)),
             len(each.consumers()),
             rate,
@@ -229,7 +249,8 @@ class Figures:
         )
         self.subscriptions.append((labels, values))
         if self._with_consumers:
-            self._add_consumers(labels, topic, name, dispatcher.statistics()["consumers"])
+            consumers = dispatcher.statistics()["consumers"]
+            self._add_consumers(labels, topic, name, consumers, in_order)
         return values
 
     def _add_reader(
@@ -238,20 +259,23 @@ class Figures:
         labels = f'{of_topic},subscription="{name}"'
         counts = figures["msg_out_counter"], figures["bytes_out_counter"]
         rates = self._per_second((topic, name), *counts)
-        values = (figures["backlog_entries"], 0, 0, 1, *rates, *counts, 0, 0.0, 0.0)
+        backlog = figures["backlog_entries"]
+        values = (backlog, backlog, 0, 0, 0, 1, *rates, *counts, 0, 0.0, 0.0)
         self.subscriptions.append((labels, values))
         if self._with_consumers:
-            self._add_consumers(labels, topic, name, figures["consumers"])
+            self._add_consumers(labels, topic, name, figures["consumers"], True)
         return values
 
-    def _add_consumers(self, labels: str, topic: str, name: str, consumers: list[Any]) -> None:
+    def _add_consumers(
+        self, labels: str, topic: str, name: str, consumers: list[Any], in_order: bool
+    ) -> None:
         for number, each in enumerate(consumers):
             counts = each["msg_out_counter"], each["bytes_out_counter"]
             consumer = each["consumer_name"]
             rate, throughput = self._per_second((topic, name, consumer), *counts)
             values = (
                 each["available_permits"],
-                each["unacked_messages"],
+                0 if in_order else each["unacked_messages"],
                 int(each["blocked_consumer_on_unacked_msgs"]),
                 rate,
                 throughput,

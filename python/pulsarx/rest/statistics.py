@@ -3,6 +3,7 @@ left out, and never 0."""
 
 from __future__ import annotations
 
+from collections import Counter
 from urllib.parse import quote
 
 TYPE_CHECKING = False
@@ -30,6 +31,8 @@ _NEVER_OF_SUBSCRIPTION: Json = {
     "filterRejectedMsgCount": 0,
     "filterRescheduledMsgCount": 0,
 }
+# Of whose consumers Pulsar does not count what they have not acknowledged.
+_IN_ORDER = ("Exclusive", "Failover")
 _COMPACTION = {
     "last_compaction_removed_event_count": "lastCompactionRemovedEventCount",
     "last_compaction_succeed_timestamp": "lastCompactionSucceedTimestamp",
@@ -60,7 +63,9 @@ def topic_statistics(call: Call, found: Json) -> Json:
         "averageMsgSize": throughput / rate if rate else 0.0,
         "storageSize": found["storage_size"],
         "backlogSize": found["backlog_size"],
-        "oldestBacklogMessageAgeSeconds": found["oldest_backlog_message_age_seconds"],
+        "oldestBacklogMessageAgeSeconds": found["oldest_backlog_message_age_seconds"]
+        if name.startswith("persistent:")
+        else 0,
         "publishRateLimitedTimes": found["publish_rate_limited_times"],
         **_NEVER_OF_TOPIC,
         "offloadedStorageSize": found["offloaded_storage_size"],
@@ -99,22 +104,28 @@ def _subscription(call: Call, topic: str, name: str, figures: Json) -> Json:
     counts = figures["msg_out_counter"], figures["bytes_out_counter"]
     rate, throughput = call.host.per_second((topic, name), *counts)
     consumers = [] if call.flag("excludeConsumers") else figures["consumers"]
+    kind = figures["type"] or figures.get("last_type") or "None"
+    # Of entries; clients put messages that are delayed into one each.
+    delayed = min(figures.get("msg_delayed", 0), figures["backlog_entries"])
     shown = {
         "msgRateOut": rate,
         "msgThroughputOut": throughput,
         "bytesOutCounter": counts[1],
         "msgOutCounter": counts[0],
         "msgBacklog": figures["backlog_entries"],  # entries, as in Pulsar
+        "msgBacklogNoDelayed": figures["backlog_entries"] - delayed,
+        "msgDelayed": delayed,
         "backlogMessages": figures["msg_backlog"],
         "backlogSize": figures["backlog_size"],
         "blockedSubscriptionOnUnackedMsgs": figures.get(
             "blocked_subscription_on_unacked_msgs", False
         ),
-        "unackedMessages": figures["unacked_messages"],
-        "type": figures["type"] or "None",
-        "msgRateExpired": figures.get("msg_rate_expired", 0.0),
-        "totalMsgExpired": figures.get("total_expired", 0),
-        "consumers": [_consumer(call, topic, name, each) for each in consumers],
+        "unackedMessages": 0 if kind in _IN_ORDER else figures["unacked_messages"],
+        "type": kind,
+        # Entries, too.
+        "msgRateExpired": figures.get("entry_rate_expired", 0.0),
+        "totalMsgExpired": figures.get("expired_entries", 0),
+        "consumers": [_consumer(call, topic, name, each, kind) for each in consumers],
         "isDurable": figures["is_durable"],
         "durable": figures["is_durable"],
         **_NEVER_OF_SUBSCRIPTION,
@@ -126,7 +137,7 @@ def _subscription(call: Call, topic: str, name: str, figures: Json) -> Json:
     return shown
 
 
-def _consumer(call: Call, topic: str, subscription: str, figures: Json) -> Json:
+def _consumer(call: Call, topic: str, subscription: str, figures: Json, kind: str) -> Json:
     counts = figures["msg_out_counter"], figures["bytes_out_counter"]
     key = (topic, subscription, figures["consumer_name"])
     rate, throughput = call.host.per_second(key, *counts)
@@ -137,7 +148,7 @@ def _consumer(call: Call, topic: str, subscription: str, figures: Json) -> Json:
         "msgOutCounter": counts[0],
         "consumerName": figures["consumer_name"],
         "availablePermits": figures["available_permits"],
-        "unackedMessages": figures["unacked_messages"],
+        "unackedMessages": 0 if kind in _IN_ORDER else figures["unacked_messages"],
         "blockedConsumerOnUnackedMsgs": figures["blocked_consumer_on_unacked_msgs"],
         "metadata": figures["metadata"],
     }
@@ -162,10 +173,13 @@ def partitioned_statistics(call: Call, found: Json, *, per_partition: bool) -> J
 
 def _add(total: Json, figures: Json) -> None:
     """Add numbers, and what is inside; texts and flags are those of the first, ages are the
-    greatest. A producer has the same name on all partitions and is told once."""
+    greatest, 0 at least as in Pulsar. A producer has the same name on all partitions and is told
+    once, and so has a consumer, whose numbers are added."""
     for name, value in figures.items():
         if name == "oldestBacklogMessageAgeSeconds" or name.startswith("lastOffload"):
-            total[name] = max(total.get(name, -1), value)
+            total[name] = max(total.get(name, 0), value)
+        elif name == "consumers":
+            _add_consumers(total.setdefault(name, []), value)
         elif name == "publishers":
             known = {each["producerName"] for each in total.setdefault(name, [])}
             total[name] += [each for each in value if each["producerName"] not in known]
@@ -177,6 +191,18 @@ def _add(total: Json, figures: Json) -> None:
             total.setdefault(name, value)
         else:
             total[name] = total.get(name, 0) + value
+
+
+def _add_consumers(total: list[Json], consumers: list[Json]) -> None:
+    met: Counter[str] = Counter()  # several may have one name
+    for each in consumers:
+        name = each["consumerName"]
+        known = [one for one in total if one["consumerName"] == name]
+        if met[name] == len(known):
+            known.append({})
+            total.append(known[-1])
+        _add(known[met[name]], each)
+        met[name] += 1
 
 
 # Inside -------------------------------------------------------------------------------------------
@@ -206,13 +232,15 @@ def internal_statistics(found: Json) -> Json:
         "lastConfirmedEntry": f"{last['ledger_id']}:{last['entries'] - 1}",
         "state": "Terminated" if found["terminated"] else "LedgerOpened",
         "ledgers": [
-            _ledger(each["ledger_id"], each["entries"], each["size"], each["offloaded"])
+            # What is in the open one stands above.
+            _ledger(each["ledger_id"], 0, 0)
+            if each["state"] == "open"
+            else _ledger(each["ledger_id"], each["entries"], each["size"], each["offloaded"])
             for each in ledgers
         ],
         "cursors": {
             quote(name, safe=""): _cursor(each)
-            for name, each in found["subscriptions"].items()
-            if each["is_durable"]
+            for name, each in (found["subscriptions"] | found["readers"]).items()
         },
         "properties": {},
         "schemaLedgers": [],

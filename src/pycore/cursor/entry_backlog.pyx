@@ -3,7 +3,7 @@
 
 from libc.stdint cimport uint64_t
 
-from pulsarx._core.ack_bits cimport ack_bits_count, ack_bits_end
+from pulsarx._core.ack_bits cimport ack_bits_count_below, ack_bits_end
 from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
 from pulsarx._core.entry_frame cimport ENTRY_CHUNK, EntryFrame, entry_frame_span
 from pulsarx._core.ledger_index cimport FIND_MESSAGE
@@ -17,13 +17,14 @@ from pulsarx._pycore.ledger.ledger_tail cimport LedgerSpan, ledger_span_end
 
 def open_entries(AckTracker tracker not None, object span_of, uint64_t ledger_id,
                  uint64_t entry_count, uint64_t message_count) -> int:
-    """Entries of a ledger, of its first entry_count, with an unacknowledged message.
+    """Entries of a ledger, of its first entry_count, with an unacknowledged message. message_count:
+    in these.
 
     The subscription's mutex is held. span_of: called without arguments for the LedgerSpan if
     frames must be read: those between the first hole in the acknowledgements and the last one.
     """
     cdef LedgerAcks* acks = cursor_state_find(&tracker.c_state, ledger_id)
-    cdef uint64_t acknowledged = min(ack_bits_count(&acks.bits), message_count) if acks else 0
+    cdef uint64_t acknowledged = ack_bits_count_below(&acks.bits, message_count) if acks else 0
     if ledger_id < tracker.c_state.acknowledged_below or acknowledged == message_count:
         return 0
     if acknowledged == 0:

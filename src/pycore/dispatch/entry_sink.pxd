@@ -138,6 +138,7 @@ cdef class EntrySink:
         cdef uint64_t size = view.entry_size
         if view.chunked is not None:
             size = view.chunked.entries_size()
+            messages = view.chunked.count    # as they count that were published
         elif messages < view.message_count:
             size = size * messages // view.message_count
         self.given.messages += messages

@@ -316,9 +316,14 @@ cdef class Dispatcher(EntrySource):
         """The subscription's TTL is another. Mutex held."""
         raise NotImplementedError
 
-    def expire_before(self, uint64_t ledger_id, uint64_t message, uint64_t hidden) -> bool:
+    def delayed_messages(self) -> int:
+        """How many messages wait for their time, of those that were looked at. Takes the mutex."""
+        return 0
+
+    def expire_before(self, uint64_t ledger_id, uint64_t message, uint64_t hidden,
+                      uint64_t entries) -> bool:
         """As acknowledge_before, of messages that expired: they are counted. hidden: chunks among
-        them that are not the last one of their message."""
+        them that are not the last one of their message. entries: that hold one of them."""
         cdef AckTracker tracker = self.core.tracker
         cdef LedgerAcks* acks
         cdef uint64_t count = 0
@@ -337,7 +342,7 @@ cdef class Dispatcher(EntrySource):
             count -= min(hidden, count)
             if not self.take_before(ledger_id, message, &count):
                 return False
-            self.core.count_expired(count)
+            self.core.count_expired(count, entries)
         finally:
             mutex_unlock(&self.core.mutex)
             self.settle()

@@ -97,7 +97,8 @@ cdef class EntrySource:
     backlog, mark-delete position and trimming go on. How many of them were not acknowledged."""
 
     cdef int expire(self, uint64_t ledger_id, uint64_t first, uint64_t end) except -1
-    """Messages first .. end - 1 are too old to be delivered: they count as acknowledged."""
+    """Messages first .. end - 1, of one entry, are too old to be delivered: they count as
+    acknowledged."""
 
     cdef int expire_view(self, EntryView view) except -1
     """As expire, of the whole entry."""

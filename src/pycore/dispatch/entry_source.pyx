@@ -242,7 +242,7 @@ cdef class EntrySource:
         cdef uint64_t missing = self.lose_messages(ledger_id, first, end)
         # Where the cursor cannot keep it, they are passed over, and expire once more.
         if missing and self.loss_kept:
-            self.core.count_expired(missing)
+            self.core.count_expired(missing, 1)
             if self.core.losses is not None:
                 self.core.losses.keep_soon()
         return 0

@@ -306,6 +306,14 @@ cdef class SharedDispatcher(PendingDispatcher):
             self.settle()
         return counts
 
+    def delayed_messages(self) -> int:
+        """See Dispatcher."""
+        mutex_lock(&self.core.mutex)
+        try:
+            return self.core.wheel.count
+        finally:
+            mutex_unlock(&self.core.mutex)
+
     def key_statistics(self) -> dict:
         return {}
 

@@ -65,10 +65,11 @@ cdef class SubscriptionCore(SectionsSource):
     cdef int64_t fold_failed_ms          # when the cursor could not be written; 0: it could
     cdef int64_t ttl_ms                  # messages that are older are not delivered; 0: all are
     cdef uint64_t expired_count          # messages that expired
+    cdef uint64_t expired_entries        # that held one of them
     # that its consumers were given, redeliveries included, and bytes of the entries
     cdef readonly uint64_t given_messages
     cdef readonly uint64_t given_size
-    cdef object expiries                 # deque of (when, how many) of the last minute; or None
+    cdef object expiries                 # deque of (when, messages, entries), a minute; or None
     cdef TimerWheel waits                # what waits for a while, in monotonic time: all else
     cdef Timer waits_timer               # as timer, of waits
     cdef uint64_t waits_armed_ms
@@ -105,7 +106,7 @@ cdef class SubscriptionCore(SectionsSource):
     """Whether a message of that time is older than the subscription delivers. To be asked only
     where ttl_ms is not 0."""
 
-    cdef int count_expired(self, uint64_t count) except -1
+    cdef int count_expired(self, uint64_t count, uint64_t entries) except -1
     cdef PendingAck* add(self, uint64_t ledger_id, uint64_t message) except NULL
     cdef int unread(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) noexcept
     """Nothing is known of the message but its redelivery count, if it has one."""

@@ -273,13 +273,14 @@ cdef class SubscriptionCore(SectionsSource):
         # Without a difference, which a publish time of another's clock could overflow.
         return publish_time_ms < self.now_ms() - self.ttl_ms
 
-    cdef int count_expired(self, uint64_t count) except -1:
+    cdef int count_expired(self, uint64_t count, uint64_t entries) except -1:
         if count == 0:
             return 0
         self.expired_count += count
+        self.expired_entries += entries
         if self.expiries is None:
             self.expiries = deque()
-        self.expiries.append((self.now_ms(), count))
+        self.expiries.append((self.now_ms(), count, entries))
         self.drop_old_expiries()
         return 0
 
@@ -288,16 +289,20 @@ cdef class SubscriptionCore(SectionsSource):
         while self.expiries and self.expiries[0][0] < since_ms:
             self.expiries.popleft()
 
-    def expiry_statistics(self) -> tuple[int, float]:
-        """How many messages expired, and how many a second in the last minute. Takes the mutex."""
+    def expiry_statistics(self) -> tuple[int, float, int, float]:
+        """How many messages expired, and how many a second in the last minute; the same of their
+        entries. Takes the mutex."""
         cdef uint64_t count = 0
+        cdef uint64_t entries = 0
         mutex_lock(&self.mutex)
         try:
             if self.expiries is not None:
                 self.drop_old_expiries()
-                for _, each in self.expiries:
-                    count += each
-            return self.expired_count, count * 1000.0 / RATE_MS
+                for _, of_messages, of_entries in self.expiries:
+                    count += of_messages
+                    entries += of_entries
+            return (self.expired_count, count * 1000.0 / RATE_MS,
+                    self.expired_entries, entries * 1000.0 / RATE_MS)
         finally:
             mutex_unlock(&self.mutex)
 

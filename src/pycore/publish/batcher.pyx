@@ -393,7 +393,7 @@ cdef class Batcher:
         return 0
 
     def chunked_message_rate(self) -> float:
-        """Messages in chunks that it published, a second, over the last minute."""
+        """Chunks that it published, a second, over the last minute."""
         return self.chunker.rate.per_second()
 
     def say_before_chunks(self, object call not None) -> None:

@@ -1,4 +1,4 @@
-"""How many messages in chunks a producer has published in the last minute. Beneath batcher and
+"""How many chunks a producer has published in the last minute. Beneath batcher and
 entry intake; the mutex of the producer orders who counts, and any thread asks."""
 
 from libc.stdint cimport int64_t
@@ -11,4 +11,4 @@ cdef class ChunkedRate:
     cdef object published_ms             # deque, of a minute; None: there was none yet
 
     cdef int count(self) except -1
-    """One was published as a whole."""
+    """One was published."""

@@ -27,7 +27,7 @@ cdef class ChunkedRate:
         return 0
 
     def per_second(self) -> float:
-        """Messages a second, over the last minute."""
+        """Chunks a second, over the last minute."""
         cdef int64_t now_ms = self.clock.now()
         # Without the mutex: a publisher that rolls its ledger over has it, and may wait for those
         # who ask for statistics.

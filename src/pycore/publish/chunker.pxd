@@ -20,7 +20,7 @@ cdef class Chunker:
     cdef MessageNumbers numbers
     cdef Admission admission
     cdef object before_chunks            # called before the first chunk is stored; None: it was
-    cdef ChunkedRate rate                # of messages in chunks
+    cdef ChunkedRate rate                # of chunks
 
     cdef int publish(self, MessageMetadata* metadata, Payload content, BatchEncode* buffer,
                      PropertyScratch* scratch, list callbacks, Receipt receipt, bint own_id,

@@ -106,12 +106,12 @@ cdef class Chunker:
                         callbacks = with_first_chunk(callbacks, chunk)
                 else:
                     self.publisher.publish(&frame, entry, receipt, callbacks, awaited)
+                self.rate.count()
         except BaseException:
             # Chunks in front of the one that failed stay; their readers give them up.
             receipt.message_count = 0
             self.publisher.nobody_waits()
             raise
-        self.rate.count()
         return 0
 
 

@@ -95,7 +95,7 @@ cdef class EntryIntake:
     cdef object compress
     cdef ProducerSequences sequences     # None: all is stored
     cdef object before_chunks            # called before the first chunk is stored; None: it was
-    cdef ChunkedRate chunked             # of messages in chunks; None: nobody asks for it
+    cdef ChunkedRate chunked             # of chunks; None: nobody asks for it
     cdef bint is_chunk                   # the entry that came last is one
     cdef bint is_part                    # and not the last one of its message
     cdef bytes broken                    # uuid of a message of which a chunk was refused, or None
@@ -209,8 +209,8 @@ cdef class EntryIntake:
                                    [0, told_of(callback)], False)
             if not self.is_part:
                 self.publisher.published_sequence_id = max(self.ids)
-                if self.is_chunk and self.chunked is not None:
-                    self.chunked.count()
+            if self.is_chunk and self.chunked is not None:
+                self.chunked.count()
             if self.sequences is not None and not self.is_part:
                 self.sequences.note_stored(max(self.ids), self.ids, self.more_follow,
                                            frame.publish_time_ms)
@@ -422,7 +422,7 @@ cdef class EntryIntake:
         return self.publisher.published_sequence_id
 
     def chunked_message_rate(self) -> float:
-        """Messages in chunks that were published, a second, over the last minute."""
+        """Chunks that were published, a second, over the last minute."""
         return 0.0 if self.chunked is None else self.chunked.per_second()
 
     def waits_until(self) -> int:

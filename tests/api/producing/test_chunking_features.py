@@ -403,7 +403,7 @@ def test_partitions_take_messages_in_chunks(client: pulsarx.Client) -> None:
     consumer.redeliver_unacknowledged_messages()
     assert consumer.receive_many(10, 0) == []
     found = client.admin.topics.partitioned_stats("t")
-    assert found["chunked_message_rate"] == pytest.approx(0.1)
+    assert found["chunked_message_rate"] == pytest.approx(found["entries"] / 60)
 
 
 def test_a_table_view_holds_values_that_came_in_chunks(client: pulsarx.Client) -> None:

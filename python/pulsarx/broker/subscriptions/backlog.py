@@ -87,6 +87,26 @@ def hidden_before(position: Position, tracker: AckTracker, ledger_list: LedgerLi
     return found
 
 
+def entries_before(position: Position, tracker: AckTracker, ledger_list: LedgerList) -> int:
+    """Entries before a position, which is the end of one, that hold a message that is not
+    acknowledged. The subscription's mutex is held."""
+    known = tracker.ledger_ids
+    found = 0
+    for ledger in ledger_list.ledgers():
+        if ledger.ledger_id > position[0]:
+            break
+        if ledger.ledger_id not in known:
+            continue
+        if ledger.ledger_id < position[0]:
+            found += _open_counts(tracker, ledger_list, ledger, True)[0]
+            continue
+        entries = mark_delete_position(position, ledger_list)[1] + 1
+        span = partial(ledger_list.span_at_hand, ledger)
+        with suppress(LedgerTrimmed, LedgerAway, CorruptDataError):
+            found += open_entries(tracker, span, ledger.ledger_id, entries, position[1])
+    return found
+
+
 def backlog_extent(position: Position, ledger_list: LedgerList, now_ms: int) -> dict[str, int]:
     """Bytes of the entries from the first unacknowledged message on, and for how many seconds that
     one is there; 0 and -1: there is none.

@@ -28,6 +28,7 @@ from pulsarx.broker.policies.message_policies import is_exempt_subscription
 from pulsarx.broker.subscriptions.backlog import (
     backlog_extent,
     count_backlog,
+    entries_before,
     hidden_before,
     mark_delete_position,
 )
@@ -68,9 +69,9 @@ class Subscription:
     """A subscription of a topic. Any thread may call; topic.lock orders attaching and leaving."""
 
     __slots__ = (
-        "__weakref__", "_consumers", "_forgotten", "_kind", "_partition_index", "_read_any", "core",
-        "dispatcher", "flush", "host", "last_active_ms", "name", "record", "removed", "runtime",
-        "topic", "tracker",
+        "__weakref__", "_consumers", "_forgotten", "_had_type", "_kind", "_partition_index",
+        "_read_any", "core", "dispatcher", "flush", "host", "last_active_ms", "name", "record",
+        "removed", "runtime", "topic", "tracker",
     )  # fmt: skip
 
     def __init__(
@@ -92,6 +93,7 @@ class Subscription:
         self.core = SubscriptionCore(tracker, runtime.clock, losses)
         self.host = self._make_host(topic.ledger)
         self._kind: tuple[Any, ...] = ("Exclusive",)
+        self._had_type = False  # no consumer came yet
         self._partition_index = TopicName.of(topic.name).partition_index
         self.dispatcher = self._make_dispatcher()
         self.core.start()
@@ -146,6 +148,7 @@ class Subscription:
         self.touch()
         self._check_limit()
         self._take_type(request)
+        self._had_type = True
         context = EntryContext(
             self.topic.name,
             request.schema,
@@ -264,9 +267,7 @@ class Subscription:
         ledger_id, ordinal = position
         record = self.topic.ledger.record()
         if self.removed or record is None:
-            raise errors.SubscriptionNotFound(
-                detail=f"subscription {self.name} of {self.topic.name}"
-            )
+            raise errors.missing_subscription(self.name, self.topic.name)
         # Messages that retention removed need no acknowledgement.
         gone = (record.removed_ledger_id, record.removed_messages)
         if position <= self.mark_delete() or position <= gone:
@@ -277,9 +278,11 @@ class Subscription:
             )
 
         if expired:
-            hidden = partial(hidden_before, position, self.tracker, self.topic.ledger)
-            count = self.core.locked(hidden)
-            moved = bool(self.dispatcher.expire_before(ledger_id, ordinal, count))
+            hidden, entries = (
+                self.core.locked(partial(count, position, self.tracker, self.topic.ledger))
+                for count in (hidden_before, entries_before)
+            )
+            moved = bool(self.dispatcher.expire_before(ledger_id, ordinal, hidden, entries))
         else:
             self.touch()
             moved = bool(self.dispatcher.acknowledge_before(ledger_id, ordinal))
@@ -458,10 +461,11 @@ class Subscription:
 
     def statistics(self) -> dict[str, Any]:
         """As Pulsar's subscription stats, in snake_case. Key_Shared: which keys are held back, by
-        whom, since when."""
+        whom, since when. last_type: also when its consumers have left."""
         entries, messages = self.backlog()
         found: dict[str, Any] = {
             "type": self._kind[0] if self._consumers else "",
+            "last_type": self._kind[0] if self._had_type else "",
             "is_durable": self.durable,
             "msg_backlog": messages,
             "backlog_entries": entries,
@@ -472,7 +476,9 @@ class Subscription:
         found |= self.dispatcher.statistics()
         found["msg_out_counter"] = self.core.given_messages
         found["bytes_out_counter"] = self.core.given_size
-        found["total_expired"], found["msg_rate_expired"] = self.core.expiry_statistics()
+        found["msg_delayed"] = self.dispatcher.delayed_messages()
+        expired = ("total_expired", "msg_rate_expired", "expired_entries", "entry_rate_expired")
+        found |= zip(expired, self.core.expiry_statistics(), strict=True)
         found |= self.core.throttle_statistics()
         return found
 

@@ -94,7 +94,11 @@ class ReaderCursor:
 
     def statistics(self, ledger: LedgerList, now_ms: int) -> dict[str, Any]:
         """As those of a subscription, which a reader has in Pulsar."""
-        from pulsarx.broker.subscriptions.backlog import backlog_extent, counts_behind
+        from pulsarx.broker.subscriptions.backlog import (
+            backlog_extent,
+            counts_behind,
+            mark_delete_position,
+        )
 
         position, consumers = self.dispatcher.reader_statistics()
         core = self.dispatcher.core
@@ -104,6 +108,7 @@ class ReaderCursor:
             "is_durable": False,
             "msg_backlog": messages,
             "backlog_entries": entries,
+            "mark_delete_position": mark_delete_position(position, ledger),
             **backlog_extent(position, ledger, now_ms),
             "consumers": consumers,
             "unacked_messages": 0,
