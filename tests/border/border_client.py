@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from client_connection import ClientConnection
 from pipe import Pipe
+from remote_client import RemoteClient
 
 from pulsarx.client import Client
 from pulsarx.clock import ManualClock
-from pulsarx.remote.connection import Connection
-from pulsarx.remote.remote_client import RemoteClient
 from pulsarx.server.server import Server
 from pulsarx.testing import inspect
 
@@ -23,7 +23,7 @@ class BorderClient(RemoteClient):
         broker = inspect(inner).broker
         server = Server(broker)
 
-        def connect(given: Any) -> Connection:
+        def connect(given: Any) -> ClientConnection:
             pipe = Pipe(server, given.operation_timeout_seconds)
             if isinstance(given.clock, ManualClock):
                 given.clock.settles(pipe)
@@ -66,5 +66,5 @@ class Behind:
         return [text for each in found for text in each.dispatcher.check()]
 
 
-def _connected(_: Any) -> Connection:
+def _connected(_: Any) -> ClientConnection:
     raise AssertionError("a client connects once")

@@ -7,9 +7,10 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from client_connection import ClientConnection
+
 from pulsarx import errors
 from pulsarx.clock import Deadline
-from pulsarx.remote.connection import Connection
 from pulsarx.server.server import Server
 from pulsarx.wire.protobuf import WireError
 
@@ -21,7 +22,7 @@ class Pipe:
     that have nothing to do with frames, and each end is called by one thread."""
 
     def __init__(self, server: Server, timeout_seconds: float, is_guest: bool = False) -> None:
-        self.connection = Connection(self.to_session, self._hang_up, timeout_seconds)
+        self.connection = ClientConnection(self.to_session, self._hang_up, timeout_seconds)
         self._server = server
         self._session = server.open_session(self._to_client, self._wake, is_guest=is_guest)
         self._changed = threading.Condition(threading.Lock())

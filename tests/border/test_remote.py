@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 from border_client import BorderClient
+from client_connection import ClientConnection
+from remote_client import RemoteClient
+from remote_receiver import RemoteReceiver
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, MessageId, errors
 from pulsarx._pycore.ranges.entry_codec import crc32c, encode_batch
-from pulsarx.remote.connection import Connection
-from pulsarx.remote.remote_client import RemoteClient
-from pulsarx.remote.remote_receiver import RemoteReceiver
 from pulsarx.schema import BytesSchema
 from pulsarx.testing import inspect
 from pulsarx.testing.faults import fault_plan
@@ -45,7 +45,7 @@ class Script:
     """A broker that answers every request at once, and says what a test has it say."""
 
     def __init__(self) -> None:
-        self.connection = Connection(self._hear, lambda: None, PATIENCE)
+        self.connection = ClientConnection(self._hear, lambda: None, PATIENCE)
         self.heard: list[tuple[str, dict[str, Any]]] = []
         self.sends = threading.Semaphore(0)
         self.before: dict[str, Any] = {}  # what happens before a command is answered

@@ -1,4 +1,4 @@
-"""Compiles the tests of the core that are written in Cython, each when it is stale:
+"""Compiles the modules of the tests that are written in Cython, each when it is stale:
 `compile_modules.py [source...]`, all without arguments. tools/prepare.py and conftest.py call it.
 """
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+BORDER = ROOT / "tests" / "border"
 sys.path.insert(0, str(ROOT / "tools"))
 
 from build_mode import build_mode  # noqa: E402
@@ -56,6 +57,6 @@ def compile_modules(sources: list[Path]) -> None:
 if __name__ == "__main__":
     try:
         given = [Path(each).resolve() for each in sys.argv[1:]]
-        compile_modules(given or sorted(HERE.glob("test_*.pyx")))
+        compile_modules(given or sorted([*HERE.glob("test_*.pyx"), *BORDER.glob("*.pyx")]))
     except BuildError as error:
         sys.exit(str(error))

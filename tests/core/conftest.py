@@ -7,9 +7,6 @@ done it). They call the compiled core, so that one must have been built.
 from __future__ import annotations
 
 import functools
-import importlib.util
-import os
-import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,44 +16,11 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).resolve().parent
-COMPILER = HERE / "compile_modules.py"
-FOR_SANITIZERS = {"LD_PRELOAD", "PYTHONMALLOC"}
 sys.path.insert(0, str(HERE))
 
-from compile_modules import library_of  # noqa: E402
+from compiled_modules import NotCompiled, compile_stale, imported  # noqa: E402
 
 _met: list[Path] = []  # sources that may be stale
-
-
-def _compile_what_was_met() -> None:
-    """All at once, for they are compiled in parallel. Raises with all the compilers said."""
-    sources = [str(each) for each in _met]
-    if not sources:
-        return
-    # Compilers need no sanitizers, and are twice as slow with them.
-    environment = {name: os.environ[name] for name in os.environ if name not in FOR_SANITIZERS}
-    result = subprocess.run(
-        [sys.executable, str(COMPILER), *sources],
-        env=environment,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    if result.returncode:
-        raise pytest.Collector.CollectError(result.stdout)
-    _met.clear()
-
-
-def _imported(name: str, library: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, library)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except ImportError as error:
-        text = f"{name} compiles but cannot be imported; is the core built? (`make test`)\n{error}"
-        raise pytest.Collector.CollectError(text) from error
-    return module
 
 
 def _as_python_function(function: Any) -> Any:
@@ -73,8 +37,13 @@ class CythonTestModule(pytest.Module):
     """A test_*.pyx."""
 
     def _getobj(self) -> ModuleType:
-        _compile_what_was_met()
-        module = _imported(self.path.stem, library_of(self.path))
+        try:
+            if _met:
+                compile_stale(_met)
+                _met.clear()
+            module = imported(self.path)
+        except NotCompiled as error:
+            raise self.CollectError(str(error)) from error
         vars(module).pop("__test__", None)  # Cython's table of doctests; empty, it hides the module
         for name, value in list(vars(module).items()):
             if name.startswith("test_") and callable(value):

@@ -90,8 +90,8 @@ LAYERS = [
         "ground values broker access",
         "stdlib jwt bcrypt cryptography",
     ),
-    # Pulsar's protocol, and its two ends; client and server do not know each other. A client's end
-    # reads the folder itself, where that is on its machine.
+    # Pulsar's protocol, and its two ends, which do not know each other: the server, and a process
+    # beside the owner of a folder, which reads that itself. No client stands in it.
     Layer("wire", "wire wire.*", "ground values pycore.wire wire", "stdlib"),
     Layer(
         "server",
@@ -105,9 +105,7 @@ LAYERS = [
         f"{ALL_PYCORE} ground values broker api wire access rest",
         "stdlib starlette uvicorn",
     ),
-    Layer(
-        "remote", "remote remote.*", f"{ALL_PYCORE} ground values broker api wire remote", "stdlib"
-    ),
+    Layer("remote", "remote remote.*", f"{ALL_PYCORE} ground values broker wire remote", "stdlib"),
     Layer(
         "outside",
         "__main__ cli cli.*",

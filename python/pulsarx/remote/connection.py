@@ -10,18 +10,15 @@ from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ground.failure_log import log_failure
-from pulsarx._pycore.ground.job_queue import JobQueue
 from pulsarx._pycore.ground.latch import Latch
 from pulsarx._pycore.ground.locks import Condition, Event
 from pulsarx._pycore.ground.when_forgotten import PostLater
-from pulsarx._pycore.publish.completion_queue import CompletionQueue
 from pulsarx.attempt import attempt
 from pulsarx.clock import Deadline
-from pulsarx.results import Result, result_of
 from pulsarx.wire import commands
 from pulsarx.wire.frames import FrameReader, frame_encode
 from pulsarx.wire.protobuf import WireError
-from pulsarx.wire.server_errors import UNKNOWN, error_named, error_of, message_of
+from pulsarx.wire.server_errors import error_named, error_of, message_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +26,9 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from pulsarx._pycore.dispatch.guest_dispatcher import GuestDispatcher
+    from pulsarx._pycore.ground.job_queue import JobQueue
     from pulsarx._pycore.ground.owner_link import OwnerLink
+    from pulsarx._pycore.publish.completion_queue import CompletionQueue
 
     Values = dict[str, Any]
 
@@ -45,19 +44,6 @@ CLIENT_VERSION = "PulsarX"
 MESSAGE_SIZE_MAX = 5 << 20  # Pulsar's default, until the broker has said
 _LOOK_SECONDS = 0.01
 _LEAVING_MS = 1000  # an owner that closes hangs up when it has answered
-_ANSWERS = frozenset(
-    {
-        "SUCCESS",
-        "ERROR",
-        "PRODUCER_SUCCESS",
-        "PARTITIONED_METADATA_RESPONSE",
-        "GET_LAST_MESSAGE_ID_RESPONSE",
-        "GET_SCHEMA_RESPONSE",
-        "GET_OR_CREATE_SCHEMA_RESPONSE",
-        "ACK_RESPONSE",
-        "VERB_RESPONSE",
-    }
-)
 _OF_PRODUCERS = frozenset({"SEND_RECEIPT", "SEND_ERROR", "CLOSE_PRODUCER"})
 _OF_CONSUMERS = frozenset({"MESSAGE", "CLOSE_CONSUMER", "ACTIVE_CONSUMER_CHANGE", "LINK"})
 
@@ -92,25 +78,26 @@ class Answer:
 class Connection:
     """Any thread may call; one thread reads the connection and calls received and lost."""
 
-    link: OwnerLink  # of one to the owner of a folder on this machine
+    # What comes with the id of a request.
+    ANSWERS = frozenset(
+        {"SUCCESS", "ERROR", "PRODUCER_SUCCESS", "PARTITIONED_METADATA_RESPONSE", "VERB_RESPONSE"}
+    )
+    link: OwnerLink
 
     def __init__(
         self,
         write: Callable[[bytes], object],
         hang_up: Callable[[], object],
-        timeout_seconds: float | Callable[[], float],
-        completions: CompletionQueue | None = None,
-        background: JobQueue | None = None,
+        timeout_seconds: Callable[[], float],
+        completions: CompletionQueue,
+        background: JobQueue,
     ) -> None:
         """write: sends bytes, in the order of the calls, without waiting. hang_up: ends the
-        connection. timeout_seconds: how long a request waits for its answer, or what tells
-        it, for clients that share the connection. completions, background: of others, who close
-        them; None: it has its own."""
-        self.message_size_max = MESSAGE_SIZE_MAX
+        connection. timeout_seconds: tells how long a request waits for its answer, for clients
+        that share the connection. completions, background: of others, who close them."""
         self._timeout_seconds = timeout_seconds
-        self.completions = completions or CompletionQueue(Result.Ok, result_of)
-        self.background = background or JobQueue("pulsarx-background")
-        self._own_queues = completions is None
+        self.completions = completions
+        self.background = background
         self._write = write
         self._hang_up = hang_up
         self._reader = FrameReader(MESSAGE_SIZE_MAX)
@@ -124,14 +111,12 @@ class Connection:
         self._connected = Answer()
         self._producers: dict[int, Member] = {}
         self._consumers: dict[int, weakref.ref[Member]] = {}
-        self._kept: dict[int, Member] = {}  # consumers that somebody is told of
         self._failure: Exception | None = None
 
     @property
     def timeout_seconds(self) -> float:
         """How long a request of this thread waits for its answer."""
-        found = self._timeout_seconds
-        return found if isinstance(found, (int, float)) else found()
+        return self._timeout_seconds()
 
     @property
     def is_forked(self) -> bool:
@@ -168,8 +153,7 @@ class Connection:
             client_version=CLIENT_VERSION,
             protocol_version=commands.PROTOCOL_VERSION,
         )
-        values = self._connected.wait("connect", self.timeout_seconds)
-        self.message_size_max = values["max_message_size"] or MESSAGE_SIZE_MAX
+        self._connected.wait("connect", self.timeout_seconds)
 
     def post(self, name: str, entry: bytes | None = None, **values: Any) -> None:
         """Send a command that has no answer. ConnectError: the connection has ended."""
@@ -288,7 +272,7 @@ class Connection:
             raise WireError(what) from error
 
     def _do(self, name: str, values: Values, entry: bytes) -> None:
-        if name in _ANSWERS:
+        if name in self.ANSWERS:
             self._answered(name, values)
         elif name in _OF_PRODUCERS or name in _OF_CONSUMERS:
             member = self._member(name, values)
@@ -326,8 +310,6 @@ class Connection:
             failure = _failure_of_verb(values)
         elif name == "ERROR" or (name != "VERB_RESPONSE" and values.get("error") is not None):
             failure = error_of(values["error"], values["message"] or "")
-        elif values.get("response"):
-            failure = error_of(UNKNOWN, values["message"] or "")
         with self._lock:
             answer = self._requests.pop(values["request_id"], None)
             if answer is not None and name == "PRODUCER_SUCCESS" and not values["producer_ready"]:
@@ -358,9 +340,6 @@ class Connection:
         """No member is left, and nothing more is sent."""
         self.lost(errors.AlreadyClosed(detail="connection"))
         self._hang_up()
-        if self._own_queues:
-            self.completions.close()
-            self.background.close()
 
     # Members --------------------------------------------------------------------------------------
 
@@ -384,10 +363,6 @@ class Connection:
             if number in self._consumers:
                 self._reader.cutter.runs[number] = weakref.ref(dispatcher)
 
-    def has_producer(self, number: int) -> bool:
-        """Whether it was neither closed here nor by the broker."""
-        return number in self._producers
-
     def forget_producer(self, number: int) -> None:
         with self._lock:
             self._producers.pop(number, None)
@@ -402,19 +377,10 @@ class Connection:
             self._consumers[self._ids] = weakref.ref(member, later)
             return self._ids
 
-    def keep_consumer(self, number: int, member: Member | None) -> None:
-        """Refer to it, because somebody is told of its messages; None: not any more."""
-        with self._lock:
-            if member is None:
-                self._kept.pop(number, None)
-            else:
-                self._kept[number] = member
-
     def forget_consumer(self, number: int) -> None:
         with self._lock:
             self._consumers.pop(number, None)
             self._reader.cutter.runs.pop(number, None)
-            self._kept.pop(number, None)
 
 
 def _close_forgotten(reference: weakref.ref[Connection], number: int) -> None:

@@ -272,7 +272,6 @@ class GuestProducer:
         broker = self.topic.host
         with self._lock:
             made = ConnectionPublisher(
-                None,
                 broker.completions,
                 self.topic.ledger.partition,
                 send_encode,

@@ -53,16 +53,6 @@ def places_in(words: list[int]) -> list[int]:
     return [place for place in range(bits.bit_length()) if bits >> place & 1]
 
 
-def ack_set_without(batch_index: int, batch_size: int) -> list[int]:
-    """Everything in a batch but one message."""
-    return _words(((1 << batch_size) - 1) & ~(1 << batch_index))
-
-
-def ack_set_behind(batch_index: int, batch_size: int) -> list[int]:
-    """What lies behind a message in a batch; empty for the last one."""
-    return _words(((1 << batch_size) - 1) >> (batch_index + 1) << (batch_index + 1))
-
-
 def ack_set_bits(words: list[int]) -> int:
     """All words as one number."""
     packed = b"".join((word % _WORD).to_bytes(8, "little") for word in words)

@@ -34,8 +34,7 @@ cdef class SentEntry:
 
 
 cdef class ConnectionPublisher(EntryPublisher):
-    cdef object send                     # (sequence id, messages, entry): only enqueues; or None
-    cdef OwnerLink link                  # where there is no `send`; None: there is no connection
+    cdef OwnerLink link                  # None: there is no connection
     cdef object encode                   # native: the frame of a SEND
     cdef uint64_t number                 # of the producer, on the link
     # What is sent now is to be compared with what is stored. What was sent before the broker said

@@ -10,10 +10,9 @@ class ConnectionPublisher(EntryPublisher):
 
     def __init__(
         self,
-        send: Callable[[int, int, bytes], object] | None,
         completions: CompletionQueue,
         partition: int,
-        encode: Callable[[int, int, int, bytes], bytes] | None = None,
+        encode: Callable[[int, int, int, bytes], bytes],
         clock: ClockCore | None = None,
         send_timeout_ms: int = 0,
         what: str = "",

@@ -79,16 +79,14 @@ cdef class ConnectionPublisher(EntryPublisher):
     """Sends the entries of one producer over a connection. Any thread may call; the mutex orders
     them. The thread that reads the connection calls confirmed, failed and lost."""
 
-    def __init__(self, send, CompletionQueue completions not None, int partition, encode=None,
+    def __init__(self, CompletionQueue completions not None, int partition, encode not None,
                  ClockCore clock=None, int64_t send_timeout_ms=0, str what="",
                  int64_t leave_ms=0, unserved=None) -> None:
-        """send: called with the mutex held, so it may only enqueue; an error says that the entry
-        will never be published. None: entries go out over the link of `resume`, as encode(number,
-        sequence id, messages, entry) makes them. send_timeout_ms: how long on the clock an entry
+        """Entries go out over the link of `resume`, as encode(number, sequence id, messages, entry)
+        makes them. send_timeout_ms: how long on the clock an entry
         may be pending; 0 and less: for ever. what: the topic. leave_ms: as send_timeout_ms, where
         that is none, once the producer closes. unserved(within): what is said of an owner that has
         not answered in that time; called without the mutex."""
-        self.send = send
         self.encode = encode
         self.completions = completions
         self.partition = partition
@@ -134,21 +132,14 @@ cdef class ConnectionPublisher(EntryPublisher):
             if sent.continues and self.pending:
                 # A message is given up as a whole: the rest of one would be confirmed without it.
                 sent.expires_ms = (<SentEntry>self.pending[len(self.pending) - 1]).expires_ms
-        if self.send is None and self.link is not None:
+        if self.link is not None:
             # First: what is pending is sent.
             command = self.encode(self.number, sent.sequence_id, sent.message_count, sent.entry)
         self.pending.append(sent)
         # See batch_encode; also that of one message of id 0.
         self.joins = (parts.metadata.flags & METADATA_BATCH != 0
                       and parts.metadata.highest_sequence_id == 0)
-        if self.send is not None:
-            try:
-                self.send(sent.sequence_id, sent.message_count, sent.entry)
-                sent.was_sent = True
-            except BaseException:
-                self.pending.pop()
-                raise
-        elif command is not None:
+        if command is not None:
             if sent.expires_ms:
                 self.say_sent_at(sent.expires_ms - self.send_timeout_ms)
             # Native up to the socket, so that no signal comes between the two steps.
@@ -260,8 +251,7 @@ cdef class ConnectionPublisher(EntryPublisher):
         mutex_lock(&self.mutex)
         try:
             self.link = None
-            if self.send is None:
-                self.ended = error
+            self.ended = error
             while self.pending:
                 self.refuse(self.take_oldest(), error)
         finally:

@@ -38,7 +38,7 @@ class Sender(ProducerCore):
         self.clock.settles(self.completions.jobs)
         self.clock.settles(self.completions.timeouts)
         self.link = ConnectionPublisher(
-            None, self.completions, -1, encode, self.clock, timeout_ms, "the topic", 0, unserved
+            self.completions, -1, encode, self.clock, timeout_ms, "the topic", 0, unserved
         )
         super().__init__(
             self.link,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.owner_link import OwnerLink
 from pulsarx._pycore.publish.connection_publisher import ConnectionPublisher
 from pulsarx._pycore.publish.producer_core import ProducerCore
+from pulsarx._pycore.wire.hot_commands import send_encode
 from pulsarx.closing import Closing
 from pulsarx.compression import compress
 from pulsarx.producing.producer_schema import check_producer_schema
@@ -21,10 +21,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from client_connection import ClientConnection
+
     from pulsarx.clock import Clock
     from pulsarx.options.members import ProducerOptions
     from pulsarx.producing.producer_creation import Steps
-    from pulsarx.remote.connection import Connection
     from pulsarx.schema.schema import Schema, SchemaInfo
     from pulsarx.topic_name import TopicName
 
@@ -37,7 +38,7 @@ class RemoteProducer(TopicProducer):
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ClientConnection,
         entry: ProducerEntry,
         values: dict[str, Any],
         topic: TopicName,
@@ -46,14 +47,16 @@ class RemoteProducer(TopicProducer):
     ) -> None:
         """values: what the broker answered when it had registered it."""
         self._entry = entry
-        entry.publisher = ConnectionPublisher(
-            partial(_send, connection, entry.number), connection.completions, topic.partition_index
-        )
+        publisher = ConnectionPublisher(connection.completions, topic.partition_index, send_encode)
+        publisher.resume(OwnerLink(-1, connection._write), entry.number, [])
+        entry.publisher = publisher
+        if not entry.is_there():  # it was closed before it could be told
+            publisher.lost(errors.AlreadyClosed(detail=CLOSED_THERE))
         self._name = values["producer_name"]
         self._closing = Closing()
         ProducerCore.__init__(
             self,
-            entry.publisher,
+            publisher,
             options,
             self._name,
             str(topic),
@@ -97,7 +100,7 @@ class RemoteProducer(TopicProducer):
 
 
 def remote_producer_steps(
-    connection: Connection, topic: TopicName, options: ProducerOptions, clock: Clock
+    connection: ClientConnection, topic: TopicName, options: ProducerOptions, clock: Clock
 ) -> Steps:
     """Register a producer with the broker. ProducerBusy: the name is taken on this topic."""
     entry = ProducerEntry(connection)
@@ -130,20 +133,10 @@ def remote_producer_steps(
     return made
 
 
-def _send(
-    connection: Connection, number: int, sequence_id: int, message_count: int, entry: bytes
-) -> None:
-    if not connection.has_producer(number):
-        raise errors.AlreadyClosed(detail=CLOSED_THERE)
-    connection.post(
-        "SEND", entry, producer_id=number, sequence_id=sequence_id, num_messages=message_count
-    )
-
-
 class ProducerEntry:
     """What a connection knows of a producer, which it does not keep alive."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
         self.publisher: ConnectionPublisher | None = None
         self.number = connection.add_producer(self)

@@ -6,13 +6,14 @@ import weakref
 from collections import deque
 from functools import partial
 
+from remote_receiver import RemoteReceiver, not_over_a_connection, seek_fields
+
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.consumer import Consumer
 from pulsarx.enumerations import ConsumerType, InitialPosition, KeySharedMode, SubscriptionMode
 from pulsarx.message_id import MessageId
 from pulsarx.options.redelivery_backoff import DELAY_MS_MAX, BoundedBackoff
-from pulsarx.remote.remote_receiver import RemoteReceiver, not_over_a_connection, seek_fields
 from pulsarx.wire import commands
 
 TYPE_CHECKING = False
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from client_connection import ClientConnection
+
     from pulsarx._pycore.ground.clock_core import Timer
     from pulsarx._pycore.message.message import Message
     from pulsarx.clock import Clock
     from pulsarx.listening.listener_pool import ListenerPool
     from pulsarx.options.members import ConsumerOptions
-    from pulsarx.remote.connection import Connection
     from pulsarx.topic_name import TopicName
 
 _TYPES = {
@@ -46,7 +48,7 @@ class RemoteConsumer(RemoteReceiver, Consumer):
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ClientConnection,
         topic: TopicName,
         options: ConsumerOptions,
         name: str,

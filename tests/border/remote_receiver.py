@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
+from pathlib import Path
+
+from compiled_modules import compiled_module
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.locks import Condition
-from pulsarx._pycore.message.entry_bytes import ArrivingChunks, entry_message_count, entry_messages
 from pulsarx._pycore.message.entry_view import EntryContext
 from pulsarx.clock import Deadline
 from pulsarx.compression import decompress
 from pulsarx.enumerations import SchemaType
 from pulsarx.message_id import MessageId
 from pulsarx.wire import commands
-from pulsarx.wire.message_ids import (
-    ack_set_behind,
-    ack_set_without,
-    id_data,
-    message_id_of,
-)
+from pulsarx.wire.message_ids import ack_set_of, id_data, message_id_of
 from pulsarx.wire.schemas import schema_of, schema_values
 from pulsarx.wire.server_errors import message_of
 
@@ -28,11 +25,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
+    from client_connection import ClientConnection
+
     from pulsarx._pycore.message.message import Message
-    from pulsarx.remote.connection import Connection
     from pulsarx.schema.schema import Schema, SchemaInfo
     from pulsarx.topic_name import TopicName
 
+_arriving = compiled_module(Path(__file__).parent / "entry_messages.pyx")
+ArrivingChunks = _arriving.ArrivingChunks
+entry_message_count = _arriving.entry_message_count
+entry_messages = _arriving.entry_messages
 LATEST_LEDGER_ID = (1 << 63) - 1
 
 
@@ -54,7 +56,7 @@ class RemoteReceiver:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ClientConnection,
         topic: TopicName,
         schema: Schema[Any],
         queue_size: int,
@@ -377,12 +379,13 @@ class RemoteReceiver:
                 "the subscription; acknowledge messages one by one, or a list of them"
             )
         target = self._id_of(message)
-        behind = ack_set_behind(target.batch_index(), _batch_size_of(target))
+        behind = _behind(target.batch_index(), _batch_size_of(target))
         self._acknowledge([id_data(target, behind)], commands.CUMULATIVE)
 
     def _individually(self, target: MessageId) -> dict[str, Any]:
         size = _batch_size_of(target)
-        return id_data(target, ack_set_without(target.batch_index(), size) if size > 1 else None)
+        others = [each for each in range(size) if each != target.batch_index()]
+        return id_data(target, ack_set_of(others) if size > 1 else None)
 
     def _acknowledge(self, ids: list[dict[str, Any]], kind: int = commands.INDIVIDUAL) -> None:
         self._connection.request("ACK", consumer_id=self._number, ack_type=kind, message_ids=ids)
@@ -505,7 +508,7 @@ def start_data(target: MessageId, inclusive: bool) -> dict[str, Any]:
     if index >= 0:
         # Of the batch only this matters: the first bit that is set, wherever it ends.
         first = index if inclusive else index + 1
-        return id_data(target, ack_set_behind(first - 1, first + 1))
+        return id_data(target, ack_set_of([first]))
     entry_id = target.entry_id() + (0 if inclusive else 1)
     return id_data(MessageId(target.partition(), target.ledger_id(), entry_id))
 
@@ -522,6 +525,11 @@ def _batch_size_of(target: MessageId) -> int:
     return target.batch_size()
 
 
+def _behind(batch_index: int, batch_size: int) -> list[int]:
+    """The ack set of what lies behind a message in a batch; empty for the last one."""
+    return ack_set_of(list(range(batch_index + 1, batch_size)))
+
+
 def not_over_a_connection(what: str) -> errors.PulsarException:
     return errors.OperationNotSupported(detail=f"{what} is not supported yet over a connection")
 
@@ -530,7 +538,7 @@ class RemoteSchemas:
     """Asks the broker for the schemas that messages of a topic were written with. Any thread may
     call, but the one that reads the connection."""
 
-    def __init__(self, connection: Connection, topic: str) -> None:
+    def __init__(self, connection: ClientConnection, topic: str) -> None:
         self._connection = connection
         self._topic = topic
 

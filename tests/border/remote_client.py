@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from remote_consumer import RemoteConsumer
+from remote_producer import remote_producer_steps
+from remote_receiver import (
+    RemoteReceiver,
+    not_over_a_connection,
+    seek_fields,
+    start_data,
+)
+
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.open_state import OpenState
@@ -14,14 +23,6 @@ from pulsarx.enumerations import ConsumerCryptoFailureAction
 from pulsarx.producing.producer_creation import ProducerCreation
 from pulsarx.randomness import Randomness
 from pulsarx.reader import Reader
-from pulsarx.remote.remote_consumer import RemoteConsumer
-from pulsarx.remote.remote_producer import remote_producer_steps
-from pulsarx.remote.remote_receiver import (
-    RemoteReceiver,
-    not_over_a_connection,
-    seek_fields,
-    start_data,
-)
 from pulsarx.topic_name import TopicName
 from pulsarx.wire import commands
 
@@ -30,15 +31,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from client_connection import ClientConnection
+
     from pulsarx.admin import Admin
     from pulsarx.consumer import Consumer
     from pulsarx.listening.listener_pool import ListenerPool
     from pulsarx.message_id import MessageId
     from pulsarx.options.base import ClientOptions
     from pulsarx.options.members import ConsumerOptions, ProducerOptions, ReaderOptions
-    from pulsarx.remote.connection import Connection
 
-    Connect = Callable[[ClientOptions], Connection]
+    Connect = Callable[[ClientOptions], ClientConnection]
 
 
 class RemoteClient(Client):
@@ -191,7 +193,7 @@ def _refuse_what_is_missing(options: ConsumerOptions) -> None:
 class Connected:
     """What a ClientOwner needs of the broker at the other end."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClientConnection) -> None:
         self.runs_callbacks_here = connection.completions.jobs.runs_here
 
 
@@ -200,7 +202,7 @@ class Hang:
 
     __slots__ = ("_connection", "_pool")
 
-    def __init__(self, connection: Connection, pool: ListenerPool) -> None:
+    def __init__(self, connection: ClientConnection, pool: ListenerPool) -> None:
         self._connection = connection
         self._pool = pool
 
@@ -213,7 +215,7 @@ class Hang:
 class ConnectionChannel:
     """A Channel of admin over the connection of a client, which it keeps. Any thread may call."""
 
-    def __init__(self, client: RemoteClient, connection: Connection) -> None:
+    def __init__(self, client: RemoteClient, connection: ClientConnection) -> None:
         self._client = client
         self._connection = connection
 
