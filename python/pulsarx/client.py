@@ -29,7 +29,7 @@ from pulsarx.enumerations import (
 )
 from pulsarx.options.base import ClientOptions
 from pulsarx.options.service_url import leads_to_cluster
-from pulsarx.schema.schema import BytesSchema
+from pulsarx.schema.schema import BYTES_SCHEMA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +71,6 @@ if TYPE_CHECKING:
     Kept = TypeVar("Kept", bound="Consumer | Producer | Reader")
     T = TypeVar("T", default=bytes)  # what values are when no schema is given
 
-_BYTES = BytesSchema()
 _HERE = os.path.dirname(__file__)
 # In a forked child what clients had in its parent, which must not be given back there.
 parents_own: list[object] = []
@@ -172,6 +171,8 @@ class Client:
         that owns it does not answer), InvalidConfiguration (it is open with other options),
         InvalidUrl.
         """
+        arguments = dict(locals())
+        del arguments["self"]
         self._discovery: Discovery | None = None
         if not isinstance(service_url, (str, os.PathLike)):
             from pulsarx.options.service_info import discovery_of
@@ -182,33 +183,9 @@ class Client:
             }
             self._discovery = discovery_of(service_url, beside)
         discovery = self._discovery
-        options = ClientOptions(
-            service_url=service_url if discovery is None else discovery.current.service_url,
-            authentication=authentication,
-            operation_timeout_seconds=operation_timeout_seconds,
-            io_threads=io_threads,
-            message_listener_threads=message_listener_threads,
-            concurrent_lookup_requests=concurrent_lookup_requests,
-            log_conf_file_path=log_conf_file_path,
-            stats_interval_in_seconds=stats_interval_in_seconds,
-            use_tls=use_tls,
-            tls_trust_certs_file_path=tls_trust_certs_file_path,
-            tls_allow_insecure_connection=tls_allow_insecure_connection,
-            tls_validate_hostname=tls_validate_hostname,
-            logger=logger,
-            connection_timeout_ms=connection_timeout_ms,
-            listener_name=listener_name,
-            tls_private_key_file_path=tls_private_key_file_path,
-            tls_certificate_file_path=tls_certificate_file_path,
-            clock=clock,
-            randomness=randomness,
-            durability=durability,
-            flush_interval_ms=flush_interval_ms,
-            broker_options=broker_options,
-            read_only=read_only,
-            memory_limit_bytes=memory_limit_bytes,
-            exclusive=exclusive,
-        )
+        if discovery is not None:
+            arguments["service_url"] = discovery.current.service_url
+        options = ClientOptions(**arguments)
         self._url = options.service_url
         self.read_only = options.read_only
         self._broker: Broker | ReadOnlyBroker | None = None
@@ -334,7 +311,7 @@ class Client:
         self,
         topic: str,
         producer_name: str | None = None,
-        schema: Schema[T] = _BYTES,  # type: ignore[assignment]  # T is bytes then
+        schema: Schema[T] = BYTES_SCHEMA,  # type: ignore[assignment]  # T is bytes then
         initial_sequence_id: int | None = None,
         send_timeout_millis: int = 30000,
         compression_type: CompressionType = CompressionType.NONE,
@@ -371,32 +348,9 @@ class Client:
         ProducerBusy: the name is taken on this topic, or another producer has it to itself.
         ProducerFenced: exclusive access was asked for, and another producer has the topic.
         """
-        options = _member_options().ProducerOptions(
-            topic=topic,
-            producer_name=producer_name,
-            schema=schema,
-            initial_sequence_id=initial_sequence_id,
-            send_timeout_millis=send_timeout_millis,
-            compression_type=compression_type,
-            max_pending_messages=max_pending_messages,
-            max_pending_messages_across_partitions=max_pending_messages_across_partitions,
-            block_if_queue_full=block_if_queue_full,
-            batching_enabled=batching_enabled,
-            batching_max_messages=batching_max_messages,
-            batching_max_allowed_size_in_bytes=batching_max_allowed_size_in_bytes,
-            batching_max_publish_delay_ms=batching_max_publish_delay_ms,
-            chunking_enabled=chunking_enabled,
-            message_routing_mode=message_routing_mode,
-            lazy_start_partitioned_producers=lazy_start_partitioned_producers,
-            properties=properties,
-            batching_type=batching_type,
-            encryption_key=encryption_key,
-            crypto_key_reader=crypto_key_reader,
-            access_mode=access_mode,
-            message_router=message_router,
-            hashing_scheme=hashing_scheme,
-            interceptors=interceptors,
-        )
+        arguments = dict(locals())
+        del arguments["self"]
+        options = _member_options().ProducerOptions(**arguments)
         self._require_writable("create a producer")
         made: Any = control_plane.perform(self._create_producer, (options,), give_back)
         while isinstance(made, tuple):
@@ -431,7 +385,7 @@ class Client:
         topic: Any,
         subscription_name: str,
         consumer_type: ConsumerType = ConsumerType.Exclusive,
-        schema: Schema[T] = _BYTES,  # type: ignore[assignment]  # T is bytes then
+        schema: Schema[T] = BYTES_SCHEMA,  # type: ignore[assignment]  # T is bytes then
         message_listener: Any = None,
         receiver_queue_size: int = 1000,
         max_total_receiver_queue_size_across_partitions: int = 50000,
@@ -492,43 +446,9 @@ class Client:
         ConsumerBusy: the subscription has its only consumer already; with several topics none is
         attached then.
         """
-        options = _member_options().ConsumerOptions(
-            topic=topic,
-            subscription_name=subscription_name,
-            consumer_type=consumer_type,
-            schema=schema,
-            message_listener=message_listener,
-            receiver_queue_size=receiver_queue_size,
-            max_total_receiver_queue_size_across_partitions=max_total_receiver_queue_size_across_partitions,
-            consumer_name=consumer_name,
-            unacked_messages_timeout_ms=unacked_messages_timeout_ms,
-            broker_consumer_stats_cache_time_ms=broker_consumer_stats_cache_time_ms,
-            negative_ack_redelivery_delay_ms=negative_ack_redelivery_delay_ms,
-            is_read_compacted=is_read_compacted,
-            properties=properties,
-            pattern_auto_discovery_period=pattern_auto_discovery_period,
-            initial_position=initial_position,
-            crypto_key_reader=crypto_key_reader,
-            replicate_subscription_state_enabled=replicate_subscription_state_enabled,
-            max_pending_chunked_message=max_pending_chunked_message,
-            auto_ack_oldest_chunked_message_on_queue_full=auto_ack_oldest_chunked_message_on_queue_full,
-            start_message_id_inclusive=start_message_id_inclusive,
-            batch_receive_policy=batch_receive_policy,
-            key_shared_policy=key_shared_policy,
-            batch_index_ack_enabled=batch_index_ack_enabled,
-            regex_subscription_mode=regex_subscription_mode,
-            dead_letter_policy=dead_letter_policy,
-            crypto_failure_action=crypto_failure_action,
-            retry_enable=retry_enable,
-            nack_backoff=nack_backoff,
-            ack_timeout_backoff=ack_timeout_backoff,
-            ack_timeout_tick_ms=ack_timeout_tick_ms,
-            priority_level=priority_level,
-            subscription_mode=subscription_mode,
-            consumer_event_listener=consumer_event_listener,
-            expire_time_of_incomplete_chunked_message_ms=expire_time_of_incomplete_chunked_message_ms,
-            interceptors=interceptors,
-        )
+        arguments = dict(locals())
+        del arguments["self"]
+        options = _member_options().ConsumerOptions(**arguments)
         _member_options().check_subscription_name(options.subscription_name)
         self._require_writable("subscribe")
         return self._keep(
@@ -550,7 +470,7 @@ class Client:
         self,
         topic: str,
         start_message_id: MessageId,
-        schema: Schema[T] = _BYTES,  # type: ignore[assignment]  # T is bytes then
+        schema: Schema[T] = BYTES_SCHEMA,  # type: ignore[assignment]  # T is bytes then
         reader_listener: Any = None,
         receiver_queue_size: int = 1000,
         reader_name: str | None = None,
@@ -570,19 +490,9 @@ class Client:
         each message, in one of the client's message_listener_threads; not with read_only, where
         new messages are not announced.
         """
-        options = _member_options().ReaderOptions(
-            topic=topic,
-            start_message_id=start_message_id,
-            schema=schema,
-            reader_listener=reader_listener,
-            receiver_queue_size=receiver_queue_size,
-            reader_name=reader_name,
-            subscription_role_prefix=subscription_role_prefix,
-            is_read_compacted=is_read_compacted,
-            crypto_key_reader=crypto_key_reader,
-            start_message_id_inclusive=start_message_id_inclusive,
-            crypto_failure_action=crypto_failure_action,
-        )
+        arguments = dict(locals())
+        del arguments["self"]
+        options = _member_options().ReaderOptions(**arguments)
         self._require_authentication()
         if options.reader_listener is not None and self.read_only:
             raise errors.OperationNotSupported(
@@ -600,7 +510,7 @@ class Client:
         return self._take_over(reader, give_back)
 
     def create_table_view(
-        self, topic: str, subscription_name: str | None = None, schema: Any = _BYTES
+        self, topic: str, subscription_name: str | None = None, schema: Any = BYTES_SCHEMA
     ) -> TableView:
         """The last value of each key of a topic, or of all partitions of one. Returns when what the
         topic holds has been read; then follows it in the client's message_listener_threads.
@@ -608,12 +518,12 @@ class Client:
         subscription_name shows in its repr only. OperationNotSupported with read_only, where new
         messages are not announced.
         """
-        options = _member_options().TableViewOptions(
-            topic=topic, subscription_name=subscription_name, schema=schema
-        )
+        arguments = dict(locals())
+        del arguments["self"]
+        options = _member_options().TableViewOptions(**arguments)
         self._require_writable("create a table view")
-        arguments = (self._create_table_view, options)
-        view: TableView = control_plane.perform(self._owner.within, arguments, give_back)
+        making = (self._create_table_view, options)
+        view: TableView = control_plane.perform(self._owner.within, making, give_back)
         try:
             view.fill()
         except BaseException:

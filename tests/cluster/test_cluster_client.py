@@ -20,6 +20,7 @@ from pulsarx.cluster.cluster_producer import ClusterProducer
 from pulsarx.cluster.cluster_reader import ClusterReader
 from pulsarx.cluster.cluster_table_view import ClusterTableView
 from pulsarx.options import routes
+from pulsarx.options.base import ClientOptions
 from pulsarx.options.members import ConsumerOptions, ProducerOptions, ReaderOptions
 from pulsarx.producing.partitioned_producer import PartitionedProducer
 from pulsarx.schema import KeyValueSchema, StringSchema
@@ -278,6 +279,85 @@ def test_ids_go_both_ways(message_id: pulsarx.MessageId) -> None:
         message_id.batch_index(),
     )
     assert official.id_of(there) == message_id
+
+
+class Recorder:
+    """A configuration of the official client that notes what was set; there is nothing else."""
+
+    def __init__(self, kind: type) -> None:
+        self.kind = kind
+        self.told: set[str] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        getattr(self.kind, name)  # AttributeError, as there
+        self.told.add(name)
+        return lambda *_: self
+
+
+KEYS = pulsarx.CryptoKeyReader("public", "private")
+GIVEN: dict[str, tuple[Any, Any]] = {  # with each option that none stands for
+    "Client": (
+        official.client_configuration,
+        lambda: ClientOptions(
+            service_url="memory:",
+            authentication=pulsarx.AuthenticationToken("secret"),
+            logger=pulsarx.ConsoleLogger(),
+            listener_name="l",
+            tls_private_key_file_path="key",
+            tls_certificate_file_path="certificate",
+        ),
+    ),
+    "Producer": (
+        official.producer_configuration,
+        lambda: ProducerOptions(
+            topic="t",
+            producer_name="p",
+            initial_sequence_id=0,
+            properties={"a": "b"},
+            encryption_key="k",
+            crypto_key_reader=KEYS,
+        ),
+    ),
+    "Consumer": (
+        official.consumer_configuration,
+        lambda: ConsumerOptions(
+            topic="t",
+            subscription_name="s",
+            consumer_name="c",
+            unacked_messages_timeout_ms=10_000,
+            properties={"a": "b"},
+            crypto_key_reader=KEYS,
+            batch_receive_policy=pulsarx.ConsumerBatchReceivePolicy(1, 2, 3),
+            key_shared_policy=pulsarx.ConsumerKeySharedPolicy(),
+            dead_letter_policy=pulsarx.ConsumerDeadLetterPolicy(4),
+        ),
+    ),
+    "Reader": (
+        official.reader_configuration,
+        lambda: ReaderOptions(
+            topic="t",
+            start_message_id=pulsarx.MessageId.earliest,
+            reader_name="r",
+            subscription_role_prefix="p",
+            crypto_key_reader=KEYS,
+        ),
+    ),
+}
+# What our calls set themselves, or set one of.
+LEFT = {"message_listener", "message_router", "reader_listener", "set_file_logger", "set_logger"}
+
+
+@pytest.mark.parametrize("kind", GIVEN)
+def test_whatever_the_official_client_can_set_is_set(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    native = getattr(_pulsar, f"{kind}Configuration")
+    made = Recorder(native)
+    monkeypatch.setattr(_pulsar, f"{kind}Configuration", lambda: made)
+    configure, options = GIVEN[kind]
+    configure(options())
+    known = {name for name in vars(native) if not name.startswith("_")}
+    assert made.told == known - LEFT
 
 
 def test_options_of_a_producer_arrive() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.enumerations import LoggerLevel, SchemaType
+from pulsarx.enumerations import Enumeration, LoggerLevel, SchemaType
 from pulsarx.message_id import MessageId
 from pulsarx.options.authentication import (
     AuthenticationAthenz,
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from pulsarx.enumerations import Enumeration
     from pulsarx.options.authentication import Authentication
-    from pulsarx.options.base import ClientOptions
+    from pulsarx.options.base import ClientOptions, Options
     from pulsarx.options.members import ConsumerOptions, ProducerOptions, ReaderOptions
     from pulsarx.schema.schema import Schema
 
@@ -139,13 +138,6 @@ def authentication(given: Authentication) -> Any:
     return call(given, kind.create, *[values[name] for name in arguments])
 
 
-def key_reader(options: ProducerOptions | ConsumerOptions | ReaderOptions) -> Any:
-    given = options.crypto_key_reader
-    if given is None:
-        return None
-    return native().CryptoKeyReader(given.public_key_path, given.private_key_path)
-
-
 # Configurations -----------------------------------------------------------------------------------
 
 
@@ -156,32 +148,61 @@ def refuse(call: str, asked: dict[str, bool], why: str) -> None:
             raise errors.OperationNotSupported(detail=f"{call}({what}) on a cluster: {why}")
 
 
+_RENAMED = {
+    "connection_timeout_ms": "connection_timeout",
+    "initial_position": "subscription_initial_position",
+    "is_read_compacted": "read_compacted",
+    "message_routing_mode": "partitions_routing_mode",
+}
+
+
+def _set(conf: Any, options: Options, *others: str) -> None:
+    """Set what the official client has, and the setter takes as it is given. others: arguments
+    that are set in another way."""
+    for name, _, _, is_official in options.ROWS:
+        value = getattr(options, name)
+        if not is_official or name in others or value is None or value == "":
+            continue
+        if isinstance(value, Enumeration):
+            value = enumeration(value)
+        getattr(conf, _RENAMED.get(name, name))(value)
+
+
+def _set_parts(conf: Any, options: ProducerOptions | ConsumerOptions | ReaderOptions) -> None:
+    """What producers, consumers and readers have of their own kind."""
+    conf.schema(native_schema_of(options.schema))
+    given = options.crypto_key_reader
+    if given is not None:
+        paths = (given.public_key_path, given.private_key_path)
+        conf.crypto_key_reader(native().CryptoKeyReader(*paths))
+
+
+def _set_properties(conf: Any, properties: dict[str, str] | None) -> None:
+    for name, value in (properties or {}).items():
+        conf.property(name, value)
+
+
 def client_configuration(options: ClientOptions) -> Any:
     conf = native().ClientConfiguration()
-    given: Any = options
-    if given.authentication is not None:
-        conf.authentication(authentication(given.authentication))
-    conf.operation_timeout_seconds(given.operation_timeout_seconds)
-    conf.connection_timeout(given.connection_timeout_ms)
-    conf.io_threads(given.io_threads)
-    conf.message_listener_threads(given.message_listener_threads)
-    conf.concurrent_lookup_requests(given.concurrent_lookup_requests)
-    conf.stats_interval_in_seconds(given.stats_interval_in_seconds)
-    _set_logger(conf, given.logger)
-    if given.listener_name:
-        conf.listener_name(given.listener_name)
-    trusted = given.tls_trust_certs_file_path
+    _set(
+        conf,
+        options,
+        "service_url",
+        "authentication",
+        "log_conf_file_path",
+        "use_tls",
+        "logger",
+        "tls_trust_certs_file_path",
+    )
+    if options.authentication is not None:
+        conf.authentication(authentication(options.authentication))
+    _set_logger(conf, options.logger)
+    trusted = options.tls_trust_certs_file_path
     if not trusted:
         import certifi  # which the official client depends on
 
         trusted = certifi.where()
     conf.tls_trust_certs_file_path(trusted)
-    conf.tls_allow_insecure_connection(given.tls_allow_insecure_connection)
-    conf.tls_validate_hostname(given.tls_validate_hostname)
-    if given.tls_private_key_file_path is not None:
-        conf.tls_private_key_file_path(given.tls_private_key_file_path)
-    if given.tls_certificate_file_path is not None:
-        conf.tls_certificate_file_path(given.tls_certificate_file_path)
     return conf
 
 
@@ -203,68 +224,35 @@ def _level(level: LoggerLevel) -> Any:
 
 
 def producer_configuration(options: ProducerOptions) -> Any:
+    """Without the router."""
     conf = native().ProducerConfiguration()
-    conf.send_timeout_millis(options.send_timeout_millis)
-    conf.compression_type(enumeration(options.compression_type))
-    conf.max_pending_messages(options.max_pending_messages)
-    conf.max_pending_messages_across_partitions(options.max_pending_messages_across_partitions)
-    conf.block_if_queue_full(options.block_if_queue_full)
-    conf.batching_enabled(options.batching_enabled)
-    conf.batching_max_messages(options.batching_max_messages)
-    conf.batching_max_allowed_size_in_bytes(options.batching_max_allowed_size_in_bytes)
-    conf.batching_max_publish_delay_ms(options.batching_max_publish_delay_ms)
-    conf.partitions_routing_mode(enumeration(options.message_routing_mode))
-    conf.batching_type(enumeration(options.batching_type))
-    conf.chunking_enabled(options.chunking_enabled)
-    conf.lazy_start_partitioned_producers(options.lazy_start_partitioned_producers)
-    conf.access_mode(enumeration(options.access_mode))
-    if options.producer_name:
-        conf.producer_name(options.producer_name)
-    if options.initial_sequence_id is not None:
-        conf.initial_sequence_id(options.initial_sequence_id)
-    for name, value in (options.properties or {}).items():
-        conf.property(name, value)
-    conf.schema(native_schema_of(options.schema))
-    if options.encryption_key:
-        conf.encryption_key(options.encryption_key)
-    if (reader := key_reader(options)) is not None:
-        conf.crypto_key_reader(reader)
+    _set(conf, options, "topic", "schema", "properties", "crypto_key_reader", "message_router")
+    _set_parts(conf, options)
+    _set_properties(conf, options.properties)
     return conf
 
 
 def consumer_configuration(options: ConsumerOptions) -> Any:
     """Without the listener."""
     conf = native().ConsumerConfiguration()
-    given: Any = options
-    conf.consumer_type(enumeration(given.consumer_type))
-    conf.regex_subscription_mode(enumeration(given.regex_subscription_mode))
-    conf.read_compacted(given.is_read_compacted)
-    conf.receiver_queue_size(given.receiver_queue_size)
-    conf.max_total_receiver_queue_size_across_partitions(
-        given.max_total_receiver_queue_size_across_partitions
+    _set(
+        conf,
+        options,
+        "topic",
+        "subscription_name",
+        "schema",
+        "message_listener",
+        "properties",
+        "crypto_key_reader",
+        "replicate_subscription_state_enabled",
+        "batch_receive_policy",
+        "key_shared_policy",
+        "dead_letter_policy",
     )
-    if given.consumer_name:
-        conf.consumer_name(given.consumer_name)
-    if given.unacked_messages_timeout_ms:
-        conf.unacked_messages_timeout_ms(given.unacked_messages_timeout_ms)
-    conf.negative_ack_redelivery_delay_ms(given.negative_ack_redelivery_delay_ms)
-    conf.broker_consumer_stats_cache_time_ms(given.broker_consumer_stats_cache_time_ms)
-    conf.pattern_auto_discovery_period(given.pattern_auto_discovery_period)
-    for name, value in (given.properties or {}).items():
-        conf.property(name, value)
-    conf.subscription_initial_position(enumeration(given.initial_position))
-    conf.schema(native_schema_of(given.schema))
-    if (reader := key_reader(options)) is not None:
-        conf.crypto_key_reader(reader)
-    conf.crypto_failure_action(enumeration(given.crypto_failure_action))
-    conf.replicate_subscription_state_enabled(bool(given.replicate_subscription_state_enabled))
-    conf.max_pending_chunked_message(given.max_pending_chunked_message)
-    conf.auto_ack_oldest_chunked_message_on_queue_full(
-        given.auto_ack_oldest_chunked_message_on_queue_full
-    )
-    conf.start_message_id_inclusive(given.start_message_id_inclusive)
-    conf.batch_index_ack_enabled(given.batch_index_ack_enabled)
-    _set_policies(conf, given)
+    _set_parts(conf, options)
+    _set_properties(conf, options.properties)
+    conf.replicate_subscription_state_enabled(bool(options.replicate_subscription_state_enabled))
+    _set_policies(conf, options)
     return conf
 
 
@@ -296,15 +284,7 @@ def _set_policies(conf: Any, given: Any) -> None:
 def reader_configuration(options: ReaderOptions) -> Any:
     """Without the listener."""
     conf = native().ReaderConfiguration()
-    conf.receiver_queue_size(options.receiver_queue_size)
-    if options.reader_name:
-        conf.reader_name(options.reader_name)
-    if options.subscription_role_prefix:
-        conf.subscription_role_prefix(options.subscription_role_prefix)
-    conf.schema(native_schema_of(options.schema))
-    conf.read_compacted(options.is_read_compacted)
-    if (reader := key_reader(options)) is not None:
-        conf.crypto_key_reader(reader)
-    conf.start_message_id_inclusive(options.start_message_id_inclusive)
-    conf.crypto_failure_action(enumeration(options.crypto_failure_action))
+    others = ("topic", "start_message_id", "schema", "reader_listener", "crypto_key_reader")
+    _set(conf, options, *others)
+    _set_parts(conf, options)
     return conf

@@ -6,25 +6,27 @@ from __future__ import annotations
 from types import MethodType
 
 from pulsarx.enumerations import (
-    BatchingType,
-    CompressionType,
-    ConsumerCryptoFailureAction,
-    ConsumerType,
+    Enumeration,
     InitialPosition,
     LoggerLevel,
     PartitionsRoutingMode,
-    ProducerAccessMode,
-    RegexSubscriptionMode,
     SchemaType,
 )
 from pulsarx.options.argument_check import INT32_MAX, INT64_MAX, native_integer, native_type
 from pulsarx.options.authentication import Authentication, CryptoKeyReader
+from pulsarx.options.base import ClientOptions, Options, Whole
 from pulsarx.options.consumer_policies import (
     BatchReceivePolicy,
     DeadLetterPolicy,
     KeySharedPolicy,
 )
 from pulsarx.options.loggers import ConsoleLogger, FileLogger
+from pulsarx.options.members import (
+    ConsumerOptions,
+    ProducerOptions,
+    ReaderOptions,
+    TableViewOptions,
+)
 from pulsarx.schema.schema import SchemaInfo
 
 TYPE_CHECKING = False
@@ -116,13 +118,39 @@ class UnackedTimeout(Integer):
         return number
 
 
+def setting_of(kind: Any, default: Any) -> Setting | None:
+    """The setting of an argument that takes the values of the call of `pulsar`; None: it has
+    others."""
+    if kind is bool:
+        return Flag(default)
+    if isinstance(kind, Whole) and default is not None:
+        return Integer(default)
+    if kind is str and default is None:
+        return Of(str, "")
+    if kind is CryptoKeyReader:
+        return Of(kind, None, answers=False)
+    if isinstance(kind, type) and issubclass(kind, Enumeration):
+        return Of(kind, default)
+    return None
+
+
 class Configuration:
-    """Base of the configurations."""
+    """Base of the configurations. A subclass has the settings of a class of options, and writes
+    those down that differ."""
 
     RENAMED: ClassVar[dict[str, str]] = {}
     """Settings that the call of `pulsar` knows by another name."""
     EMPTY: ClassVar[tuple[Any, ...]] = ("",)
     """What stands for an option that is not given."""
+
+    def __init_subclass__(cls, options: type[Options], without: tuple[str, ...] = ()) -> None:
+        """without: arguments that are no settings."""
+        written = {*without, *cls.RENAMED.values(), *vars(cls)}
+        for name, kind, default, is_official in options.ROWS:
+            found = setting_of(kind, default) if is_official and name not in written else None
+            if found is not None:
+                found.__set_name__(cls, name)
+                setattr(cls, name, found)
 
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}
@@ -150,23 +178,18 @@ UINT32_MAX, UINT64_MAX = 2 * INT32_MAX + 1, 2 * INT64_MAX + 1
 INT64 = (-INT64_MAX - 1, INT64_MAX)
 
 
-class ClientConfiguration(Configuration):
+class ClientConfiguration(
+    Configuration, options=ClientOptions, without=("log_conf_file_path", "use_tls")
+):
     """Options of a client."""
 
     RENAMED = {"connection_timeout": "connection_timeout_ms"}  # noqa: RUF012
 
     authentication = Of(Authentication, None, answers=False)
-    operation_timeout_seconds = Integer(30)
     connection_timeout = Integer(10000)
-    io_threads = Integer(1)
-    message_listener_threads = Integer(1)
-    concurrent_lookup_requests = Integer(50000)
     stats_interval_in_seconds = Integer(600, 0, UINT32_MAX)
     listener_name = Of(str, "", answers=False)
     tls_trust_certs_file_path = Of(str, "", answers=False)
-    tls_private_key_file_path = Of(str, "")
-    tls_certificate_file_path = Of(str, "")
-    tls_allow_insecure_connection = Flag(False)
     tls_validate_hostname = Flag(False, answers=False)
 
     def set_logger(self, logger: Any) -> Self:
@@ -180,33 +203,24 @@ class ClientConfiguration(Configuration):
         return self._keep("logger", FileLogger(level, file))
 
 
-class ProducerConfiguration(Configuration):
+class ProducerConfiguration(Configuration, options=ProducerOptions):
     """Options of a producer. Batching is on until it is set, other than in create_producer."""
 
     RENAMED = {"partitions_routing_mode": "message_routing_mode"}  # noqa: RUF012
 
-    producer_name = Of(str, "")
     schema = Of(SchemaInfo, NO_SCHEMA)
-    send_timeout_millis = Integer(30000)
     initial_sequence_id = Integer(-1, *INT64)
-    compression_type = Of(CompressionType, CompressionType.NONE)
     max_pending_messages = Natural(1000)
     max_pending_messages_across_partitions = Natural(50000)
-    block_if_queue_full = Flag(False)
     partitions_routing_mode = Of(
         PartitionsRoutingMode, PartitionsRoutingMode.RoundRobinDistribution
     )
     message_router = Setting(None, answers=False)
-    lazy_start_partitioned_producers = Flag(False)
     batching_enabled = Flag(True)
     batching_max_messages = Integer(1000, 0, UINT32_MAX, least=2)
     batching_max_allowed_size_in_bytes = Integer(131072, 0, UINT64_MAX)
     batching_max_publish_delay_ms = Integer(10, 0, UINT64_MAX)
-    batching_type = Of(BatchingType, BatchingType.Default)
-    chunking_enabled = Flag(False)
     encryption_key = Of(str, None, answers=False)
-    crypto_key_reader = Of(CryptoKeyReader, None, answers=False)
-    access_mode = Of(ProducerAccessMode, ProducerAccessMode.Shared)
 
     def property(self, name: str, value: str) -> Self:
         return self._add_property(name, value)
@@ -218,7 +232,7 @@ class ProducerConfiguration(Configuration):
         return found
 
 
-class ConsumerConfiguration(Configuration):
+class ConsumerConfiguration(Configuration, options=ConsumerOptions, without=("subscription_name",)):
     """Options of a consumer."""
 
     RENAMED = {  # noqa: RUF012
@@ -226,27 +240,16 @@ class ConsumerConfiguration(Configuration):
         "subscription_initial_position": "initial_position",
     }
 
-    consumer_type = Of(ConsumerType, ConsumerType.Exclusive)
     schema = Of(SchemaInfo, NO_SCHEMA)
     message_listener = Setting(None, answers=False)
-    receiver_queue_size = Integer(1000)
-    max_total_receiver_queue_size_across_partitions = Integer(50000)
     batch_receive_policy = Of(BatchReceivePolicy, BatchReceivePolicy(-1, 10485760, 100))
-    consumer_name = Of(str, "")
     unacked_messages_timeout_ms = UnackedTimeout(0, 0, UINT64_MAX)
     broker_consumer_stats_cache_time_ms = Integer(30000, *INT64)
-    pattern_auto_discovery_period = Integer(60)
     read_compacted = Flag(False)
     negative_ack_redelivery_delay_ms = Integer(60000, *INT64)
     subscription_initial_position = Of(InitialPosition, InitialPosition.Latest)
-    regex_subscription_mode = Of(RegexSubscriptionMode, RegexSubscriptionMode.PersistentOnly)
-    crypto_key_reader = Of(CryptoKeyReader, None, answers=False)
-    crypto_failure_action = Of(ConsumerCryptoFailureAction, ConsumerCryptoFailureAction.FAIL)
     replicate_subscription_state_enabled = Flag(False)
     max_pending_chunked_message = Integer(10, 0, UINT64_MAX)
-    auto_ack_oldest_chunked_message_on_queue_full = Flag(False)
-    start_message_id_inclusive = Flag(False)
-    batch_index_ack_enabled = Flag(False)
     key_shared_policy = Of(KeySharedPolicy, KeySharedPolicy())
     dead_letter_policy = Of(DeadLetterPolicy, DeadLetterPolicy())
 
@@ -254,23 +257,17 @@ class ConsumerConfiguration(Configuration):
         return self._add_property(name, value)
 
 
-class ReaderConfiguration(Configuration):
+class ReaderConfiguration(Configuration, options=ReaderOptions):
     """Options of a reader."""
 
     RENAMED = {"read_compacted": "is_read_compacted"}  # noqa: RUF012
 
     schema = Of(SchemaInfo, NO_SCHEMA)
     reader_listener = Setting(None, answers=False)
-    receiver_queue_size = Integer(1000)
-    reader_name = Of(str, "")
-    subscription_role_prefix = Of(str, "")
     read_compacted = Flag(False)
-    start_message_id_inclusive = Flag(False)
-    crypto_key_reader = Of(CryptoKeyReader, None, answers=False)
-    crypto_failure_action = Of(ConsumerCryptoFailureAction, ConsumerCryptoFailureAction.FAIL)
 
 
-class TableViewConfiguration(Configuration):
+class TableViewConfiguration(Configuration, options=TableViewOptions):
     """Options of a table view."""
 
     schema = Of(SchemaInfo, NO_SCHEMA, answers=False)

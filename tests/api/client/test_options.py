@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+import pulsarx
 from pulsarx import errors
 from pulsarx.clock import ManualClock
 from pulsarx.enumerations import (
@@ -16,12 +19,17 @@ from pulsarx.enumerations import (
 )
 from pulsarx.message_id import MessageId
 from pulsarx.options.authentication import AuthenticationToken, CryptoKeyReader
-from pulsarx.options.base import ClientOptions, Options
+from pulsarx.options.base import ClientOptions, Options, Required
 from pulsarx.options.consumer_policies import (
     ConsumerBatchReceivePolicy,
 )
 from pulsarx.options.loggers import ConsoleLogger
-from pulsarx.options.members import ConsumerOptions, ProducerOptions, ReaderOptions
+from pulsarx.options.members import (
+    ConsumerOptions,
+    ProducerOptions,
+    ReaderOptions,
+    TableViewOptions,
+)
 from pulsarx.randomness import Randomness
 from pulsarx.schema import BytesSchema, StringSchema
 
@@ -67,6 +75,40 @@ def test_every_row_has_a_slot_and_the_default_passes(kind: type[Options]) -> Non
     derived = {"schema_info", "memory_limit", "for_letters", "queues_sends"}
     assert sorted(row[0] for row in kind.ROWS) == sorted({*kind.__slots__} - derived)
     assert not hasattr(make(kind), "__dict__")
+
+
+CALLS: dict[type[Options], Callable[..., Any]] = {
+    ClientOptions: pulsarx.Client.__init__,
+    ProducerOptions: pulsarx.Client.create_producer,
+    ConsumerOptions: pulsarx.Client.subscribe,
+    ReaderOptions: pulsarx.Client.create_reader,
+    TableViewOptions: pulsarx.Client.create_table_view,
+}
+
+
+@pytest.mark.parametrize("kind", CALLS)
+def test_the_signature_of_a_call_is_its_table(kind: type[Options]) -> None:
+    """A call hands over all that it takes, so an argument that has no row would be refused."""
+    _, *parameters = inspect.signature(CALLS[kind]).parameters.values()
+    found = {
+        each.name: Required if each.default is inspect.Parameter.empty else each.default
+        for each in parameters
+    }
+    table = {name: default for name, _, default, _ in kind.ROWS}
+    assert isinstance(found.get("schema"), type(table.get("schema")))
+    assert found | {"schema": None} == table | {"schema": None}
+
+
+def test_an_argument_is_checked_by_the_call() -> None:
+    with pulsarx.Client("memory:rows") as client:
+        with pytest.raises(ValueError, match="producer_name"):
+            client.create_producer("t", producer_name=5)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="consumer_name"):
+            client.subscribe("t", "s", consumer_name=5)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="reader_name"):
+            client.create_reader("t", MessageId.earliest, reader_name=5)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="subscription_name"):
+            client.create_table_view("t", subscription_name=5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", NEEDED)
