@@ -432,25 +432,6 @@ def _get_policy(level: str) -> Callable[..., Any]:
     return get
 
 
-def _deduplication(level: str) -> dict[str, Callable[..., Any]]:
-    put, get = _set_policy(level), _get_policy(level)
-
-    def enable(channel: HttpChannel, enabled: bool, **target: str) -> None:
-        put(channel, {"deduplication": enabled}, **target)
-
-    def disable(channel: HttpChannel, **target: str) -> None:
-        put(channel, {"deduplication": None}, **target)
-
-    def look(channel: HttpChannel, **target: str) -> Any:
-        return get(channel, "deduplication", **target)
-
-    return {
-        f"{level}s.set_deduplication": enable,
-        f"{level}s.get_deduplication": look,
-        f"{level}s.remove_deduplication": disable,
-    }
-
-
 # Topics -------------------------------------------------------------------------------------------
 
 
@@ -868,12 +849,6 @@ _VERBS: dict[str, Callable[..., Any]] = {
     **_subscription_permissions(),
     "topics.set_policy": _set_policy("topic"),
     "topics.get_policy": _get_policy("topic"),
-    **_deduplication("namespace"),
-    **_deduplication("topic"),
-    "schemas.set_namespace_policy": _set_policy("namespace"),
-    "schemas.get_namespace_policy": _get_policy("namespace"),
-    "schemas.set_topic_policy": _set_policy("topic"),
-    "schemas.get_topic_policy": _get_policy("topic"),
     "topics.get_list": _get_list,
     "topics.get_partitioned_topic_list": _get_partitioned,
     "topics.create_non_partitioned_topic": _do("PUT", ""),

@@ -165,16 +165,13 @@ class Namespaces(
         return."""
         if not isinstance(enabled, bool):
             raise ValueError(f"enabled must be a bool, not {type(enabled).__name__}")
-        arguments = {"namespace": namespace, "enabled": enabled}
-        self._channel.perform("namespaces.set_deduplication", arguments)
+        self._set_creation_policy(namespace, "deduplication", enabled)
 
     def get_deduplication(self, namespace: str) -> bool | None:
         """What was set here; None: nothing was."""
-        found: bool | None = self._channel.perform(
-            "namespaces.get_deduplication", {"namespace": namespace}
-        )
+        found: bool | None = self._get_creation_policy(namespace, "deduplication")
         return found
 
     def remove_deduplication(self, namespace: str) -> None:
         """Take back what was set here. Durable on return."""
-        self._channel.perform("namespaces.remove_deduplication", {"namespace": namespace})
+        self._set_creation_policy(namespace, "deduplication", None)

@@ -19,7 +19,7 @@ QUOTA_TYPES = ("destination_storage", "message_age")
 class PolicyDocument:
     """A value."""
 
-    __slots__ = ("kind", "name", "paths", "query", "read", "setting", "shown", "verbs")
+    __slots__ = ("kind", "name", "paths", "query", "read", "setting", "shown")
 
     def __init__(
         self,
@@ -31,7 +31,6 @@ class PolicyDocument:
         namespace: str | None = None,
         topic: str | None = None,
         setting: tuple[str, str] = ("POST", "POST"),
-        verbs: str = "policy",
         query: str | None = None,
     ) -> None:
         """name: of the verbs. kind: what the JSON is called. shown: a value in JSON; read: a value
@@ -44,7 +43,6 @@ class PolicyDocument:
         self.read = read
         self.paths = {"namespace": namespace, "topic": topic}
         self.setting = dict(zip(("namespace", "topic"), setting))
-        self.verbs = verbs
         self.query = query
 
 
@@ -156,7 +154,6 @@ DOCUMENTS = [
         _flag,
         namespace="deduplication",
         topic="deduplicationEnabled",
-        verbs="deduplication",
     ),
     PolicyDocument(
         "auto_topic_creation",
@@ -277,7 +274,6 @@ DOCUMENTS = [
         _text,
         "schemaCompatibilityStrategy",
         setting=("PUT", "PUT"),
-        verbs="schema",
     ),
     _both(
         "schema_validation_enforced",
@@ -285,7 +281,6 @@ DOCUMENTS = [
         _same,
         _flag,
         "schemaValidationEnforced",
-        verbs="schema",
     ),
     PolicyDocument(
         "is_allow_auto_update_schema",
@@ -293,7 +288,6 @@ DOCUMENTS = [
         _same,
         _flag,
         namespace="isAllowAutoUpdateSchema",
-        verbs="schema",
     ),
 ]
 

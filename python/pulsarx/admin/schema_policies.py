@@ -58,11 +58,11 @@ class SchemaPolicies:
 
     def _set_policy(self, target: str, name: str, value: object) -> None:
         arguments = {self._LEVEL: target, "policy": {name: value}}
-        self._channel.perform(f"schemas.set_{self._LEVEL}_policy", arguments)
+        self._channel.perform(f"{self._LEVEL}s.set_policy", arguments)
 
     def _get_policy(self, target: str, name: str) -> Any:
         arguments = {self._LEVEL: target, "name": name}
-        return self._channel.perform(f"schemas.get_{self._LEVEL}_policy", arguments)
+        return self._channel.perform(f"{self._LEVEL}s.get_policy", arguments)
 
 
 def _given(value: object) -> object:

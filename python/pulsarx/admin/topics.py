@@ -133,17 +133,16 @@ class Topics(
         Durable on return."""
         if not isinstance(enabled, bool):
             raise ValueError(f"enabled must be a bool, not {type(enabled).__name__}")
-        arguments = {"topic": topic, "enabled": enabled}
-        self._channel.perform("topics.set_deduplication", arguments)
+        self._set_creation_policy(topic, "deduplication", enabled)
 
     def get_deduplication(self, topic: str) -> bool | None:
         """What was set here; None: nothing was."""
-        found: bool | None = self._channel.perform("topics.get_deduplication", {"topic": topic})
+        found: bool | None = self._get_creation_policy(topic, "deduplication")
         return found
 
     def remove_deduplication(self, topic: str) -> None:
         """Take back what was set here. Durable on return."""
-        self._channel.perform("topics.remove_deduplication", {"topic": topic})
+        self._set_creation_policy(topic, "deduplication", None)
 
     # Ending ---------------------------------------------------------------------------------------
 

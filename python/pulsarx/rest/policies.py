@@ -103,12 +103,7 @@ def target_of(level: str, call: Call) -> str:
 def value_of(policy: PolicyDocument, level: str, call: Call) -> Any:
     """What is set, in JSON; None: nothing."""
     target = {level: target_of(level, call)}
-    if policy.verbs == "deduplication":
-        found = call.perform(f"{level}s.get_deduplication", **target)
-    elif policy.verbs == "schema":
-        found = call.perform(f"schemas.get_{level}_policy", name=policy.name, **target)
-    else:
-        found = call.perform(f"{level}s.get_policy", name=policy.name, **target)
+    found = call.perform(f"{level}s.get_policy", name=policy.name, **target)
     return None if found is None else policy.shown(found)
 
 
@@ -143,14 +138,7 @@ def _remove(policy: PolicyDocument, level: str, call: Call) -> None:
 def _put(policy: PolicyDocument, level: str, call: Call, value: object) -> None:
     """None takes it away."""
     target = {level: target_of(level, call)}
-    if policy.verbs == "deduplication" and value is None:
-        call.perform(f"{level}s.remove_deduplication", **target)
-    elif policy.verbs == "deduplication":
-        call.perform(f"{level}s.set_deduplication", enabled=value, **target)
-    elif policy.verbs == "schema":
-        call.perform(f"schemas.set_{level}_policy", policy={policy.name: value}, **target)
-    else:
-        call.perform(f"{level}s.set_policy", policy={policy.name: value}, **target)
+    call.perform(f"{level}s.set_policy", policy={policy.name: value}, **target)
 
 
 # Backlog quotas -----------------------------------------------------------------------------------

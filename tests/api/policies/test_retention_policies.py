@@ -101,6 +101,23 @@ def test_retention_is_more_than_the_backlog_quota(memory_client: pulsarx.Client)
         topics.set_retention("t", 60, 10)  # below what holds on the topic
 
 
+def test_other_policies_are_set_where_the_options_contradict_each_other() -> None:
+    """They were refused for what the options say of retention and the backlog quota."""
+    options = BrokerOptions(
+        default_retention_time_in_minutes=60,
+        default_retention_size_in_mb=10,
+        backlog_quota_default_limit_bytes=20 << 20,
+    )
+    with pulsarx.Client("memory:x", broker_options=options) as client:
+        client.create_producer("t").close()
+        for group, target in ((client.admin.namespaces, NAMESPACE), (client.admin.topics, "t")):
+            group.set_message_ttl(target, 10)
+            assert group.get_message_ttl(target) == 10
+            group.set_deduplication(target, True)
+            with pytest.raises(errors.NotAllowedError, match="15 MiB"):
+                group.set_retention(target, 60, 15)
+
+
 def test_retention_is_set_from_other_processes_and_kept(
     open_client: OpenClient, folder: Any
 ) -> None:

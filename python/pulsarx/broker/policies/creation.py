@@ -1,22 +1,17 @@
-"""The policies about what clients may create by naming it, which types of subscriptions they may
-ask for, and when topics are compacted and offloaded: of the topic, else of its namespace, else the
-broker's options."""
+"""The policies about what clients may create by naming it, and which types of subscriptions they
+may ask for: of the topic, else of its namespace, else the broker's options."""
 
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.broker_options import PARTITION_COUNT_MAX, SUBSCRIPTION_TYPES, check_choices
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from pulsarx.broker.policies.policy_store import PolicyStore
     from pulsarx.broker.runtime import BrokerRuntime
-
-KINDS = ("non-partitioned", "partitioned")
 
 
 class TopicCreation:
@@ -70,67 +65,3 @@ def policy_in_force(policies: PolicyStore, topic: str, policy: str) -> Any:
     name = TopicName.of(topic)
     found = policies.own_policy(name.partitioned_name, policy)
     return policies.namespace_policy(name.namespace_name, policy) if found is None else found
-
-
-# Checking what is set ---------------------------------------------------------------------------
-
-
-def _topic_creation(value: object) -> object:
-    if not isinstance(value, dict) or set(value) != {"allowed", "type", "partitions"}:
-        raise ValueError(f"auto_topic_creation: {value!r:.200} is no such policy")
-    if not isinstance(value["allowed"], bool):
-        raise ValueError(
-            f"auto_topic_creation: allowed must be bool, not {value['allowed']!r:.100}"
-        )
-    if value["type"] not in KINDS:
-        raise ValueError(
-            f"auto_topic_creation: type must be {' or '.join(KINDS)}, not {value['type']!r:.100}"
-        )
-    count = value["partitions"]
-    if count.__class__ is not int or not 1 <= count <= PARTITION_COUNT_MAX:
-        raise ValueError(
-            f"auto_topic_creation: partitions must be from 1 to {PARTITION_COUNT_MAX}, not "
-            f"{count!r:.100}"
-        )
-    return value
-
-
-def _flag(value: object) -> object:
-    if not isinstance(value, bool):
-        raise ValueError(f"auto_subscription_creation must be bool, not {value!r:.100}")
-    return value
-
-
-def _types(value: object) -> object:
-    return list(check_choices("subscription_types_enabled", value, SUBSCRIPTION_TYPES))
-
-
-def _threshold(value: object) -> object:
-    if value.__class__ is not int or not 0 <= value < 1 << 63:
-        raise ValueError(f"compaction_threshold must be bytes, from 0 on, not {value!r:.100}")
-    return value
-
-
-def _offload_threshold(value: object) -> object:
-    if value.__class__ is not int or not -1 <= value < 1 << 63:
-        raise ValueError(f"offload_threshold must be bytes, or -1: none, not {value!r:.100}")
-    return value
-
-
-def _offload_deletion_lag(value: object) -> object:
-    if value.__class__ is not int or not 0 <= value < 1 << 53:
-        raise ValueError(f"offload_deletion_lag_ms must be from 0 on, not {value!r:.100}")
-    return value
-
-
-NAMESPACE_POLICIES: dict[str, Callable[[object], object]] = {
-    "auto_topic_creation": _topic_creation,
-    "auto_subscription_creation": _flag,
-    "subscription_types_enabled": _types,
-    "compaction_threshold": _threshold,
-    "offload_threshold": _offload_threshold,
-    "offload_deletion_lag_ms": _offload_deletion_lag,
-}
-TOPIC_POLICIES = {
-    name: check for name, check in NAMESPACE_POLICIES.items() if name != "auto_topic_creation"
-}

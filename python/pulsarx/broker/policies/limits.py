@@ -4,11 +4,8 @@ over the broker's options, which have the same names. 0: without limit."""
 
 from __future__ import annotations
 
-from pulsarx.broker_options import INT32_MAX
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from pulsarx.broker_options import BrokerOptions
@@ -40,18 +37,3 @@ class TopicLimits:
         """policies: what is set, the topic's over the namespace's."""
         for name in self.__slots__:
             setattr(self, name, policies.get(name, getattr(options, name)))
-
-
-def _check(name: str) -> Callable[[object], object]:
-    def check(value: object) -> object:
-        if value.__class__ is not int or not 0 <= value <= INT32_MAX:
-            raise ValueError(
-                f"{name} must be an int from 0 (without limit) to {INT32_MAX}, not {value!r:.100}"
-            )
-        return value
-
-    return check
-
-
-LIMIT_CHECKS = {name: _check(name) for name in TopicLimits.__slots__}
-MAX_TOPICS_CHECK = {MAX_TOPICS: _check(MAX_TOPICS)}

@@ -5,26 +5,24 @@ backlog quotas, delayed delivery, inactive topics and subscriptions; with those 
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.broker.policies.limits import LIMIT_CHECKS, TopicLimits
-from pulsarx.broker.policies.rates import RATE_CHECKS, rates_in_force
-from pulsarx.broker_options import BACKLOG_QUOTA_POLICIES, INACTIVE_TOPIC_MODES, INT32_MAX
+from pulsarx.broker.policies.limits import TopicLimits
+from pulsarx.broker.policies.rates import rates_in_force
+from pulsarx.broker_options import BACKLOG_QUOTA_POLICIES, INACTIVE_TOPIC_MODES
 from pulsarx.topic_name import TopicName, is_system_subscription, is_system_topic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from pulsarx.broker_options import BrokerOptions
 
-INT64_MAX = 2**63 - 1
 RETENTION = "retention"
 MESSAGE_TTL = "message_ttl"
 DELAYED_DELIVERY = "delayed_delivery"
 INACTIVE_TOPICS = "inactive_topics"
 SUBSCRIPTION_EXPIRATION = "subscription_expiration_time"
 DESTINATION_STORAGE, MESSAGE_AGE = "destination_storage", "message_age"
-QUOTA_TYPES = (DESTINATION_STORAGE, MESSAGE_AGE)
+_QUOTA_LIMITS = {DESTINATION_STORAGE: "limit_size", MESSAGE_AGE: "limit_time"}
 HOLD, EXCEPTION, EVICTION = BACKLOG_QUOTA_POLICIES
 NO_SUBSCRIPTIONS, CAUGHT_UP = INACTIVE_TOPIC_MODES
 
@@ -110,7 +108,7 @@ def _quotas(policies: dict[str, Any], options: BrokerOptions) -> dict[str, Backl
     found = {}
     for kind, default in defaults.items():
         value = policies.get(quota_name(kind))
-        limit = default if value is None else value[_LIMITS[kind]]
+        limit = default if value is None else value[_QUOTA_LIMITS[kind]]
         if limit > 0:
             policy = options.backlog_quota_default_retention_policy
             found[kind] = BacklogQuota(limit, policy if value is None else value["policy"])
@@ -145,99 +143,8 @@ def quota_name(kind: str) -> str:
     return f"backlog_quota_{kind}"
 
 
-# Checking what is set ---------------------------------------------------------------------------
-
-_LIMITS = {DESTINATION_STORAGE: "limit_size", MESSAGE_AGE: "limit_time"}
-
-
-def _whole(name: str, value: object, lowest: int, highest: int = INT32_MAX) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
-        raise ValueError(f"{name} must be an int from {lowest} to {highest}, not {value!r:.100}")
-    return value
-
-
-def _fields(policy: str, value: object, names: set[str]) -> dict[str, Any]:
-    if not isinstance(value, dict) or set(value) != names:
-        raise ValueError(f"{policy}: {value!r:.200} is no such policy")
-    return value
-
-
-def _ttl(value: object) -> object:
-    return _whole("message_ttl", value, 0)
-
-
-def _retention(value: object) -> object:
-    found = _fields(RETENTION, value, {"time_minutes", "size_mb"})
-    for name in ("time_minutes", "size_mb"):
-        _whole(f"{RETENTION}: {name}", found[name], -1)
-    if (found["time_minutes"] == 0) != (found["size_mb"] == 0):
-        raise ValueError(
-            f"retention: time_minutes is {found['time_minutes']} and size_mb {found['size_mb']}: a "
-            "single 0 would keep nothing; give -1 for no limit, or 0 for both to keep nothing"
-        )
-    return found
-
-
-def _quota_check(kind: str) -> Callable[[object], object]:
-    def check(value: object) -> object:
-        found = _fields("backlog_quota", value, {"limit_size", "limit_time", "policy"})
-        if found["policy"] not in BACKLOG_QUOTA_POLICIES:
-            raise ValueError(
-                f"backlog_quota: policy must be {', '.join(BACKLOG_QUOTA_POLICIES)}, not "
-                f"{found['policy']!r:.100}"
-            )
-        for name, highest in (("limit_size", INT64_MAX), ("limit_time", INT32_MAX)):
-            if found[name] == 0:
-                raise ValueError(f"backlog_quota: {name} is 0; it must be more, or -1: no limit")
-            _whole(f"backlog_quota: {name}", found[name], -1, highest)
-        if found[_LIMITS[kind]] < 0:
-            raise ValueError(f"backlog_quota of type {kind}: give {_LIMITS[kind]}, or remove it")
-        return found
-
-    return check
-
-
-def _inactive(value: object) -> object:
-    found = _fields(INACTIVE_TOPICS, value, {"mode", "seconds", "enabled"})
-    if found["mode"] not in INACTIVE_TOPIC_MODES:
-        raise ValueError(
-            f"{INACTIVE_TOPICS}: mode must be {' or '.join(INACTIVE_TOPIC_MODES)}, not "
-            f"{found['mode']!r:.100}"
-        )
-    _whole(f"{INACTIVE_TOPICS}: seconds", found["seconds"], 1)
-    _flag(f"{INACTIVE_TOPICS}: enabled", found["enabled"])
-    return found
-
-
-def _expiration(value: object) -> object:
-    return _whole(SUBSCRIPTION_EXPIRATION, value, 0)
-
-
-def _delayed(value: object) -> object:
-    names = {"active", "tick_time_millis", "max_delivery_delay_in_millis"}
-    found = _fields(DELAYED_DELIVERY, value, names)
-    _flag(f"{DELAYED_DELIVERY}: active", found["active"])
-    _whole(f"{DELAYED_DELIVERY}: tick_time_millis", found["tick_time_millis"], 1)
-    name = "max_delivery_delay_in_millis"
-    _whole(f"{DELAYED_DELIVERY}: {name}", found[name], 0, INT64_MAX)
-    return found
-
-
-def _flag(name: str, value: object) -> None:
-    if not isinstance(value, bool):
-        raise ValueError(f"{name} must be bool, not {value!r:.100}")
-
-
-CHECKS: dict[str, Callable[[object], object]] = {
-    MESSAGE_TTL: _ttl,
-    RETENTION: _retention,
-    DELAYED_DELIVERY: _delayed,
-    INACTIVE_TOPICS: _inactive,
-    SUBSCRIPTION_EXPIRATION: _expiration,
-    **{quota_name(kind): _quota_check(kind) for kind in QUOTA_TYPES},
-    **RATE_CHECKS,
-    **LIMIT_CHECKS,
-}
+# Those that must not say what contradicts the other.
+RELATED = (RETENTION, quota_name(DESTINATION_STORAGE))
 
 
 def check_no_conflict(what: str, options: BrokerOptions, policies: dict[str, Any]) -> None:

@@ -3,17 +3,12 @@ subscribe. A topic's policy wins over its namespace's, that over the broker's op
 
 from __future__ import annotations
 
-from pulsarx.broker_options import INT32_MAX
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from pulsarx.broker_options import BrokerOptions
 
-INT64_MAX = 2**63 - 1
-PERIOD_SECONDS_MAX = 10**9
 DISPATCH_RATE = "dispatch_rate"
 SUBSCRIPTION_DISPATCH_RATE = "subscription_dispatch_rate"
 PUBLISH_RATE = "publish_rate"
@@ -104,61 +99,3 @@ def _subscribe_rate(value: dict[str, Any] | None) -> SubscribeRate | None:
     if value is None or value["per_consumer"] <= 0:
         return None
     return SubscribeRate(value["per_consumer"], value["period_seconds"] * 1000)
-
-
-# Checking what is set ---------------------------------------------------------------------------
-
-
-def _whole(name: str, value: object, lowest: int, highest: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
-        raise ValueError(f"{name} must be an int from {lowest} to {highest}, not {value!r:.100}")
-
-
-def _fields(policy: str, value: object, names: set[str]) -> dict[str, Any]:
-    if not isinstance(value, dict) or set(value) != names:
-        raise ValueError(f"{policy}: {value!r:.200} is no such policy")
-    return value
-
-
-def _amounts(policy: str, found: dict[str, Any]) -> None:
-    _whole(f"{policy}: msgs", found["msgs"], -1, INT32_MAX)
-    _whole(f"{policy}: bytes", found["bytes"], -1, INT64_MAX)
-
-
-def _dispatch(policy: str) -> Callable[[object], object]:
-    names = {"msgs", "bytes", "period_seconds", "relative_to_publish_rate"}
-
-    def check(value: object) -> object:
-        found = _fields(policy, value, names)
-        _amounts(policy, found)
-        _whole(f"{policy}: period_seconds", found["period_seconds"], 1, PERIOD_SECONDS_MAX)
-        if not isinstance(found["relative_to_publish_rate"], bool):
-            raise ValueError(
-                f"{policy}: relative_to_publish_rate must be bool, not "
-                f"{found['relative_to_publish_rate']!r:.100}"
-            )
-        return found
-
-    return check
-
-
-def _publish(value: object) -> object:
-    found = _fields(PUBLISH_RATE, value, {"msgs", "bytes"})
-    _amounts(PUBLISH_RATE, found)
-    return found
-
-
-def _subscribe(value: object) -> object:
-    found = _fields(SUBSCRIBE_RATE, value, {"per_consumer", "period_seconds"})
-    _whole(f"{SUBSCRIBE_RATE}: per_consumer", found["per_consumer"], -1, INT32_MAX)
-    name = f"{SUBSCRIBE_RATE}: period_seconds"
-    _whole(name, found["period_seconds"], 1, PERIOD_SECONDS_MAX)
-    return found
-
-
-RATE_CHECKS: dict[str, Callable[[object], object]] = {
-    DISPATCH_RATE: _dispatch(DISPATCH_RATE),
-    SUBSCRIPTION_DISPATCH_RATE: _dispatch(SUBSCRIPTION_DISPATCH_RATE),
-    PUBLISH_RATE: _publish,
-    SUBSCRIBE_RATE: _subscribe,
-}

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 STRATEGY = "schema_compatibility_strategy"
 ENFORCED = "schema_validation_enforced"
 AUTO_UPDATE = "is_allow_auto_update_schema"
-NAMES = (STRATEGY, ENFORCED, AUTO_UPDATE)
 _BROKER_STRATEGY = "FULL"  # where nobody says one
 
 
@@ -50,15 +49,3 @@ def _first(name: str, levels: tuple[dict[str, Any], ...], default: bool) -> bool
         if name in each:
             return bool(each[name])
     return default
-
-
-def check_policy(name: str, value: object) -> object:
-    """The value of one of these policies, None to take it away. ValueError: it has no such one."""
-    if value is None:
-        return None
-    if name == STRATEGY:
-        if value not in SCHEMA_STRATEGIES:
-            raise ValueError(f"{name} is one of {', '.join(SCHEMA_STRATEGIES)}, not {value!r:.100}")
-    elif not isinstance(value, bool):
-        raise ValueError(f"{name} is True or False, not {value!r:.100}")
-    return value

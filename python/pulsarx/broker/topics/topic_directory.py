@@ -554,8 +554,8 @@ class TopicDirectory:
             held.append(holder)
         return held[0]
 
-    def policy_was_set(self) -> None:
-        """A policy was set that nothing keeps a copy of: it is looked up when it matters."""
+    def arm_compaction(self) -> None:
+        """There may be a first threshold of compaction."""
         with self._lock:
             self.compaction_monitor.arm()
 

@@ -6,10 +6,10 @@ from pulsarx import errors
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.policies.message_policies import check_no_conflict
 from pulsarx.broker.policies.permissions import PERMISSIONS, checked_permissions
-from pulsarx.broker.policies.schema_policies import NAMES as SCHEMA_POLICIES
-from pulsarx.broker.policies.schema_policies import check_policy
+from pulsarx.broker.policies.policy_row import NAMESPACE
+from pulsarx.broker.policies.table import POLICIES
 from pulsarx.broker.topics.topic_deletion import topics_of_namespace
-from pulsarx.broker.verbs.creation_policies import OF_NAMESPACES, require_effect
+from pulsarx.broker.verbs.policies import require_effect
 from pulsarx.broker.verbs.tenants import namespaces_of, require_tenant
 from pulsarx.broker.verbs.verb import Verb
 from pulsarx.topic_name import SYSTEM_TENANT, TopicName, check_namespace_name, is_system_topic
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.faces import OpenFolder
 
-_DEDUPLICATION = "deduplication"
-
 
 def create_namespace(
     broker: Broker, namespace: str, policies: dict[str, Any] | None = None
@@ -35,7 +33,8 @@ def create_namespace(
     check_namespace_name(namespace)
     checked = {name: _checked(name, value) for name, value in (policies or {}).items()}
     for name, value in checked.items():
-        require_effect(broker, name, value)
+        if name != PERMISSIONS:
+            require_effect(broker, POLICIES[name], value)
     check_no_conflict(f"create namespace {namespace}", broker.settings.options, checked)
     if namespace.partition("/")[0] == SYSTEM_TENANT:
         raise errors.NotAllowedError(
@@ -57,21 +56,16 @@ def create_namespace(
     broker.catalogue.commit(operations)
     if PERMISSIONS in checked:
         broker.permissions_have_changed()
-    broker.topics.policy_was_set()
+    broker.topics.arm_compaction()
 
 
-def _checked(name: str, value: object) -> object:
-    if name in SCHEMA_POLICIES:
-        return check_policy(name, value)
+def _checked(name: str, value: object) -> Any:
     if name == PERMISSIONS:
         return checked_permissions(value)
-    if name == _DEDUPLICATION:
-        if not isinstance(value, bool):
-            raise ValueError(f"{name} is True or False, not {value!r:.100}")
-        return value
-    if name not in OF_NAMESPACES:
+    row = POLICIES.get(name)
+    if row is None or NAMESPACE not in row.levels:
         raise ValueError(f"there is no policy {name!r:.100} of namespaces")
-    return OF_NAMESPACES[name](value)
+    return row.check(value)
 
 
 def delete_namespace(broker: Broker, namespace: str, force: bool) -> None:
@@ -129,23 +123,6 @@ def get_policies(folder: OpenFolder, namespace: str) -> dict[str, Any]:
     return dict(_require_namespace(folder.catalogue.state, namespace))
 
 
-def set_deduplication(broker: Broker, namespace: str, enabled: bool) -> None:
-    broker.policies.set_namespace_policy(namespace, _DEDUPLICATION, enabled)
-    broker.topics.apply_policies()
-
-
-def get_deduplication(folder: OpenFolder, namespace: str) -> bool | None:
-    """None: it is not set there."""
-    folder.refresh()
-    found: bool | None = folder.policies.namespace_policy(namespace, _DEDUPLICATION)
-    return found
-
-
-def remove_deduplication(broker: Broker, namespace: str) -> None:
-    broker.policies.set_namespace_policy(namespace, _DEDUPLICATION, None)
-    broker.topics.apply_policies()
-
-
 _NAMESPACE = {"namespace": str}
 VERBS = {
     "namespaces.create_namespace": Verb(create_namespace, _NAMESPACE, optional={"policies": dict}),
@@ -155,7 +132,4 @@ VERBS = {
     "namespaces.get_topics": Verb(get_topics, _NAMESPACE, reads=True),
     "namespaces.get_policies": Verb(get_policies, _NAMESPACE, reads=True),
     "namespaces.get_namespaces": Verb(get_namespaces, {"tenant": str}, reads=True),
-    "namespaces.set_deduplication": Verb(set_deduplication, {**_NAMESPACE, "enabled": bool}),
-    "namespaces.get_deduplication": Verb(get_deduplication, _NAMESPACE, reads=True),
-    "namespaces.remove_deduplication": Verb(remove_deduplication, _NAMESPACE),
 }

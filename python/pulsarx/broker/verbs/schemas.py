@@ -1,9 +1,8 @@
-"""Verbs about the schemas of topics, and the policies about them."""
+"""Verbs about the schemas of topics."""
 
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.broker.policies.schema_policies import NAMES, check_policy
 from pulsarx.broker.verbs.verb import Verb
 from pulsarx.topic_name import TopicName, check_is_not_of_the_system
 
@@ -101,44 +100,6 @@ def _document(folder: OpenFolder, name: str, info: SchemaInfo) -> Arguments:
     return info.as_document() | {"version": version, "created_ms": created_ms}
 
 
-# Policies -----------------------------------------------------------------------------------------
-
-
-def set_namespace_policy(broker: Broker, namespace: str, policy: Arguments) -> None:
-    name, value = _checked(policy)
-    broker.policies.set_namespace_policy(namespace, name, value)
-
-
-def get_namespace_policy(folder: OpenFolder, namespace: str, name: str) -> Any:
-    """None: it is not set there."""
-    folder.refresh()
-    return folder.policies.namespace_policy(namespace, _known(name))
-
-
-def set_topic_policy(broker: Broker, topic: str, policy: Arguments) -> None:
-    name, value = _checked(policy)
-    broker.policies.set_topic_policy(_existing(broker, topic), name, value)
-
-
-def get_topic_policy(folder: OpenFolder, topic: str, name: str) -> Any:
-    """None: it is not set there."""
-    return folder.policies.topic_policy(_existing(folder, topic), _known(name))
-
-
-def _checked(policy: Arguments) -> tuple[str, Any]:
-    """The name and the value of one policy; the value None takes it away. ValueError."""
-    if len(policy) != 1:
-        raise ValueError(f"one policy by its name, not {policy!r:.200}")
-    ((name, value),) = policy.items()
-    return _known(name), check_policy(name, value)
-
-
-def _known(name: object) -> str:
-    if not isinstance(name, str) or name not in NAMES:
-        raise ValueError(f"{name!r:.100} is no policy about schemas; they are {', '.join(NAMES)}")
-    return name
-
-
 _TOPIC = {"topic": str}
 _SCHEMA = {"topic": str, "schema": dict}
 VERBS = {
@@ -148,10 +109,4 @@ VERBS = {
     "schemas.delete_schema": Verb(delete, _TOPIC),
     "schemas.test_compatibility": Verb(test_compatibility, _SCHEMA, reads=True),
     "schemas.get_version_by_schema": Verb(get_version, _SCHEMA, reads=True),
-    "schemas.set_namespace_policy": Verb(set_namespace_policy, {"namespace": str, "policy": dict}),
-    "schemas.get_namespace_policy": Verb(
-        get_namespace_policy, {"namespace": str, "name": str}, reads=True
-    ),
-    "schemas.set_topic_policy": Verb(set_topic_policy, {"topic": str, "policy": dict}),
-    "schemas.get_topic_policy": Verb(get_topic_policy, {"topic": str, "name": str}, reads=True),
 }

@@ -12,13 +12,13 @@ from pulsarx.broker.ledgers.ledger_list import LedgerTrimmed
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.verbs import (
     brokers,
-    creation_policies,
     figures,
     leases,
     ledgers,
     messages,
     namespaces,
     permissions,
+    policies,
     schemas,
     subscriptions,
     tenants,
@@ -46,7 +46,7 @@ VERBS: dict[str, Verb] = {
     **brokers.VERBS,
     **tenants.VERBS,
     **namespaces.VERBS,
-    **creation_policies.VERBS,
+    **policies.VERBS,
     **permissions.VERBS,
     **ledgers.VERBS,
     **leases.VERBS,

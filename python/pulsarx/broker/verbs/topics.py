@@ -91,38 +91,12 @@ def ensure(broker: Broker, topic: str, partitions: int) -> Arguments:
     return {"topic": str(name), "partitions": count, "created": created}
 
 
-# Policies -----------------------------------------------------------------------------------------
-
-
-def set_deduplication(broker: Broker, topic: str, enabled: bool) -> None:
-    name = check_keeps_messages(TopicName.of(topic))
-    broker.policies.set_topic_policy(name.partitioned_name, "deduplication", enabled)
-    broker.topics.apply_policies()
-
-
-def get_deduplication(folder: OpenFolder, topic: str) -> bool | None:
-    """None: it is not set there."""
-    folder.refresh()
-    name = TopicName.of(topic).partitioned_name
-    found: bool | None = folder.policies.topic_policy(name, "deduplication")
-    return found
-
-
 def get_producer_sequences(folder: OpenFolder, topic: str) -> dict[str, int]:
     """The highest sequence id that is stored of each producer; of none without deduplication, nor
     beside the owner."""
     found = folder.topic(_existing(folder, topic), create=False)
     deduplication = getattr(found, "deduplication", None)
     return {} if deduplication is None else deduplication.highest()
-
-
-def remove_deduplication(broker: Broker, topic: str) -> None:
-    name = TopicName.of(topic)
-    broker.policies.set_topic_policy(name.partitioned_name, "deduplication", None)
-    if broker.policies.topic_policy(str(name), "deduplication") is not None:
-        # Partitions once had one of their own.
-        broker.policies.set_topic_policy(str(name), "deduplication", None)
-    broker.topics.apply_policies()
 
 
 # Ending -------------------------------------------------------------------------------------------
@@ -338,10 +312,7 @@ VERBS = {
     "topics.create_non_partitioned_topic": Verb(create_non_partitioned_topic, _TOPIC),
     "topics.create_partitioned_topic": Verb(create_partitioned_topic, _PARTITIONS),
     "topics.update_partitioned_topic": Verb(update_partitioned_topic, _PARTITIONS),
-    "topics.set_deduplication": Verb(set_deduplication, {**_TOPIC, "enabled": bool}),
-    "topics.get_deduplication": Verb(get_deduplication, _TOPIC, reads=True),
     "topics.get_producer_sequences": Verb(get_producer_sequences, _TOPIC, reads=True),
-    "topics.remove_deduplication": Verb(remove_deduplication, _TOPIC),
     "topics.ensure": Verb(ensure, _PARTITIONS),
     "topics.get_partitioned_topic_metadata": Verb(
         get_partitioned_topic_metadata, _TOPIC, reads=True
