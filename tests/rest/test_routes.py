@@ -143,6 +143,25 @@ def test_limits_are_set_as_pulsar_writes_them(administered: Administered, level:
     assert administered.get(path) == unset
 
 
+@pytest.mark.parametrize(
+    "name,option,value",
+    [
+        ("compactionThreshold", "broker_service_compaction_threshold_in_bytes", 1000),
+        ("messageTTL", "ttl_duration_default_in_seconds", 7),
+        ("maxSubscriptionsPerTopic", "max_subscriptions_per_topic", 3),
+    ],
+)
+def test_where_no_level_sets_a_policy_the_options_are_in_force(
+    open_administered: Callable[..., Administered], name: str, option: str, value: int
+):
+    options = pulsarx.BrokerOptions(**{option: value})
+    administered = open_administered(broker_options=options)
+    administered.do("PUT", f"{TOPICS}/t")
+    for path in (f"{NAMESPACE}/{name}", f"{TOPICS}/t/{name}"):
+        assert administered.get(path) == ""
+        assert administered.get(f"{path}?applied=true") == value
+
+
 def test_a_partitioned_topic_that_is_not_there_is_not_found(administered: Administered):
     administered.do("PUT", f"{TOPICS}/plain")
     assert administered.ask("DELETE", f"{TOPICS}/plain/partitions").status == 409

@@ -11,7 +11,8 @@ from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.file_system import hold_low_descriptors
 from pulsarx.admin.batch_payload import messages_of_batch
 from pulsarx.admin.http_proof import Proof
-from pulsarx.admin.policy_documents import DOCUMENTS, read_quota, shown_quota
+from pulsarx.broker.policies.policy_row import TOPIC
+from pulsarx.broker.policies.table import POLICIES
 from pulsarx.message_id import MessageId
 from pulsarx.options.argument_check import INT64_MAX
 from pulsarx.schema.pair_shapes import FLAWS, pair_for_http, pair_of_http
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from pulsarx.broker.policies.policy_row import Policy, Rest
     from pulsarx.options.authentication import Authentication
 
     Json = dict[str, Any]
@@ -32,7 +34,7 @@ ANSWER_MAX = 256 << 20  # bytes
 _REDIRECTS_MAX = 5  # from broker to broker
 _REASON_MAX = 500  # characters
 _ENTRIES_MAX = 1000  # that a peek looks at
-_POLICIES = {each.name: each for each in DOCUMENTS}
+_QUOTA = "backlog_quota_"  # in front of its type
 
 
 class Reply:
@@ -387,49 +389,45 @@ def _topics_of_namespace(channel: HttpChannel, namespace: str) -> list[str]:
 def _set_policy(level: str) -> Callable[..., None]:
     def put(channel: HttpChannel, policy: Json, **target: str) -> None:
         [(name, value)] = policy.items()
-        path = _path_of(level, target[level])
-        if name.startswith("backlog_quota_"):
-            kind = name.removeprefix("backlog_quota_")
-            if value is None:
-                channel.ask("DELETE", f"{path}/backlogQuota", backlogQuotaType=kind)
-            else:
-                quota = shown_quota(value)
-                channel.ask("POST", f"{path}/backlogQuota", quota, backlogQuotaType=kind)
+        path, row = _path_of(level, target[level]), POLICIES[name]
+        if row.rest is None:
+            shown = None if value is None else row.shown(value)
+            method, kind = "DELETE" if value is None else "POST", name.removeprefix(_QUOTA)
+            channel.ask(method, f"{path}/backlogQuota", shown, backlogQuotaType=kind)
             return
-        found = _POLICIES[name]
-        last = found.paths[level]
-        if last is None:
-            raise errors.OperationNotSupported(
-                detail=f"{name} of a {level}: the admin API has none"
-            )
+        place, method = f"{path}/{_last_of(row, row.rest, level)}", row.rest.methods[level]
         if value is None:
-            channel.ask("DELETE", f"{path}/{last}")
-        elif level == "topic" and found.query is not None:
+            channel.ask("DELETE", place)
+        elif level == TOPIC and row.rest.query is not None:
             # As text: 0 is a value.
-            channel.ask(found.setting[level], f"{path}/{last}", **{found.query: str(value)})
+            channel.ask(method, place, **{row.rest.query: str(value)})
         else:
-            channel.ask(found.setting[level], f"{path}/{last}", found.shown(value))
+            channel.ask(method, place, row.shown(value))
 
     return put
 
 
 def _get_policy(level: str) -> Callable[..., Any]:
     def get(channel: HttpChannel, name: str, **target: str) -> Any:
-        path = _path_of(level, target[level])
-        if name.startswith("backlog_quota_"):
+        path, row = _path_of(level, target[level]), POLICIES[name]
+        if row.rest is None:
             found = channel.json(f"{path}/backlogQuotaMap") or {}
-            quota = found.get(name.removeprefix("backlog_quota_"))
-            return None if quota is None else read_quota(quota)
-        policy = _POLICIES[name]
-        last = policy.paths[level]
-        if last is None:
-            raise errors.OperationNotSupported(
-                detail=f"{name} of a {level}: the admin API has none"
-            )
-        value = channel.json(f"{path}/{last}")
-        return None if value is None or value == [] else policy.read(value)
+            value = found.get(name.removeprefix(_QUOTA))
+        else:
+            value = channel.json(f"{path}/{_last_of(row, row.rest, level)}")
+        return None if value is None or value == [] else row.read(value)
 
     return get
+
+
+def _last_of(row: Policy, rest: Rest, level: str) -> str:
+    """The last part of the path of a policy."""
+    found = rest.paths[level]
+    if found is None:
+        raise errors.OperationNotSupported(
+            detail=f"{row.name} of a {level}: the admin API has none"
+        )
+    return found
 
 
 # Topics -------------------------------------------------------------------------------------------

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.admin.policy_documents import DOCUMENTS, read_quota
-from pulsarx.broker.policies.limits import MAX_TOPICS, TopicLimits
 from pulsarx.broker.policies.permissions import PERMISSIONS
+from pulsarx.broker.policies.table import POLICIES
 from pulsarx.rest.call import Refusal
-from pulsarx.rest.policies import NAMESPACE, quotas_of, value_of
+from pulsarx.rest.policies import NAMESPACE, QUOTA, quotas_of, value_of
 from pulsarx.rest.route import Route
 from pulsarx.rest.tenants import CLUSTER
 from pulsarx.topic_name import TopicName
@@ -16,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from pulsarx.broker.policies.policy_row import Policy, Rest
     from pulsarx.rest.call import Call
 
     Json = dict[str, Any]
@@ -23,36 +23,7 @@ if TYPE_CHECKING:
 FIRST_HASH, LAST_HASH = "0x00000000", "0xffffffff"
 BUNDLES = {"boundaries": [FIRST_HASH, LAST_HASH], "numBundles": 1}
 _MODES = {"PERSISTENT": "persistent", "NON_PERSISTENT": "non-persistent", "ALL": "any"}
-# How Pulsar's document of all policies names them.
-_FIELDS = {
-    "retention": "retention_policies",
-    "message_ttl": "message_ttl_in_seconds",
-    "subscription_expiration_time": "subscription_expiration_time_minutes",
-    "deduplication": "deduplicationEnabled",
-    "auto_topic_creation": "autoTopicCreationOverride",
-    "auto_subscription_creation": "autoSubscriptionCreationOverride",
-    "subscription_types_enabled": "subscription_types_enabled",
-    "delayed_delivery": "delayed_delivery_policies",
-    "inactive_topics": "inactive_topic_policies",
-    "compaction_threshold": "compaction_threshold",
-    "offload_threshold": "offload_threshold",
-    "offload_deletion_lag_ms": "offload_deletion_lag_ms",
-    "schema_compatibility_strategy": "schema_compatibility_strategy",
-    "schema_validation_enforced": "schema_validation_enforced",
-    "is_allow_auto_update_schema": "is_allow_auto_update_schema",
-    **{name: name for name in (*TopicLimits.__slots__, MAX_TOPICS)},
-}
 _GRANTED = {"namespace_auth": "namespace", "subscription_auth_roles": "subscriptions"}
-_BY_CLUSTER = {
-    "dispatch_rate": "topicDispatchRate",
-    "subscription_dispatch_rate": "subscriptionDispatchRate",
-    "publish_rate": "publishMaxMessageRate",
-    "subscribe_rate": "clusterSubscribeRate",
-}
-
-_POLICIES = {each.name: each for each in DOCUMENTS}
-_OF_NAMESPACES = {theirs: _POLICIES[ours] for ours, theirs in _FIELDS.items()}
-_OF_CLUSTERS = {theirs: _POLICIES[ours] for ours, theirs in _BY_CLUSTER.items()}
 
 
 def _list(call: Call) -> list[str]:
@@ -87,7 +58,7 @@ def _create(call: Call) -> None:
 def _read_policy(name: str, value: Any) -> Json:
     """Policies, by our names, that the document of all policies has under a name."""
     if name == "backlog_quota_map":
-        return {f"backlog_quota_{kind}": read_quota(each) for kind, each in _parts(value).items()}
+        return {f"backlog_quota_{kind}": QUOTA.read(each) for kind, each in _parts(value).items()}
     if name == "auth_policies":
         parts = {key: each for key, each in _parts(value).items() if not _is_usual(name, each)}
         if set(parts) <= set(_GRANTED):
@@ -95,14 +66,23 @@ def _read_policy(name: str, value: Any) -> Json:
         raise Refusal(405, "permissions of topics are granted by their own path")
     if name == "subscription_auth_mode":
         return {PERMISSIONS: {name: value}}
-    if name in _OF_CLUSTERS:
-        value = {key: each for key, each in _parts(value).items() if not _is_usual(name, each)}
-        if set(value) == {CLUSTER}:
-            return {_OF_CLUSTERS[name].name: _OF_CLUSTERS[name].read(value[CLUSTER])}
-        raise Refusal(403, f"{name} of {', '.join(value):.100}: the only cluster is {CLUSTER}")
-    if name in _OF_NAMESPACES:
-        return {_OF_NAMESPACES[name].name: _OF_NAMESPACES[name].read(value)}
+    for policy, rest in _documented():
+        if name != (rest.field or policy.name):
+            continue
+        if rest.by_cluster:
+            value = {key: each for key, each in _parts(value).items() if not _is_usual(name, each)}
+            if set(value) != {CLUSTER}:
+                raise Refusal(
+                    403, f"{name} of {', '.join(value):.100}: the only cluster is {CLUSTER}"
+                )
+            value = value[CLUSTER]
+        return {policy.name: policy.read(value)}
     raise Refusal(405, f"{name} of a namespace is not supported by PulsarX")
+
+
+def _documented() -> list[tuple[Policy, Rest]]:
+    """What the document of all policies has."""
+    return [(each, each.rest) for each in POLICIES.values() if each.rest is not None]
 
 
 def _parts(value: Any) -> Json:
@@ -148,7 +128,7 @@ def _policies(call: Call) -> Json:
         "backlog_quota_map": quotas_of("namespace", call),
         "clusterDispatchRate": {},
         "replicatorDispatchRate": {},
-        **{field: {} for field in _BY_CLUSTER.values()},
+        **{rest.field: {} for _, rest in _documented() if rest.by_cluster},
         "latency_stats_sample_rate": {},
         "deleted": False,
         "encryption_required": False,
@@ -162,14 +142,10 @@ def _policies(call: Call) -> Json:
         "properties": {},
         "migrated": False,
     }
-    for policy in DOCUMENTS:
+    for policy, rest in _documented():
         value = value_of(policy, "namespace", call)
-        if value is None:
-            continue
-        if policy.name in _BY_CLUSTER:
-            found[_BY_CLUSTER[policy.name]] = {CLUSTER: value}
-        else:
-            found[_FIELDS[policy.name]] = value
+        if value is not None:
+            found[rest.field or policy.name] = {CLUSTER: value} if rest.by_cluster else value
     return found
 
 

@@ -22,8 +22,7 @@ class Rest:
     """How Pulsar's admin REST API has a policy. A value."""
 
     __slots__ = (
-        "body", "by_cluster", "by_query", "field", "invalid", "methods", "paths", "unset",
-        "wrapped",
+        "body", "by_cluster", "field", "invalid", "methods", "paths", "query", "unset", "wrapped",
     )  # fmt: skip
 
     def __init__(
@@ -32,7 +31,7 @@ class Rest:
         topic: str | None,
         *,
         methods: tuple[str, str] = ("POST", "POST"),
-        by_query: bool = False,
+        query: str | None = None,
         body: str = "",
         wrapped: str = "",
         field: str = "",
@@ -41,14 +40,15 @@ class Rest:
         invalid: int = 412,
     ) -> None:
         """namespace, topic: the last part of its path; None: that level does not have it. methods:
-        that set it, of namespaces and topics. by_query: topics get it in a parameter, named as the
-        path, besides the body. body: what the JSON is called, where that is not its kind. wrapped:
-        the field of an object that has the value. field: of the document of all policies of a
-        namespace, where that is not our name; by_cluster: in which it stands by cluster. unset:
-        what Pulsar answers where nothing is set, by level. invalid: the status of a wrong value."""
+        that set it, of namespaces and topics. query: a parameter that has it in place of the body,
+        as Pulsar wants it of topics. body: what the JSON is called, where that is not its kind.
+        wrapped: the field of an object that has the value. field: of the document of all policies
+        of a namespace, where that is not our name; by_cluster: in which it stands by cluster.
+        unset: what Pulsar answers where nothing is set, by level. invalid: the status of a wrong
+        value."""
         self.paths = {NAMESPACE: namespace, TOPIC: topic}
         self.methods = dict(zip((NAMESPACE, TOPIC), methods))
-        self.by_query = by_query
+        self.query = query
         self.body = body
         self.wrapped = wrapped
         self.field = field

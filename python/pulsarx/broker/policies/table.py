@@ -139,6 +139,25 @@ class _QuotaLimit(Whole):
         return super().check(name, value)
 
 
+class _Quota(Record):
+    """Pulsar writes its size twice, and reads either."""
+
+    __slots__ = ()
+
+    def shown(self, value: Any) -> dict[str, Any]:
+        return {"limit": value["limit_size"], **super().shown(value)}
+
+    def read(self, found: Any) -> dict[str, Any]:
+        if not isinstance(found, dict):
+            raise ValueError("it must be a JSON object")
+        size, time, _ = self.fields
+        return {
+            size.name: size.kind.read(found.get("limitSize", found.get("limit", -1))),
+            time.name: time.kind.read(found.get("limitTime", -1)),
+            "policy": found.get("policy"),
+        }
+
+
 def _quota(kind: str, limit: str) -> Policy:
     """limit: the field that a quota of this kind needs. Its ends are by hand: over HTTP and on the
     command line the quotas of both kinds are one policy, which is told the kind."""
@@ -149,7 +168,7 @@ def _quota(kind: str, limit: str) -> Policy:
 
     return Policy(
         f"backlog_quota_{kind}",
-        Record(
+        _Quota(
             Field("limit_size", "limitSize", _QuotaLimit(-1, INT64_MAX)),
             Field("limit_time", "limitTime", _QuotaLimit(-1)),
             Field("policy", "policy", Choice(BACKLOG_QUOTA_POLICIES, _QUOTA_POLICIES)),
@@ -160,7 +179,8 @@ def _quota(kind: str, limit: str) -> Policy:
     )
 
 
-QUOTAS = {"destination_storage": "limit_size", "message_age": "limit_time"}  # and what each limits
+_QUOTAS = {"destination_storage": "limit_size", "message_age": "limit_time"}  # what each limits
+QUOTA_TYPES = tuple(_QUOTAS)
 _TYPES = "With commas between: " + ", ".join(SUBSCRIPTION_TYPES) + "."
 TABLE = [
     Policy(
@@ -196,7 +216,7 @@ TABLE = [
         Whole(0, unit="seconds"),
         option="ttl_duration_default_in_seconds",
         effect=MESSAGES, for_kept=True,
-        rest=Rest("messageTTL", "messageTTL", by_query=True, field="message_ttl_in_seconds"),
+        rest=Rest("messageTTL", "messageTTL", query="messageTTL", field="message_ttl_in_seconds"),
         methods=Methods("""
         Set how old messages may become: older ones are not delivered, and count as acknowledged
         on every subscription. 0: they do not expire, whatever the levels above say.""",
@@ -211,8 +231,8 @@ TABLE = [
         Whole(0, unit="minutes"),
         option="subscription_expiration_time_minutes",
         effect=MESSAGES, for_kept=True,
-        rest=Rest("subscriptionExpirationTime", "subscriptionExpirationTime", by_query=True,
-            field="subscription_expiration_time_minutes"),
+        rest=Rest("subscriptionExpirationTime", "subscriptionExpirationTime",
+            query="subscriptionExpirationTime", field="subscription_expiration_time_minutes"),
         methods=Methods("""
         Delete durable subscriptions that have no consumer and were not used for that many
         minutes. 0: they stay, whatever the levels above say.""", argument="minutes",
@@ -588,7 +608,7 @@ TABLE = [
                 "Only administration does."),
             example="--enable"),
     ),
-    *(_quota(kind, limit) for kind, limit in QUOTAS.items()),
+    *(_quota(kind, limit) for kind, limit in _QUOTAS.items()),
 ]
 # fmt: on
 POLICIES = {each.name: each for each in TABLE}
