@@ -1,4 +1,5 @@
-"""The policies that `pulsarx namespaces` and `pulsarx topics` set, get and remove.
+"""The policies that `pulsarx namespaces` and `pulsarx topics` set, get and remove, in the grammar
+of pulsar-admin: those of `broker/policies/table`, and backlog quotas.
 
 A topic's policy wins over its namespace's. `get-...` shows what is set at that level: in JSON the
 name of the policy and its value, null where nothing is set.
@@ -8,264 +9,199 @@ from __future__ import annotations
 
 import click
 
-from pulsarx.cli.command import DURATION, SIZE, Command, pass_folder
-from pulsarx.cli.policy import Policy, switch_of, switches
-from pulsarx.cli.rate_policies import RATES
-from pulsarx.cli.usage_policies import NAMESPACE_USAGE, USAGE
+from pulsarx.broker.policies.policy_row import DURATION, NUMBER, SIZE, TOPIC, Switch
+from pulsarx.broker.policies.policy_value import REQUIRED, Choice, Choices, Record, Whole
+from pulsarx.broker.policies.table import QUOTA_TYPES, TABLE
+from pulsarx.broker_options import BACKLOG_QUOTA_POLICIES
+from pulsarx.cli import command
+from pulsarx.cli.command import Command, pass_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
+    from pulsarx.broker.policies.policy_row import Commands, Option, Policy
+    from pulsarx.broker.policies.policy_value import Kind
     from pulsarx.cli.folder import Folder
 
-_MIB = 1 << 20
-_QUOTA_TYPES = ("destination_storage", "message_age")
-_QUOTA_POLICIES = ("producer_request_hold", "producer_exception", "consumer_backlog_eviction")
+_AMOUNTS: dict[str, Any] = {DURATION: command.DURATION, SIZE: command.SIZE, NUMBER: int}
 
 
-def _set_retention(group: Any, target: str, time: int, size: int) -> None:
-    if time > 0 and time % 60:
-        raise click.BadParameter(f"{time} seconds: retention is in whole minutes")
-    if size > 0 and size % _MIB:
-        raise click.BadParameter(f"{size} bytes: retention is in whole MiB, as 10M")
-    group.set_retention(
-        target, time if time < 0 else time // 60, size if size < 0 else size // _MIB
+def add_policies(
+    commands: click.Group, group: str, level: str, policies: Iterable[Policy] = TABLE
+) -> None:
+    """Add set-, get- and remove- of each policy. group: of Admin, and of the command line. level:
+    what the policies are set for, namespace or topic."""
+    for row in policies:
+        found = row.commands(level)
+        if found is not None:
+            _add_policy(commands, group, level, row, found)
+    _add_quotas(commands, group, level)
+
+
+def _add_policy(
+    commands: click.Group, group: str, level: str, row: Policy, found: Commands
+) -> None:
+    name = found.name or row.name.replace("_", "-")
+
+    def do(verb: str, folder: Folder, target: str, **given: Any) -> Any:
+        return getattr(getattr(folder.admin(), group), f"{verb}_{row.method}")(target, **given)
+
+    def set_policy(folder: Folder, target: str, **given: Any) -> None:
+        values = {each.argument: _value(each, row, given) for each in found.options}
+        do("set", folder, target, **values)
+
+    def get_policy(folder: Folder, target: str) -> None:
+        value = do("get", folder, target)
+        if isinstance(value, tuple) and isinstance(row.kind, Record):
+            value = dict(zip([each.name for each in row.kind.fields], value))
+        folder.output.record({name.replace("-", "_"): value})
+
+    def remove_policy(folder: Folder, target: str) -> None:
+        do("remove", folder, target)
+
+    parameters = [each for option in found.options for each in _parameters(option, row)]
+    said = f"the {name.replace('-', ' ')} of a {level}."
+    for verb, does, options, example in (
+        ("set", set_policy, parameters, f" {found.example}"),
+        ("get", get_policy, [], ""),
+        ("remove", remove_policy, [], ""),
+    ):
+        help = f"{verb.capitalize()} {said}"
+        _add(commands, group, level, f"{verb}-{name}", does, options, help, example)
+
+
+def _add(
+    commands: click.Group,
+    group: str,
+    level: str,
+    name: str,
+    does: Callable[..., None],
+    options: Sequence[click.Parameter],
+    help: str,
+    example: str,
+) -> None:
+    """example: what follows the target in one."""
+    target = "orders" if level == TOPIC else "public/default"
+    commands.add_command(
+        Command(
+            name,
+            callback=pass_folder(does),
+            params=[click.Argument(["target"], metavar=level.upper()), *options],
+            help=help,
+            example=f"pulsarx {group} {name} {target}{example}",
+        )
     )
 
 
-def _get_retention(group: Any, target: str) -> Any:
-    found = group.get_retention(target)
-    return None if found is None else {"time_minutes": found[0], "size_mb": found[1]}
+# Options ------------------------------------------------------------------------------------------
 
 
-def _set_quota(
-    group: Any, target: str, limit: int, limit_time: int, policy: str, type: str
-) -> None:
-    group.set_backlog_quota(target, limit, limit_time, policy, type)
+def _kind(argument: str, row: Policy) -> Kind:
+    """Of the values of an argument."""
+    if not isinstance(row.kind, Record):
+        return row.kind
+    return next(each.kind for each in row.kind.fields if each.argument == argument)
 
 
-def _quota_type() -> click.Option:
-    return click.Option(
+def _parameters(option: Option | Switch, row: Policy) -> list[click.Parameter]:
+    """What click makes of an option."""
+    name = option.argument
+    if isinstance(option, Switch):
+        return [
+            click.Option([*option.on.split(), f"{name}_on"], is_flag=True, help=option.on_help),
+            click.Option([*option.off.split(), f"{name}_off"], is_flag=True, help=option.off_help),
+        ]
+    kind = _kind(name, row)
+    more: dict[str, Any] = {"required": True}
+    if option.default is not REQUIRED:
+        more = {"default": option.default, "show_default": option.shows}
+    if option.kind:
+        more["type"] = _AMOUNTS[option.kind]
+    elif isinstance(kind, Whole):
+        more["type"] = click.IntRange(min=kind.lowest)
+    elif isinstance(kind, Choice):
+        more["type"] = click.Choice(kind.choices, case_sensitive=not option.any_case)
+    elif isinstance(kind, Choices):
+        more["metavar"] = name.upper()
+    else:
+        more = {"is_flag": True}
+    return [click.Option([*option.names.split(), name], help=option.help, **more)]
+
+
+def _value(option: Option | Switch, row: Policy, given: dict[str, Any]) -> Any:
+    """What the method of `client.admin` gets for what was given. UsageError: it makes no sense."""
+    if isinstance(option, Switch):
+        on, off = given[f"{option.argument}_on"], given[f"{option.argument}_off"]
+        if on == off:
+            names = f"{option.on.split()[-1]} or {option.off.split()[-1]}"
+            raise click.UsageError(f"give either {names}")
+        return on
+    value, kind = given[option.argument], _kind(option.argument, row)
+    if isinstance(kind, Choices):
+        return _words(value, kind.choices)
+    if option.per > 1 and value > 0:
+        if value % option.per:
+            raise click.BadParameter(f"{value} {option.uneven}")
+        value //= option.per
+    return value if option.times == 1 else value * option.times
+
+
+def _words(text: str, choices: tuple[str, ...]) -> list[str]:
+    by_name = {each.lower(): each for each in choices}
+    named = [each.strip() for each in text.split(",")]
+    for each in named:
+        if each.lower() not in by_name:
+            raise click.BadParameter(f"{each!r} is not one of {', '.join(choices)}")
+    return [by_name[each.lower()] for each in named]
+
+
+# Backlog quotas -----------------------------------------------------------------------------------
+
+
+def _add_quotas(commands: click.Group, group: str, level: str) -> None:
+    def quotas(folder: Folder) -> Any:
+        return getattr(folder.admin(), group)
+
+    def set_quota(
+        folder: Folder, target: str, limit: int, limit_time: int, policy: str, type: str
+    ) -> None:
+        quotas(folder).set_backlog_quota(target, limit, limit_time, policy, type)
+
+    def get_quotas(folder: Folder, target: str) -> None:
+        folder.output.record({"backlog_quota": quotas(folder).get_backlog_quotas(target)})
+
+    def remove_quota(folder: Folder, target: str, type: str) -> None:
+        quotas(folder).remove_backlog_quota(target, type)
+
+    limits = [
+        click.Option(["-l", "--limit"], type=command.SIZE, default=-1, help="Bytes: 10M, 16G."),
+        click.Option(
+            ["-lt", "--limitTime", "limit_time"],
+            type=command.DURATION,
+            default=-1,
+            help="Seconds, or 100m, 3h, 2d, 5w; for message_age.",
+        ),
+        click.Option(
+            ["-p", "--policy"],
+            type=click.Choice(BACKLOG_QUOTA_POLICIES),
+            required=True,
+            help="What is done when the quota is exceeded.",
+        ),
+    ]
+    kind = click.Option(
         ["-t", "--type"],
-        type=click.Choice(_QUOTA_TYPES),
-        default=_QUOTA_TYPES[0],
+        type=click.Choice(QUOTA_TYPES),
+        default=QUOTA_TYPES[0],
         show_default=True,
         help="Which quota.",
     )
-
-
-POLICIES = [
-    Policy(
-        "retention",
-        [
-            click.Option(
-                ["-t", "--time"],
-                type=DURATION,
-                required=True,
-                help="How long: 90m, 3h, 2d, 5w; seconds without a unit. -1: for ever.",
-            ),
-            click.Option(
-                ["-s", "--size"],
-                type=SIZE,
-                required=True,
-                help="How much of each topic: 10M, 16G, 3T. -1: everything.",
-            ),
-        ],
-        _set_retention,
-        _get_retention,
-        lambda group, target: group.remove_retention(target),
-        "-t 2d -s 10G",
-    ),
-    Policy(
-        "message-ttl",
-        [
-            click.Option(
-                ["-ttl", "--messageTTL", "seconds"],
-                type=DURATION,
-                required=True,
-                help="Seconds, or 100m, 3h, 2d, 5w. 0: messages do not expire.",
-            )
-        ],
-        lambda group, target, seconds: group.set_message_ttl(target, seconds),
-        lambda group, target: group.get_message_ttl(target),
-        lambda group, target: group.remove_message_ttl(target),
-        "-ttl 3h",
-    ),
-    Policy(
-        "backlog-quota",
-        [
-            click.Option(["-l", "--limit"], type=SIZE, default=-1, help="Bytes: 10M, 16G."),
-            click.Option(
-                ["-lt", "--limitTime", "limit_time"],
-                type=DURATION,
-                default=-1,
-                help="Seconds, or 100m, 3h, 2d, 5w; for message_age.",
-            ),
-            click.Option(
-                ["-p", "--policy"],
-                type=click.Choice(_QUOTA_POLICIES),
-                required=True,
-                help="What is done when the quota is exceeded.",
-            ),
-            _quota_type(),
-        ],
-        _set_quota,
-        lambda group, target: group.get_backlog_quotas(target),
-        lambda group, target, type: group.remove_backlog_quota(target, type),
-        "-l 10G -p consumer_backlog_eviction",
-        (_quota_type(),),
-    ),
-    Policy(
-        "deduplication",
-        switches("Store nothing twice.", "Store what comes."),
-        lambda group, target, **given: group.set_deduplication(target, switch_of(given)),
-        lambda group, target: group.get_deduplication(target),
-        lambda group, target: group.remove_deduplication(target),
-        "--enable",
-    ),
-    Policy(
-        "compaction-threshold",
-        [
-            click.Option(
-                ["-t", "--threshold"],
-                type=SIZE,
-                required=True,
-                help="Compact after so many bytes: 10M, 16G. 0: only when asked to.",
-            )
-        ],
-        lambda group, target, threshold: group.set_compaction_threshold(target, threshold),
-        lambda group, target: group.get_compaction_threshold(target),
-        lambda group, target: group.remove_compaction_threshold(target),
-        "-t 100M",
-    ),
-    Policy(
-        "offload-threshold",
-        [
-            click.Option(
-                ["-s", "--size"],
-                type=SIZE,
-                required=True,
-                help="Offload what a topic holds beyond: 10M, 16G. 0: all; -1: when asked to.",
-            )
-        ],
-        lambda group, target, size: group.set_offload_threshold(target, size),
-        lambda group, target: group.get_offload_threshold(target),
-        lambda group, target: group.remove_offload_threshold(target),
-        "-s 10G",
-    ),
-    Policy(
-        "offload-deletion-lag",
-        [
-            click.Option(
-                ["-l", "--lag"],
-                type=DURATION,
-                required=True,
-                help="How long the file of an offloaded ledger stays: 90s, 4h, 2d.",
-            )
-        ],
-        lambda group, target, lag: group.set_offload_deletion_lag(target, lag * 1000),
-        lambda group, target: group.get_offload_deletion_lag(target),
-        lambda group, target: group.remove_offload_deletion_lag(target),
-        "-l 4h",
-    ),
-]
-
-
-def _limit(name: str, options: str, said: str, verb: str = "") -> Policy:
-    """name, options: as Pulsar's command line calls it. verb: as the API does, where that is not
-    the name."""
-    verb = verb or name.replace("-", "_")
-    return Policy(
-        name,
-        [
-            click.Option(
-                [*options.split(), "count"],
-                type=click.IntRange(min=0),
-                required=True,
-                help=f"How many {said}. 0: without limit.",
-            )
-        ],
-        lambda group, target, count: getattr(group, f"set_{verb}")(target, count),
-        lambda group, target: getattr(group, f"get_{verb}")(target),
-        lambda group, target: getattr(group, f"remove_{verb}")(target),
-        f"{options.split()[0]} 10",
-    )
-
-
-_PRODUCERS, _CONSUMERS = "producers a topic has", "consumers a topic has"
-_ATTACHED, _SUBSCRIPTIONS = "consumers a subscription has", "subscriptions a topic has"
-_HELD = "messages a consumer holds unacknowledged"
-_HELD_BY_ALL = "messages the consumers of a subscription hold unacknowledged"
-# Pulsar's command line calls them otherwise on the other level.
-LIMITS = {
-    "namespace": [
-        _limit("max-producers-per-topic", "-p --max-producers-per-topic", _PRODUCERS),
-        _limit("max-consumers-per-topic", "-c --max-consumers-per-topic", _CONSUMERS),
-        _limit("max-consumers-per-subscription", "-c --max-consumers-per-subscription", _ATTACHED),
-        _limit("max-subscriptions-per-topic", "-m --max-subscriptions-per-topic", _SUBSCRIPTIONS),
-        _limit("max-unacked-messages-per-consumer", "-c --max-unacked-messages-per-topic", _HELD),
-        _limit(
-            "max-unacked-messages-per-subscription",
-            "-c --max-unacked-messages-per-subscription",
-            _HELD_BY_ALL,
-        ),
-        _limit("max-topics-per-namespace", "-t --max-topics-per-namespace", "topics there are"),
-    ],
-    "topic": [
-        _limit("max-producers", "-p --max-producers", _PRODUCERS, "max_producers_per_topic"),
-        _limit("max-consumers", "-c --max-consumers", _CONSUMERS, "max_consumers_per_topic"),
-        _limit("max-consumers-per-subscription", "-c --max-consumers-per-subscription", _ATTACHED),
-        _limit("max-subscriptions-per-topic", "-m --max-subscriptions-per-topic", _SUBSCRIPTIONS),
-        _limit("max-unacked-messages-per-consumer", "-m --maxNum", _HELD),
-        _limit("max-unacked-messages-per-subscription", "-m --maxNum", _HELD_BY_ALL),
-    ],
-}
-
-
-def add_policies(commands: click.Group, group: str, level: str) -> None:
-    """Add set-, get- and remove- of each policy. group: of Admin, and of the command line. level:
-    what the policies are set for, namespace or topic."""
-    usage = (*NAMESPACE_USAGE, *USAGE) if level == "namespace" else USAGE
-    for policy in (*POLICIES, *RATES, *usage, *LIMITS[level]):
-        said = policy.name.replace("-", " ")
-        example = "orders" if level == "topic" else "public/default"
-        get = "get-backlog-quotas" if policy.name == "backlog-quota" else f"get-{policy.name}"
-        for name, does, options, more in (
-            (f"set-{policy.name}", _setting(policy, group), policy.options, f" {policy.example}"),
-            (get, _getting(policy, group), [], ""),
-            (f"remove-{policy.name}", _removing(policy, group), policy.options_of_removing, ""),
-        ):
-            verb = name.partition("-")[0].capitalize()
-            commands.add_command(
-                Command(
-                    name,
-                    callback=pass_folder(does),
-                    params=[click.Argument(["target"], metavar=level.upper()), *options],
-                    help=f"{verb} the {said} of a {level}.",
-                    example=f"pulsarx {group} {name} {example}{more}",
-                )
-            )
-
-
-def _setting(policy: Policy, group: str) -> Callable[..., None]:
-    def does(folder: Folder, target: str, **options: Any) -> None:
-        policy.set(getattr(folder.admin(), group), target, **options)
-
-    return does
-
-
-def _getting(policy: Policy, group: str) -> Callable[..., None]:
-    def does(folder: Folder, target: str) -> None:
-        found = policy.get(getattr(folder.admin(), group), target)
-        folder.output.record({policy.name.replace("-", "_"): found})
-
-    return does
-
-
-def _removing(policy: Policy, group: str) -> Callable[..., None]:
-    def does(folder: Folder, target: str, **options: Any) -> None:
-        policy.remove(getattr(folder.admin(), group), target, **options)
-
-    return does
+    example = " -l 10G -p consumer_backlog_eviction"
+    for name, does, options, more in (
+        ("set-backlog-quota", set_quota, [*limits, kind], example),
+        ("get-backlog-quotas", get_quotas, [], ""),
+        ("remove-backlog-quota", remove_quota, [kind], ""),
+    ):
+        help = f"{name.partition('-')[0].capitalize()} the backlog quota of a {level}."
+        _add(commands, group, level, name, does, options, help, more)
