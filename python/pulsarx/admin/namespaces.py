@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from pulsarx.admin.compaction_policies import CompactionPolicies
-from pulsarx.admin.creation_policies import CreationPolicies
-from pulsarx.admin.limit_policies import LimitPolicies
-from pulsarx.admin.message_policies import MessagePolicies
-from pulsarx.admin.offload_policies import OffloadPolicies
-from pulsarx.admin.rate_policies import RatePolicies
-from pulsarx.admin.schema_policies import SchemaPolicies
+from pulsarx.admin.backlog_quotas import BacklogQuotas
+from pulsarx.admin.policy_methods import NamespacePolicies
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,15 +13,7 @@ if TYPE_CHECKING:
     from pulsarx.admin.channel import Channel
 
 
-class Namespaces(
-    CreationPolicies,
-    SchemaPolicies,
-    MessagePolicies,
-    RatePolicies,
-    LimitPolicies,
-    CompactionPolicies,
-    OffloadPolicies,
-):
+class Namespaces(BacklogQuotas, NamespacePolicies):
     """Any thread may call. TopicNotFound: there is no such namespace."""
 
     _LEVEL = "namespace"
@@ -66,24 +53,6 @@ class Namespaces(
         arguments = {"namespace": namespace}
         found: dict[str, Any] = self._channel.perform("namespaces.get_policies", arguments)
         return found
-
-    def set_auto_topic_creation(
-        self, namespace: str, allowed: bool, type: str = "non-partitioned", partitions: int = 1
-    ) -> None:
-        """Set whether a producer, consumer or reader creates the topic that it names, and of which
-        kind: `non-partitioned`, or `partitioned` with that many partitions. If not, TopicNotFound
-        is raised. Durable on return."""
-        value = {"allowed": allowed, "type": type, "partitions": partitions}
-        self._set_creation_policy(namespace, "auto_topic_creation", value)
-
-    def get_auto_topic_creation(self, namespace: str) -> dict[str, Any] | None:
-        """{"allowed", "type", "partitions"} as set for the namespace; None: nothing is."""
-        found: dict[str, Any] | None = self._get_creation_policy(namespace, "auto_topic_creation")
-        return found
-
-    def remove_auto_topic_creation(self, namespace: str) -> None:
-        """The broker's options hold again."""
-        self._set_creation_policy(namespace, "auto_topic_creation", None)
 
     def grant_permission_on_namespace(
         self, namespace: str, role: str, actions: Iterable[str]
@@ -144,34 +113,3 @@ class Namespaces(
             "namespaces.get_subscription_auth_mode", {"namespace": namespace}
         )
         return found
-
-    def set_max_topics_per_namespace(self, namespace: str, count: int) -> None:
-        """Set how many topics the namespace may have; each partition counts, system topics do not.
-        Creating more raises NotAllowedError; existing ones stay. 0: no limit, whatever the option
-        of the same name says. Durable on return."""
-        self._set_limit(namespace, "max_topics_per_namespace", count)
-
-    def get_max_topics_per_namespace(self, namespace: str) -> int | None:
-        """What was set here; None: nothing was."""
-        return self._get_limit(namespace, "max_topics_per_namespace")
-
-    def remove_max_topics_per_namespace(self, namespace: str) -> None:
-        """Take back what was set here. Durable on return."""
-        self._set_limit(namespace, "max_topics_per_namespace", None)
-
-    def set_deduplication(self, namespace: str, enabled: bool) -> None:
-        """Set whether the topics of a namespace recognise messages that are sent again by their
-        sequence ids, and do not store them again. Applies to open producers at once. Durable on
-        return."""
-        if not isinstance(enabled, bool):
-            raise ValueError(f"enabled must be a bool, not {type(enabled).__name__}")
-        self._set_creation_policy(namespace, "deduplication", enabled)
-
-    def get_deduplication(self, namespace: str) -> bool | None:
-        """What was set here; None: nothing was."""
-        found: bool | None = self._get_creation_policy(namespace, "deduplication")
-        return found
-
-    def remove_deduplication(self, namespace: str) -> None:
-        """Take back what was set here. Durable on return."""
-        self._set_creation_policy(namespace, "deduplication", None)

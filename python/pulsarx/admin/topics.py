@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from pulsarx.admin.compaction_policies import CompactionPolicies
-from pulsarx.admin.creation_policies import CreationPolicies
-from pulsarx.admin.limit_policies import LimitPolicies
-from pulsarx.admin.message_policies import MessagePolicies
-from pulsarx.admin.offload_policies import OffloadPolicies
-from pulsarx.admin.rate_policies import RatePolicies
-from pulsarx.admin.schema_policies import SchemaPolicies
+from pulsarx.admin.backlog_quotas import BacklogQuotas
+from pulsarx.admin.policy_methods import TopicPolicies
 from pulsarx.admin.topic_subscriptions import TopicSubscriptions
 from pulsarx.message_id import MessageId
 
@@ -21,16 +16,7 @@ if TYPE_CHECKING:
     from pulsarx.admin.peeked_message import PeekedMessage
 
 
-class Topics(
-    TopicSubscriptions,
-    CreationPolicies,
-    SchemaPolicies,
-    MessagePolicies,
-    RatePolicies,
-    LimitPolicies,
-    CompactionPolicies,
-    OffloadPolicies,
-):
+class Topics(TopicSubscriptions, BacklogQuotas, TopicPolicies):
     """Any thread may call. TopicNotFound: there is no such topic."""
 
     _LEVEL = "topic"
@@ -106,7 +92,8 @@ class Topics(
         )
         return found
 
-    # Policies -------------------------------------------------------------------------------------
+    # Permissions ----------------------------------------------------------------------------------
+
     def grant_permission(self, topic: str, role: str, actions: Iterable[str]) -> None:
         """Let a role use a topic, which need not exist yet, through a service that authenticates
         its clients: actions are `produce` and `consume`, and replace those granted before. On a
@@ -126,23 +113,6 @@ class Topics(
         arguments = {"topic": topic}
         found: dict[str, list[str]] = self._channel.perform("topics.get_permissions", arguments)
         return found
-
-    def set_deduplication(self, topic: str, enabled: bool) -> None:
-        """Set whether a topic, or all its partitions, recognises messages that are sent again by
-        their sequence ids, and does not store them again. Applies to open producers at once.
-        Durable on return."""
-        if not isinstance(enabled, bool):
-            raise ValueError(f"enabled must be a bool, not {type(enabled).__name__}")
-        self._set_creation_policy(topic, "deduplication", enabled)
-
-    def get_deduplication(self, topic: str) -> bool | None:
-        """What was set here; None: nothing was."""
-        found: bool | None = self._get_creation_policy(topic, "deduplication")
-        return found
-
-    def remove_deduplication(self, topic: str) -> None:
-        """Take back what was set here. Durable on return."""
-        self._set_creation_policy(topic, "deduplication", None)
 
     # Ending ---------------------------------------------------------------------------------------
 

@@ -1,0 +1,63 @@
+"""The backlog quotas, two policies that are told apart by a type: what both groups of
+`client.admin` have."""
+
+from __future__ import annotations
+
+from pulsarx.admin.policy_group import PolicyGroup, whole
+from pulsarx.errors import shown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+QUOTA_TYPES = ("destination_storage", "message_age")
+
+
+class BacklogQuotas(PolicyGroup):
+    """Base of the groups. Quotas are policies as those of `policy_methods`."""
+
+    def set_backlog_quota(
+        self,
+        target: str,
+        limit_size: int = -1,
+        limit_time: int = -1,
+        policy: str = "producer_request_hold",
+        type: str = "destination_storage",
+    ) -> None:
+        """Limit the backlog of each topic: that of its slowest durable subscription.
+
+        type: `destination_storage` (limit_size, bytes) or `message_age` (limit_time, seconds); a
+        topic may have one of each.
+        policy: `producer_request_hold`: sending waits until there is room, or send_timeout_millis
+        are over; `producer_exception`: producers are shut; with these no producer can be created.
+        `consumer_backlog_eviction`: the oldest messages are acknowledged.
+        NotAllowedError: limit_size is not less than what retention keeps.
+        """
+        value = {
+            "limit_size": whole("limit_size", limit_size),
+            "limit_time": whole("limit_time", limit_time),
+            "policy": policy,
+        }
+        self._set_policy(target, _quota(type), value)
+
+    def get_backlog_quotas(self, target: str) -> dict[str, dict[str, Any]]:
+        """{"limit_size", "limit_time", "policy"} by type, as far as they are set."""
+        names = {each: _quota(each) for each in QUOTA_TYPES}
+        found = {each: self._get_policy(target, name) for each, name in names.items()}
+        return {each: value for each, value in found.items() if value is not None}
+
+    def get_backlog_quota(
+        self, target: str, type: str = "destination_storage"
+    ) -> dict[str, Any] | None:
+        """The quota of one type."""
+        found: dict[str, Any] | None = self._get_policy(target, _quota(type))
+        return found
+
+    def remove_backlog_quota(self, target: str, type: str = "destination_storage") -> None:
+        self._remove_policy(target, _quota(type))
+
+
+def _quota(type: str) -> str:
+    if type not in QUOTA_TYPES:
+        raise ValueError(f"type must be {' or '.join(QUOTA_TYPES)}, not {shown(type)}")
+    return f"backlog_quota_{type}"
