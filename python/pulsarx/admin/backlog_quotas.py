@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 from pulsarx.admin.policy_group import PolicyGroup, whole
+from pulsarx.broker.policies.message_policies import QUOTA_TYPES, quota_name
 from pulsarx.errors import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-QUOTA_TYPES = ("destination_storage", "message_age")
 
 
 class BacklogQuotas(PolicyGroup):
@@ -60,4 +59,4 @@ class BacklogQuotas(PolicyGroup):
 def _quota(type: str) -> str:
     if type not in QUOTA_TYPES:
         raise ValueError(f"type must be {' or '.join(QUOTA_TYPES)}, not {shown(type)}")
-    return f"backlog_quota_{type}"
+    return quota_name(type)

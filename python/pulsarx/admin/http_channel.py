@@ -11,6 +11,7 @@ from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.file_system import hold_low_descriptors
 from pulsarx.admin.batch_payload import messages_of_batch
 from pulsarx.admin.http_proof import Proof
+from pulsarx.broker.policies.message_policies import quota_name
 from pulsarx.broker.policies.policy_row import TOPIC
 from pulsarx.broker.policies.table import POLICIES
 from pulsarx.message_id import MessageId
@@ -34,7 +35,7 @@ ANSWER_MAX = 256 << 20  # bytes
 _REDIRECTS_MAX = 5  # from broker to broker
 _REASON_MAX = 500  # characters
 _ENTRIES_MAX = 1000  # that a peek looks at
-_QUOTA = "backlog_quota_"  # in front of its type
+_QUOTA = quota_name("")  # in front of its type
 
 
 class Reply:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import click
 
+from pulsarx.broker.policies.message_policies import QUOTA_TYPES
 from pulsarx.broker.policies.policy_row import DURATION, NUMBER, SIZE, TOPIC, Switch
 from pulsarx.broker.policies.policy_value import REQUIRED, Choice, Choices, Record, Whole
-from pulsarx.broker.policies.table import QUOTA_TYPES, TABLE
+from pulsarx.broker.policies.table import TABLE
 from pulsarx.broker_options import BACKLOG_QUOTA_POLICIES
 from pulsarx.cli import command
 from pulsarx.cli.command import Command, pass_folder

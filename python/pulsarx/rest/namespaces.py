@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx.broker.policies.message_policies import quota_name
 from pulsarx.broker.policies.permissions import PERMISSIONS
 from pulsarx.broker.policies.table import POLICIES
 from pulsarx.rest.call import Refusal
@@ -58,7 +59,7 @@ def _create(call: Call) -> None:
 def _read_policy(name: str, value: Any) -> Json:
     """Policies, by our names, that the document of all policies has under a name."""
     if name == "backlog_quota_map":
-        return {f"backlog_quota_{kind}": QUOTA.read(each) for kind, each in _parts(value).items()}
+        return {quota_name(kind): QUOTA.read(each) for kind, each in _parts(value).items()}
     if name == "auth_policies":
         parts = {key: each for key, each in _parts(value).items() if not _is_usual(name, each)}
         if set(parts) <= set(_GRANTED):

@@ -8,7 +8,8 @@ from __future__ import annotations
 from functools import partial
 
 from pulsarx.broker.policies import policy_row
-from pulsarx.broker.policies.table import POLICIES, QUOTA_TYPES, TABLE
+from pulsarx.broker.policies.message_policies import QUOTA_TYPES, quota_name
+from pulsarx.broker.policies.table import POLICIES, TABLE
 from pulsarx.rest.call import Refusal, whole
 from pulsarx.rest.route import Route
 
@@ -26,7 +27,7 @@ NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
 TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 PREFIXES = {policy_row.NAMESPACE: NAMESPACE, policy_row.TOPIC: TOPIC}
 _APPLIED = ("applied",)
-QUOTA = POLICIES[f"backlog_quota_{QUOTA_TYPES[0]}"]  # those of all types are written alike
+QUOTA = POLICIES[quota_name(QUOTA_TYPES[0])]  # those of all types are written alike
 
 
 def target_of(level: str, call: Call) -> str:
@@ -81,7 +82,7 @@ def quotas_of(level: str, call: Call) -> Json:
     """By type, as far as they are set."""
     found = {}
     for kind in QUOTA_TYPES:
-        name = f"backlog_quota_{kind}"
+        name = quota_name(kind)
         value = call.perform(f"{level}s.get_policy", name=name, **{level: target_of(level, call)})
         if value is not None:
             found[kind] = POLICIES[name].shown(value)
@@ -104,7 +105,7 @@ def _put_quota(level: str, call: Call, value: object) -> None:
     kind = call.query.get("backlogQuotaType") or QUOTA_TYPES[0]
     if kind not in QUOTA_TYPES:
         raise Refusal(412, f"there is no backlog quota of type {kind!r:.100}")
-    policy = {f"backlog_quota_{kind}": value}
+    policy = {quota_name(kind): value}
     call.perform(f"{level}s.set_policy", policy=policy, **{level: target_of(level, call)})
 
 

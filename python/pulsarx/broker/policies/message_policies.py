@@ -22,7 +22,9 @@ DELAYED_DELIVERY = "delayed_delivery"
 INACTIVE_TOPICS = "inactive_topics"
 SUBSCRIPTION_EXPIRATION = "subscription_expiration_time"
 DESTINATION_STORAGE, MESSAGE_AGE = "destination_storage", "message_age"
-_QUOTA_LIMITS = {DESTINATION_STORAGE: "limit_size", MESSAGE_AGE: "limit_time"}
+# The types of backlog quotas, and the field of a quota that each needs.
+QUOTA_LIMITS = {DESTINATION_STORAGE: "limit_size", MESSAGE_AGE: "limit_time"}
+QUOTA_TYPES = tuple(QUOTA_LIMITS)
 HOLD, EXCEPTION, EVICTION = BACKLOG_QUOTA_POLICIES
 NO_SUBSCRIPTIONS, CAUGHT_UP = INACTIVE_TOPIC_MODES
 
@@ -108,7 +110,7 @@ def _quotas(policies: dict[str, Any], options: BrokerOptions) -> dict[str, Backl
     found = {}
     for kind, default in defaults.items():
         value = policies.get(quota_name(kind))
-        limit = default if value is None else value[_QUOTA_LIMITS[kind]]
+        limit = default if value is None else value[QUOTA_LIMITS[kind]]
         if limit > 0:
             policy = options.backlog_quota_default_retention_policy
             found[kind] = BacklogQuota(limit, policy if value is None else value["policy"])

@@ -8,6 +8,7 @@ over its namespace's, that over the broker's options. Permissions of roles are n
 
 from __future__ import annotations
 
+from pulsarx.broker.policies.message_policies import QUOTA_LIMITS, quota_name
 from pulsarx.broker.policies.policy_row import (
     COMPACTION,
     DEDUPLICATION,
@@ -167,7 +168,7 @@ def _quota(kind: str, limit: str) -> Policy:
             raise ValueError(f"backlog_quota of type {kind}: give {limit}, or remove it")
 
     return Policy(
-        f"backlog_quota_{kind}",
+        quota_name(kind),
         _Quota(
             Field("limit_size", "limitSize", _QuotaLimit(-1, INT64_MAX)),
             Field("limit_time", "limitTime", _QuotaLimit(-1)),
@@ -179,8 +180,6 @@ def _quota(kind: str, limit: str) -> Policy:
     )
 
 
-_QUOTAS = {"destination_storage": "limit_size", "message_age": "limit_time"}  # what each limits
-QUOTA_TYPES = tuple(_QUOTAS)
 _TYPES = "With commas between: " + ", ".join(SUBSCRIPTION_TYPES) + "."
 TABLE = [
     Policy(
@@ -608,7 +607,7 @@ TABLE = [
                 "Only administration does."),
             example="--enable"),
     ),
-    *(_quota(kind, limit) for kind, limit in _QUOTAS.items()),
+    *(_quota(kind, limit) for kind, limit in QUOTA_LIMITS.items()),
 ]
 # fmt: on
 POLICIES = {each.name: each for each in TABLE}
