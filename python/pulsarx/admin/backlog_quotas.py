@@ -11,6 +11,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+# Made here: a call runs no Python of the broker in its own thread.
+_NAMES = {each: quota_name(each) for each in QUOTA_TYPES}
+
 
 class BacklogQuotas(PolicyGroup):
     """Base of the groups. Quotas are policies as those of `policy_methods`."""
@@ -41,8 +44,7 @@ class BacklogQuotas(PolicyGroup):
 
     def get_backlog_quotas(self, target: str) -> dict[str, dict[str, Any]]:
         """{"limit_size", "limit_time", "policy"} by type, as far as they are set."""
-        names = {each: _quota(each) for each in QUOTA_TYPES}
-        found = {each: self._get_policy(target, name) for each, name in names.items()}
+        found = {each: self._get_policy(target, name) for each, name in _NAMES.items()}
         return {each: value for each, value in found.items() if value is not None}
 
     def get_backlog_quota(
@@ -59,4 +61,4 @@ class BacklogQuotas(PolicyGroup):
 def _quota(type: str) -> str:
     if type not in QUOTA_TYPES:
         raise ValueError(f"type must be {' or '.join(QUOTA_TYPES)}, not {shown(type)}")
-    return quota_name(type)
+    return _NAMES[type]
