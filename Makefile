@@ -15,7 +15,7 @@ help:
 	@echo "make quickstart  replay 336,776 flights through a durable topic"
 	@echo "make spark-demo  delays of those flights, computed by Spark from topic to topic"
 	@echo "make test        what must pass, in minutes; TESTS=tests/core or PYTEST_ARGS='-k ledger' for some"
-	@echo "make test-quick  most of it in about two minutes, for daily work"
+	@echo "make test-quick  most of it in about two minutes, for daily work; TESTS=tests/core asks for few packages"
 	@echo "make test-long   campaigns of kills, crashes, threads and chance, for hours; goes on where it stopped"
 	@echo "make test-clients  the official Go, Java and Node clients and pulsar-admin against pulsarx serve, where there are Go, Maven and npm"
 	@echo "make test-spark-versions  what is Spark's own, under each PySpark and by Spark Connect"
@@ -51,9 +51,9 @@ test:
 	@tools/bootstrap test spark
 	@$(RUN_TESTS) $(TESTS) $(PYTEST_ARGS)
 
-# Without Spark and Java.
+# Without Spark and Java, and with what the tests of these folders need alone.
 test-quick:
-	@tools/bootstrap test
+	@tools/bootstrap $(TESTS)
 	@$(RUN_TESTS) $(TESTS) -m quick $(PYTEST_ARGS)
 
 test-long:
@@ -82,7 +82,7 @@ test-spark-versions:
 	done
 
 test-clients:
-	@tools/bootstrap test
+	@tools/bootstrap tests/server
 	$(VENV_PYTHON) -m pytest -m long $(addprefix tests/server/test_,go_client.py java_client.py node_client.py pulsar_admin.py) $(PYTEST_ARGS)
 
 lint:
@@ -99,7 +99,7 @@ format:
 	$(VENV_PYTHON) -m ruff format .
 
 sanitize:
-	@PULSARX_SANITIZE=address,undefined tools/bootstrap test
+	@PULSARX_SANITIZE=address,undefined tools/bootstrap tests/core tests/pycore
 	$(VENV_PYTHON) tools/sanitized.py -m pytest tests/core tests/pycore $(PYTEST_ARGS)
 
 bench:

@@ -20,6 +20,7 @@ import seeds
 from failure_report import FailureReport
 from garbage import Garbage
 from process_state import ProcessState
+from support.missing_packages import MissingPackages
 
 HERE = Path(__file__).resolve().parent
 SIZES = ("quick", "standard", "long")
@@ -58,6 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_configure(config: pytest.Config) -> None:
     part_events.register(config)
+    config.pluginmanager.register(MissingPackages(("test", "spark")), "missing packages")
     config.pluginmanager.register(Garbage(), "garbage")
     config.pluginmanager.register(ProcessState(), "process state")
     config.pluginmanager.register(FailureReport(), "failure report")

@@ -1,4 +1,5 @@
-"""The second half of tools/bootstrap, run by the .venv's Python: `prepare.py [extra...]`.
+"""The second half of tools/bootstrap, run by the .venv's Python: `prepare.py [extra...]`. In the
+place of an extra stands a file or folder of tests, for what they need (extras_of_tests.py).
 
 Installs what pyproject.toml asks for, builds the extensions in the mode of the environment and puts
 build/tree, which is release's, on the .venv's path. Packages that the build does not need are
@@ -20,6 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from build_mode import ROOT, build_mode
+from extras_of_tests import ALL, all_extras, extras_of, is_folder, packages_of
 from link_tree import link_tree
 from packages import InstallError, begin_installing, install
 
@@ -28,7 +30,7 @@ MODE = build_mode()
 FULL_DISK_BYTES = 64 << 20  # with less nothing can be built
 FOR_JAVA = {"spark", "spark-demo"}
 FLAGS = ("CC", "CFLAGS", "CPPFLAGS", "LDSHARED", "LDFLAGS")
-CORE_TESTS = ROOT / "tests" / "core" / "compile_modules.py"
+CORE_TESTS = ROOT / "tests" / "core"
 
 
 class PrepareError(Exception):
@@ -38,9 +40,7 @@ class PrepareError(Exception):
 def requirements(extras: list[str]) -> list[str]:
     """What to install beside what building needs."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extra = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *(each for name in extras for each in extra[name])]
-    return [" ".join(each.split()) for each in wanted]
+    return [*project["dependencies"], *packages_of(extras)]
 
 
 def build_requirements() -> list[str]:
@@ -58,8 +58,7 @@ def provide_java() -> None:
     found = subprocess.run(find, capture_output=True, text=True, check=False)
     if found.returncode:
         try:
-            project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-            install(project["optional-dependencies"]["java"])
+            install(all_extras()["java"])
         except InstallError:
             print("bootstrap: no Java for this platform there", file=sys.stderr)
         found = subprocess.run(find, stdout=subprocess.PIPE, text=True, check=False)
@@ -112,7 +111,14 @@ def _run(what: str, *arguments: str) -> None:
         raise PrepareError(f"cannot {what}; the reasons are above")
 
 
-def prepare(extras: list[str]) -> None:
+def needs_core_tests(asked: str) -> bool:
+    """Those are compiled."""
+    return asked == ALL or (is_folder(asked) and CORE_TESTS.is_relative_to(Path(asked).resolve()))
+
+
+def prepare(asked: list[str]) -> None:
+    """What is asked for: extras, and files or folders of tests."""
+    extras = [name for each in asked for name in (extras_of(each) if is_folder(each) else [each])]
     link_tree()
     install(build_requirements())
     installing = begin_installing(requirements(extras))
@@ -122,8 +128,8 @@ def prepare(extras: list[str]) -> None:
         path_file.write_text(f"{link_tree()}\n")
         build()
         link_tree(MODE)  # the library itself
-        if "test" in extras:
-            _run("build the tests of the core", str(CORE_TESTS))
+        if any(map(needs_core_tests, asked)):
+            _run("build the tests of the core", str(CORE_TESTS / "compile_modules.py"))
     except BaseException:
         if installing:
             installing.stop()
@@ -134,7 +140,7 @@ def prepare(extras: list[str]) -> None:
         provide_java()
 
 
-def main(extras: list[str]) -> int:
+def main(asked: list[str]) -> int:
     os.chdir(ROOT)
     STAMPS.mkdir(exist_ok=True)
     try:
@@ -144,7 +150,7 @@ def main(extras: list[str]) -> int:
             except BlockingIOError:
                 print("bootstrap: waiting for another one", file=sys.stderr)
                 fcntl.flock(lock, fcntl.LOCK_EX)
-            prepare(extras)
+            prepare(asked)
     except KeyboardInterrupt:
         print("\nbootstrap: interrupted; the next run goes on from here", file=sys.stderr)
         return 130
