@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable
 from pathlib import Path
 
 from pulsarx._pycore.ledger.ledger_writer import LedgerWriter
@@ -68,13 +66,3 @@ def append(writer: LedgerWriter, number: int, size: int = 40) -> bytes:
     entry = make_entry(number.to_bytes(8, "little") * (size // 8) + bytes(number % 8))
     writer.append(entry, message_count=2, publish_time_ms=1000 + number)
     return entry
-
-
-def wait_until(holds: Callable[[], object]) -> None:
-    """Return once it holds; AssertionError after half a minute."""
-    pause = threading.Event()
-    for _ in range(6000):
-        if holds():
-            return
-        pause.wait(0.005)
-    raise AssertionError("it never happened")

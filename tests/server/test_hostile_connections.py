@@ -18,6 +18,7 @@ import pytest
 from peer import entry
 from served import Served
 from speaker import PATIENCE_SECONDS, Speaker, looks
+from support.waiting import wait_until
 
 import pulsarx
 from pulsarx import errors
@@ -31,15 +32,6 @@ from pulsarx.wire.frames import frame_encode
 Open = Callable[..., Served]
 MANY = 2000
 KNOWN_MAX = 64 << 10  # bytes of a connection, until it is known whose it is
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    pause = threading.Event()
-    for _ in range(6000):
-        if holds():
-            return
-        pause.wait(0.01)
-    raise AssertionError("it never happened")
 
 
 def consumers_of(served: Served, subscription: str = "s", topic: str = "t") -> Any:

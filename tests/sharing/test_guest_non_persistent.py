@@ -4,11 +4,12 @@ goes to consumers with room wherever they are, and nothing is kept, or delivered
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from sharing_process import SharingProcess
+from support.waiting import wait_until
 
 import pulsarx
 from pulsarx import (
@@ -64,16 +65,6 @@ def has_nothing(consumer: pulsarx.Consumer) -> bool:
     with pytest.raises(pulsarx.Timeout):
         consumer.receive(SOON_MS)
     return True
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for what other threads and processes do."""
-    pause = threading.Event()
-    for _ in range(6000):
-        if condition():
-            return
-        pause.wait(0.01)
-    raise AssertionError("it did not happen")
 
 
 def dropped(client: pulsarx.Client, subscription: str = "s", topic: str = TOPIC) -> int:
@@ -149,7 +140,7 @@ def test_a_consumer_without_a_queue_gets_what_it_waits_for(
         found = guest.admin.topics.stats(TOPIC)["subscriptions"]["s"]["consumers"]
         return bool(found[0]["available_permits"] == 1)
 
-    until(has_asked)
+    wait_until(has_asked)
     owner.run("publish([b'came', b'lost'])")
     waits.join()
     assert got == [b"came"]
@@ -178,7 +169,7 @@ def test_a_batch_of_several_keys_is_split(owner: SharingProcess, guest: pulsarx.
     )
     for options in ("", ", compression_type=pulsarx.CompressionType.ZSTD"):
         owner.run(f"mixed(300{options})")
-        until(lambda: sum(each.has_message() for each in consumers) == 3)
+        wait_until(lambda: sum(each.has_message() for each in consumers) == 3)
         found: list[tuple[str, bytes]] = []
         for consumer in consumers:
             keys = set()
@@ -215,11 +206,11 @@ def test_failover_goes_from_one_process_to_the_next(
         )
         for name in "ab"
     )  # fmt: skip
-    until(lambda: told == [("a", "active"), ("b", "inactive")])
+    wait_until(lambda: told == [("a", "active"), ("b", "inactive")])
     owner.run("publish([b'1'])")
     assert received(first, 1) == [b"1"]
     first.close()
-    until(lambda: told[-1] == ("b", "active"))
+    wait_until(lambda: told[-1] == ("b", "active"))
     owner.run("publish([b'2'])")
     assert received(second, 1) == [b"2"]
 
@@ -255,10 +246,10 @@ def test_readers_and_listeners_get_what_comes(owner: SharingProcess, guest: puls
     )
     owner.run("publish([b'1', b'2'])")
     assert [reader.read_next(PATIENCE_MS).data() for _ in range(2)] == [b"1", b"2"]
-    until(lambda: got == [b"1", b"2"])
+    wait_until(lambda: got == [b"1", b"2"])
     reader.close()
     listening.close()
-    until(lambda: guest.admin.topics.stats(TOPIC)["subscriptions"] == {})
+    wait_until(lambda: guest.admin.topics.stats(TOPIC)["subscriptions"] == {})
 
 
 def test_partitions_are_published_and_consumed(
@@ -290,7 +281,7 @@ def test_a_pattern_finds_topics_that_come(owner: SharingProcess, guest: pulsarx.
         attached = owner.run(f"{found}.get('s', {{}}).get('consumers', [])")
         return any(each["available_permits"] for each in attached)
 
-    until(has_room)
+    wait_until(has_room)
     owner.run("second.send(b'2')")
     assert received(consumer, 1) == [b"2"]
 
@@ -323,7 +314,7 @@ def test_a_deleted_topic_ends_its_consumers(owner: SharingProcess, guest: pulsar
             pass
         return False
 
-    until(is_closed)
+    wait_until(is_closed)
 
 
 def test_all_goes_on_with_the_next_owner(owner: SharingProcess, guest: pulsarx.Client) -> None:
@@ -331,7 +322,7 @@ def test_all_goes_on_with_the_next_owner(owner: SharingProcess, guest: pulsarx.C
     consumer = guest.subscribe(TOPIC, "s", ConsumerType.Shared, receiver_queue_size=5)
     producer = guest.create_producer(TOPIC)
     producer.send(b"before")
-    until(consumer.has_message)
+    wait_until(consumer.has_message)
     owner.__exit__(None, None, None)
     got: list[bytes] = []
 
@@ -341,7 +332,7 @@ def test_all_goes_on_with_the_next_owner(owner: SharingProcess, guest: pulsarx.C
             got.append(consumer.receive(PATIENCE_MS).data())
         return b"after" in got
 
-    until(arrives)
+    wait_until(arrives)
     assert got[0] == b"before"  # it was in the queue here
 
 
@@ -427,7 +418,7 @@ def test_a_deleted_topic_ends_its_producers(
             return True
         return False
 
-    until(is_closed)
+    wait_until(is_closed)
     assert owner.run("client.admin.topics.get_list('public/default')") == []
     producer.close()
     guest.create_producer(TOPIC).send(b"x")

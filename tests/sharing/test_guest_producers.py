@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from sharing_process import SharingProcess
+from support.waiting import wait_until
 
 import pulsarx
 from pulsarx import BatchingType, MessageId, ProducerAccessMode, Result, errors
@@ -123,12 +124,6 @@ def test_statistics_say_how_many_chunks_come(client: pulsarx.Client) -> None:
 EXCLUSIVE = {"access_mode": ProducerAccessMode.Exclusive, "producer_name": "holder"}
 
 
-def until(holds: Any) -> None:
-    pause = threading.Event()
-    while not holds():
-        pause.wait(0.01)
-
-
 @pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
 def test_new_partitions_are_kept_for_who_has_the_others(
     client: pulsarx.Client, domain: str
@@ -146,7 +141,7 @@ def test_new_partitions_are_kept_for_who_has_the_others(
                 f"{topic}-partition-{partition}", access_mode=ProducerAccessMode.Exclusive
             )
     last = f"{topic}-partition-3"
-    until(lambda: client.admin.topics.stats(last)["publishers"])
+    wait_until(lambda: client.admin.topics.stats(last)["publishers"])
     assert publisher(client, last)["producer_name"] == "holder"
     assert publisher(client, last)["access_mode"] == "Exclusive"
     holder.send(b"x")
@@ -183,7 +178,7 @@ def test_a_producer_that_is_fenced_out_is_not_connected(client: pulsarx.Client, 
     told: list[Result] = []
     old.send_async(b"open", lambda result, _: told.append(result))
     new = client.create_producer(topic, access_mode=ProducerAccessMode.ExclusiveWithFencing)
-    until(lambda: told)
+    wait_until(lambda: told)
     assert told == [Result.ProducerFenced]
     assert not old.is_connected()
     with pytest.raises(errors.ProducerFenced):

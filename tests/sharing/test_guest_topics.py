@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from sharing_process import SharingProcess
+from support.waiting import wait_until
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, MessageId
@@ -31,15 +31,6 @@ def owner(folder: Path, processes: list[SharingProcess]) -> SharingProcess:
     processes.append(made)
     made.run("client.admin.topics.create_partitioned_topic('t', 2)")
     return made
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    pause = threading.Event()
-    for _ in range(6000):
-        if holds():
-            return
-        pause.wait(0.01)
-    raise AssertionError("it never happened")
 
 
 def publish_to(process: SharingProcess, partition: int) -> None:

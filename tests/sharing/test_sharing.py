@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from sharing_process import Refused, SharingProcess
+from support.waiting import wait_until
 
 import pulsarx
 from pulsarx import MessageId, errors
@@ -24,16 +25,6 @@ PATIENCE = 60.0
 
 class Order(Record):
     item = String()
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Return once it holds; AssertionError after a minute."""
-    pause = threading.Event()
-    for _ in range(6000):
-        if holds():
-            return
-        pause.wait(0.01)
-    raise AssertionError("it never happened")
 
 
 def contents(client: pulsarx.Client, topic: str, schema: Any = None) -> list[Any]:

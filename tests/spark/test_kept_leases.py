@@ -8,11 +8,12 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.waiting import wait_until
 
 pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'")
 
@@ -24,7 +25,7 @@ from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.scan import lease as leases
 from pulsarx.broker.scan.lease import release_lease
-from pulsarx.clock import Deadline, wall_ms
+from pulsarx.clock import wall_ms
 from pulsarx.spark import (
     lease_keeper,
     map_topic,
@@ -618,13 +619,6 @@ def test_a_new_plan_has_nobody_asked_about_the_others(topic: Path) -> None:
         made.keep(plan_topic(topic, "t", lease_ms=3_600_000), is_left)
         wait_until(lambda: not made._wake.is_set())
     assert not asked
-
-
-def wait_until(is_so: Callable[[], bool], what: str = "") -> None:
-    deadline, rest = Deadline(60_000), threading.Event()
-    while not is_so():
-        assert not deadline.expired(), what
-        rest.wait(0.05)
 
 
 def planned_read(folder: Path) -> tuple[Any, list[Any]]:

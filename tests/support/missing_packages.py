@@ -2,7 +2,8 @@
 
 They are those of the extras of pyproject.toml. A module of tests that imports one, a test that
 does, and a test whose call of PulsarX says that it needs one, need nothing more for it. What needs
-one in another process says so: `@pytest.mark.needs("celery")`. Where all are installed this does nothing.
+one in another process says so: `@pytest.mark.needs("celery")`. Where all are installed this does
+nothing.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ import errno
 import json
 import os
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,6 +14,7 @@ import pytest
 from child_process import ChildProcess
 from damaged_ledgers import data_of, receive_all
 from staged_ledgers import stage
+from support.waiting import wait_until
 from topic_reading import OpenClient, numbers, whole_topic
 from type_steps import publish, statistics
 
@@ -130,15 +130,6 @@ class Senders:
         for thread in self.threads:
             thread.join(60)
             assert not thread.is_alive()
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    done = threading.Event()
-    for _ in range(12_000):
-        if holds():
-            return
-        done.wait(0.005)
-    raise AssertionError("it did not come so far")
 
 
 # Switching ------------------------------------------------------------------------------------

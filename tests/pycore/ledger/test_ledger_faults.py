@@ -10,7 +10,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from ledger_files import append, make_ledger, wait_until
+from ledger_files import append, make_ledger
+from support.waiting import wait_until
 
 from pulsarx import errors
 from pulsarx._pycore.ground.file_system import FileSystem

@@ -11,7 +11,8 @@ from pathlib import Path
 import ledger_files
 import pytest
 from child_process import run_program
-from ledger_files import append, make_entry, make_ledger, wait_until
+from ledger_files import append, make_entry, make_ledger
+from support.waiting import wait_until
 
 from pulsarx import errors
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
@@ -174,8 +175,9 @@ def test_sync_publishes_only_what_is_flushed(tmp_path: Path) -> None:
 ONE_FLUSH = """
 import sys, threading
 from pathlib import Path
-sys.path.insert(0, sys.argv[2])
-from ledger_files import make_entry, make_ledger, wait_until
+sys.path[:0] = sys.argv[2:]
+from ledger_files import make_entry, make_ledger
+from support.waiting import wait_until
 from pulsarx.testing.faults import fault_plan
 rounds, count = 8, 16
 writer = make_ledger(Path(sys.argv[1]), durability="sync")
@@ -211,7 +213,7 @@ print(len(seen))
 def test_one_flush_serves_all_who_wait(tmp_path: Path) -> None:
     """What is appended while a flush runs becomes durable by the next one, however many wait."""
     helpers = Path(ledger_files.__file__).parent
-    assert run_program(ONE_FLUSH, tmp_path / "ledger", helpers) == ["128"]
+    assert run_program(ONE_FLUSH, tmp_path / "ledger", helpers, helpers.parent) == ["128"]
 
 
 @pytest.mark.standard
