@@ -390,15 +390,15 @@ class ClusterSchemas:
     def __init__(self, admin: Any) -> None:
         self._admin = admin
 
-    def versions(self, topic: str) -> list[SchemaInfo]:
+    def versions(self, topic: TopicName) -> list[SchemaInfo]:
         from pulsarx.admin.schemas import Schemas
 
         try:
-            return Schemas(self._admin).get_all_schemas(topic)
+            return Schemas(self._admin).get_all_schemas(topic.full)
         except errors.TopicNotFound:
             return []
 
-    def check(self, topic: str, info: SchemaInfo) -> None:
+    def check(self, topic: TopicName, info: SchemaInfo) -> None:
         """IncompatibleSchema: the topic has schemas, and this may not be the next one; or it has
         not this one, and no producer may bring it."""
         from pulsarx.admin.schemas import Schemas
@@ -406,7 +406,7 @@ class ClusterSchemas:
         versions = self.versions(topic)
         if any(_is_same(each, info) for each in versions):
             return
-        namespace = TopicName.of(topic).namespace_name
+        namespace = topic.namespace_name
         if self._admin.json(f"/namespaces/{namespace}/isAllowAutoUpdateSchema") is False:
             raise errors.IncompatibleSchema(
                 detail=f"{topic} does not have the definition, and is_allow_auto_update_schema of "
@@ -415,7 +415,7 @@ class ClusterSchemas:
             )
         if not versions:
             return
-        found = Schemas(self._admin).test_compatibility(topic, info)
+        found = Schemas(self._admin).test_compatibility(topic.full, info)
         if not found["compatibility"]:
             raise errors.IncompatibleSchema(
                 detail=f"{topic}: the definition is not compatible with the topic's last schema, "

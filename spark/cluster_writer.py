@@ -171,9 +171,9 @@ def _plan_values(options: Options) -> WrittenValues | None:
         return WrittenValues(found)
     if options.topic is None:
         raise ValueError(f"valueFormat {found} needs option topic: the schema is that of one topic")
-    schemas = ClusterSchemas(ClusterAccess.of(options).admin())
+    schemas, name = ClusterSchemas(ClusterAccess.of(options).admin()), TopicName.of(options.topic)
     if found == SCHEMA:
-        versions = schemas.versions(options.topic)
+        versions = schemas.versions(name)
         if not versions:
             raise ValueError(f"valueFormat schema: {options.topic} has no schema. Register one")
         values = WrittenValues(found, versions[-1])
@@ -182,7 +182,7 @@ def _plan_values(options: Options) -> WrittenValues | None:
     info = given_schema(definition)
     values = WrittenValues(found, info)
     check_encodes(values)
-    schemas.check(options.topic, info)
+    schemas.check(name, info)
     return values
 
 

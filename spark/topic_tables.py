@@ -125,7 +125,7 @@ def _as_payloads(options: Mapping[str, Any]) -> dict[str, Any]:
 def _without_schema(root: str, names: Iterable[str]) -> set[str]:
     broker = ReadOnlyBroker(root)
     try:
-        return {name for name in names if not broker.schemas.versions(name)}
+        return {name for name in names if not broker.schemas.versions(TopicName.of(name))}
     finally:
         broker.close()
 

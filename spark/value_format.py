@@ -91,7 +91,7 @@ class ValueFormat:
 
 def _writers(broker: ReadOnlyBroker, topics: Iterable[str]) -> dict[str, dict[int, SchemaInfo]]:
     return {
-        name: {info.version() or 0: info for info in broker.schemas.versions(name)}
+        name: {info.version() or 0: info for info in broker.schemas.versions(TopicName.of(name))}
         for name in {TopicName.of(topic).partitioned_name for topic in topics}
     }
 
@@ -138,7 +138,7 @@ class FormatPlan:
         """The schema of the topics, which must be one."""
         found: dict[str, SchemaInfo] = {}
         for name in dict.fromkeys(TopicName.of(each).partitioned_name for each in self._topics):
-            versions = self._broker.schemas.versions(name)
+            versions = self._broker.schemas.versions(TopicName.of(name))
             if not versions:
                 raise ValueError(
                     f"valueFormat schema: {name} has no schema. Give valueFormat json with a "

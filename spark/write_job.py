@@ -10,7 +10,7 @@ from pulsarx import errors
 from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.requests.attach import Transaction
 from pulsarx.broker.requests.owner_request import check_owner
-from pulsarx.broker.schemas.registry import closed_error, parent_of
+from pulsarx.broker.schemas.registry import closed_error
 from pulsarx.broker.staging.partition_choice import partitions_of_keys
 from pulsarx.broker.staging.sealed_writer import MESSAGE_SIZE_MAX
 from pulsarx.broker.staging.staged_file import STAGING_NAME
@@ -110,12 +110,12 @@ class WriteJob:
     def full_name(self, topic: str) -> str:
         """TopicNotFound: there was none when the job was planned. IncompatibleSchema: it refuses
         payloads of no schema."""
-        name = str(check_keeps_messages(TopicName.of(topic)))
-        if name not in self.partition_counts:
-            raise _unknown(name, self.partition_counts, self.root)
-        if self.closed_topics and parent_of(name) in self.closed_topics:
-            raise closed_error(name)
-        return name
+        name = check_keeps_messages(TopicName.of(topic))
+        if name.full not in self.partition_counts:
+            raise _unknown(name.full, self.partition_counts, self.root)
+        if self.closed_topics and name.partitioned_name in self.closed_topics:
+            raise closed_error(name.full)
+        return name.full
 
     def check_host(self) -> None:
         """FolderError: this host does not have the folder where the driver made the staging area;

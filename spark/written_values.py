@@ -20,6 +20,7 @@ from pulsarx import errors
 from pulsarx.enumerations import SchemaType
 from pulsarx.spark.topic_columns import VALUE, WRITTEN, nearest
 from pulsarx.spark.value_choice import AVRO, FORMATS, RAW, SCHEMA, STRING
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -152,11 +153,11 @@ def plan_values(
         )
     if topic is None or (is_new and value_format != AVRO):
         return None if value_format == RAW else WrittenValues(value_format)
-    info = None
+    info, name = None, TopicName.of(topic)
     if value_format == AVRO:
         info = given_schema(value_schema)
     elif value_format == SCHEMA:
-        versions = broker.schemas.versions(topic)
+        versions = broker.schemas.versions(name)
         if not versions:
             raise ValueError(
                 f"valueFormat schema: {topic} has no schema. Register one with "
@@ -164,13 +165,13 @@ def plan_values(
                 "or json"
             )
         info = versions[-1]
-    broker.schemas.check_producer(topic, info)
+    broker.schemas.check_producer(name, info)
     if value_format == RAW:
         return None
     if info is None:
         return WrittenValues(value_format)
-    version = broker.schemas.version_of(topic, info)
-    planned = broker.schemas.next_version(topic) if version is None else version
+    version = broker.schemas.version_of(name, info)
+    planned = broker.schemas.next_version(name) if version is None else version
     values = WrittenValues(value_format, info, planned, version is None)
     check_encodes(values)
     return values

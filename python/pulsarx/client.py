@@ -356,7 +356,7 @@ class Client:
         while isinstance(made, tuple):
             made = self._wait_for_turn(*made)
         producer: Producer[T] = made
-        if options.access_mode == ProducerAccessMode.Shared:
+        if options.access_mode is ProducerAccessMode.Shared:
             return producer
         return self._keep(producer)  # it has its topic to itself until it is closed
 

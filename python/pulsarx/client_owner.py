@@ -161,7 +161,8 @@ class ClientOwner:
 
     def advance(self, creation: ProducerCreation) -> Any:
         """As make, when there is a next step to take."""
-        producer = self.within(creation.advance)
+        within = self._within
+        producer = creation.advance() if within is None else within(creation.advance)
         if producer is None:
             if creation.owner is None:
                 self.adopt(creation)
@@ -213,13 +214,14 @@ class ClientOwner:
         self.within(make_letter_topic, broker, topic)
         if initial_subscription_name:
             self.within(subscribe_initially, broker, topic, initial_subscription_name)
+        name = TopicName.of(topic)
         options = ProducerOptions(
             topic=topic,
             producer_name=producer_name,
-            chunking_enabled=TopicName.of(topic).persistent,
+            chunking_enabled=name.persistent,
         )
         options.for_letters = True
-        steps = bare_producer_steps(broker, options)  # each letter brings the schema it has
+        steps = bare_producer_steps(broker, options, name)  # each letter brings the schema it has
         producer: Producer = self.make(steps)
         return producer
 

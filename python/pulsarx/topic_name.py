@@ -45,7 +45,7 @@ class TopicName:
 
     __slots__ = (
         "domain", "persistent", "tenant", "namespace", "namespace_name", "local_name",
-        "partition_index", "_full_name",
+        "partition_index", "full", "partitioned_name", "is_system",
     )  # fmt: skip
 
     domain: str
@@ -55,20 +55,29 @@ class TopicName:
     namespace_name: str  # tenant and namespace, as `public/default`
     local_name: str
     partition_index: int  # -1: not a partition
-    _full_name: str
+    full: str  # as the catalogue and other processes know it
+    partitioned_name: str  # full name of the topic this one is a partition of, or of itself
+    is_system: bool  # it, or the topic it is a partition of, is Pulsar's own
 
     def __init__(self, domain: str, tenant: str, namespace: str, local_name: str) -> None:
         """Take parts that were checked; `of` is what checks."""
         put = object.__setattr__
-        # Shared by all topics of a namespace.
+        # Shared by all topics of a namespace, or partitions of a topic.
         put(self, "domain", sys.intern(domain))
         put(self, "persistent", domain == "persistent")
         put(self, "tenant", sys.intern(tenant))
         put(self, "namespace", sys.intern(namespace))
         put(self, "namespace_name", sys.intern(f"{tenant}/{namespace}"))
         put(self, "local_name", local_name)
-        put(self, "partition_index", _partition_index_of(local_name))
-        put(self, "_full_name", f"{domain}://{tenant}/{namespace}/{local_name}")
+        index = _partition_index_of(local_name) if PARTITION_SUFFIX in local_name else -1
+        full = f"{domain}://{tenant}/{namespace}/{local_name}"
+        put(self, "partition_index", index)
+        put(self, "full", full)
+        whole = full if index < 0 else sys.intern(full.rpartition(PARTITION_SUFFIX)[0])
+        put(self, "partitioned_name", whole)
+        # Nearly none is.
+        may_be = "__" in local_name or tenant == SYSTEM_TENANT
+        put(self, "is_system", may_be and _is_system(self))
 
     @staticmethod
     def of(name: str) -> TopicName:
@@ -83,37 +92,28 @@ class TopicName:
         if len(_cached) >= _CACHED_MAX:
             _cached.clear()
         # One object for both ways to write it.
-        made = _cached[name] = _cached.setdefault(made._full_name, made)
+        made = _cached[name] = _cached.setdefault(made.full, made)
         return made
-
-    @property
-    def partitioned_name(self) -> str:
-        """Full name of the topic this one is a partition of, or of itself."""
-        if self.partition_index < 0:
-            return self._full_name
-        return self._full_name[: self._full_name.rindex(PARTITION_SUFFIX)]
 
     def partition(self, index: int) -> TopicName:
         """Name of one partition of this topic; of a partition: that of its sibling."""
         if index < 0 or index > _PARTITION_INDEX_MAX:
-            raise errors.InvalidTopicName(
-                detail=f"partition {index} of {self._full_name}: from 0 up"
-            )
+            raise errors.InvalidTopicName(detail=f"partition {index} of {self.full}: from 0 up")
         return TopicName.of(f"{self.partitioned_name}{PARTITION_SUFFIX}{index}")
 
     def __str__(self) -> str:
-        return self._full_name
+        return self.full
 
     def __repr__(self) -> str:
-        return f"TopicName({self._full_name!r})"
+        return f"TopicName({self.full!r})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TopicName):
             return NotImplemented
-        return self._full_name == other._full_name
+        return self.full == other.full
 
     def __hash__(self) -> int:
-        return hash(self._full_name)
+        return hash(self.full)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a TopicName does not change: {name}")
@@ -122,7 +122,7 @@ class TopicName:
         raise AttributeError(f"a TopicName does not change: {name}")
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
-        return TopicName.of, (self._full_name,)
+        return TopicName.of, (self.full,)
 
 
 _cached: dict[str, TopicName] = {}
@@ -150,10 +150,12 @@ def check_namespace_name(name: str) -> str:
 
 
 def is_system_topic(name: TopicName) -> bool:
-    """Whether a topic, or the one it is a partition of, is Pulsar's own. Source: SystemTopicNames,
-    HeartbeatNamespaces."""
-    if "__" not in name.local_name and name.tenant != SYSTEM_TENANT:
-        return False  # as nearly all
+    """See TopicName.is_system."""
+    return name.is_system
+
+
+def _is_system(name: TopicName) -> bool:
+    """Source: SystemTopicNames, HeartbeatNamespaces."""
     local = name.partitioned_name.rpartition("/")[2]
     if local in _SYSTEM_TOPICS or local.endswith(_PENDING_ACK_SUFFIX):
         return True
@@ -165,7 +167,7 @@ def is_system_topic(name: TopicName) -> bool:
 def check_is_for_users(name: TopicName) -> TopicName:
     """NotAllowedError: the topic is the system's, and users neither create it, publish to it nor
     subscribe to it."""
-    if is_system_topic(name):
+    if name.is_system:
         raise NotAllowedError(
             detail=f"{name} is a system topic, whose name is reserved; choose another"
         )
@@ -180,13 +182,14 @@ def check_may_be_made(name: TopicName) -> None:
             detail=f"create {name}: namespace {HEARTBEAT_NAMESPACE} is reserved for the health "
             "check; choose another"
         )
-    check_is_for_users(name)
+    if name.is_system:
+        check_is_for_users(name)
 
 
 def check_is_not_of_the_system(name: TopicName, action: str) -> TopicName:
     """NotAllowedError: the topic is the system's, which users read and nothing else. action: what
     was asked for."""
-    if is_system_topic(name):
+    if name.is_system:
         raise NotAllowedError(
             detail=f"{action} {name}: it is a system topic, which the broker writes itself"
         )

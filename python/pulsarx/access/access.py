@@ -145,7 +145,7 @@ class Access:
         if self.may_administer(role, namespace.partition("/")[0]):
             return
         policies = self._catalogue.namespace_policies(namespace) or {}
-        for each in (None, str(name), name.partitioned_name):
+        for each in (None, name.full, name.partitioned_name):
             if not actions_of(policies, role, each).isdisjoint(any_of):
                 return
         raise errors.AuthorizationError(

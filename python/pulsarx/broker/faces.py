@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         """The topic of a subscription, as the subscription sees it."""
 
         name: str
+        topic_name: TopicName
         lock: RLock
         runtime: BrokerRuntime
         ledger: ManagedLedger
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
         """A topic that can be read, owned or not."""
 
         name: str
+        topic_name: TopicName
         decompressed_size_max: int
 
         @property

@@ -161,9 +161,9 @@ class ReadOnlyBroker:
     def _lookup(self, name: TopicName) -> ReadOnlyTopic | ReadOnlyPartitions:
         with self._lock:
             self.refresh_if_changed()
-            if str(name) not in self.catalogue.state.topics:
+            if name.full not in self.catalogue.state.topics:
                 self.refresh()
-            record = self.catalogue.state.topics.get(str(name))
+            record = self.catalogue.state.topics.get(name.full)
             if record is not None and record.partition_count:
                 return self._new_partitions(record)
             return self._topic(name)
@@ -177,7 +177,7 @@ class ReadOnlyBroker:
         if not name.persistent:
             from pulsarx.broker.topics.non_persistent_reader import refuse_reading
 
-            refuse_reading(str(name))
+            refuse_reading(name.full)
         self.state.require_open()
 
     def topics_at_once(self, names: list[TopicName]) -> list[ReadOnlyTopic]:
@@ -201,11 +201,11 @@ class ReadOnlyBroker:
             return found
 
     def _known_topic(self, name: TopicName) -> ReadOnlyTopic | None:
-        found = self._topics.get(str(name))
+        found = self._topics.get(name.full)
         return None if found is None or found.is_gone else found
 
     def _make_topic(self, name: TopicName) -> ReadOnlyTopic:
-        full = str(name)
+        full = name.full
         record = self.catalogue.state.topics.get(full)
         if record is None:
             raise errors.TopicNotFound(detail=f"{full} in {self.directory.path}{self._opened_how}")

@@ -22,26 +22,26 @@ class ConsumerSchema:
     """
 
     def __init__(
-        self, broker: Broker | ReadOnlyBroker, topics: list[str], info: SchemaInfo | None
+        self, broker: Broker | ReadOnlyBroker, topics: list[TopicName], info: SchemaInfo | None
     ) -> None:
         """IncompatibleSchema: a topic has another one. ValueError: it is malformed."""
         self._broker = broker
         self._info = info
-        self._to_register: list[str] = []
+        self._to_register: list[TopicName] = []
         if info is not None:
-            for each in dict.fromkeys(TopicName.of(topic).partitioned_name for topic in topics):
+            names = dict.fromkeys(each.partitioned_name for each in topics)
+            for each in map(TopicName.of, names):
                 if broker.schemas.check_consumer(each, info, partial(self._is_idle, each)):
                     self._to_register.append(each)
 
-    def _is_idle(self, topic: str) -> bool:
-        name = TopicName.of(topic)
+    def _is_idle(self, name: TopicName) -> bool:
         while True:
             self._broker.refresh()
             state = self._broker.catalogue.state
-            if topic not in state.topics and topic not in self._broker.volatile:
+            if name.full not in state.topics and name.full not in self._broker.volatile:
                 return True
             count = partition_count_of(state, name)
-            names = map(TopicName.of, partition_names(name, count) if count else [topic])
+            names = map(TopicName.of, partition_names(name, count)) if count else [name]
             try:
                 return all(self._broker.topic(each, create=False).is_idle() for each in names)
             except errors.TopicNotFound:

@@ -89,7 +89,7 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer[T]):
         return [
             each
             for each in self.members()
-            if TopicName.of(each.topic()).partitioned_name == str(name)
+            if TopicName.of(each.topic()).partitioned_name == name.full
         ]
 
     def redeliver_unacknowledged_messages(self) -> None:

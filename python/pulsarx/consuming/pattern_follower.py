@@ -94,7 +94,7 @@ class PatternFollower:
             if name not in self._attached or self._drop(name):
                 return
             self._attached.discard(name)
-        if self._broker.topics.is_there(str(name)):
+        if self._broker.topics.is_there(name.full):
             self.created(name)
 
     def _try_again(self, name: TopicName) -> None:
@@ -117,4 +117,4 @@ class PatternFollower:
 
 
 def _name_of(topic: AnyTopic | PartitionedTopic) -> TopicName:
-    return TopicName.of(topic.name)
+    return topic.topic_name

@@ -39,13 +39,13 @@ def make_reader(
 def _make_reader(
     broker: Broker | ReadOnlyBroker, options: ReaderOptions, pool: WorkPool, read_only: bool
 ) -> Reader:
-    schema = _schema_of(broker, options)
+    name = TopicName.of(options.topic)
+    schema = _schema_of(broker, name, options)
     while True:
-        name = TopicName.of(options.topic)
         if read_only and not name.persistent:
             from pulsarx.broker.topics.non_persistent_reader import refuse_reading
 
-            refuse_reading(str(name))
+            refuse_reading(name.full)
         found: Any = broker.lookup(name, create=not read_only)
         is_partitioned = hasattr(found, "partition_count")
         try:
@@ -106,10 +106,10 @@ def _make_table_view(broker: Broker, options: TableViewOptions, pool: WorkPool) 
     from pulsarx.table_view import TableView
 
     name = TopicName.of(options.topic)
-    schema = _schema_of(broker, options)
+    schema = _schema_of(broker, name, options)
     while True:
         found: Any = broker.lookup(name)
-        view = TableView(str(name), options, pool)
+        view = TableView(name.full, options, pool)
         try:
             view.attach(broker, found)
             if schema is not None:
@@ -125,10 +125,10 @@ def _make_table_view(broker: Broker, options: TableViewOptions, pool: WorkPool) 
 
 
 def _schema_of(
-    broker: Broker | ReadOnlyBroker, options: ReaderOptions | TableViewOptions
+    broker: Broker | ReadOnlyBroker, name: TopicName, options: ReaderOptions | TableViewOptions
 ) -> ConsumerSchema | None:
     if options.schema_info is None:
         return None
     from pulsarx.consuming.consumer_schema import ConsumerSchema
 
-    return ConsumerSchema(broker, [options.topic], options.schema_info)
+    return ConsumerSchema(broker, [name], options.schema_info)

@@ -6,7 +6,6 @@ from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.errors import shown
 from pulsarx.message_id import MessageId
 from pulsarx.options.argument_check import INT64_MAX
-from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def reader_position(ledgers: Positions, target: MessageId | int, inclusive: bool
 def start_position(topic: Any, target: MessageId, inclusive: bool, compacted: bool) -> Position:
     """As reader_position, of a reader that begins to read a topic. A non-persistent topic has no
     positions: its readers are handed what comes from now on."""
-    if not TopicName.of(topic.name).persistent:
+    if not topic.topic_name.persistent:
         return 0, 0
     positions = CompactedView(topic.ledger) if compacted else topic.ledger
     return reader_position(positions, target, inclusive)

@@ -57,11 +57,10 @@ def subscribe(
     call of the control plane."""
     if not isinstance(options.topic, (str, list)):
         return _subscribe_pattern(owner, broker, options, name, pool, options.topic)
-    topics = options.topic if isinstance(options.topic, list) else [options.topic]
+    given = options.topic if isinstance(options.topic, list) else [options.topic]
+    topics = [check_is_for_users(TopicName.of(each)) for each in given]
     for each in topics:
-        check_is_for_users(TopicName.of(each))
-    for each in topics:
-        _check_new_topic(broker, options, TopicName.of(each))
+        _check_new_topic(broker, options, each)
     with broker.topics.taking_back():
         return _subscribe_listed(owner, broker, options, name, pool, topics)
 
@@ -72,7 +71,7 @@ def _subscribe_listed(
     options: ConsumerOptions,
     name: str,
     pool: ListenerPool,
-    topics: list[str],
+    topics: list[TopicName],
 ) -> Consumer:
     if options.schema_info is None:
         return _subscribe_named(owner, broker, options, name, pool, topics)
@@ -91,7 +90,7 @@ def _subscribe_listed(
 def _check_new_topic(broker: Broker, options: ConsumerOptions, name: TopicName) -> None:
     """Refuse what policies refuse before a topic is made for it."""
     broker.refresh()
-    full, state = str(name), broker.catalogue.state
+    full, state = name.full, broker.catalogue.state
     if name.partitioned_name in state.topics or full in state.topics or full in broker.volatile:
         return
     runtime = broker.runtime
@@ -108,20 +107,20 @@ def _subscribe_named(
     options: ConsumerOptions,
     name: str,
     pool: ListenerPool,
-    topics: list[str],
+    topics: list[TopicName],
 ) -> Consumer:
-    letters = _letters(owner, broker, options, name, topics)
+    given = options.topic if isinstance(options.topic, list) else [str(options.topic)]
+    letters = _letters(owner, broker, options, name, given)
     if isinstance(options.topic, str) and not options.retry_enable:
-        consumer = _subscribe_whole(broker, options.topic, options, name, pool)
+        consumer = _subscribe_whole(broker, topics[0], options, name, pool)
         if consumer is not None:
             if letters is not None:
                 consumer.letters = letters
                 letters.attach(consumer)
             return consumer
-    # A topic named twice is one topic; names are checked before anything is made.
-    names = list(dict.fromkeys(str(TopicName.of(each)) for each in topics))
-    whole = _consumer_of_several(",".join(names), options, name, pool, letters)
-    wanted = [broker.lookup(TopicName.of(each)) for each in names]
+    names = list(dict.fromkeys(topics))  # a topic named twice is one topic
+    whole = _consumer_of_several(",".join(map(str, names)), options, name, pool, letters)
+    wanted = [broker.lookup(each) for each in names]
     several = _Several(broker, whole, options, name, pool)
     retries = _retry_topic(broker, letters)
     several.share(sum(map(_partition_count, [*wanted, *retries])))
@@ -136,11 +135,11 @@ def _subscribe_named(
 
 
 def _subscribe_whole(
-    broker: Broker, wanted: str, options: ConsumerOptions, name: str, pool: ListenerPool
+    broker: Broker, wanted: TopicName, options: ConsumerOptions, name: str, pool: ListenerPool
 ) -> TopicConsumer | None:
     """The consumer of a topic without partitions; None: it has some."""
     while True:
-        topic = broker.lookup(TopicName.of(wanted))
+        topic = broker.lookup(wanted)
         if _has_partitions(topic):
             return None
         try:
@@ -294,7 +293,7 @@ def _attach(
         # One of several: users know the whole only.
         events = made.events if whole is None else whole.events
         if events is not None:
-            receiver.set_events(events, TopicName.of(topic.name).partition_index)
+            receiver.set_events(events, topic.topic_name.partition_index)
         return made
 
     key_shared = options.key_shared_policy
@@ -400,14 +399,14 @@ class _Several:
             return self.attach_all(topics, is_new)
         from pulsarx.consuming.consumer_schema import ConsumerSchema
 
-        names = [each.name for each in topics]
+        names = [each.topic_name for each in topics]
         schema = ConsumerSchema(self._broker, names, self._options.schema_info)
         gone = self.attach_all(topics, is_new)
         try:
             schema.register()
         except errors.TopicNotFound:
             self._leave(topics)
-            return list(map(TopicName.of, names))
+            return names
         except BaseException:
             if is_new:
                 self._leave(topics)
@@ -439,7 +438,7 @@ class _Several:
         whole = self._whole()
         if whole is not None:
             for topic in topics:
-                whole.leave_topic(TopicName.of(topic.name))
+                whole.leave_topic(topic.topic_name)
 
     def _attach(
         self, whole: MultiTopicsConsumer, topic: AnyTopic | PartitionedTopic, part: ConsumerOptions
@@ -450,7 +449,7 @@ class _Several:
             return []
         except TopicGone:
             self._leave([topic])
-            return [TopicName.of(topic.name)]
+            return [topic.topic_name]
 
     def _attach_topic(
         self, whole: MultiTopicsConsumer, topic: AnyTopic | PartitionedTopic, part: ConsumerOptions
@@ -493,7 +492,7 @@ class _Several:
             return  # another process makes them, one by one
         whole_topics: list[Topic] = []
         for topic in topics:
-            if not TopicName.of(topic.name).persistent:
+            if not topic.topic_name.persistent:
                 continue  # its subscription is not kept
             parts: list[AnyTopic] = []
             if _has_partitions(topic):

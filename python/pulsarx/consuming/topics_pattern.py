@@ -96,7 +96,7 @@ class TopicsPattern:
             and name.partition_index < 0
             and not name.local_name.startswith("__")
             and not name.local_name.endswith(self._no_endings)
-            and str(name) not in self._left_out
+            and name.full not in self._left_out
             and self._local.fullmatch(f"{self.namespace}/{name.local_name}", self._start)
             is not None
         )

@@ -126,12 +126,13 @@ def letter_schema_version(
     """The version on a letter topic of a schema that has this one on another topic, registered
     there whatever the letter topic has already, because a letter must not get stuck. None: the
     topic does not know it."""
-    if TopicName.of(topic).partitioned_name not in runtime.catalogue.state.schemas:
+    name = TopicName.of(topic)
+    if name.partitioned_name not in runtime.catalogue.state.schemas:
         return None
-    info = runtime.schemas.find(topic, version)
+    info = runtime.schemas.find(name, version)
     if info is None:
         return None
-    return runtime.schemas.register(letter_topic, info, "ALWAYS_COMPATIBLE")
+    return runtime.schemas.register(TopicName.of(letter_topic), info, "ALWAYS_COMPATIBLE")
 
 
 def _key_of(message: Message) -> str | None:

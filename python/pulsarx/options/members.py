@@ -155,7 +155,8 @@ class ProducerOptions(Options):
             raise ValueError(
                 f"batching_max_messages must be above 1, not {shown(self.batching_max_messages)}"
             )
-        native_type(PartitionsRoutingMode, self.message_routing_mode, "message_routing_mode")
+        if self.message_routing_mode.__class__ is not PartitionsRoutingMode:
+            native_type(PartitionsRoutingMode, self.message_routing_mode, "message_routing_mode")
         if self.access_mode not in ProducerAccessMode.__members__.values():
             raise ValueError(f"there is no access_mode {shown(self.access_mode)}")
         if self.properties is not None:

@@ -31,7 +31,6 @@ from pulsarx.producing.producer_schema import give_schema, use_schema
 from pulsarx.producing.topic_producer import TopicProducer, parents_own
 from pulsarx.producing.user_router import UserRouter
 from pulsarx.schema.schema import T
-from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
     def begin_again(self, broker: Any) -> None:
         """See InheritedProducer."""
         options = self._options
-        topic = broker.lookup(TopicName.of(self._topic.name))
+        topic = broker.lookup(self._topic.topic_name)
         if not hasattr(topic, "partition_count"):
             raise errors.TopicNotFound(detail=f"{self._topic.name}: it has no partitions any more")
         parents_own.append((self._topic, self._runtime, list(self.producers)))
@@ -111,7 +110,7 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
             self.close_with_client()
             raise refuse_waiting(name, topic.name)
         if options.schema_info is not None:
-            give_schema(broker, topic.name, self, options.schema, options.schema_info)
+            give_schema(broker, topic.topic_name, self, options.schema, options.schema_info)
         elif encoding is not None:
             self.encode_by(*encoding)
 
@@ -301,7 +300,7 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
 
     def use_schema(self, schema: Schema[Any]) -> None:
         """As Producer.use_schema, on all partitions."""
-        use_schema(self, self._runtime, self._topic.name, schema)
+        use_schema(self, self._runtime, self._topic.topic_name, schema)
 
     def encode_by(self, schema: Schema[Any], is_bytes: bool, version: bytes | None) -> None:
         """As the core's, of all partitions, made and to come. A call of the control plane."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 from pulsarx.options.argument_check import check_type
 from pulsarx.owner import perform_for
 from pulsarx.schema.schema import BytesSchema, Schema, declared_info
-from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.schemas.registry import SchemaRegistry
     from pulsarx.owner import MemberOwner
     from pulsarx.schema.schema import SchemaInfo
+    from pulsarx.topic_name import TopicName
 
     class Encoder(Protocol):
         """A producer, with partitions or without."""
@@ -33,20 +33,19 @@ if TYPE_CHECKING:
         def schemas(self) -> SchemaRegistry: ...
 
 
-def check_producer(host: Host, topic: str, info: SchemaInfo | None) -> None:
+def check_producer(host: Host, topic: TopicName, info: SchemaInfo | None) -> None:
     """Refuse a producer before anything is made. IncompatibleSchema; ValueError: malformed."""
     # Where there is no schema at all, a producer of bytes does not load the registry.
-    name = TopicName.of(topic)
     if (
         info is not None
-        or not name.persistent
-        or (name.partitioned_name in host.catalogue.state.schemas)
+        or not topic.persistent
+        or (topic.partitioned_name in host.catalogue.state.schemas)
     ):
         host.schemas.check_producer(topic, info)
 
 
 def give_schema(
-    host: Host, topic: str, producer: Encoder, schema: Schema[Any], info: SchemaInfo | None
+    host: Host, topic: TopicName, producer: Encoder, schema: Schema[Any], info: SchemaInfo | None
 ) -> None:
     """Register the schema of a producer, and let it encode by it. As check_producer; what the open
     batch fails with, which goes out before."""
@@ -56,7 +55,7 @@ def give_schema(
     producer.encode_by(schema, is_bytes, version_bytes(version))
 
 
-def use_schema(producer: Encoder, host: Host, topic: str, schema: Schema[Any]) -> None:
+def use_schema(producer: Encoder, host: Host, topic: TopicName, schema: Schema[Any]) -> None:
     """What `use_schema` of a producer does. Any thread may call."""
     check_producer_schema(schema)
     info = declared_info(schema)

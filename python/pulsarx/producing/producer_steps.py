@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
 def producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
     """Make the producer that the options ask for. Calls of the control plane."""
-    topic, info = str(TopicName.of(options.topic)), options.schema_info
-    check_producer(broker, topic, info)
-    producer = yield from bare_producer_steps(broker, options)
+    name, info = TopicName.of(options.topic), options.schema_info
+    check_producer(broker, name, info)
+    producer = yield from bare_producer_steps(broker, options, name)
     if info is not None:
         try:
-            give_schema(broker, topic, producer, options.schema, info)
+            give_schema(broker, name, producer, options.schema, info)
         except BaseException:
             attempt(producer.close_with_client)
             raise
     return producer
 
 
-def bare_producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
-    """As producer_steps, for a producer without a schema of its own."""
-    wanted = check_is_for_users(TopicName.of(options.topic))
+def bare_producer_steps(broker: Broker, options: ProducerOptions, wanted: TopicName) -> Steps:
+    """As producer_steps, for a producer without a schema of its own. wanted: its topic."""
+    check_is_for_users(wanted)
     if options.chunking_enabled and not wanted.persistent:
         raise errors.NotAllowedError(
             detail=f"{wanted} is non-persistent: chunking_enabled must be False"

@@ -12,7 +12,6 @@ from pulsarx.owner import client_is_closing
 from pulsarx.producer import Producer
 from pulsarx.producing.inherited_producer import become_inherited, refuse_waiting
 from pulsarx.schema.schema import T
-from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ class TopicProducer(ProducerCore, Producer[T]):
     def use_schema(self, schema: Schema[Any]) -> None:
         from pulsarx.producing.producer_schema import use_schema
 
-        use_schema(self, self._topic.runtime, self._topic.name, schema)
+        use_schema(self, self._topic.runtime, self._topic.topic_name, schema)
 
     def topic(self) -> str:
         return self.topic_name
@@ -118,7 +117,7 @@ class TopicProducer(ProducerCore, Producer[T]):
 
         options, kind = self._options, type(self)
         parents_own.append((self.publisher, self._topic))  # nothing of it is to be given back
-        topic = broker.topic(TopicName.of(self.topic_name))
+        topic = broker.topic(self._topic.topic_name)
 
         def make(name: str) -> TopicProducer[T]:
             self.become_itself()  # type: ignore[attr-defined]  # it is an InheritedProducer
@@ -131,7 +130,7 @@ class TopicProducer(ProducerCore, Producer[T]):
             raise refuse_waiting(self._name, self.topic_name)
         if options.schema_info is not None:
             try:
-                give_schema(broker, self.topic_name, self, options.schema, options.schema_info)
+                give_schema(broker, topic.topic_name, self, options.schema, options.schema_info)
             except BaseException:
                 self.close_with_client()
                 self.__class__ = kind

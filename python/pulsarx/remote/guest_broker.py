@@ -439,25 +439,25 @@ class GuestBroker(ReadOnlyBroker):
             self._ask_for(name, create)
         except errors.TopicNotFound:
             with self._lock:
-                self.volatile = {each: () for each in self.volatile if each != str(name)}
+                self.volatile = {each: () for each in self.volatile if each != name.full}
             raise
         self.refresh()
-        record = self.catalogue.state.topics.get(str(name))
+        record = self.catalogue.state.topics.get(name.full)
         if whole and record is not None and record.partition_count:
             return self._told_of(self._new_partitions(record))
         topic_id = 0 if record is None else record.topic_id
         with self._lock:
             if record is None:
-                self.volatile = {**self.volatile, str(name): ()}
-            found = self._non_persistent.get(str(name))
+                self.volatile = {**self.volatile, name.full: ()}
+            found = self._non_persistent.get(name.full)
             if found is None or found.topic_id != topic_id:
-                found = GuestNonPersistentTopic(self, str(name), topic_id)
-                self._non_persistent[str(name)] = found
+                found = GuestNonPersistentTopic(self, name, topic_id)
+                self._non_persistent[name.full] = found
             return found
 
     def _ask_for(self, name: TopicName, create: bool) -> None:
         """TopicNotFound: the owner has no such topic, and is to make none, or may not."""
-        answer = self.ask("PARTITIONED_METADATA", topic=str(name), auto_creation_enabled=create)
+        answer = self.ask("PARTITIONED_METADATA", topic=name.full, auto_creation_enabled=create)
         if answer["created"]:
             self.topics.made(name)
 

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
         """A topic, as its producers see it."""
 
         name: str
+        topic_name: TopicName
         topic_id: int
         keeps_messages: bool
         ledger: ReadOnlyLedger

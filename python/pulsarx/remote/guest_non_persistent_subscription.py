@@ -38,11 +38,13 @@ if TYPE_CHECKING:
     from pulsarx.options.consumer_policies import KeySharedPolicy
     from pulsarx.remote.guest_connection import GuestConnection
     from pulsarx.remote.guest_host import GuestHost
+    from pulsarx.topic_name import TopicName
 
     class GuestNonPersistentTopic(Protocol):
         """A topic of the owner's, as its subscriptions see it here."""
 
         name: str
+        topic_name: TopicName
         ledger: Any
         clock: ClockCore
         members: WeakList  # what goes on with the next owner

@@ -7,7 +7,6 @@ from pulsarx._pycore.ground.locks import RLock
 from pulsarx.broker.ledgers.no_ledgers import NoLedgers
 from pulsarx.remote.guest_non_persistent_subscription import GuestNonPersistentSubscription
 from pulsarx.remote.guest_producers import GuestProducers
-from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.topics.non_persistent_reader import NonPersistentReader
     from pulsarx.remote.guest_connection import GuestConnection
     from pulsarx.remote.guest_host import GuestHost
+    from pulsarx.topic_name import TopicName
 
 
 class GuestNonPersistentTopic:
@@ -30,14 +30,15 @@ class GuestNonPersistentTopic:
     keeps_messages = False
     deduplication = None  # the owner's
 
-    def __init__(self, host: GuestHost, name: str, topic_id: int) -> None:
+    def __init__(self, host: GuestHost, name: TopicName, topic_id: int) -> None:
         """topic_id: 0, where the catalogue does not know the topic."""
         self.host = host
         self.runtime: Any = host  # what topics share
-        self.name = name
+        self.topic_name = name
+        self.name = name.full
         self.clock = host.clock
         self.topic_id = topic_id
-        self.ledger: Any = NoLedgers(name, topic_id, TopicName.of(name).partition_index)
+        self.ledger: Any = NoLedgers(self.name, topic_id, name.partition_index)
         self.decompressed_size_max = host.decompressed_size_max
         self.lock = RLock()
         self.members = host.members

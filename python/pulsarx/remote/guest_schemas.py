@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx.broker.catalogue.records import SchemaRecord
-from pulsarx.broker.schemas.registry import SchemaRegistry, parent_of
+from pulsarx.broker.schemas.registry import SchemaRegistry
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -22,20 +22,22 @@ class GuestSchemas(SchemaRegistry):
         super().__init__(broker.catalogue, broker.policies, broker.clock.now_ms, broker.refresh)
         self._broker = broker
 
-    def check_producer(self, topic: str, info: SchemaInfo | None) -> None:
+    def check_producer(self, topic: TopicName, info: SchemaInfo | None) -> None:
         self._refresh()
         super().check_producer(topic, info)
 
-    def check_consumer(self, topic: str, info: SchemaInfo, is_idle: Callable[[], bool]) -> bool:
+    def check_consumer(
+        self, topic: TopicName, info: SchemaInfo, is_idle: Callable[[], bool]
+    ) -> bool:
         self._refresh()
-        name = parent_of(topic)
+        name = topic.partitioned_name
         if self._is_volatile(name) and name not in self._broker.volatile:
             # Another process may use it, so that it is not idle.
-            self._broker.refresh_non_persistent({TopicName.of(name).namespace_name})
+            self._broker.refresh_non_persistent({topic.namespace_name})
         return super().check_consumer(topic, info, is_idle)
 
-    def find(self, topic: str, version: int) -> SchemaInfo | None:
-        if self._is_volatile(parent_of(topic)):
+    def find(self, topic: TopicName, version: int) -> SchemaInfo | None:
+        if self._is_volatile(topic.partitioned_name):
             return self._ask(topic, version)
         return super().find(topic, version)
 
@@ -62,21 +64,21 @@ class GuestSchemas(SchemaRegistry):
             for each in found
         ]
 
-    def _ask(self, topic: str, version: int) -> SchemaInfo | None:
+    def _ask(self, topic: TopicName, version: int) -> SchemaInfo | None:
         from pulsarx.schema.schema import SchemaInfo
 
-        arguments = {"topic": topic, "version": version}
+        arguments = {"topic": topic.full, "version": version}
         try:
             answer = self._broker.perform("schemas.get_schema_info", arguments)
         except errors.PulsarException:
             return None  # it has none, or nobody can be asked
         return SchemaInfo.of_document(answer, version)
 
-    def register(self, topic: str, info: SchemaInfo, strategy: str | None = None) -> int:
+    def register(self, topic: TopicName, info: SchemaInfo, strategy: str | None = None) -> int:
         answer = self._broker.perform(
-            "schemas.create_schema", {"topic": topic, "schema": info.as_document()}
+            "schemas.create_schema", {"topic": topic.full, "schema": info.as_document()}
         )
         return int(answer["version"])
 
-    def delete(self, topic: str) -> None:
-        self._broker.perform("schemas.delete_schema", {"topic": topic})
+    def delete(self, topic: TopicName) -> None:
+        self._broker.perform("schemas.delete_schema", {"topic": topic.full})

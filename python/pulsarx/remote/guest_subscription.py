@@ -41,11 +41,13 @@ if TYPE_CHECKING:
     from pulsarx.broker.subscriptions.subscribe_request import SubscribeRequest
     from pulsarx.options.consumer_policies import KeySharedPolicy
     from pulsarx.remote.connection import Connection
+    from pulsarx.topic_name import TopicName
 
     class GuestTopic(Protocol):
         """A topic of the owner's, as its subscriptions see it here."""
 
         name: str
+        topic_name: TopicName
         ledger: ReadOnlyLedger
         consumer_tail: LedgerTail  # what its consumers sleep on
         decompressed_size_max: int

@@ -90,7 +90,7 @@ class GuestTopics:
         """The owner made a topic for this process, as this thread asked it to."""
         noted = getattr(self._noting, "created", None)
         if noted is not None:
-            noted.append(str(name))
+            noted.append(name.full)
 
     def _take_back(self, created: list[str]) -> None:
         ask = partial(self._host.ask_verb, "guest.take_back_topics", topics=created)
@@ -114,7 +114,7 @@ class GuestTopics:
 
     def create_non_partitioned_topic(self, name: TopicName) -> None:
         """NotAllowedError: it exists."""
-        self._host.perform("topics.create_non_partitioned_topic", {"topic": str(name)})
+        self._host.perform("topics.create_non_partitioned_topic", {"topic": name.full})
         self.made(name)
 
     def _there(self) -> set[tuple[str, int]]:

@@ -10,15 +10,16 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from pulsarx.schema.schema import SchemaInfo
+    from pulsarx.topic_name import TopicName
 
     class Registry(Protocol):
-        def find(self, topic: str, version: int) -> SchemaInfo | None: ...
+        def find(self, topic: TopicName, version: int) -> SchemaInfo | None: ...
 
     class Holder(Protocol):
         """A topic, or what else has a registry, made when it is asked for."""
 
         @property
-        def name(self) -> str: ...
+        def topic_name(self) -> TopicName: ...
         @property
         def schemas(self) -> Registry: ...
 
@@ -40,4 +41,4 @@ class WriterSchemas:
         return found
 
     def _find(self, version: int) -> SchemaInfo | None:
-        return self._topic.schemas.find(self._topic.name, version)
+        return self._topic.schemas.find(self._topic.topic_name, version)

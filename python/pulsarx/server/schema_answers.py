@@ -36,13 +36,13 @@ class SchemaAnswers:
         request_id, version = values["request_id"], values["schema_version"]
         try:
             self._require(Access.require_lookup, values["topic"])
-            topic, schemas = values["topic"], self._broker.schemas
+            topic, schemas = TopicName.of(values["topic"]), self._broker.schemas
             if version:
                 found = schemas.find(topic, int.from_bytes(version, "big"))
             else:
                 found = next(iter(schemas.versions(topic)[-1:]), None)
             if found is None:
-                raise errors.TopicNotFound(detail=f"{topic} has no such schema")
+                raise errors.TopicNotFound(detail=f"{values['topic']} has no such schema")
             answer: Values = {
                 "schema": schema_values(found),
                 "schema_version": version_bytes(found.version()),
@@ -63,12 +63,12 @@ class SchemaAnswers:
             if info is not None and info.schema_type() == SchemaType.NONE:
                 info = None
             found = self._broker.lookup(name, create=False)
-            check_producer(self._broker, values["topic"], info)
+            check_producer(self._broker, name, info)
             answer: Values = {"schema_version": b""}
             if info is not None:
                 if not isinstance(found, PartitionedTopic):
                     found.touch()
-                version = self._broker.schemas.register_producer(str(name), info)
+                version = self._broker.schemas.register_producer(name, info)
                 answer = {"schema_version": version_bytes(version)}
         except Exception as error:
             answer = {"error": code_of(error), "message": message_of(error)}

@@ -229,12 +229,12 @@ class SessionConsumers:
             return None
         check_member_name("consumer", values["consumer_name"] or "")
         self._require(subscribing(values["subscription"]), values["topic"])
-        check_is_for_users(TopicName.of(values["topic"]))
+        name = check_is_for_users(TopicName.of(values["topic"]))
         info = schema_of(values["schema"])
         reads_any = info is not None and info.schema_type() == SchemaType.AUTO_CONSUME
         declared = None if reads_any else declared_schema(values)
-        schema = ConsumerSchema(self._broker, [values["topic"]], declared)
-        topic = self._context.topic(values["topic"], values["force_topic_creation"])
+        schema = ConsumerSchema(self._broker, [name], declared)
+        topic = self._context.topic(name, values["force_topic_creation"])
         kind = _TYPES.get(values["type"])
         if kind is None:
             raise errors.OperationNotSupported(detail=f"subscription type {values['type']}")

@@ -128,12 +128,12 @@ class SessionContext:
             code = NOT_ALLOWED
         self.tell("ERROR", request_id=values["request_id"], error=code, message=message_of(error))
 
-    def topic(self, name: str, create: bool = True) -> AnyTopic:
-        return self.broker.topic(TopicName.of(name), create=create)
+    def topic(self, name: TopicName, create: bool = True) -> AnyTopic:
+        return self.broker.topic(name, create=create)
 
     def kept_topic(self, name: str) -> Topic:
         """The topic of a guest, which reads the ledgers itself."""
-        return self.topic(name, create=False).require_kept("use from another process")
+        return self.topic(TopicName.of(name), create=False).require_kept("use from another process")
 
 
 def error_of_gone(topic: SubscriptionHost) -> Exception | None:

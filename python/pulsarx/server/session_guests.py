@@ -168,7 +168,7 @@ class SessionGuests:
 
     def _is_idle(self, arguments: Values) -> bool:
         """TopicNotFound: it is not there, or was unloaded just now."""
-        topic = self._context.topic(arguments["topic"], create=False)
+        topic = self._context.topic(TopicName.of(arguments["topic"]), create=False)
         try:
             return topic.is_idle()
         except TopicGone as error:

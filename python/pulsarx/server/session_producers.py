@@ -140,21 +140,22 @@ class SessionProducers:
             if values["initial_subscription"]:
                 check = subscribing(values["initial_subscription"])
                 self._require(check, values["topic"])
-            self._replace_producer(producer_id, values)
-            check_is_for_users(TopicName.of(values["topic"]))
+            name = TopicName.of(values["topic"])
+            self._replace_producer(producer_id, name, values)
+            check_is_for_users(name)
             mode = values["access_mode"]
             if mode not in ProducerAccessMode.__members__.values():
                 raise errors.OperationNotSupported(detail=f"access mode {mode} of a producer")
-            check_producer(self._broker, values["topic"], declared_schema(values))
+            check_producer(self._broker, name, declared_schema(values))
             with self._broker.topics.taking_back():
-                self._make(values)
+                self._make(name, values)
         except Exception as error:
             self._refuse(values, error)
 
-    def _make(self, values: Values) -> None:
+    def _make(self, name: TopicName, values: Values) -> None:
         """Make a producer, or let it wait for its turn."""
         while True:
-            topic = self._context.topic(values["topic"])
+            topic = self._context.topic(name)
             try:
                 self._make_on(topic, values)
                 return
@@ -209,13 +210,11 @@ class SessionProducers:
         else:
             self._has_come(values, topic, made)
 
-    def _replace_producer(self, producer_id: int, values: Values) -> None:
+    def _replace_producer(self, producer_id: int, name: TopicName, values: Values) -> None:
         """Close the producer that this one takes the place of. ProducerBusy: it does not."""
         old = self._producers.get(producer_id)
         is_same = (
-            old is not None
-            and old.name == values["producer_name"]
-            and str(TopicName.of(values["topic"])) == old.topic.name
+            old is not None and old.name == values["producer_name"] and name.full == old.topic.name
         )
         if old is not None and is_same and values["epoch"] > old.epoch:
             del self._producers[producer_id], self._sends[producer_id]
@@ -258,7 +257,7 @@ class SessionProducers:
         info, version = declared_schema(values), None
         if info is not None:
             try:
-                version = self._broker.schemas.register_producer(topic.name, info)
+                version = self._broker.schemas.register_producer(topic.topic_name, info)
             except BaseException:
                 attempt(made.close)
                 raise

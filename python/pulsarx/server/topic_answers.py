@@ -82,8 +82,8 @@ class TopicAnswers:
             if values["topic"].startswith(_COORDINATORS):
                 raise no_transactions()
             name = TopicName.of(values["topic"])
-            self._require(Access.require_lookup, str(name))
-            is_there = self._broker.topics.is_there(str(name))
+            self._require(Access.require_lookup, name.full)
+            is_there = self._broker.topics.is_there(name.full)
             if is_there:
                 count = partition_count_of(self._broker.catalogue.state, name)
             elif not values["auto_creation_enabled"]:

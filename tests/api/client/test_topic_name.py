@@ -88,6 +88,24 @@ def test_parts() -> None:
         name.partition(-1)
 
 
+@pytest.mark.parametrize(
+    ("written", "is_system"),
+    [
+        ("__change_events", True),
+        ("__change_events-partition-1", True),
+        ("a__b", False),
+        ("pulsar/system/__transaction_log_0", True),
+        ("pulsar/system/resource-usage", True),
+        ("pulsar/standalone/healthcheck", True),
+        ("pulsar/standalone/other", False),
+        ("t/n/healthcheck", False),
+        ("orders__transaction_pending_ack", True),
+    ],
+)
+def test_a_name_says_whether_it_is_the_system_s(written: str, is_system: bool) -> None:
+    assert TopicName.of(written).is_system is is_system
+
+
 def test_both_ways_to_write_a_name_are_one_object() -> None:
     assert TopicName.of("both-ways") is TopicName.of("persistent://public/default/both-ways")
     assert TopicName.of("persistent://a/b/ways") is TopicName.of("a/b/ways")

@@ -28,6 +28,7 @@ from pulsarx.schema import (
     String,
     StringSchema,
 )
+from pulsarx.topic_name import TopicName
 
 EARLIEST = InitialPosition.Earliest
 
@@ -439,7 +440,7 @@ def test_a_folder_beside_its_owner_looks_again_for_a_version_it_does_not_know(
     with pulsarx.Client(tmp_path) as client:
         client.create_producer("t", schema=of_one_name(Old))
         beside = ReadOnlyBroker(str(tmp_path))
-        topic = "persistent://public/default/t"
+        topic = TopicName.of("t")
         for number in (0, 1):
             found = beside.schemas.find(topic, number)
             assert found is not None and found.version() == number

@@ -21,8 +21,10 @@ from pulsarx.broker.schemas.registry import SchemaRegistry
 from pulsarx.broker_options import BrokerOptions
 from pulsarx.errors import CatalogueError
 from pulsarx.schema import SchemaInfo, SchemaType
+from pulsarx.topic_name import TopicName
 
 NAME = f"{TOPIC}t"
+TOPIC_NAME = TopicName.of(NAME)
 
 
 def registry_of(catalogue: Catalogue) -> SchemaRegistry:
@@ -85,9 +87,9 @@ def test_schemas_are_in_the_checkpoint(tmp_path: Path) -> None:
     directory, catalogue = open_folder(tmp_path)
     create(catalogue, "t")
     registry = registry_of(catalogue)
-    registry.register(NAME, schema(0))
-    registry.delete(NAME)
-    registry.register(NAME, schema(1))
+    registry.register(TOPIC_NAME, schema(0))
+    registry.delete(TOPIC_NAME)
+    registry.register(TOPIC_NAME, schema(1))
     catalogue.checkpoint()
     assert checkpoints(tmp_path)
     catalogue.close()
@@ -109,7 +111,7 @@ def run(files: SimulatedFiles, path: str, registered: list[int]) -> None:
         registry = registry_of(catalogue)
         create(catalogue, "t")
         for number in range(4):
-            assert registry.register(NAME, schema(number)) == number
+            assert registry.register(TOPIC_NAME, schema(number)) == number
             registered.append(number)
         catalogue.close()
     finally:
@@ -124,11 +126,11 @@ def check(path: str, registered: list[int]) -> None:
     if catalogue.topic(NAME) is None:
         assert not registered
         create(catalogue, "t")
-    found = registry.versions(NAME)
+    found = registry.versions(TOPIC_NAME)
     assert found == [schema(number) for number in range(len(found))]
     assert len(registered) <= len(found) <= len(registered) + 1
     for number in range(4):  # the producers come again
-        assert registry.register(NAME, schema(number)) == number
+        assert registry.register(TOPIC_NAME, schema(number)) == number
     catalogue.close()
     directory.close()
 

@@ -60,9 +60,9 @@ class Catalogue:
     """The catalogue of one directory. Any thread may call; one lock guards it."""
 
     __slots__ = (
-        "_directory", "_epoch", "_interval", "_lock", "_log", "_own", "_poison", "_reserved",
+        "_directory", "_interval", "_lock", "_log", "_own", "_poison", "_reserved",
         "_next_reserved", "_granted", "_since_checkpoint", "_owner", "_closed",
-        "checkpoint_failure", "when_full", "_spent_reserve",
+        "checkpoint_failure", "epoch", "state", "when_full", "_spent_reserve",
     )  # fmt: skip
 
     def __init__(
@@ -76,11 +76,13 @@ class Catalogue:
         """Use `open` or `join`."""
         self._directory = directory
         self._lock = RLock()
-        self._epoch = epoch  # 0: a reader
+        self.epoch = epoch  # in which it commits; 0: it only reads
         self._owner = owner
         self._interval = checkpoint_interval
         self._own = random_bytes(8).hex()
         self._log = CatalogueLog(directory.files, directory.catalogue_path, directory.folder_id)
+        # Everything after the last commit read. Its records do not change; take them by name.
+        self.state: CatalogueState = self._log.state
         self._poison: tuple[type[Exception], str] | None = None  # what every later commit raises
         self._reserved: set[int] = set()
         self._next_reserved = 1
@@ -115,6 +117,7 @@ class Catalogue:
             opened._load()
         else:
             opened._log = log
+            opened.state = log.state
         opened._check_nothing_forgotten()
         if directory.read_only:
             return opened
@@ -127,9 +130,9 @@ class Catalogue:
         opened._since_checkpoint = opened._log.commits_since_checkpoint
         opened._owner = True
         epoch = opened.state.epoch + 1
-        opened._epoch = opened.state.epoch
+        opened.epoch = opened.state.epoch
         opened.commit(lambda state: [changes.open_epoch(epoch), *also(state)])
-        opened._epoch = epoch
+        opened.epoch = epoch
         directory.announce(epoch)
         return opened
 
@@ -155,16 +158,6 @@ class Catalogue:
         opened._load()
         opened._check_epoch()
         return opened
-
-    @property
-    def state(self) -> CatalogueState:
-        """Everything after the last commit read. Its records do not change; take them by name."""
-        return self._log.state
-
-    @property
-    def epoch(self) -> int:
-        """The epoch in which this catalogue commits; 0: it only reads."""
-        return self._epoch
 
     def topic(self, name: str) -> TopicRecord | None:
         """The topic of this full name as it is now, or None."""
@@ -263,7 +256,7 @@ class Catalogue:
         with self._usable_lock():
             self._check_open()
             self._catch_up()
-            if self._epoch:
+            if self.epoch:
                 self._check_epoch()
             return self._log.state.number
 
@@ -311,7 +304,7 @@ class Catalogue:
         state = self._log.state
         wanted = operations(state) if callable(operations) else operations
         try:
-            commit = self._log.prepare(self._epoch, self._own, wanted, flush)
+            commit = self._log.prepare(self.epoch, self._own, wanted, flush)
             draft = CatalogueDraft(state)
             # As they will be read, not as they were passed.
             apply_operations(draft, commit.operations)
@@ -414,12 +407,14 @@ class Catalogue:
     def _load(self) -> None:
         try:
             self._log.load()
+            self.state = self._log.state
         except OSError as error:
             raise self._unread(error) from error
 
     def _catch_up(self) -> None:
         try:
             used = self._log.catch_up()
+            self.state = self._log.state
         except OSError as error:
             raise self._unread(error) from error
         self._reserved -= used
@@ -438,16 +433,16 @@ class Catalogue:
             raise AlreadyClosed(detail=f"the catalogue of {self._directory.path} was closed")
 
     def _check_not_reader(self) -> None:
-        if not self._epoch and not self._owner:
+        if not self.epoch and not self._owner:
             raise FolderError(
                 detail=f"{self._directory.path} was opened read-only; it cannot be changed"
             )
 
     def _check_epoch(self) -> None:
-        if self._log.state.epoch != self._epoch:
+        if self._log.state.epoch != self.epoch:
             text = (
                 f"{self._directory.path} has another owner: epoch {self._log.state.epoch} was "
-                f"begun, this process has epoch {self._epoch}. Nothing was written. Close the "
+                f"begun, this process has epoch {self.epoch}. Nothing was written. Close the "
                 "client"
             )
             self._poison = (FolderOwnedError, text)

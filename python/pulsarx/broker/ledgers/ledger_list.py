@@ -17,7 +17,6 @@ from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ledger.ledger_tail import LedgerWanted
 from pulsarx._pycore.message.message_id import MessageId, message_id_with_first_chunk
 from pulsarx.options.argument_check import INT64_MAX
-from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.catalogue.catalogue import Catalogue
     from pulsarx.broker.catalogue.records import CompactionRecord, LedgerRecord, TopicRecord
     from pulsarx.broker.folder.data_directory import DataDirectory
+    from pulsarx.topic_name import TopicName
 
 Position = tuple[int, int]
 LATEST = INT64_MAX  # ledger of the id that stands for the end
@@ -129,11 +129,11 @@ class LedgerList:
         "topic_id",
     )
 
-    def __init__(self, name: str, catalogue: Catalogue) -> None:
-        self.name = name
-        self.partition: int = TopicName.of(name).partition_index
+    def __init__(self, name: TopicName, catalogue: Catalogue) -> None:
+        self.name = name.full
+        self.partition: int = name.partition_index
         self.catalogue = catalogue
-        record = catalogue.state.topics.get(name)
+        record = catalogue.state.topics.get(name.full)
         # Of the topic that has the name now; a later one of that name is another topic.
         self.topic_id: int = 0 if record is None else record.topic_id
         # Made with the first reader: most topics of a folder are idle.

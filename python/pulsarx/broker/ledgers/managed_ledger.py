@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.folder.data_directory import DataDirectory
     from pulsarx.broker.runtime import BrokerRuntime
+    from pulsarx.topic_name import TopicName
 
 
 _NOTHING_SHOWN: tuple[list[LedgerRecord], bool, list[LedgerRecord]] = ([], False, [])
@@ -91,7 +92,9 @@ class ManagedLedger(LedgerList):
         "tail",
     )
 
-    def __init__(self, runtime: BrokerRuntime, name: str, on_change: Callable[[int], None]) -> None:
+    def __init__(
+        self, runtime: BrokerRuntime, name: TopicName, on_change: Callable[[int], None]
+    ) -> None:
         """on_change: told the id of each ledger that came, was prepared or sealed; of a new one
         before its first entry."""
         super().__init__(name, runtime.catalogue)
@@ -126,11 +129,14 @@ class ManagedLedger(LedgerList):
         self.has_begun = record is None or bool(record.ledgers or record.removed_ledger_id)
         self.before_first: Callable[[], object] | None = None  # called before the first ledger
         # A prepared one too, which may hold entries: its owner died before it could say so.
-        for ledger in super().ledgers():
+        listed = [] if record is None else record.ledgers
+        for ledger in listed:
             if ledger.state != "sealed":
                 self._recover(ledger)
         # Whatever has a greater id came since this was opened.
-        self._opened_at = max(self.ledger_ids(), default=record.removed_ledger_id if record else 0)
+        self._opened_at = record.removed_ledger_id if record else 0
+        if listed:
+            self._opened_at = max(self.ledger_ids(), default=self._opened_at)
 
     def ledgers(self) -> list[LedgerRecord]:
         listed = super().ledgers()

@@ -20,6 +20,7 @@ from pulsarx.broker.ledgers.ledger_list import (
     open_ledger,
     published_messages,
 )
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class ReadOnlyLedger(LedgerList):
 
     def __init__(self, broker: FolderView, record: TopicRecord, *, logs: bool = True) -> None:
         """logs: say in the log which ledgers are lost."""
-        super().__init__(record.name, broker.catalogue)
+        super().__init__(TopicName.of(record.name), broker.catalogue)
         self._logs = logs
         self._told: set[int] = set()  # ledgers that the log says are lost
         self.broker = broker

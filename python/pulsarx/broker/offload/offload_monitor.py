@@ -11,7 +11,6 @@ from pulsarx.broker import life_log
 from pulsarx.broker.offload.stored_object import StoredObject
 from pulsarx.broker.offload.topic_offload import forget_object, logger
 from pulsarx.broker.policies.creation import policy_in_force
-from pulsarx.topic_name import TopicName, is_system_topic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class OffloadMonitor:
                     return
                 self._tidy(record)
             for topic in self._open_topics():
-                if is_system_topic(TopicName.of(topic.name)):
+                if topic.topic_name.is_system:
                     continue
                 try:
                     topic.offload.trigger_above(self._threshold(topic.name))

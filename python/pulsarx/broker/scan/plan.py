@@ -293,7 +293,7 @@ class Planner:
         names = []
         for name in self._topics:
             count = partition_count_of(state, name)
-            names += partition_names(name, count) if count else [str(name)]
+            names += partition_names(name, count) if count else [name.full]
         if len(set(names)) < len(names):
             raise ValueError(f"a topic is named twice among {', '.join(map(str, self._topics))}")
         for each in names:

@@ -18,7 +18,6 @@ from pulsarx.broker.schemas.compatibility import (
 )
 from pulsarx.enumerations import SchemaType
 from pulsarx.schema.schema import SchemaInfo
-from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,12 +27,13 @@ if TYPE_CHECKING:
     from pulsarx.broker.catalogue.catalogue import Catalogue
     from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.policies.policy_store import PolicyStore
+    from pulsarx.topic_name import TopicName
 
 
 class SchemaRegistry:
     """Any thread may call, but not the main one; a read-only folder can be asked and not changed.
 
-    topic: any full name; that of a partition stands for its topic.
+    topic: any name; that of a partition stands for its topic.
     """
 
     def __init__(
@@ -55,9 +55,9 @@ class SchemaRegistry:
 
     # Asking ---------------------------------------------------------------------------------------
 
-    def versions(self, topic: str) -> list[SchemaInfo]:
+    def versions(self, topic: TopicName) -> list[SchemaInfo]:
         """The schemas since the last deletion, the oldest first."""
-        return [_info(each) for each in self._live(parent_of(topic))]
+        return [_info(each) for each in self._live(topic.partitioned_name)]
 
     def _records(self, name: str) -> tuple[SchemaRecord, ...]:
         return self._volatile.get(name) or self._catalogue.state.schemas.get(name, ())
@@ -65,9 +65,9 @@ class SchemaRegistry:
     def _live(self, name: str) -> list[SchemaRecord]:
         return _live(self._records(name))
 
-    def find(self, topic: str, version: int) -> SchemaInfo | None:
+    def find(self, topic: TopicName, version: int) -> SchemaInfo | None:
         """The schema of a version, deleted by now or not; None: there is none."""
-        name = parent_of(topic)
+        name = topic.partitioned_name
         for is_last in (False, True):
             records = self._records(name)
             if 0 <= version < len(records):
@@ -77,18 +77,18 @@ class SchemaRegistry:
                 self._refresh()
         return None
 
-    def created_ms(self, topic: str, version: int) -> int:
+    def created_ms(self, topic: TopicName, version: int) -> int:
         """When a version, which there is, was registered."""
-        return self._records(parent_of(topic))[version].created_ms
+        return self._records(topic.partitioned_name)[version].created_ms
 
-    def version_of(self, topic: str, info: SchemaInfo) -> int | None:
+    def version_of(self, topic: TopicName, info: SchemaInfo) -> int | None:
         """The version that this schema has; None: none."""
-        found = _same(self._live(parent_of(topic)), identity_of(info))
+        found = _same(self._live(topic.partitioned_name), identity_of(info))
         return None if found is None else found.version
 
-    def next_version(self, topic: str) -> int:
+    def next_version(self, topic: TopicName) -> int:
         """The version that the next schema gets that is registered."""
-        return len(self._records(parent_of(topic)))
+        return len(self._records(topic.partitioned_name))
 
     def closed_topics(self) -> list[str]:
         """The topics that refuse a producer without a schema, as check_producer does."""
@@ -98,39 +98,37 @@ class SchemaRegistry:
             if self._live(name) and self._policies.of_topic(name).schema.enforced
         ]
 
-    def strategy(self, topic: str) -> str:
+    def strategy(self, topic: TopicName) -> str:
         """The compatibility strategy in force."""
-        name = parent_of(topic)
-        if TopicName.of(name).local_name.startswith("__"):
+        if topic.local_name.startswith("__"):
             return "ALWAYS_COMPATIBLE"  # system topics
-        return self._policies.of_topic(name).schema.strategy
+        return self._policies.of_topic(topic.partitioned_name).schema.strategy
 
-    def check(self, topic: str, info: SchemaInfo, strategy: str | None = None) -> None:
+    def check(self, topic: TopicName, info: SchemaInfo, strategy: str | None = None) -> None:
         """IncompatibleSchema: it may not be the next one. ValueError: it is malformed."""
         identity = identity_of(info)
-        live = self._live(parent_of(topic))
+        live = self._live(topic.partitioned_name)
         if _same(live, identity) is None:
-            self._check(topic, info, live, strategy or self.strategy(topic))
+            applied = strategy or self.strategy(topic)
+            self._check(topic.partitioned_name, info, live, applied)
 
-    def _check(self, topic: str, info: SchemaInfo, live: list[SchemaRecord], strategy: str) -> None:
-        self._compare(topic, info, live if is_transitive(strategy) else live[-1:], strategy)
+    def _check(self, name: str, info: SchemaInfo, live: list[SchemaRecord], strategy: str) -> None:
+        self._compare(name, info, live if is_transitive(strategy) else live[-1:], strategy)
 
     def _compare(
-        self, topic: str, info: SchemaInfo, compared: list[SchemaRecord], strategy: str
+        self, name: str, info: SchemaInfo, compared: list[SchemaRecord], strategy: str
     ) -> None:
         try:
             check_compatible(info, [_info(each) for each in compared], strategy)
         except errors.IncompatibleSchema as error:
-            raise errors.IncompatibleSchema(
-                detail=f"{parent_of(topic)}: {errors.detail_of(error)}"
-            ) from error
+            raise errors.IncompatibleSchema(detail=f"{name}: {errors.detail_of(error)}") from error
 
     # Producers and consumers ----------------------------------------------------------------------
 
-    def check_producer(self, topic: str, info: SchemaInfo | None) -> None:
+    def check_producer(self, topic: TopicName, info: SchemaInfo | None) -> None:
         """Refuse a producer before anything is made for it. IncompatibleSchema; ValueError: its
         schema is malformed."""
-        name = parent_of(topic)
+        name = topic.partitioned_name
         policies = self._policies.of_topic(name).schema
         live = self._live(name)
         if info is None:
@@ -138,37 +136,40 @@ class SchemaRegistry:
                 raise closed_error(name)
             return
         if _same(live, identity_of(info)) is None:
-            self._check_new(name, info, live)
+            self._check_new(topic, info, live)
 
-    def _check_new(self, name: str, info: SchemaInfo, live: list[SchemaRecord]) -> None:
+    def _check_new(self, topic: TopicName, info: SchemaInfo, live: list[SchemaRecord]) -> None:
         """Refuse a producer's schema that the topic does not have."""
+        name = topic.partitioned_name
         if not self._policies.of_topic(name).schema.auto_update:
             raise errors.IncompatibleSchema(
                 detail=f"{name} does not have this schema of type {info.schema_type().name}, and "
                 "is_allow_auto_update_schema is off; register it with admin.schemas.create_schema"
             )
-        self._check(name, info, live, self.strategy(name))
+        self._check(name, info, live, self.strategy(topic))
 
-    def register_producer(self, topic: str, info: SchemaInfo) -> int:
+    def register_producer(self, topic: TopicName, info: SchemaInfo) -> int:
         """The version of a producer's schema, registered if it is new. As check_producer."""
         self.check_producer(topic, info)
         return self.register(topic, info)
 
-    def check_consumer(self, topic: str, info: SchemaInfo, is_idle: Callable[[], bool]) -> bool:
+    def check_consumer(
+        self, topic: TopicName, info: SchemaInfo, is_idle: Callable[[], bool]
+    ) -> bool:
         """Refuse a consumer before anything is made for it; True: its schema is to be registered,
         because the topic is idle and has none. IncompatibleSchema, ValueError as check_producer.
 
         is_idle: whether the topic has no producer, no consumer and never had an entry.
         """
-        name = parent_of(topic)
+        name = topic.partitioned_name
         identity_of(info)
         live = self._live(name)
         policies = self._policies.of_topic(name).schema
         if not live and is_idle():
             if not policies.auto_update:
-                self.check_producer(name, info)
+                self.check_producer(topic, info)
             return True
-        strategy, against_all = consumer_strategy(self.strategy(name))
+        strategy, against_all = consumer_strategy(self.strategy(topic))
         if strategy == "ALWAYS_COMPATIBLE":
             return False
         if not live and info.schema_type() == SchemaType.NONE:
@@ -184,12 +185,12 @@ class SchemaRegistry:
 
     # Changing -------------------------------------------------------------------------------------
 
-    def register(self, topic: str, info: SchemaInfo, strategy: str | None = None) -> int:
+    def register(self, topic: TopicName, info: SchemaInfo, strategy: str | None = None) -> int:
         """The version of a schema, which is the next one unless the topic has it. Durable on
         return. IncompatibleSchema, ValueError; TopicNotFound: there is no such topic."""
-        name = parent_of(topic)
+        name = topic.partitioned_name
         identity = identity_of(info)
-        applied = strategy or self.strategy(name)
+        applied = strategy or self.strategy(topic)
         if name in self._volatile:
             return self._register_volatile(name, info, applied)
 
@@ -216,7 +217,7 @@ class SchemaRegistry:
         return registered.version
 
     def planned(
-        self, state: CatalogueState, topic: str, info: SchemaInfo, version: int
+        self, state: CatalogueState, topic: TopicName, info: SchemaInfo, version: int
     ) -> list[dict[str, Any]]:
         """The operations of a commit that give a producer's schema the version it was planned
         with; none where the topic has it as that.
@@ -224,7 +225,7 @@ class SchemaRegistry:
         IncompatibleSchema: as check_producer; or it would get, or has, another version. ValueError:
         it is malformed. TopicNotFound: there is no such topic.
         """
-        name = parent_of(topic)
+        name = topic.partitioned_name
         records = _records_in(state, name)
         live = _live(records)
         same = _same(live, identity_of(info))
@@ -235,7 +236,7 @@ class SchemaRegistry:
             )
         if same is not None:
             return []
-        self._check_new(name, info, live)
+        self._check_new(topic, info, live)
         return [self._addition(state, name, info)]
 
     def _addition(self, state: CatalogueState, name: str, info: SchemaInfo) -> dict[str, Any]:
@@ -269,9 +270,9 @@ class SchemaRegistry:
                 self._volatile[name] = (*records, same)
             return same.version
 
-    def delete(self, topic: str) -> None:
+    def delete(self, topic: TopicName) -> None:
         """Delete the schemas of a topic; nothing where it has none. Durable on return."""
-        name = parent_of(topic)
+        name = topic.partitioned_name
         if name in self._volatile:
             with self._volatile_lock:
                 records = self._records(name)
@@ -298,11 +299,6 @@ class _Known(Exception):
     def __init__(self, version: int) -> None:
         super().__init__(version)
         self.version = version
-
-
-def parent_of(topic: str) -> str:
-    """The full name under which a topic's schemas are kept."""
-    return TopicName.of(topic).partitioned_name
 
 
 def closed_error(topic: str) -> errors.IncompatibleSchema:

@@ -231,7 +231,9 @@ class _Attachment:
         schema = self.schema
         if schema is not None:
             registry = self.broker.schemas
-            found += registry.planned(state, schema.topic, schema.info, schema.version)
+            found += registry.planned(
+                state, TopicName.of(schema.topic), schema.info, schema.version
+            )
         return found
 
     def _operation(self, state: CatalogueState, rows: dict[str, list[Any]]) -> dict[str, Any]:

@@ -46,7 +46,6 @@ from pulsarx.broker.subscriptions.topic_cursors import (
 from pulsarx.compression import decompress
 from pulsarx.enumerations import KeySharedMode
 from pulsarx.schema.writer_schemas import WriterSchemas
-from pulsarx.topic_name import TopicName
 
 _BEHIND_ALL = (1 << 64) - 1  # no ledger has this id
 
@@ -94,7 +93,7 @@ class Subscription:
         self.host = self._make_host(topic.ledger)
         self._kind: tuple[Any, ...] = ("Exclusive",)
         self._had_type = False  # no consumer came yet
-        self._partition_index = TopicName.of(topic.name).partition_index
+        self._partition_index = topic.topic_name.partition_index
         self.dispatcher = self._make_dispatcher()
         self.core.start()
         self.dispatcher.deadlines_due()  # deadlines that fell due while the topic was closed

@@ -68,7 +68,7 @@ class Inactivity:
         """When a topic that is not open was used last."""
         found = self._active_ms.get
         of_parent = found(name.partitioned_name, self._opened_ms)
-        return max(found(str(name), self._opened_ms), of_parent)
+        return max(found(name.full, self._opened_ms), of_parent)
 
     # What is asked for ----------------------------------------------------------------------------
 

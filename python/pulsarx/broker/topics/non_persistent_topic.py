@@ -20,7 +20,6 @@ from pulsarx.broker.topics.subscription_limits import (
 )
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.compression import decompress
-from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.subscriptions.subscribe_request import SubscribeRequest
     from pulsarx.broker.subscriptions.subscription import MakeConsumer, Subscription
     from pulsarx.broker.topics.non_persistent_reader import NonPersistentReader
+    from pulsarx.topic_name import TopicName
 
 
 class NonPersistentTopic:
@@ -53,7 +53,7 @@ class NonPersistentTopic:
     def __init__(
         self,
         runtime: BrokerRuntime,
-        name: str,
+        name: TopicName,
         topic_id: int = 0,
         last_active_ms: int | None = None,
     ) -> None:
@@ -62,12 +62,14 @@ class NonPersistentTopic:
         self.runtime = runtime
         now_ms = runtime.clock.now_ms()
         self.last_active_ms = now_ms if last_active_ms is None else last_active_ms
-        self.name = name
+        self.topic_name = name
+        self.name = name.full
         self.topic_id = topic_id
         self.lock = RLock()
         self.decompressed_size_max = runtime.decompressed_size_max
-        self.ledger: Any = NoLedgers(name, topic_id, TopicName.of(name).partition_index)
-        self.producers = ProducerRegistry(name, runtime, keeps_epoch=False)
+        self.ledger: Any = NoLedgers(self.name, topic_id, name.partition_index)
+        policies = runtime.policies.of_topic(self.name)
+        self.producers = ProducerRegistry(self.name, runtime, policies, keeps_epoch=False)
         self.subscriptions: dict[str, Subscription] = {}  # durable ones: none
         self._attached: dict[str, NonPersistentSubscription] = {}
         self._fan_out = EntryFanOut(self.ledger.tail)

@@ -34,12 +34,14 @@ class PartitionedTopic:
     """A partitioned topic of an owned data directory. Any thread may call. The broker has one
     object a topic, and `partition_count` grows with it."""
 
-    def __init__(self, record: TopicRecord, topic: Callable[[TopicName], AnyTopic]) -> None:
+    def __init__(
+        self, name: TopicName, record: TopicRecord, topic: Callable[[TopicName], AnyTopic]
+    ) -> None:
         """topic: gives the topic of a partition's name, which is there."""
         self._topic = topic
         self._lock = Lock()
-        self.topic_name = TopicName.of(record.name)
-        self.name: str = record.name
+        self.topic_name = name
+        self.name = name.full
         self.partition_count: int = record.partition_count
         self.holder_name = ""
         self.is_deleted = False
@@ -85,12 +87,12 @@ class PartitionedTopic:
 
 
 def partition_names(name: TopicName, partition_count: int) -> list[str]:
-    return [str(name.partition(index)) for index in range(partition_count)]
+    return [name.partition(index).full for index in range(partition_count)]
 
 
 def partition_count_of(state: CatalogueState, name: TopicName) -> int:
     """How many partitions a topic has; 0: it is not partitioned, or does not exist."""
-    record = state.topics.get(str(name))
+    record = state.topics.get(name.full)
     return 0 if record is None else record.partition_count
 
 
@@ -134,7 +136,7 @@ def check_may_be_created(state: CatalogueState, name: TopicName) -> None:
 def creation(catalogue: Catalogue, name: TopicName, partition_count: int) -> Operations:
     """The operations that create a partitioned topic and its partitions."""
     topics = catalogue.state.topics
-    if str(name) in topics:
+    if name.full in topics:
         raise errors.NotAllowedError(detail=f"create {name} with partitions: it exists already")
     prefix = f"{name}{PARTITION_SUFFIX}"
     for other in topics:
@@ -144,7 +146,7 @@ def creation(catalogue: Catalogue, name: TopicName, partition_count: int) -> Ope
             )
     allocate = catalogue.allocate_id
     return [
-        changes.create_topic(str(name), allocate(), partition_count=partition_count),
+        changes.create_topic(name.full, allocate(), partition_count=partition_count),
         *(
             changes.create_topic(each, allocate())
             for each in partition_names(name, partition_count)
@@ -172,7 +174,7 @@ def growth(
             f"{partition_count}, only more"
         )
     name = TopicName.of(record.name)
-    subscriptions = catalogue.state.topics[str(name.partition(0))].subscriptions.values()
+    subscriptions = catalogue.state.topics[name.partition(0).full].subscriptions.values()
     operations: Operations = []
     for each in partition_names(name, partition_count)[record.partition_count :]:
         operations.append(changes.create_topic(each, catalogue.allocate_id()))

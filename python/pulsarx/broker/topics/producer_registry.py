@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from pulsarx.broker.policies.policy_store import TopicPolicies
     from pulsarx.broker.runtime import BrokerRuntime
 
     # What `make` makes: with is_open, is_forgotten, shut, fence, abandon, last_sequence_id
@@ -70,15 +71,25 @@ class ProducerRegistry:
         "_is_terminated",
         "_keeps_epoch",
         "_lock",
+        "_policies",
         "_runtime",
         "_shut",
         "_topic",
         "_waiting",
     )
 
-    def __init__(self, topic: str, runtime: BrokerRuntime, *, keeps_epoch: bool = True) -> None:
-        """keeps_epoch: in the catalogue; else in memory."""
+    def __init__(
+        self,
+        topic: str,
+        runtime: BrokerRuntime,
+        policies: TopicPolicies,
+        *,
+        keeps_epoch: bool = True,
+    ) -> None:
+        """policies: those that hold on the topic now. keeps_epoch: in the catalogue; else in
+        memory."""
         self._topic = topic
+        self._policies = policies
         self._runtime = runtime
         self._keeps_epoch = keeps_epoch
         self._epoch: int | None = None  # where it is not kept
@@ -289,8 +300,9 @@ class ProducerRegistry:
 
     def _check_limit(self) -> None:
         """ProducerBusy: the topic has as many producers as it may."""
-        limits = self._runtime.policies.of_topic(self._topic).messages.limits
-        limit = limits.max_producers_per_topic
+        if self._policies.version != self._runtime.catalogue.state.policies_number:
+            self._policies = self._runtime.policies.of_topic(self._topic)
+        limit = self._policies.messages.limits.max_producers_per_topic
         with self._lock:
             if limit and self._open_count() >= limit:
                 raise errors.ProducerBusy(

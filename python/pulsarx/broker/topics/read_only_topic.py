@@ -6,6 +6,7 @@ from pulsarx._pycore.dispatch.dispatch_throttle import THROTTLE_EVENTS
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.ledgers.read_only_ledger import ReadOnlyLedger
 from pulsarx.broker.topics.reader_cursor import ReaderCursor
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class ReadOnlyTopic:
     def __init__(self, broker: FolderView, record: TopicRecord) -> None:
         self.broker = broker
         self.name: str = record.name
+        self.topic_name = TopicName.of(record.name)
         self.decompressed_size_max = broker.decompressed_size_max
         self.ledger = ReadOnlyLedger(broker, record)
         self.tail = self.ledger.tail

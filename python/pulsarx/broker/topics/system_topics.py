@@ -84,13 +84,13 @@ class ChangeEvents:
         events = TopicName.of(f"persistent://{name.namespace_name}/{CHANGE_EVENTS}")
         count = self._topics().ensure_system_topic(events, CHANGE_EVENTS_PARTITIONS)
         if count:
-            index = partition_hash(int(HashingScheme.JavaStringHash), str(name)) % count
+            index = partition_hash(int(HashingScheme.JavaStringHash), name.full) % count
             events = events.partition(index)
-        record = state.topics.get(str(name))
+        record = state.topics.get(name.full)
         payload = None
         if record is not None and record.policies:
             payload = json.dumps(record.policies, sort_keys=True).encode()
-        publish(self._topics().existing(events).require_kept("publish"), payload, str(name))
+        publish(self._topics().existing(events).require_kept("publish"), payload, name.full)
 
 
 def publish(topic: Topic, payload: bytes | None, key: str | None = None) -> None:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.subscriptions.subscription import MakeConsumer, Subscription
     from pulsarx.broker.subscriptions.topic_cursors import TopicCursors
     from pulsarx.broker.topics.reader_cursor import ReaderCursor
+    from pulsarx.topic_name import TopicName
 
 _NOBODY: frozenset[object] = frozenset()
 
@@ -82,17 +83,23 @@ class Topic:
         "runtime",
         "subscriptions",
         "topic_id",
+        "topic_name",
     )
     keeps_messages = True
 
     def __init__(
-        self, runtime: BrokerRuntime, record: TopicRecord, last_active_ms: int | None = None
+        self,
+        runtime: BrokerRuntime,
+        name: TopicName,
+        record: TopicRecord,
+        last_active_ms: int | None = None,
     ) -> None:
         """last_active_ms: when it was used last; None: now."""
         self.runtime = runtime
         now_ms = runtime.clock.now_ms()
         self.last_active_ms = now_ms if last_active_ms is None else last_active_ms
-        self.name: str = record.name
+        self.topic_name = name
+        self.name = name.full
         self.lock = RLock()
         self.decompressed_size_max = runtime.decompressed_size_max
         self.subscriptions: dict[str, Subscription] = {}
@@ -101,24 +108,27 @@ class Topic:
         self._watches = _NOBODY  # of other processes that read it
         self._is_gone = False
         self.rates = TopicRates(runtime.clock, self.lock)
-        self.producers = ProducerRegistry(self.name, runtime)
-        self.ledger = ManagedLedger(runtime, self.name, self._ledger_changed)
+        policies = runtime.policies.of_topic(self.name)
+        self.producers = ProducerRegistry(self.name, runtime, policies)
+        self.ledger = ManagedLedger(runtime, name, self._ledger_changed)
         # Made when they are asked for: a folder may have thousands of topics that are idle.
         self._compaction: TopicCompaction | None = None
         self._offload: TopicOffload | None = None
         self._trimming: Trimming | None = None
         self._backlog_limits: BacklogLimits | None = None
         self.topic_id = record.topic_id
-        policies = runtime.policies.of_topic(self.name)
         self.policies = policies.messages  # as they are in force
         self._rate_limits: RateLimits | None = None  # made with the first rate
-        self._use_rates()
+        if self.policies.rates is not None:
+            self._use_rates()
         # Told apart, and not stored again, are messages that are sent again; None: they are not.
         self.deduplication: Deduplication | None = None
         if policies.deduplication:
             self.deduplication = self._deduplication()
-        elif (path := snapshot_path(runtime, record.topic_id)) is not None:
-            forget_snapshot(path, runtime)
+        elif runtime.keeps_sequences is not False:
+            path = snapshot_path(runtime, record.topic_id)
+            if path is not None:
+                forget_snapshot(path, runtime)
         for each in record.subscriptions.values():
             tracker = self._cursors().open(each)
             made = self._subscription(each.name, each, tracker)

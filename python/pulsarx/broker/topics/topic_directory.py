@@ -30,7 +30,7 @@ from pulsarx.broker.topics.partitioned_topic import (
 from pulsarx.broker.topics.policy_checks import PolicyChecks, tell
 from pulsarx.broker.topics.topic import Topic
 from pulsarx.broker.topics.topic_deletion import TopicDeletion, topics_of_namespace
-from pulsarx.topic_name import TopicName, check_may_be_made, is_system_topic
+from pulsarx.topic_name import TopicName, check_may_be_made
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,8 +87,8 @@ class TopicDirectory:
         if noted is not None:
             noted += created
         for name in created:
-            if str(name) not in self._topics:
-                self._inactivity.note(str(name))
+            if name.full not in self._topics:
+                self._inactivity.note(name.full)
             for follower in self._followers.members():
                 follower.created(name)
 
@@ -101,11 +101,10 @@ class TopicDirectory:
         created: list[TopicName] = []
         try:
             with self._lock:
-                if not self.is_there(str(name)):
-                    self._create(name, create, created)
-                if partition_count_of(self._runtime.catalogue.state, name):
-                    return self.partitioned_topic(name)
-                return self._open(name, create, created)
+                record = self._record(name, create, created)
+                if record is not None and record.partition_count:
+                    return self._partitions(name, record)
+                return self._open(name, record, bool(created))
         finally:
             self._announce(created)
 
@@ -116,9 +115,28 @@ class TopicDirectory:
         created: list[TopicName] = []
         try:
             with self._lock:
-                return self._open(name, create, created)
+                found = self._topics.get(name.full)
+                if found is not None and name.persistent:
+                    return found
+                if not name.persistent:
+                    self._check_non_persistent(name)
+                record = self._record(name, create, created)
+                if record is not None and record.partition_count:
+                    check_is_whole(self._runtime.catalogue.state, name)
+                return self._open(name, record, bool(created))
         finally:
             self._announce(created)
+
+    def _record(
+        self, name: TopicName, create: bool, created: list[TopicName]
+    ) -> TopicRecord | None:
+        """What the catalogue knows of a topic, which is made when it is missing and allowed to be;
+        None: it does not know it. With the lock."""
+        found = self._runtime.catalogue.state.topics.get(name.full)
+        if found is None and name.full not in self._runtime.volatile:
+            self._create(name, create, created)
+            found = self._runtime.catalogue.state.topics.get(name.full)
+        return found
 
     def is_there(self, full_name: str) -> bool:
         """Whether there is a topic of this name, in the catalogue or not."""
@@ -126,30 +144,25 @@ class TopicDirectory:
             self._runtime.volatile
         )
 
-    def _open(self, name: TopicName, create: bool, created: list[TopicName]) -> AnyTopic:
+    def _open(self, name: TopicName, record: TopicRecord | None, is_new: bool) -> AnyTopic:
         """With the lock."""
         self._runtime.state.require_open()
-        full = str(name)
+        full = name.full
         if not name.persistent:
             self._check_non_persistent(name)
         found = self._topics.get(full)
         if found is not None:
             return found
-        is_new = not self.is_there(full)
-        if is_new:
-            self._create(name, create, created)
-        check_is_whole(self._runtime.catalogue.state, name)
-        record = self._runtime.catalogue.state.topics.get(full)
         active_ms = None if is_new else self._inactivity.active_ms(name)
         if not name.persistent:
             from pulsarx.broker.topics.non_persistent_topic import NonPersistentTopic
 
             topic_id = 0 if record is None else record.topic_id
-            self._topics[full] = NonPersistentTopic(self._runtime, full, topic_id, active_ms)
+            self._topics[full] = NonPersistentTopic(self._runtime, name, topic_id, active_ms)
             return self._topics[full]
         assert record is not None
         try:
-            topic = self._topics[full] = Topic(self._runtime, record, active_ms)
+            topic = self._topics[full] = Topic(self._runtime, name, record, active_ms)
         except BaseException:
             self._runtime.list_cursors_again()
             raise
@@ -182,14 +195,18 @@ class TopicDirectory:
     def partitioned_topic(self, name: TopicName) -> PartitionedTopic:
         """TopicNotFound: there is no topic of this name, or it has no partitions."""
         with self._lock:
-            record = self._runtime.catalogue.state.topics.get(str(name))
+            record = self._runtime.catalogue.state.topics.get(name.full)
             if record is None or not record.partition_count:
                 raise errors.missing_topic(name, partitioned=True)
-            found = self._partitioned.get(record.name)
-            if found is None:
-                found = PartitionedTopic(record, self.existing)
-                self._partitioned[record.name] = found
-            return found
+            return self._partitions(name, record)
+
+    def _partitions(self, name: TopicName, record: TopicRecord) -> PartitionedTopic:
+        """With the lock."""
+        found = self._partitioned.get(record.name)
+        if found is None:
+            found = PartitionedTopic(name, record, self.existing)
+            self._partitioned[record.name] = found
+        return found
 
     # Creating -------------------------------------------------------------------------------------
 
@@ -200,7 +217,7 @@ class TopicDirectory:
         created: list[TopicName] = []
         try:
             with self._lock:
-                if not self.is_there(str(name)):
+                if not self.is_there(name.full):
                     policy = self._may_create(name, True)
                     if policy.kind == "partitioned" and name.partition_index < 0:
                         self._create(name, True, created)
@@ -233,7 +250,7 @@ class TopicDirectory:
             check_partition_count(policy.partitions, name)
             self._create_with_partitions(name, policy.partitions, flush)
         else:
-            self._create_whole(name, flush)
+            self._make_whole(name, flush)
         if self._runtime.durability == "interval":
             self._runtime.flush_catalogue_soon()
         created.append(name)
@@ -259,20 +276,25 @@ class TopicDirectory:
 
     def _create_whole(self, name: TopicName, flush: bool = True) -> None:
         catalogue = self._runtime.catalogue
-        if self.is_there(str(name)):
+        if self.is_there(name.full):
             raise errors.NotAllowedError(detail=f"create {name}: it exists already")
         check_may_be_made(name)
         check_may_be_created(catalogue.state, name)
+        self._make_whole(name, flush)
+
+    def _make_whole(self, name: TopicName, flush: bool) -> None:
+        """As _create_whole, when that may be."""
         self._check_topic_limit(name, 1)
         if not name.persistent:
-            self._runtime.volatile[str(name)] = ()
+            self._runtime.volatile[name.full] = ()
             return
-        made = changes.create_topic(str(name), catalogue.allocate_id())
+        catalogue = self._runtime.catalogue
+        made = changes.create_topic(name.full, catalogue.allocate_id())
         catalogue.commit([made], flush=flush)
 
     def _check_topic_limit(self, name: TopicName, count: int) -> None:
         """NotAllowedError: with so many topics more its namespace has too many."""
-        if is_system_topic(name):
+        if name.is_system:
             return
         limit = self._runtime.policies.namespace_policy(name.namespace_name, MAX_TOPICS)
         if limit is None:
@@ -281,7 +303,7 @@ class TopicDirectory:
             return
         state = self._runtime.catalogue.state
         there = sum(
-            not state.topics[each].partition_count and not is_system_topic(TopicName.of(each))
+            not state.topics[each].partition_count and not TopicName.of(each).is_system
             for each in topics_of_namespace(state, name.namespace_name)
         ) + len(self.volatile_topics(name.namespace_name))
         if there + count > limit:
@@ -315,7 +337,7 @@ class TopicDirectory:
         with self._lock:
             catalogue = self._runtime.catalogue
             state = catalogue.state
-            if str(name) not in state.topics:
+            if name.full not in state.topics:
                 operations: list[Operation] = []
                 if name.tenant not in state.tenants:
                     operations.append(changes.create_tenant(name.tenant, {}))
@@ -324,7 +346,7 @@ class TopicDirectory:
                 if partition_count:
                     operations += creation(catalogue, name, partition_count)
                 else:
-                    operations.append(changes.create_topic(str(name), catalogue.allocate_id()))
+                    operations.append(changes.create_topic(name.full, catalogue.allocate_id()))
                 catalogue.commit(operations)
             return partition_count_of(catalogue.state, name)
 
@@ -333,9 +355,9 @@ class TopicDirectory:
     ) -> None:
         check_may_be_made(name)
         self._check_partition_limit(name, partition_count)
-        if str(name) in self._runtime.volatile:
+        if name.full in self._runtime.volatile:
             raise errors.NotAllowedError(detail=f"create {name} with partitions: it exists already")
-        if str(name) not in self._runtime.catalogue.state.topics:
+        if name.full not in self._runtime.catalogue.state.topics:
             self._check_topic_limit(name, partition_count)
         catalogue = self._runtime.catalogue
         catalogue.commit(creation(catalogue, name, partition_count), flush=flush)
@@ -347,7 +369,7 @@ class TopicDirectory:
             check_partition_count(partition_count, name)
         with self._lock:
             self._check_namespace(name)
-            created = not self.is_there(str(name))
+            created = not self.is_there(name.full)
             if created and partition_count:
                 self._create_with_partitions(name, partition_count)
             elif created:
@@ -392,10 +414,10 @@ class TopicDirectory:
 
     def _take_back(self, name: TopicName) -> None:
         def select(state: CatalogueState) -> list[str]:
-            if not self.is_there(str(name)):
+            if not self.is_there(name.full):
                 raise errors.missing_topic(name)
             count = partition_count_of(state, name)
-            return [*(partition_names(name, count) if count else ()), str(name)]
+            return [*(partition_names(name, count) if count else ()), name.full]
 
         self.delete(select, False, only_untouched=True)
 
@@ -563,7 +585,7 @@ class TopicDirectory:
         """Have the policies of a namespace, or of a topic with its partitions, be in force on the
         topics that are open. Those that are not find them when they are opened."""
         for topic in self.open_topics():
-            name = TopicName.of(topic.name)
+            name = topic.topic_name
             if target in (name.namespace_name, name.partitioned_name):
                 # The policy is set, whatever fails of what it does at once: that is tried again.
                 tell(attempt(topic.apply_policies), topic)

@@ -8,7 +8,7 @@ from pulsarx import errors
 from pulsarx._pycore.ground.locks import Event
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.verbs.verb import Verb
-from pulsarx.topic_name import TopicName, is_system_topic
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def get_figures(folder: OpenFolder, after: str, count: int, load: bool) -> dict[
     last = begin + count - 1
     subscriptions = 0
     for number, name in enumerate(names[begin : last + 1]):
-        if is_system_topic(TopicName.of(name)):
+        if TopicName.of(name).is_system:
             continue
         try:
             figures = _figures_of(folder, name, load)

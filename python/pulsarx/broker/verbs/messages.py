@@ -117,7 +117,7 @@ def _start_of(ledgers: LedgerList, position: Described) -> Position:
 def _topic(folder: OpenFolder, topic: str) -> TopicView:
     folder.refresh()
     name = check_keeps_messages(TopicName.of(topic))
-    if str(name) not in folder.catalogue.state.topics:
+    if name.full not in folder.catalogue.state.topics:
         raise errors.missing_topic(name)
     return folder.topic(name, create=False)
 

@@ -12,7 +12,7 @@ from pulsarx.broker.topics.topic_deletion import topics_of_namespace
 from pulsarx.broker.verbs.policies import require_effect
 from pulsarx.broker.verbs.tenants import namespaces_of, require_tenant
 from pulsarx.broker.verbs.verb import Verb
-from pulsarx.topic_name import SYSTEM_TENANT, TopicName, check_namespace_name, is_system_topic
+from pulsarx.topic_name import SYSTEM_TENANT, TopicName, check_namespace_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def delete_namespace(broker: Broker, namespace: str, force: bool) -> None:
         _require_namespace(state, namespace)
         found = topics_of_namespace(state, namespace)
         found += broker.topics.volatile_topics(namespace)
-        of_users = [name for name in found if not is_system_topic(TopicName.of(name))]
+        of_users = [name for name in found if not TopicName.of(name).is_system]
         if of_users and not force:
             raise errors.NotAllowedError(
                 detail=f"delete namespace {namespace}: it has {len(of_users)} topics, "
@@ -112,8 +112,7 @@ def get_topics(folder: OpenFolder, namespace: str) -> list[str]:
     return sorted(
         name
         for name in [*kept, *list(folder.volatile)]
-        if name.partition("://")[2].startswith(f"{namespace}/")
-        and not is_system_topic(TopicName.of(name))
+        if name.partition("://")[2].startswith(f"{namespace}/") and not TopicName.of(name).is_system
     )
 
 

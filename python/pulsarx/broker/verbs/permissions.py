@@ -48,20 +48,20 @@ def grant_on_topic(broker: Broker, topic: str, role: str, actions: list[Any]) ->
     """The topic need not be there yet."""
     name = TopicName.of(topic)
     role, checked = checked_role(role), checked_actions(actions)
-    _change(broker, name.namespace_name, str(name), role, checked)
+    _change(broker, name.namespace_name, name.full, role, checked)
 
 
 def revoke_on_topic(broker: Broker, topic: str, role: str) -> None:
     """NotAllowedError: it was granted nothing on the topic itself."""
     name = TopicName.of(topic)
-    _change(broker, name.namespace_name, str(name), role, None)
+    _change(broker, name.namespace_name, name.full, role, None)
 
 
 def get_on_topic(folder: OpenFolder, topic: str) -> dict[str, list[str]]:
     """With what was granted on its namespace."""
     folder.refresh()
     name = TopicName.of(topic)
-    return roles_of(_policies(folder.catalogue.state, name.namespace_name), str(name))
+    return roles_of(_policies(folder.catalogue.state, name.namespace_name), name.full)
 
 
 def grant_on_subscription(

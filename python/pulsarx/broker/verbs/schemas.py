@@ -26,7 +26,7 @@ def create(broker: Broker, topic: str, schema: Arguments) -> dict[str, int]:
     info, whole = _info(schema), TopicName.of(name.partitioned_name)
     with broker.topics.taking_back():
         broker.lookup(whole)
-        return {"version": broker.schemas.register(str(whole), info)}
+        return {"version": broker.schemas.register(whole, info)}
 
 
 def get(folder: OpenFolder, topic: str, version: int) -> Arguments:
@@ -69,11 +69,13 @@ def get_version(folder: OpenFolder, topic: str, schema: Arguments) -> dict[str, 
     return {"version": -1 if found is None else found}
 
 
-def _existing(folder: OpenFolder, topic: str) -> str:
+def _existing(folder: OpenFolder, topic: str) -> TopicName:
     """The topic, of a partition its topic. TopicNotFound."""
     folder.refresh()
-    name = TopicName.of(topic).partitioned_name
-    if name not in folder.catalogue.state.topics and name not in folder.volatile:
+    name = TopicName.of(topic)
+    if name.partition_index >= 0:
+        name = TopicName.of(name.partitioned_name)
+    if name.full not in folder.catalogue.state.topics and name.full not in folder.volatile:
         raise errors.missing_topic(name)
     return name
 
@@ -93,7 +95,7 @@ def _info(document: Arguments) -> SchemaInfo:
     return info
 
 
-def _document(folder: OpenFolder, name: str, info: SchemaInfo) -> Arguments:
+def _document(folder: OpenFolder, name: TopicName, info: SchemaInfo) -> Arguments:
     version = info.version()
     assert version is not None
     created_ms = folder.schemas.created_ms(name, version)

@@ -34,7 +34,7 @@ def create(broker: Broker, topics: list[Any], name: str, position: str) -> Argum
         raise ValueError(f"subscriptions.create: position {position!r:.100}: earliest or latest")
     created, found = 0, {}
     for each in [one for topic in topics for one in kept_topics_of(broker, topic)]:
-        check_is_not_of_the_system(TopicName.of(each.name), f"create subscription {name} of")
+        check_is_not_of_the_system(each.topic_name, f"create subscription {name} of")
         with locked_in_order([each]):
             if name in each.subscriptions:
                 found[each.name] = list(each.subscriptions[name].mark_delete())

@@ -81,10 +81,10 @@ def _names_of(folder: OpenFolder, topic: str) -> list[str]:
     """The topic, or its partitions. TopicNotFound."""
     state = folder.catalogue.state
     name = TopicName.of(topic)
-    if str(name) not in state.topics and str(name) not in folder.volatile:
+    if name.full not in state.topics and name.full not in folder.volatile:
         raise errors.missing_topic(name)
     count = partition_count_of(state, name)
-    return partition_names(name, count) if count else [str(name)]
+    return partition_names(name, count) if count else [name.full]
 
 
 # Moving -------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from pulsarx.topic_name import (
     TopicName,
     check_is_not_of_the_system,
     check_keeps_messages,
-    is_system_topic,
 )
 
 TYPE_CHECKING = False
@@ -43,14 +42,14 @@ def get_list(
         name
         for name in names
         if domain in ("any", TopicName.of(name).domain)
-        and (include_system_topic or not is_system_topic(TopicName.of(name)))
+        and (include_system_topic or not TopicName.of(name).is_system)
     ]
 
 
 def get_partitioned_topic_list(folder: OpenFolder, namespace: str) -> list[str]:
     """Not the system's."""
     names = _names(folder, namespace, partitioned=True)
-    return [name for name in names if not is_system_topic(TopicName.of(name))]
+    return [name for name in names if not TopicName.of(name).is_system]
 
 
 def _names(folder: OpenFolder, namespace: str, partitioned: bool) -> list[str]:
@@ -88,7 +87,7 @@ def ensure(broker: Broker, topic: str, partitions: int) -> Arguments:
     """Create a topic unless it exists; partitions 0: without. The answer says how it is."""
     name = TopicName.of(topic)
     count, created = broker.topics.ensure(name, partitions)
-    return {"topic": str(name), "partitions": count, "created": created}
+    return {"topic": name.full, "partitions": count, "created": created}
 
 
 def get_producer_sequences(folder: OpenFolder, topic: str) -> dict[str, int]:
@@ -106,7 +105,7 @@ def delete(broker: Broker, topic: str, force: bool) -> None:
     """A partition is there again at once, without messages and subscriptions: in Pulsar when it is
     used. NotAllowedError: it has partitions; or it is in use, and it is not forced."""
     name = TopicName.of(topic)
-    full = str(name)
+    full = name.full
     whole = TopicName.of(name.partitioned_name)
 
     def select(state: CatalogueState) -> list[str]:
@@ -136,7 +135,7 @@ def delete_partitioned_topic(broker: Broker, topic: str, force: bool) -> None:
         count = partition_count_of(state, name)
         if not count:
             raise errors.missing_topic(name, partitioned=True)
-        return [str(name), *partition_names(name, count)]
+        return [name.full, *partition_names(name, count)]
 
     broker.topics.delete(select, force)
 
@@ -166,7 +165,7 @@ def trim(broker: Broker, topic: str) -> None:
 def unload(broker: Broker, topic: str) -> None:
     """On a partitioned topic: each partition."""
     for each in topics_of(broker, topic):
-        broker.topics.unload(TopicName.of(each.name))
+        broker.topics.unload(each.topic_name)
 
 
 # Compacting ---------------------------------------------------------------------------------------
@@ -289,14 +288,14 @@ def partitioned_stats(folder: OpenFolder, topic: str) -> Arguments:
     if not count:
         raise errors.missing_topic(name, partitioned=True)
     return partitioned_statistics(
-        str(name), [stats(folder, each) for each in partition_names(name, count)]
+        name.full, [stats(folder, each) for each in partition_names(name, count)]
     )
 
 
 def _existing(folder: OpenFolder, topic: str) -> TopicName:
     folder.refresh()
     name = TopicName.of(topic)
-    if str(name) not in folder.catalogue.state.topics and str(name) not in folder.volatile:
+    if name.full not in folder.catalogue.state.topics and name.full not in folder.volatile:
         raise errors.missing_topic(name)
     return name
 
