@@ -26,7 +26,7 @@ from pulsarx.enumerations import (
 )
 from pulsarx.options.argument_check import check_callable
 from pulsarx.options.service_url import refuse_cluster
-from pulsarx.schema.schema import BytesSchema
+from pulsarx.schema.schema import BYTES_SCHEMA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -267,5 +267,5 @@ class Client:
 
 def _with_schema(arguments: dict[str, Any]) -> dict[str, Any]:
     if arguments["schema"] is None:
-        arguments["schema"] = BytesSchema()
+        arguments["schema"] = BYTES_SCHEMA
     return arguments

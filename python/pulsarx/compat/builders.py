@@ -9,15 +9,13 @@ from pulsarx.options import consumer_policies as policies
 from pulsarx.options.argument_check import INT32_MAX, INT64_MAX, native_integer, native_type
 from pulsarx.options.consumer_policies import DeadLetterPolicy
 from pulsarx.producing.routed_message import RoutedMessage
-from pulsarx.schema.schema import BytesSchema
+from pulsarx.schema.schema import BYTES_SCHEMA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import timedelta
     from typing import Any, Self
-
-_BYTES = BytesSchema()
 
 
 class DeadLetterPolicyBuilder:
@@ -103,7 +101,7 @@ class BuiltMessage(RoutedMessage):
     def __init__(self, content: bytes | None, described: dict[str, Any]) -> None:
         """described: the arguments of `Producer.send` besides its content."""
         super().__init__(
-            _BYTES,
+            BYTES_SCHEMA,
             content,
             described.get("properties"),
             described.get("partition_key"),

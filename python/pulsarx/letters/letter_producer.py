@@ -14,7 +14,7 @@ from pulsarx import errors
 from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.publish.outgoing_message import BytesKey, BytesOrderingKey
 from pulsarx.options.redelivery_backoff import MultiplierRedeliveryBackoff
-from pulsarx.schema.schema import BytesSchema
+from pulsarx.schema.schema import BYTES_SCHEMA
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     AnyProducer: TypeAlias = TopicProducer | PartitionedProducer
 
-BYTES = BytesSchema()
 _VERSION_SIZE = 8
 # As Pulsar's clients wait before they try to connect again.
 CREATION_BACKOFF = MultiplierRedeliveryBackoff(100, 60_000, 2)
@@ -69,7 +68,7 @@ class LetterProducer:
         """
         producer = self._open()
         with self._sending:
-            producer.encode_by(BYTES, True, self._version_of(message))
+            producer.encode_by(BYTES_SCHEMA, True, self._version_of(message))
             sent: MessageId = producer.send(
                 None if message.has_null_value() else message.data(),
                 properties=properties,

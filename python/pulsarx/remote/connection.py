@@ -134,16 +134,6 @@ class Connection:
             Event().wait(_LOOK_SECONDS)
         return self.is_lost
 
-    def consumers(self) -> list[Any]:
-        """The members that were added as consumers, and not forgotten."""
-        with self._lock:
-            return self.consumers_now()
-
-    def consumers_now(self) -> list[Any]:
-        """As consumers, without a lock: in a forked child."""
-        found = [reference() for reference in list(self._consumers.values())]
-        return [each for each in found if each is not None]
-
     # Towards the broker ---------------------------------------------------------------------------
 
     def open(self) -> None:
