@@ -91,7 +91,13 @@ class ByteCodeLoader(SourceFileLoader):
     def get_code(self, name: str) -> CodeType | None:
         found, self._found = self._found, None  # true for one import
         code = None if found is None else self._read_code(found)
-        return super().get_code(name) if code is None else code
+        if code is not None:
+            return code
+        try:
+            return super().get_code(name)
+        except (SyntaxError, SystemError):
+            # What Python's compiler says in one of a hundred places where it finds no memory.
+            return super().get_code(name)
 
     def _read_code(self, found: stat_result) -> CodeType | None:
         """None: there is none of just this source, or not of the usual kind, which names the time

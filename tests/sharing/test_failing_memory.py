@@ -3,6 +3,7 @@ that was confirmed is lost, and what comes after it works."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -37,3 +38,32 @@ def test_one_allocation_that_fails_hangs_no_call_and_loses_nothing(
         text=True,
     )
     assert done.returncode == 0, done.stdout
+
+
+LOADS = """
+import sys
+import pulsarx
+from importlib.machinery import SourceFileLoader
+compile_source, failures = SourceFileLoader.source_to_code, [SyntaxError("invalid syntax")]
+def source_to_code(loader, *arguments, **options):
+    if failures and loader.name.startswith("pulsarx."):
+        raise failures.pop()
+    return compile_source(loader, *arguments, **options)
+SourceFileLoader.source_to_code = source_to_code
+with pulsarx.Client(sys.argv[1]) as client:
+    client.create_producer("t").send(b"x")
+print(len(failures))
+"""
+
+
+def test_a_module_that_a_call_loads_without_memory_shows_no_syntax_error(tmp_path: Path) -> None:
+    """Python's compiler says so of a source that is right where it finds no memory."""
+    added = {"PYTHONPYCACHEPREFIX": str(tmp_path / "none"), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", LOADS, str(tmp_path / "data")],
+        env=os.environ | added,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (0, "0\n")
