@@ -22,6 +22,8 @@ from garbage import Garbage
 from process_state import ProcessState
 from support.missing_packages import MissingPackages
 
+pytest_plugins = ["support.clients"]
+
 HERE = Path(__file__).resolve().parent
 SIZES = ("quick", "standard", "long")
 FOLDERS = {"spark": "standard", "benchmarks": "standard", "sharing": "standard"}

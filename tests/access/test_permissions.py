@@ -12,11 +12,6 @@ from pulsarx import errors
 NAMESPACE = "public/default"
 
 
-@pytest.fixture
-def client() -> pulsarx.Client:
-    return pulsarx.Client("memory:")
-
-
 def test_grants_are_shown_and_replace_each_other(client: pulsarx.Client) -> None:
     namespaces, topics = client.admin.namespaces, client.admin.topics
     assert namespaces.get_permissions(NAMESPACE) == {}

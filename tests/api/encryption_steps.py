@@ -73,11 +73,6 @@ def subscribe(
     return client.subscribe(topic, name, crypto_key_reader=keys, **more)
 
 
-def backlog(client: pulsarx.Client, name: str = "s", topic: str = "t") -> int:
-    found: int = client.admin.topics.stats(topic)["subscriptions"][name]["msg_backlog"]
-    return found
-
-
 def decrypted_by_hand(message: Any, keys: CryptoKeyReader) -> bytes:
     """What a program makes of a message that was delivered as it is stored."""
     context = message.encryption_context()

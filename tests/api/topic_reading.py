@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
 from typing import Any
+
+from support.clients import OpenClient as OpenClient
 
 import pulsarx
 from pulsarx import MessageId
 
-OpenClient = Callable[..., pulsarx.Client]
 ONE_DAY_MS = 86_400_000
 
 
@@ -71,4 +71,12 @@ def open_paths() -> list[str]:
             found.append(os.readlink(f"/proc/self/fd/{name}"))
         except FileNotFoundError:
             pass  # the one that listed them
+    return found
+
+
+def read(reader: Any) -> list[bytes]:
+    """What a reader has now."""
+    found = []
+    while reader.has_message_available():
+        found.append(reader.read_next(0).data())
     return found

@@ -1,9 +1,7 @@
-"""What the tests of the border share: the fixtures of the API tests, and the list of what is left
-out of those."""
+"""What the tests of the border share: the list of what is left out of the API tests."""
 
 from __future__ import annotations
 
-import importlib.util
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -16,20 +14,6 @@ LISTS = {
     "test_api_over_the_border.py": border_list.LEFT_OUT,
     "test_consumers_beside_the_owner.py": guest_list.LEFT_OUT,
 }
-FIXTURES = ("folder", "manual_clock", "open_client", "memory_client", "clocked_client")
-
-
-def _load_fixtures() -> None:
-    """Those of the API tests open `pulsarx.Client`, whatever that is."""
-    spec = importlib.util.spec_from_file_location("api_conftest", HERE.parent / "api/conftest.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    for name in FIXTURES:
-        globals()[name] = getattr(module, name)
-
-
-_load_fixtures()
 
 
 @pytest.fixture

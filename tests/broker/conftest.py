@@ -13,7 +13,8 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from range_topics import Beside, OpenClient
+    from range_topics import Beside
+    from support.clients import OpenClient
 
     import pulsarx
 
@@ -45,15 +46,6 @@ def run_child() -> Iterator[Callable[..., subprocess.Popen[str]]]:
         for pipe in (child.stdin, child.stdout):
             if pipe is not None:
                 pipe.close()
-
-
-@pytest.fixture
-def open_client(tmp_path: Path) -> Iterator[OpenClient]:
-    """Opens clients of a folder of its own; closes what is still open."""
-    from range_topics import clients_of
-
-    with clients_of(tmp_path / "data") as make:
-        yield make
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from forged_ledgers import Forgery, forge
 from staged_ledgers import PREFIX, PUBLISHED_MS, folder_id
+from support.protobuf_fields import block, whole
 
 from pulsarx._pycore.ledger.ledger_writer import LedgerWriter
 from pulsarx._pycore.ledger.published_ends import PublishedEnds
@@ -19,26 +20,10 @@ BATCH, COMPRESSED, MIXED_KEYS = 1, 2, 4
 HUGE = 2**31 - 1
 
 
-def varint(value: int) -> bytes:
-    found = bytearray()
-    while value > 127:
-        found.append(value & 127 | 128)
-        value >>= 7
-    return bytes([*found, value])
-
-
-def number(field: int, value: int) -> bytes:
-    return varint(field << 3) + varint(value)
-
-
-def block(field: int, value: bytes) -> bytes:
-    return varint(field << 3 | 2) + varint(len(value)) + value
-
-
 def single(payload: bytes, key: bytes = b"", payload_size: int = -1, size: int = -1) -> bytes:
     """One message of a batch; sizes: what it claims, if not the truth."""
     metadata = block(2, key) if key else b""
-    metadata += number(3, len(payload) if payload_size < 0 else payload_size) + number(8, 0)
+    metadata += whole(3, len(payload) if payload_size < 0 else payload_size) + whole(8, 0)
     size = len(metadata) if size < 0 else size
     return size.to_bytes(4, "big") + metadata + payload
 
@@ -47,11 +32,11 @@ def entry(
     payload: bytes, count: int = 0, compression: int = 0, uncompressed_size: int = 0
 ) -> bytes:
     """count: num_messages_in_batch; 0: no batch."""
-    metadata = block(1, b"liar") + number(2, 0) + number(3, PUBLISHED_MS)
+    metadata = block(1, b"liar") + whole(2, 0) + whole(3, PUBLISHED_MS)
     if compression:
-        metadata += number(8, compression) + number(9, uncompressed_size)
+        metadata += whole(8, compression) + whole(9, uncompressed_size)
     if count:
-        metadata += number(11, count)
+        metadata += whole(11, count)
     body = len(metadata).to_bytes(4, "big") + metadata + payload
     return b"\x0e\x01" + crc32c(body).to_bytes(4, "big") + body
 

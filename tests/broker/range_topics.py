@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -15,28 +13,8 @@ from pulsarx.broker.scan.ledger_range import LedgerRange
 from pulsarx.broker.scan.read_range import read_range
 
 BEGINNING = (0, 0)
-OpenClient = Callable[..., pulsarx.Client]
 Beside = Callable[[], ReadOnlyBroker]
 FULL = "persistent://public/default/t"
-
-
-@contextmanager
-def clients_of(folder: Path) -> Iterator[OpenClient]:
-    """Opens clients of a folder, durability os unless told; closes what is still open."""
-    opened: list[pulsarx.Client] = []
-
-    def make(**options: Any) -> pulsarx.Client:
-        if not options.get("read_only"):
-            options.setdefault("durability", "os")
-        client = pulsarx.Client(folder, **options)
-        opened.append(client)
-        return client
-
-    try:
-        yield make
-    finally:
-        for client in reversed(opened):
-            client.shutdown()
 
 
 def small_ledgers(entry_count: int = 3) -> pulsarx.BrokerOptions:

@@ -19,9 +19,10 @@ import pytest
 from administered import Administered
 from collected import nothing_collected
 from signing import SECRET_TEXT, token
+from support.copied_topics import numbers, publish, read, subscribed
 
 import pulsarx
-from pulsarx import BrokerOptions, ConsumerType, InitialPosition, ManualClock, MessageId, errors
+from pulsarx import BrokerOptions, InitialPosition, ManualClock, errors
 from pulsarx.access import AccessSettings
 from pulsarx.backups import backup, check, restore, streams
 from pulsarx.backups import served as served_backups
@@ -51,29 +52,9 @@ def fill(client: pulsarx.Client) -> None:
         consumer.acknowledge(consumer.receive())
 
 
-def publish(client: pulsarx.Client, first: int, end: int, topic: str = "t") -> None:
-    with client.create_producer(topic, batching_enabled=False) as producer:
-        for number in range(first, end):
-            producer.send(b"%d" % number)
-
-
-def subscribed(client: pulsarx.Client) -> pulsarx.Consumer:
-    return client.subscribe(
-        "t", "s", ConsumerType.Shared, initial_position=InitialPosition.Earliest
-    )
-
-
-def numbers(first: int, end: int) -> list[bytes]:
-    return [b"%d" % number for number in range(first, end)]
-
-
 def contents(folder: Path, topic: str = "t") -> list[bytes]:
     with pulsarx.Client(folder, durability="os", broker_options=SMALL) as client:
         return read(client, topic)
-
-
-def read(client: pulsarx.Client, topic: str = "t") -> list[bytes]:
-    return [each.data() for each in client.create_reader(topic, MessageId.earliest)]
 
 
 def leases(served: Administered) -> dict[str, Any]:

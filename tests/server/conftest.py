@@ -11,6 +11,7 @@ from served import Served
 
 import pulsarx
 from pulsarx.clock import ManualClock
+from pulsarx.server.server import Server
 
 
 @pytest.fixture
@@ -32,16 +33,15 @@ def served(open_served: Callable[..., Served]) -> Served:
 
 
 @pytest.fixture
-def client() -> Iterator[pulsarx.Client]:
-    """Whose folder, in memory, `peer` is served."""
-    made = pulsarx.Client("memory:", durability="os")
-    yield made
-    made.shutdown()
-
-
-@pytest.fixture
 def peer(client: pulsarx.Client) -> Iterator[Peer]:
     made = Peer(serving(client))
     made.connect()
     yield made
     made.server.close()
+
+
+@pytest.fixture
+def server(client: pulsarx.Client) -> Iterator[Server]:
+    found = serving(client)
+    yield found
+    found.close()

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from encryption_steps import KeyFiles, encrypting
-from peer import Peer, names, serving
+from peer import Peer, names
 
 import pulsarx
 from pulsarx import (
@@ -46,20 +45,6 @@ class Raising:
             self.is_armed = False
             raise RaisedError
         return True
-
-
-@pytest.fixture
-def client() -> Iterator[pulsarx.Client]:
-    made = pulsarx.Client("memory:", durability="os")
-    yield made
-    made.shutdown()
-
-
-@pytest.fixture
-def server(client: pulsarx.Client) -> Iterator[Server]:
-    found = serving(client)
-    yield found
-    found.close()
 
 
 @pytest.fixture

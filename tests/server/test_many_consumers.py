@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from peer import Peer, names, serving
+from peer import Peer, names
 from seeds import new_seed, scaled
 
 import pulsarx
@@ -28,13 +28,6 @@ LOOK_AHEAD = BrokerOptions(
 def client() -> Iterator[pulsarx.Client]:
     with pulsarx.Client("memory:", durability="os", broker_options=LOOK_AHEAD) as found:
         yield found
-
-
-@pytest.fixture
-def server(client: pulsarx.Client) -> Iterator[Server]:
-    found = serving(client)
-    yield found
-    found.close()
 
 
 def attached(

@@ -20,12 +20,6 @@ TOPICS = ["t", f"non-persistent://{NS}/t"]
 
 
 @pytest.fixture
-def client() -> Any:
-    with pulsarx.Client("memory:") as made:
-        yield made
-
-
-@pytest.fixture
 def peer(client: pulsarx.Client) -> Any:
     made = Peer(serving(client))
     made.connect()

@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 from seeds import scaled, seed_of
 from served import Served
+from speaker import looks
 
 import pulsarx
 from pulsarx import errors
 from pulsarx._pycore.ranges.entry_codec import encode_entry
 from pulsarx.clock import ManualClock
 from pulsarx.server import serve
-from pulsarx.server.network_service import KEEP_ALIVE_MS
 from pulsarx.server.served_connection import CAME_MAX, READ_SIZE, UNSENT_MAX
 from pulsarx.server.session import GREETING_SIZE_MAX
 from pulsarx.server.session_producers import IN_FLIGHT_MAX
@@ -87,15 +87,6 @@ class Peer:
 
 def entry(payload: bytes) -> bytes:
     return encode_entry(payload, producer_name="p", sequence_id=1, publish_time_ms=1000)
-
-
-def looks(served: Served, count: int) -> None:
-    """Let half a keep-alive interval pass, so many times, and the service look at its clients."""
-    assert served.clock is not None
-    for _ in range(count):
-        served.clock.advance(KEEP_ALIVE_MS / 2000)
-        for _ in range(3):  # the look, what it writes, and what that sends
-            asyncio.run_coroutine_threadsafe(asyncio.sleep(0), served.network.loop).result()
 
 
 def the_connection(served: Served) -> Any:

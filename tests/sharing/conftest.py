@@ -12,17 +12,20 @@ import pulsarx
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
-@pytest.fixture
 def processes() -> Iterator[list[SharingProcess]]:
     """Those that a test starts, which are killed when it ends."""
     started: list[SharingProcess] = []
     yield started
     for each in started:
         each.__exit__(None, None, None)
+
+
+@pytest.fixture
+def owner(folder: Path, processes: list[SharingProcess]) -> SharingProcess:
+    """Another process, which owns the folder."""
+    made = SharingProcess(folder)
+    processes.append(made)
+    return made
 
 
 @pytest.fixture(params=["guest", "owner"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,20 +18,18 @@ PATIENCE_MS = 60_000
 
 
 @pytest.fixture
-def owner(folder: Path, processes: list[SharingProcess]) -> Iterator[SharingProcess]:
+def owner(owner: SharingProcess) -> SharingProcess:
     """Owns a folder of small ledgers, and knows how to publish and to compact."""
-    made = SharingProcess(folder)
-    processes.append(made)
-    made.run("client.close()")
-    made.run("options = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=3)")
-    made.run("client = pulsarx.Client(sys.argv[1], broker_options=options)")
-    made.run(
+    owner.run("client.close()")
+    owner.run("options = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=3)")
+    owner.run("client = pulsarx.Client(sys.argv[1], broker_options=options)")
+    owner.run(
         "def publish(value):\n"
         " with client.create_producer('t') as producer:\n"
         f"  for number in range({KEYS}):\n"
         "   producer.send(value, partition_key=f'k{number}')"
     )
-    made.run(
+    owner.run(
         "def compact():\n"
         " topics = client.admin.topics\n"
         " topics.trigger_compaction('t')\n"
@@ -40,7 +37,7 @@ def owner(folder: Path, processes: list[SharingProcess]) -> Iterator[SharingProc
         "  threading.Event().wait(0.02)\n"
         " assert topics.compaction_status('t')['status'] == 'SUCCESS'"
     )
-    yield made
+    return owner
 
 
 def subscribe(client: pulsarx.Client, **options: object) -> pulsarx.Consumer:

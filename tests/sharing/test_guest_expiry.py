@@ -17,11 +17,9 @@ TYPES = [ConsumerType.Exclusive, ConsumerType.Failover, ConsumerType.Shared, Con
 
 
 @pytest.fixture
-def owner(folder: Path, processes: list[SharingProcess]) -> SharingProcess:
-    made = SharingProcess(folder)
-    processes.append(made)
-    made.run("from pulsarx.testing import inspect")
-    return made
+def owner(owner: SharingProcess) -> SharingProcess:
+    owner.run("from pulsarx.testing import inspect")
+    return owner
 
 
 def publish_old(owner: SharingProcess, *payloads: bytes) -> None:

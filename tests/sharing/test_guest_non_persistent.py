@@ -33,17 +33,15 @@ class Row(Record):
 
 
 @pytest.fixture
-def owner(folder: Path, processes: list[SharingProcess]) -> SharingProcess:
+def owner(owner: SharingProcess) -> SharingProcess:
     """Publishes to the topic by publish(values, key)."""
-    made = SharingProcess(folder)
-    processes.append(made)
-    made.run(
+    owner.run(
         f"def publish(values, key=None, topic='{TOPIC}', **options):\n"
         "  with client.create_producer(topic, **options) as producer:\n"
         "    for each in values:\n"
         "      producer.send_async(each, None, partition_key=key)\n"
     )
-    return made
+    return owner
 
 
 @pytest.fixture

@@ -17,11 +17,9 @@ TYPES = [ConsumerType.Exclusive, ConsumerType.Failover, ConsumerType.Shared, Con
 
 
 @pytest.fixture
-def owner(folder: Path, processes: list[SharingProcess]) -> SharingProcess:
-    made = SharingProcess(folder)
-    processes.append(made)
-    made.run("producer = client.create_producer('t')")
-    return made
+def owner(owner: SharingProcess) -> SharingProcess:
+    owner.run("producer = client.create_producer('t')")
+    return owner
 
 
 def truncate_once_found(monkeypatch: pytest.MonkeyPatch, owner: SharingProcess) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from sharing_process import SharingProcess
+from support.message_ids import parts
 from support.waiting import wait_until
 
 import pulsarx
@@ -22,15 +23,6 @@ pytestmark = pytest.mark.standard
 
 NOWHERE = (-1, -1, -1, -1)
 ONE_DAY_MS = 86_400_000
-
-
-def parts(message_id: MessageId) -> tuple[int, int, int, int]:
-    return (
-        message_id.ledger_id(),
-        message_id.entry_id(),
-        message_id.partition(),
-        message_id.batch_index(),
-    )
 
 
 def stored(client: pulsarx.Client, topic: str = "t") -> list[tuple[bytes, tuple[int, ...]]]:

@@ -26,11 +26,9 @@ def never_looks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def owner(folder: Path, processes: list[SharingProcess]) -> SharingProcess:
-    made = SharingProcess(folder)
-    processes.append(made)
-    made.run("client.admin.topics.create_partitioned_topic('t', 2)")
-    return made
+def owner(owner: SharingProcess) -> SharingProcess:
+    owner.run("client.admin.topics.create_partitioned_topic('t', 2)")
+    return owner
 
 
 def publish_to(process: SharingProcess, partition: int) -> None:

@@ -36,13 +36,6 @@ def contents(client: pulsarx.Client, topic: str, schema: Any = None) -> list[Any
         return found
 
 
-@pytest.fixture
-def owner(folder: Path, processes: list[SharingProcess]) -> SharingProcess:
-    made = SharingProcess(folder)
-    processes.append(made)
-    return made
-
-
 # Beside an owner ----------------------------------------------------------------------------------
 
 

@@ -55,12 +55,6 @@ def spark(worker_python: PreparedPython, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A path where a data directory may be made."""
-    return tmp_path / "data"
-
-
-@pytest.fixture
 def publish(folder: Path) -> Callable[..., None]:
     """Publishes numbered messages to a topic of the folder, by an owner that is gone then."""
 

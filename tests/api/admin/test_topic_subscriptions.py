@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from child_process import ChildProcess
+from support.topics import backlog, filled
 from topic_reading import OpenClient, numbers, payloads
 
 import pulsarx
@@ -16,22 +17,13 @@ SMALL = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=3)
 TYPES = [pytest.param(kind, id=kind.name) for kind in ConsumerType.__members__.values()]
 
 
-def filled(client: pulsarx.Client, count: int = 10, topic: str = "t") -> list[MessageId]:
-    with client.create_producer(topic) as producer:
-        return [producer.send(each, partition_key="k") for each in numbers(count)]
-
-
 def peeked(client: pulsarx.Client, name: str = "s", topic: str = "t") -> list[bytes]:
     return [each.data() for each in client.admin.topics.peek_messages(topic, name, 100)]
 
 
-def backlog(client: pulsarx.Client, name: str = "s", topic: str = "t") -> int:
-    return int(client.admin.topics.stats(topic)["subscriptions"][name]["msg_backlog"])
-
-
 def test_a_subscription_begins_where_it_is_told(open_client: OpenClient) -> None:
     client = open_client(broker_options=SMALL)
-    ids = filled(client)
+    ids = filled(client, partition_key="k")
     topics = client.admin.topics
     topics.create_subscription("t", "earliest", MessageId.earliest)
     topics.create_subscription("t", "latest")
@@ -47,14 +39,14 @@ def test_a_subscription_begins_where_it_is_told(open_client: OpenClient) -> None
 
 def test_a_created_subscription_outlives_its_owner(open_client: OpenClient) -> None:
     with open_client() as client:
-        ids = filled(client)
+        ids = filled(client, partition_key="k")
         client.admin.topics.create_subscription("t", "s", ids[8])
     assert payloads(open_client().subscribe("t", "s")) == numbers(2, 8)
 
 
 def test_a_subscription_is_deleted_unless_it_is_used(open_client: OpenClient) -> None:
     client = open_client()
-    filled(client)
+    filled(client, partition_key="k")
     topics = client.admin.topics
     topics.create_subscription("t", "s", MessageId.earliest)
     consumer = client.subscribe("t", "s")
@@ -113,7 +105,7 @@ def test_resetting_moves_the_consumers(open_client: OpenClient, kind: Any) -> No
     client = open_client(broker_options=SMALL)
     client.admin.namespaces.set_retention("public/default", -1, -1)  # nothing is trimmed
     consumer = client.subscribe("t", "s", kind)
-    ids = filled(client)
+    ids = filled(client, partition_key="k")
     for message in consumer.receive_many(6, 1000):
         consumer.acknowledge(message)
     client.admin.topics.reset_cursor("t", "s", ids[4])
@@ -128,7 +120,7 @@ def test_skipped_messages_leave_the_queues(open_client: OpenClient, kind: Any) -
     """What was acknowledged before does not count, and stays acknowledged."""
     client = open_client(broker_options=SMALL)
     consumer = client.subscribe("t", "s", kind)
-    filled(client)
+    filled(client, partition_key="k")
     messages = consumer.receive_many(3, 1000)
     consumer.acknowledge(messages[1])
     client.admin.topics.skip_messages("t", "s", 0)
@@ -140,7 +132,7 @@ def test_skipped_messages_leave_the_queues(open_client: OpenClient, kind: Any) -
     client.admin.topics.skip_messages("t", "s", 100)
     assert backlog(client) == 0
     assert peeked(client) == []
-    filled(client, 1)
+    filled(client, 1, partition_key="k")
     assert payloads(consumer) == [b"0"]
 
 
@@ -148,21 +140,21 @@ def test_skipped_messages_leave_the_queues(open_client: OpenClient, kind: Any) -
 def test_skipping_all_wakes_and_lasts(open_client: OpenClient, kind: Any) -> None:
     with open_client(broker_options=SMALL) as client:
         consumer = client.subscribe("t", "s", kind, negative_ack_redelivery_delay_ms=1)
-        filled(client)
+        filled(client, partition_key="k")
         consumer.negative_acknowledge(consumer.receive(1000))
         client.admin.topics.skip_all_messages("t", "s")
         assert payloads(consumer) == []
         assert backlog(client) == 0
     client = open_client(broker_options=SMALL)
     assert backlog(client) == 0
-    filled(client, 2)
+    filled(client, 2, partition_key="k")
     assert payloads(client.subscribe("t", "s", kind)) == numbers(2)
 
 
 def test_skipping_passes_over_holes(open_client: OpenClient) -> None:
     client = open_client(broker_options=SMALL)
     consumer = client.subscribe("t", "s", ConsumerType.Shared)
-    filled(client, 12)
+    filled(client, 12, partition_key="k")
     for message in consumer.receive_many(12, 1000):
         if message.data() in (b"1", b"3", b"4", b"5", b"8", b"10"):
             consumer.acknowledge(message)
@@ -291,7 +283,7 @@ def test_a_read_only_client_peeks(
 ) -> None:
     owner = open_client(broker_options=SMALL)
     consumer = owner.subscribe("t", "s", ConsumerType.Shared)
-    ids = filled(owner)
+    ids = filled(owner, partition_key="k")
     for message in consumer.receive_many(6, 1000):
         if message.data() != b"3":
             consumer.acknowledge(message)
@@ -318,7 +310,7 @@ def test_skipped_ledgers_are_trimmed(open_client: OpenClient) -> None:
 
     client = open_client(broker_options=SMALL)
     client.subscribe("t", "s").close()
-    filled(client)
+    filled(client, partition_key="k")
     client.admin.topics.skip_all_messages("t", "s")
     inspect(client).settle()
     assert len(client.admin.topics.stats("t")["ledgers"]) == 1

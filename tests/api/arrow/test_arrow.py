@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,11 +19,6 @@ from pulsarx import BrokerOptions, CompressionType, errors
 
 COLUMNS = ["message_id", "key", "value", "publish_time", "event_time", "properties"]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@pytest.fixture
-def topic(memory_client: pulsarx.Client) -> Iterator[ArrowTopic]:
-    yield ArrowTopic(memory_client)
 
 
 def test_all_columns_come_back_as_they_were_sent(topic: ArrowTopic):

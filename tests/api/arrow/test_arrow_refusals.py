@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -13,12 +12,6 @@ from arrow_topic import ArrowTopic
 
 import pulsarx
 from pulsarx import errors
-
-
-@pytest.fixture
-def topic(memory_client: pulsarx.Client) -> Iterator[ArrowTopic]:
-    yield ArrowTopic(memory_client)
-
 
 WRONG_COLUMNS = [
     ({"value": [1, 2]}, {}, "column 'value' is int64; value must be"),

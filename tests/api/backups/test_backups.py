@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 from child_process import ChildProcess
+from support.copied_topics import numbers, publish, read, subscribed
 
 import pulsarx
-from pulsarx import BrokerOptions, ConsumerType, InitialPosition, MessageId, errors
+from pulsarx import BrokerOptions, MessageId, errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.backups import backup, restore
 from pulsarx.schema import JsonSchema, Record, String
@@ -32,30 +33,9 @@ def opened(folder: Path, options: BrokerOptions = SMALL) -> pulsarx.Client:
     return pulsarx.Client(folder, durability="os", broker_options=options)
 
 
-def publish(client: pulsarx.Client, first: int, end: int, topic: str = "t") -> None:
-    with client.create_producer(topic, batching_enabled=False) as producer:
-        for number in range(first, end):
-            producer.send(b"%d" % number)
-
-
 def contents(folder: Path, topic: str = "t") -> list[bytes]:
     with opened(folder) as client:
         return read(client, topic)
-
-
-def read(client: pulsarx.Client, topic: str = "t") -> list[bytes]:
-    reader = client.create_reader(topic, MessageId.earliest)
-    return [each.data() for each in reader]
-
-
-def numbers(first: int, end: int) -> list[bytes]:
-    return [b"%d" % number for number in range(first, end)]
-
-
-def subscribed(client: pulsarx.Client) -> pulsarx.Consumer:
-    return client.subscribe(
-        "t", "s", ConsumerType.Shared, initial_position=InitialPosition.Earliest
-    )
 
 
 def test_a_copy_beside_its_owner_holds_what_was_confirmed(tmp_path: Path) -> None:

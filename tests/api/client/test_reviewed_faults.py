@@ -19,11 +19,6 @@ from pulsarx.testing import inspect
 from pulsarx.testing.faults import fault_plan
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
 class Called:
     """A callback of send_async that counts."""
 

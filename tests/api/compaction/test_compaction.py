@@ -22,6 +22,7 @@ from compaction_steps import (
     survivors,
 )
 from seeds import seeds
+from support.protobuf_fields import block, whole
 from topic_reading import OpenClient, whole_topic
 
 import pulsarx
@@ -473,25 +474,9 @@ def test_a_new_subscription_may_begin_anywhere(memory_client: pulsarx.Client) ->
 # Entries that our producers do not write ----------------------------------------------------------
 
 
-def varint(value: int) -> bytes:
-    found = bytearray()
-    while value > 127:
-        found.append(value & 127 | 128)
-        value >>= 7
-    return bytes([*found, value])
-
-
-def number(field: int, value: int) -> bytes:
-    return varint(field << 3) + varint(value)
-
-
-def block(field: int, value: bytes) -> bytes:
-    return varint(field << 3 | 2) + varint(len(value)) + value
-
-
 def append(client: pulsarx.Client, payload: bytes, more: bytes, key: bytes, flags: int = 0) -> None:
     """Store an entry with more fields of its metadata, behind field 6."""
-    metadata = block(1, b"p") + number(2, 1) + number(3, 1000) + block(6, key) + more
+    metadata = block(1, b"p") + whole(2, 1) + whole(3, 1000) + block(6, key) + more
     body = len(metadata).to_bytes(4, "big") + metadata + payload
     entry = b"\x0e\x01" + crc32c(body).to_bytes(4, "big") + body
     writer = inspect(client).ledger("t").tail.writer
@@ -593,10 +578,10 @@ def test_chunks_that_never_become_a_message_remove_none(open_client: OpenClient)
 def test_markers_are_dropped_and_encrypted_batches_copied_whole(open_client: OpenClient) -> None:
     client = open_client()
     publish(client, [("k", b"first")])
-    append(client, b"marker", number(20, 1), b"m")
+    append(client, b"marker", whole(20, 1), b"m")
     # Encrypted, a batch is not looked into: nothing says which keys it holds.
     keys = block(13, block(1, b"name") + block(2, b"value"))
-    append(client, b"\0" * 20, number(11, 1) + keys, b"k", flags=1)
+    append(client, b"\0" * 20, whole(11, 1) + keys, b"k", flags=1)
     publish(client, [("k", b"last")])
     compacted(client)
     found = client.admin.topics.stats("t")["compaction"]
@@ -606,7 +591,7 @@ def test_markers_are_dropped_and_encrypted_batches_copied_whole(open_client: Ope
 def batch_of(pairs: list[tuple[bytes, bytes]]) -> bytes:
     found = b""
     for key, value in pairs:
-        metadata = block(2, key) + number(3, len(value))
+        metadata = block(2, key) + whole(3, len(value))
         found += len(metadata).to_bytes(4, "big") + metadata + value
     return found
 
@@ -617,8 +602,8 @@ def test_metadata_that_repeat_a_size_are_written_anew(open_client: OpenClient) -
     client = open_client()
     client.create_producer("t").close()
     plain = batch_of([(b"a", b"old"), (b"b", b"kept" * 100)])
-    metadata = block(1, b"p") + number(2, 0) + number(3, 1000) + number(8, 2)
-    metadata += number(9, 0) * 100 + number(9, len(plain)) + number(11, 2) + block(99, b"unknown")
+    metadata = block(1, b"p") + whole(2, 0) + whole(3, 1000) + whole(8, 2)
+    metadata += whole(9, 0) * 100 + whole(9, len(plain)) + whole(11, 2) + block(99, b"unknown")
     body = len(metadata).to_bytes(4, "big") + metadata + zlib.compress(plain)
     inspect(client).append_entry("t", b"\x0e\x01" + crc32c(body).to_bytes(4, "big") + body)
     publish(client, [("a", b"new")])
@@ -631,7 +616,7 @@ def test_the_last_survivor_may_be_an_encrypted_batch_of_one(open_client: OpenCli
     client = open_client()
     publish(client, [("k", b"first")])
     keys = block(13, block(1, b"name") + block(2, b"value"))
-    metadata = block(1, b"p") + number(2, 0) + number(3, 1000) + number(11, 1) + keys
+    metadata = block(1, b"p") + whole(2, 0) + whole(3, 1000) + whole(11, 1) + keys
     body = len(metadata).to_bytes(4, "big") + metadata + b"\0" * 40
     stored = inspect(client).append_entry("t", b"\x0e\x01" + crc32c(body).to_bytes(4, "big") + body)
     with client.create_reader("t", MessageId.earliest, is_read_compacted=True) as reader:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from compaction_steps import compacted
 from sleeping_thread import until_asleep
-from topic_reading import OpenClient, numbers
+from topic_reading import OpenClient, numbers, read
 
 import pulsarx
 from pulsarx import MessageId, errors
@@ -29,13 +29,6 @@ def publish(client: pulsarx.Client, count: int, start: int = 0) -> dict[bytes, M
     """Messages 0, 1, 2 ... go to the partitions in turn."""
     with client.create_producer("t", message_router=lambda m, n: int(m.data()) % n) as producer:
         return {payload: producer.send(payload) for payload in numbers(count, start)}
-
-
-def read(reader: Any) -> list[bytes]:
-    found = []
-    while reader.has_message_available():
-        found.append(reader.read_next(0).data())
-    return found
 
 
 def by_partition(payloads: list[bytes]) -> list[list[int]]:

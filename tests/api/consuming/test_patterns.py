@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support.next_calls import before_the_next
 from topic_reading import OpenClient
 
 import pulsarx
@@ -422,20 +423,6 @@ def test_the_schemas_of_topics_are_compared_with_the_consumers(
 
 
 # Topics that come and go meanwhile ----------------------------------------------------------------
-
-
-def before_the_next(
-    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, step: Callable[[], object]
-) -> None:
-    """Take a step right before the next call of a function."""
-    function = getattr(owner, name)
-
-    def stepping(*arguments: Any, **options: Any) -> Any:
-        monkeypatch.setattr(owner, name, function)
-        step()
-        return function(*arguments, **options)
-
-    monkeypatch.setattr(owner, name, stepping)
 
 
 def consumers_of(client: pulsarx.Client, topic: str) -> int:

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 import pytest
 from sleeping_thread import until_asleep
-from topic_reading import OpenClient, numbers
+from topic_reading import OpenClient, numbers, read
 
 import pulsarx
 from pulsarx import MessageId, errors
 from pulsarx.testing import inspect
 
 FIVE_A_LEDGER = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=5)
-
-
-def read(reader: Any) -> list[bytes]:
-    found = []
-    while reader.has_message_available():
-        found.append(reader.read_next(0).data())
-    return found
 
 
 def publish(

@@ -14,7 +14,6 @@ import pytest
 from encryption_steps import (
     Forged,
     KeyFiles,
-    backlog,
     batching,
     block,
     decrypted_by_hand,
@@ -25,6 +24,7 @@ from encryption_steps import (
     write_keys,
 )
 from sleeping_thread import until_asleep
+from support.topics import backlog
 from topic_reading import OpenClient, Told, drain, numbers, payloads, whole_topic
 
 import pulsarx
@@ -54,16 +54,6 @@ all_types = pytest.mark.parametrize(
 )
 # A consumer that cannot decrypt: without a key reader, and with the key of others.
 without_the_key = pytest.mark.parametrize("reader", [None, "other"], ids=["none", "other"])
-
-
-@pytest.fixture
-def client(open_client: OpenClient, manual_clock: pulsarx.ManualClock) -> pulsarx.Client:
-    return open_client(clock=manual_clock)
-
-
-@pytest.fixture
-def keys(key_files: KeyFiles) -> CryptoKeyReader:
-    return key_files()
 
 
 def reader_of(key_files: KeyFiles, name: str | None) -> CryptoKeyReader | None:

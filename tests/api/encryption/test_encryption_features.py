@@ -14,7 +14,6 @@ from compaction_steps import compacted, survivors
 from encryption_steps import (
     Forged,
     KeyFiles,
-    backlog,
     batching,
     block,
     decrypted_by_hand,
@@ -23,6 +22,7 @@ from encryption_steps import (
     send_batch,
     subscribe,
 )
+from support.topics import backlog
 from topic_reading import OpenClient, drain, numbers, payloads
 
 import pulsarx
@@ -54,18 +54,8 @@ all_types = pytest.mark.parametrize(
 
 
 @pytest.fixture
-def client(open_client: OpenClient, manual_clock: pulsarx.ManualClock) -> pulsarx.Client:
-    return open_client(clock=manual_clock)
-
-
-@pytest.fixture
 def small(open_client: OpenClient, manual_clock: pulsarx.ManualClock) -> pulsarx.Client:
     return open_client(clock=manual_clock, broker_options=SMALL)
-
-
-@pytest.fixture
-def keys(key_files: KeyFiles) -> CryptoKeyReader:
-    return key_files()
 
 
 # The official client ------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.topics import backlog
 from topic_reading import whole_topic
 
 import pulsarx
@@ -59,7 +60,7 @@ def run(folder: Path, guarantees: str, before: Callable[[], object]) -> bool:
             options |= {"inputs": ["in"], "output": "out", "subs_position": "Earliest"}
             with FunctionRunner(client, exclaim, **options) as runner:
                 client.create_producer("in")  # the statistics are those of an open topic
-                while backlog(client) and not runner.wait(0.002):
+                while backlog(client, "public/default/f", "in") and not runner.wait(0.002):
                     pass
             client.close()
             status = 0
@@ -68,11 +69,6 @@ def run(folder: Path, guarantees: str, before: Callable[[], object]) -> bool:
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert status in (0, -signal.SIGKILL), "the function failed"
     return status == 0
-
-
-def backlog(client: pulsarx.Client) -> int:
-    found = client.admin.topics.stats("in")["subscriptions"]["public/default/f"]["msg_backlog"]
-    return int(found)
 
 
 def dies_at(operation: str, call: int) -> Callable[[], object]:

@@ -8,11 +8,11 @@ import logging
 import queue
 import sys
 import threading
-from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
 import pytest
+from support.topics import backlog
 from topic_reading import whole_topic
 
 import pulsarx
@@ -21,13 +21,6 @@ from pulsarx.functions import Context, Function, FunctionRunner, PickleSerDe, Se
 from pulsarx.functions.function_instance import sequence_of
 
 WAIT_MS = 30_000
-
-
-@pytest.fixture
-def client() -> Iterator[pulsarx.Client]:
-    made = pulsarx.Client("memory:functions")
-    yield made
-    made.shutdown()
 
 
 def outputs(client: pulsarx.Client, topic: str = "out") -> Any:
@@ -39,11 +32,6 @@ def take(consumer: Any) -> Any:
     message = consumer.receive(WAIT_MS)
     consumer.acknowledge(message)
     return message
-
-
-def backlog(client: pulsarx.Client, subscription: str, topic: str = "in") -> int:
-    found = client.admin.topics.stats(topic)["subscriptions"][subscription]["msg_backlog"]
-    return int(found)
 
 
 class Exclamation(Function):
@@ -65,7 +53,7 @@ def test_each_input_has_its_output(client: pulsarx.Client) -> None:
         for text in (b"a", b"b", b"c"):
             producer.send(text)
         assert [take(consumer).data() for _ in range(3)] == [b"a!", b"b!", b"c!"]
-    assert backlog(client, "public/default/Exclamation") == 0
+    assert backlog(client, "public/default/Exclamation", "in") == 0
 
 
 def test_a_handler_of_its_log_may_ask_for_the_state_when_it_fails(client: pulsarx.Client) -> None:
@@ -284,7 +272,7 @@ def test_what_a_function_publishes_arrives(client: pulsarx.Client) -> None:
     assert {each.partition_key() for each in found} == {"k"}
     assert [each.properties() for each in found] == [{"from": "split"}] * 2
     assert told == [pulsarx.Result.Ok] * 2
-    assert backlog(client, "public/default/split") == 0
+    assert backlog(client, "public/default/split", "in") == 0
 
 
 def test_a_failed_publication_gives_the_input_back(
@@ -348,7 +336,7 @@ def test_at_most_once_an_input_is_gone_before_the_function_is_called(
     called = threading.Event()
 
     def fails(text: str) -> None:
-        seen.append(backlog(client, "public/default/fails"))
+        seen.append(backlog(client, "public/default/fails", "in"))
         called.set()
         raise LookupError("lost")
 
@@ -357,7 +345,7 @@ def test_at_most_once_an_input_is_gone_before_the_function_is_called(
         client.create_producer("in").send(b"x")
         assert called.wait(30)
     assert seen == [0]
-    assert backlog(client, "public/default/fails") == 0
+    assert backlog(client, "public/default/fails", "in") == 0
 
 
 @pytest.mark.parametrize("option", [{"processing_guarantees": "MANUAL"}, {"auto_ack": False}])
@@ -376,7 +364,7 @@ def test_without_auto_ack_the_function_acknowledges(
         for text in (b"no", b"yes", b"no"):
             producer.send(text)
             take(consumer)
-    assert backlog(client, "public/default/choose") == 2
+    assert backlog(client, "public/default/choose", "in") == 2
 
 
 def test_a_message_that_fails_too_often_goes_to_the_dead_letters(
@@ -463,7 +451,7 @@ def test_a_stopped_function_leaves_what_it_did_not_begin(client: pulsarx.Client)
     release.set()
     runner.stop()
     assert whole_topic(client, "out") == [b"0"]
-    assert backlog(client, "public/default/slow") == 4
+    assert backlog(client, "public/default/slow", "in") == 4
     with FunctionRunner(client, slow, inputs=["in"], output="out") as runner:
         consumer = outputs(client)
         assert [take(consumer).data() for _ in range(5)] == [b"%d" % n for n in range(5)]
@@ -555,7 +543,7 @@ def test_effectively_once_an_exception_ends_the_function_at_its_message(
     with pytest.raises(LookupError, match="no two"):
         runner.stop()
     assert whole_topic(client, "out") == [b"0", b"1"]
-    assert backlog(client, "public/default/fails") == 2
+    assert backlog(client, "public/default/fails", "in") == 2
 
 
 def test_effectively_once_an_input_that_comes_again_has_no_second_output(

@@ -10,6 +10,7 @@ import pytest
 import sleeping_thread
 from child_process import run_program
 from sleeping_thread import until_asleep
+from support.topics import backlog
 from topic_reading import OpenClient, Told, drain, numbers, payloads
 
 import pulsarx
@@ -39,11 +40,6 @@ def take(client: pulsarx.Client, count: int, name: str = "s") -> None:
     for _ in range(count):
         consumer.acknowledge(consumer.receive(1000))
     consumer.close()
-
-
-def backlog(client: pulsarx.Client, name: str = "s") -> int:
-    found: int = client.admin.topics.stats("t")["subscriptions"][name]["msg_backlog"]
-    return found
 
 
 def first(client: pulsarx.Client, name: str) -> int:

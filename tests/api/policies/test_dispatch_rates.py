@@ -12,6 +12,7 @@ import sleeping_thread
 from child_process import run_program
 from compaction_steps import compacted, publish
 from sleeping_thread import until_asleep
+from support.topics import filled
 from topic_reading import OpenClient, drain, numbers, payloads
 
 import pulsarx
@@ -22,12 +23,6 @@ from pulsarx.testing import inspect
 NAMESPACE = "public/default"
 TYPES = list(ConsumerType.__members__.values())
 CATCHING_UP = 1000  # entries behind which a consumer has a backlog
-
-
-def filled(client: pulsarx.Client, count: int = 10, topic: str = "t", begin: int = 0) -> None:
-    with client.create_producer(topic) as producer:
-        for payload in numbers(count, begin):
-            producer.send(payload)
 
 
 def batch(client: pulsarx.Client, count: int, begin: int = 0) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.topics import backlog
 from topic_reading import drain, numbers, whole_topic
 
 import pulsarx
@@ -18,11 +19,6 @@ def hidden_subscription(client: pulsarx.Client, topic: str) -> None:
     """As compaction makes it: users can neither create nor delete it."""
     found = inspect(client).broker.topic(TopicName.of(topic))
     found.create_subscription("__compaction", found.ledger.first_position())
-
-
-def backlog(client: pulsarx.Client, name: str) -> int:
-    found: int = client.admin.topics.stats("t")["subscriptions"][name]["msg_backlog"]
-    return found
 
 
 def test_namespaces_keep_nothing_of_topics_with_two_underscores() -> None:

@@ -11,25 +11,17 @@ from typing import Any
 import pytest
 from child_process import ChildProcess
 from seeds import new_seed, scaled
+from support.message_ids import parts
 from topic_reading import ONE_DAY_MS, OpenClient, Told, numbers, read_all, whole_topic
 
 import pulsarx
-from pulsarx import BatchingType, BrokerOptions, CompressionType, MessageId, Result, errors
+from pulsarx import BatchingType, BrokerOptions, CompressionType, Result, errors
 from pulsarx.testing import inspect
 from pulsarx.testing.faults import fault_plan
 
 NAMESPACE = "public/default"
 NOWHERE = (-1, -1, -1, -1)
 ON = BrokerOptions(broker_deduplication_enabled=True)
-
-
-def parts(message_id: MessageId) -> tuple[int, int, int, int]:
-    return (
-        message_id.ledger_id(),
-        message_id.entry_id(),
-        message_id.partition(),
-        message_id.batch_index(),
-    )
 
 
 @pytest.fixture

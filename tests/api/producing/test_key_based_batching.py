@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,14 +12,6 @@ import pulsarx
 from pulsarx.testing.faults import fault_plan
 
 KEY_BASED = pulsarx.BatchingType.KeyBased
-
-
-@pytest.fixture
-def client() -> Iterator[pulsarx.Client]:
-    """In memory; what is sent is seen at once."""
-    made = pulsarx.Client("memory:by-key", durability="os")
-    yield made
-    made.shutdown()
 
 
 def by_key(client: pulsarx.Client, **options: Any) -> Any:

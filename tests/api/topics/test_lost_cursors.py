@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from child_process import ChildProcess
 from damaged_ledgers import data_of, receive_all
+from support.logged import lines
 from topic_reading import OpenClient
 from type_steps import publish, statistics
 
@@ -19,11 +20,6 @@ from pulsarx.testing.faults import fault_plan
 
 def cursor_files(folder: Path) -> list[Path]:
     return sorted((folder / "cursors").iterdir(), key=lambda path: int(path.name.split(".")[0]))
-
-
-def lines(caplog: pytest.LogCaptureFixture, *words: str) -> list[str]:
-    texts = [record.getMessage() for record in caplog.records]
-    return [text for text in texts if all(word in text for word in words)]
 
 
 def fill_topic(folder: Path) -> Path:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from child_process import ChildProcess
 from damaged_ledgers import data_of, fill, frame_offsets, ledger_paths, receive_all
+from support.logged import lines
 from topic_reading import whole_topic
 from type_steps import publish, statistics
 
@@ -45,11 +46,6 @@ def cut_power(folder: Path, kept: int, per_ledger: int = 1000) -> list[Path]:
     cursors = sorted((folder / "cursors").iterdir(), key=lambda path: int(path.stem))
     cursors[-1].unlink()
     return paths
-
-
-def lines(caplog: pytest.LogCaptureFixture, *words: str) -> list[str]:
-    texts = [record.getMessage() for record in caplog.records]
-    return [text for text in texts if all(word in text for word in words)]
 
 
 def test_a_subscription_made_behind_what_survived_begins_at_its_end(

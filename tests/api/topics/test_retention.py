@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from damaged_ledgers import ledger_paths
+from support.topics import filled
 from topic_reading import OpenClient, drain, numbers, payloads, whole_topic
 
 import pulsarx
@@ -18,13 +19,6 @@ from pulsarx.testing.faults import fault_plan
 
 FIVE_A_LEDGER = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=5)
 NAMESPACE = "public/default"
-
-
-def publish(client: pulsarx.Client, count: int, start: int = 0, topic: str = "t") -> None:
-    producer = client.create_producer(topic)
-    for payload in numbers(count, start):
-        producer.send(payload)
-    producer.close()
 
 
 def settle(client: pulsarx.Client) -> None:
@@ -48,7 +42,7 @@ def acknowledge_all(consumer: Any) -> None:
 
 def test_a_ledger_is_full_at_its_entries(open_client: OpenClient) -> None:
     client = open_client(broker_options=FIVE_A_LEDGER)
-    publish(client, 12)
+    filled(client, 12)
     assert [each["entries"] for each in ledgers(client)] == [5, 5, 2]
     assert [each["state"] for each in ledgers(client)] == ["sealed", "sealed", "open"]
     assert whole_topic(client) == numbers(12)
@@ -72,9 +66,9 @@ def test_a_ledger_is_full_at_its_age(
 ) -> None:
     options = pulsarx.BrokerOptions(managed_ledger_max_ledger_rollover_time_minutes=10)
     client = open_client(clock=manual_clock, broker_options=options)
-    publish(client, 2)
+    filled(client, 2)
     manual_clock.advance(601)
-    publish(client, 2, start=2)
+    filled(client, 2, begin=2)
     assert [each["entries"] for each in ledgers(client)] == [2, 2]
 
 
@@ -83,7 +77,7 @@ def test_what_every_subscription_acknowledged_is_trimmed_and_its_files_are_gone(
 ) -> None:
     client = open_client(broker_options=FIVE_A_LEDGER)
     first, second = client.subscribe("t", "first"), client.subscribe("t", "second")
-    publish(client, 23)
+    filled(client, 23)
     settle(client)
     before = ledger_files(folder)
     acknowledge_all(first)
@@ -103,7 +97,7 @@ def test_what_every_subscription_acknowledged_is_trimmed_and_its_files_are_gone(
 def test_individual_acknowledgements_trim_as_well(open_client: OpenClient) -> None:
     client = open_client(broker_options=FIVE_A_LEDGER)
     consumer = client.subscribe("t", "s")
-    publish(client, 12)
+    filled(client, 12)
     messages = drain(consumer)
     for message in reversed(messages[1:]):
         consumer.acknowledge(message)
@@ -114,11 +108,11 @@ def test_individual_acknowledgements_trim_as_well(open_client: OpenClient) -> No
 
 def test_a_topic_nobody_subscribed_to_keeps_its_messages(open_client: OpenClient) -> None:
     client = open_client(broker_options=FIVE_A_LEDGER)
-    publish(client, 23)
+    filled(client, 23)
     settle(client)
     client.close()
     client = open_client(broker_options=FIVE_A_LEDGER)
-    publish(client, 3, start=23)
+    filled(client, 3, begin=23)
     settle(client)
     assert whole_topic(client) == numbers(26)
 
@@ -126,17 +120,17 @@ def test_a_topic_nobody_subscribed_to_keeps_its_messages(open_client: OpenClient
 def test_a_subscription_holds_its_messages_while_nobody_consumes(open_client: OpenClient) -> None:
     client = open_client(broker_options=FIVE_A_LEDGER)
     client.subscribe("t", "s").close()
-    publish(client, 23)
+    filled(client, 23)
     client.close()
     client = open_client(broker_options=FIVE_A_LEDGER)
-    publish(client, 3, start=23)
+    filled(client, 3, begin=23)
     assert payloads(client.subscribe("t", "s")) == numbers(26)
 
 
 def test_unsubscribing_the_slowest_lets_its_ledgers_go(open_client: OpenClient) -> None:
     client = open_client(broker_options=FIVE_A_LEDGER)
     slow, quick = client.subscribe("t", "slow"), client.subscribe("t", "quick")
-    publish(client, 23)
+    filled(client, 23)
     acknowledge_all(quick)
     assert len(ledgers(client)) == 5
     slow.unsubscribe()
@@ -149,10 +143,10 @@ def test_retention_by_time_keeps_what_is_younger(
     client = open_client(clock=manual_clock, broker_options=FIVE_A_LEDGER)
     client.admin.namespaces.set_retention(NAMESPACE, 10, -1)
     consumer = client.subscribe("t", "s")
-    publish(client, 10)
+    filled(client, 10)
     settle(client)
     manual_clock.advance(300)
-    publish(client, 10, start=10)
+    filled(client, 10, begin=10)
     acknowledge_all(consumer)
     assert len(ledgers(client)) == 4
     manual_clock.advance(420)
@@ -181,7 +175,7 @@ def test_retention_without_limit_keeps_everything(open_client: OpenClient) -> No
     client = open_client(broker_options=FIVE_A_LEDGER)
     client.admin.namespaces.set_retention(NAMESPACE, -1, -1)
     consumer = client.subscribe("t", "s")
-    publish(client, 23)
+    filled(client, 23)
     acknowledge_all(consumer)
     consumer.unsubscribe()
     settle(client)
@@ -190,7 +184,7 @@ def test_retention_without_limit_keeps_everything(open_client: OpenClient) -> No
 
 def test_a_retention_policy_trims_a_topic_nobody_subscribed_to(open_client: OpenClient) -> None:
     client = open_client(broker_options=FIVE_A_LEDGER)
-    publish(client, 23)
+    filled(client, 23)
     settle(client)
     client.admin.namespaces.set_retention(NAMESPACE, 0, 0)
     assert len(ledgers(client)) == 1
@@ -233,7 +227,7 @@ def test_retention_of_a_missing_namespace_is_not_found(memory_client: pulsarx.Cl
 def test_a_sought_back_subscription_begins_at_what_is_left(open_client: OpenClient) -> None:
     client = open_client(broker_options=FIVE_A_LEDGER)
     consumer = client.subscribe("t", "s")
-    publish(client, 23)
+    filled(client, 23)
     acknowledge_all(consumer)
     settle(client)
     consumer.seek(pulsarx.MessageId.earliest)
@@ -243,7 +237,7 @@ def test_a_sought_back_subscription_begins_at_what_is_left(open_client: OpenClie
 def test_trimming_memory_gives_messages_up(memory_client: pulsarx.Client) -> None:
     with pulsarx.Client("memory:trim", broker_options=FIVE_A_LEDGER) as client:
         consumer = client.subscribe("t", "s", initial_position=InitialPosition.Earliest)
-        publish(client, 23)
+        filled(client, 23)
         acknowledge_all(consumer)
         settle(client)
         assert len(ledgers(client)) == 1
@@ -258,7 +252,7 @@ def test_what_a_full_disk_kept_from_its_seal_is_sealed_and_trimmed_later(
     client = pulsarx.Client(folder, durability="os", broker_options=FIVE_A_LEDGER)
     consumer = client.subscribe("t", "s")
     inspect(client).post(late.wait)
-    publish(client, 13)  # two ledgers wait for their seal
+    filled(client, 13)  # two ledgers wait for their seal
     acknowledge_all(consumer)
     with fault_plan() as plan:
         for operation in ("write", "allocate", "flush"):
@@ -269,7 +263,7 @@ def test_what_a_full_disk_kept_from_its_seal_is_sealed_and_trimmed_later(
     if reopened:
         client.close()
         client = pulsarx.Client(folder, durability="os", broker_options=FIVE_A_LEDGER)
-    publish(client, 10, start=13)
+    filled(client, 10, begin=13)
     for _ in range(3):
         settle(client)
     acknowledge_all(client.subscribe("t", "s") if reopened else consumer)

@@ -7,6 +7,8 @@ from functools import partial
 from typing import Any
 
 import pytest
+from support.next_calls import before_the_next
+from support.topics import filled
 from topic_reading import OpenClient, numbers, payloads
 
 import pulsarx
@@ -21,34 +23,13 @@ from pulsarx.testing import inspect
 EARLIEST = InitialPosition.Earliest
 
 
-def before_the_next(
-    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, step: Callable[[], object]
-) -> None:
-    """Take a step right before the next call of a function."""
-    function = getattr(owner, name)
-
-    def stepping(*arguments: Any, **options: Any) -> Any:
-        monkeypatch.setattr(owner, name, function)
-        step()
-        return function(*arguments, **options)
-
-    monkeypatch.setattr(owner, name, stepping)
-
-
-def filled(client: pulsarx.Client, topic: str = "t") -> list[MessageId]:
-    producer = client.create_producer(topic)
-    ids = [producer.send(each) for each in numbers(4)]
-    producer.close()
-    return ids
-
-
 def test_what_was_acknowledged_is_not_delivered_again(
     open_client: OpenClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The cursor files of subscriptions made since the folder was opened were taken for missing:
     everything they had acknowledged was delivered again."""
     client = open_client()
-    filled(client)
+    filled(client, 4)
     for already in range(4):  # each time the file is another one, or was opened once before
         consumer = client.subscribe("t", "s", initial_position=EARLIEST)
         assert payloads(consumer) == numbers(4 - already, already)
@@ -68,7 +49,7 @@ def test_a_reader_that_is_just_made_keeps_its_topic(
 ) -> None:
     """It read on in ledgers that were closed: what was published later was told as lost."""
     client = open_client()
-    filled(client)
+    filled(client, 4)
     client.admin.topics.unload("t")
     before_the_next(monkeypatch, ReaderCursor, "attach", lambda: client.admin.topics.unload("t"))
     reader = client.create_reader("t", MessageId.earliest)
@@ -101,7 +82,7 @@ def test_what_is_asked_of_a_topic_just_before_it_is_unloaded_is_done(
 ) -> None:
     """It was refused with TopicNotFound, or AlreadyClosed."""
     client = open_client(clock=manual_clock)
-    ids = filled(client)
+    ids = filled(client, 4)
     manual_clock.advance(1)  # what is no second old is not expired
     topics = client.admin.topics
     topics.create_subscription("t", "s", MessageId.earliest)

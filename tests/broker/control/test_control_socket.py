@@ -53,11 +53,6 @@ def ask(folder: Path, verb: str, patience_ms: int = 0, **arguments: Any) -> Any:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
-@pytest.fixture
 def client(folder: Path) -> Iterator[pulsarx.Client]:
     with pulsarx.Client(folder, durability="os") as opened:
         yield opened

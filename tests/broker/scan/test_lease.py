@@ -38,11 +38,6 @@ Ledgers = Callable[[], list[int]]
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
-@pytest.fixture
 def clock() -> pulsarx.ManualClock:
     return pulsarx.ManualClock()
 

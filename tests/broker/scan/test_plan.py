@@ -13,14 +13,13 @@ import pytest
 from range_topics import (
     FULL,
     Beside,
-    OpenClient,
-    clients_of,
     compare_offsets,
     publish,
     small_ledgers,
     tables,
     values,
 )
+from support.clients import OpenClient, clients_of
 
 import pulsarx
 from pulsarx import errors

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from range_topics import FULL, Beside, OpenClient, batches_of, compare_offsets, publish, values
+from range_topics import FULL, Beside, batches_of, compare_offsets, publish, values
+from support.clients import OpenClient
 
 import pulsarx
 from pulsarx.broker.scan.plan import Planner, plan

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from range_topics import FULL, Beside, OpenClient, clients_of, publish, small_ledgers, values
+from range_topics import FULL, Beside, publish, small_ledgers, values
 from seeds import scaled
+from support.clients import OpenClient, clients_of
 
 import pulsarx
 from pulsarx import errors

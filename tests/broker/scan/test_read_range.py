@@ -26,8 +26,9 @@ from range_files import (
     read_values,
     write_ledger,
 )
-from range_topics import FULL, OpenClient, batches_of, clients_of, publish, tables, values
+from range_topics import FULL, batches_of, publish, tables, values
 from seeds import scaled
+from support.clients import OpenClient, clients_of
 
 import pulsarx
 from pulsarx import CompressionType, errors

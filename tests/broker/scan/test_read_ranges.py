@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from range_files import COLUMNS, batch_of, damage, part, publish_all_kinds, write_ledger
-from range_topics import OpenClient
 from seeds import scaled
+from support.clients import OpenClient
 
 import pulsarx
 from pulsarx import CompressionType, errors

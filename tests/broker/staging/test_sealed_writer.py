@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from range_topics import FULL, clients_of, tables, whole
+from range_topics import FULL, tables, whole
+from support.clients import clients_of
 
 import pulsarx
 from pulsarx import CompressionType, errors
