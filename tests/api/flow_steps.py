@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from sleeping_thread import until_asleep
+from support.consumer_types import ALL_TYPES
 from topic_reading import payloads
 
 import pulsarx
@@ -23,7 +24,7 @@ alone = pytest.mark.parametrize(
 )
 every_kind = pytest.mark.parametrize(
     "kind",
-    [ConsumerType.Exclusive, ConsumerType.Failover, ConsumerType.Shared, ConsumerType.KeyShared],
+    ALL_TYPES,
     ids=["exclusive", "failover", "shared", "key_shared"],
 )
 

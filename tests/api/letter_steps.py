@@ -5,18 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.consumer_types import ALL_TYPES
 
 import pulsarx
-from pulsarx import ConsumerType
 
 all_types = pytest.mark.parametrize(
     "consumer_type",
-    [
-        ConsumerType.Exclusive,
-        ConsumerType.Failover,
-        ConsumerType.Shared,
-        ConsumerType.KeyShared,
-    ],
+    ALL_TYPES,
     ids=["Exclusive", "Failover", "Shared", "KeyShared"],
 )
 

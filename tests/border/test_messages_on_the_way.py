@@ -10,6 +10,7 @@ import guest_client
 import pytest
 from guest_client import GuestClient, attach, forget_folders
 from pipe import Pipe
+from support.consumer_types import ALL_TYPES
 from topic_reading import payloads
 
 import pulsarx
@@ -19,7 +20,7 @@ from pulsarx.server.guest_consumer import GuestConsumer
 
 pytestmark = pytest.mark.standard
 
-KINDS = [ConsumerType.Exclusive, ConsumerType.Failover, ConsumerType.Shared, ConsumerType.KeyShared]
+KINDS = ALL_TYPES
 LONE = KINDS[:2]
 VALUES = [b"%d" % number for number in range(6)]
 Way = Callable[[pulsarx.Consumer[bytes], list[MessageId]], object]

@@ -54,11 +54,11 @@ class Speaker:
         except ConnectionError:
             return True
 
-    def subscribe(self) -> None:
+    def subscribe(self, kind: int = SHARED, permits: int = 1000) -> None:
         ids = {"topic": "t", "subscription": "s", "consumer_id": 0, "request_id": 1}
-        self.say("SUBSCRIBE", **ids, type=SHARED, initial_position=EARLIEST)
+        self.say("SUBSCRIBE", **ids, type=kind, initial_position=EARLIEST)
         assert self.hear()[0] == "SUCCESS"
-        self.say("FLOW", consumer_id=0, permits=1000)
+        self.say("FLOW", consumer_id=0, permits=permits)
 
     def produce(self) -> None:
         self.say("PRODUCER", topic="t", producer_id=0, request_id=0)

@@ -7,6 +7,7 @@ import zlib
 
 import pytest
 from peer import Peer, names, packed_entry
+from support.consumer_types import ALL_TYPES
 
 import pulsarx
 from pulsarx import InitialPosition, errors
@@ -16,12 +17,7 @@ EARLIEST = InitialPosition.Earliest
 TEXT = b"hello " * 50
 ALL = pytest.mark.parametrize(
     "kind",
-    [
-        pulsarx.ConsumerType.Exclusive,
-        pulsarx.ConsumerType.Failover,
-        pulsarx.ConsumerType.Shared,
-        pulsarx.ConsumerType.KeyShared,
-    ],
+    ALL_TYPES,
 )
 
 

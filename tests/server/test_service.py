@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from seeds import scaled, seed_of
 from served import Served
-from speaker import looks
+from speaker import PATIENCE_SECONDS, Speaker, looks
 
 import pulsarx
 from pulsarx import errors
@@ -27,62 +27,18 @@ from pulsarx.server.served_connection import CAME_MAX, READ_SIZE, UNSENT_MAX
 from pulsarx.server.session import GREETING_SIZE_MAX
 from pulsarx.server.session_producers import IN_FLIGHT_MAX
 from pulsarx.testing import inspect
-from pulsarx.wire.commands import COMMANDS, EARLIEST, EXCLUSIVE, SHARED
-from pulsarx.wire.frames import FrameReader, frame_encode
+from pulsarx.wire.commands import COMMANDS, EXCLUSIVE, SHARED
+from pulsarx.wire.frames import frame_encode
 from pulsarx.wire.protobuf import Kind, Schema
 
-PATIENCE_SECONDS = 60.0
-Told = tuple[str, dict[str, Any], bytes]
 
-
-class Peer:
-    """A client that speaks in commands, over a socket of its own."""
+class Peer(Speaker):
+    """One that has said who it is, unless told otherwise."""
 
     def __init__(self, served: Served, *, greet: bool = True) -> None:
-        service = served.service
-        self.socket = socket.create_connection((service.host, service.port), PATIENCE_SECONDS)
-        self._reader = FrameReader(5 << 20)
-        self._told: list[Told] = []
+        super().__init__(served)
         if greet:
-            self.say("CONNECT", client_version="test", protocol_version=20)
-            assert self.hear()[0] == "CONNECTED"
-
-    def say(self, name: str, entry: bytes | None = None, **values: Any) -> None:
-        self.socket.sendall(frame_encode(name, values, entry))
-
-    def hear(self) -> Told:
-        """The next command; ConnectionError: the broker has hung up."""
-        while not self._told:
-            data = self.socket.recv(1 << 16)
-            if not data:
-                raise ConnectionError("the broker has hung up")
-            self._told += self._reader.feed(data)
-        return self._told.pop(0)
-
-    def is_hung_up_on(self) -> bool:
-        """Whether the broker hangs up, however much it says before."""
-        try:
-            while True:
-                self.hear()
-        except ConnectionError:
-            return True
-
-    def subscribe(self, kind: int = SHARED, permits: int = 1000) -> None:
-        self.say(
-            "SUBSCRIBE",
-            topic="t",
-            subscription="s",
-            type=kind,
-            consumer_id=0,
-            request_id=1,
-            initial_position=EARLIEST,
-        )
-        assert self.hear()[0] == "SUCCESS"
-        self.say("FLOW", consumer_id=0, permits=permits)
-
-    def produce(self) -> None:
-        self.say("PRODUCER", topic="t", producer_id=0, request_id=0)
-        assert self.hear()[0] == "PRODUCER_SUCCESS"
+            self.greet()
 
 
 def entry(payload: bytes) -> bytes:

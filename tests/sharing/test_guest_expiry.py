@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from chunk_entries import chunk_entry
 from sharing_process import SharingProcess
+from support.consumer_types import ALL_TYPES
 
 import pulsarx
 from pulsarx import ConsumerType
 
 PATIENCE_MS = 60_000
-TYPES = [ConsumerType.Exclusive, ConsumerType.Failover, ConsumerType.Shared, ConsumerType.KeyShared]
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def total_expired(client: pulsarx.Client) -> int:
     return int(client.admin.topics.stats("t")["subscriptions"]["s"]["total_expired"])
 
 
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", ALL_TYPES)
 def test_what_is_too_old_by_a_new_policy_is_not_handed_out(
     folder: Path, owner: SharingProcess, kind: ConsumerType
 ) -> None:
@@ -62,7 +62,7 @@ def test_what_is_too_old_by_a_new_policy_is_not_handed_out(
         assert receive_to(consumer, b"3") == [b"3"]
 
 
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", ALL_TYPES)
 def test_the_policy_of_a_topic_holds_for_who_comes_later(
     folder: Path, owner: SharingProcess, kind: ConsumerType
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from sharing_process import SharingProcess
+from support.consumer_types import ALL_TYPES
 from support.waiting import wait_until
 
 import pulsarx
@@ -25,7 +26,6 @@ pytestmark = pytest.mark.standard
 PATIENCE_MS = 60_000
 SOON_MS = 50  # in which what is not coming does not come
 TOPIC = "non-persistent://public/default/n"
-TYPES = [ConsumerType.Exclusive, ConsumerType.Failover, ConsumerType.Shared, ConsumerType.KeyShared]
 
 
 class Row(Record):
@@ -71,7 +71,7 @@ def dropped(client: pulsarx.Client, subscription: str = "s", topic: str = TOPIC)
     return count
 
 
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", ALL_TYPES)
 def test_consumers_get_what_the_owner_publishes(
     owner: SharingProcess, guest: pulsarx.Client, kind: ConsumerType
 ) -> None:
@@ -107,7 +107,7 @@ def test_what_nobody_has_room_for_is_dropped_and_counted(
     assert received(consumer, 1) == [b"more"]
 
 
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", ALL_TYPES)
 @pytest.mark.parametrize("queue", [1, 2, 10])
 def test_what_was_received_has_made_room_when_receive_returns(
     guest: pulsarx.Client, kind: ConsumerType, queue: int

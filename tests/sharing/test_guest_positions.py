@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from sharing_process import SharingProcess
+from support.consumer_types import ALL_TYPES
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, MessageId
 from pulsarx.remote.guest_subscription import GuestSubscription
 
 PATIENCE_MS = 60_000
-TYPES = [ConsumerType.Exclusive, ConsumerType.Failover, ConsumerType.Shared, ConsumerType.KeyShared]
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def truncate_once_found(monkeypatch: pytest.MonkeyPatch, owner: SharingProcess) 
     monkeypatch.setattr(GuestSubscription, "_found", find_and_truncate)
 
 
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", ALL_TYPES)
 @pytest.mark.parametrize("is_empty", [False, True])
 def test_a_seek_to_what_is_truncated_meanwhile_goes_to_what_came(
     folder: Path,
@@ -56,7 +56,7 @@ def test_a_seek_to_what_is_truncated_meanwhile_goes_to_what_came(
 
 
 @pytest.mark.parametrize("start", [InitialPosition.Earliest, InitialPosition.Latest])
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", ALL_TYPES)
 def test_a_subscription_that_is_made_while_its_topic_is_truncated_has_what_came(
     folder: Path,
     owner: SharingProcess,

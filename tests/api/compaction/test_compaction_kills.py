@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from compaction_steps import Pairs, compact, compacted, pairs_of, publish, read_compacted, survivors
 from damaged_ledgers import fill, flip, frame_offsets, receive_all
+from support.dying_owners import dies_at
 from topic_reading import OpenClient, whole_topic
 
 import pulsarx
 from pulsarx import InitialPosition, MessageId
-from pulsarx._pycore.ground import file_system
 from pulsarx._pycore.ranges.entry_codec import crc32c
 from pulsarx.testing import inspect
 from pulsarx.testing.faults import fault_plan
@@ -75,30 +75,6 @@ def check(folder: Path) -> bool:
     return found == NEW
 
 
-def dies_at(folder: Path, operation: str, call: int) -> bool:
-    """Compact in an owner that dies at the call-th operation; False: it had no such call."""
-    child = os.fork()
-    if child == 0:
-        status = 2
-        try:
-            client = opened(folder)
-            client.admin.topics.stats("t")
-            inspect(client).settle()
-            file_system.faults_install()
-            file_system.faults_add(operation, call, kind="stall")
-            done: list[object] = []
-            thread = threading.Thread(target=lambda: done.append(compact(client)), daemon=True)
-            thread.start()
-            while thread.is_alive() and not file_system.faults_stalled():
-                thread.join(0.001)
-            status = 1 if file_system.faults_stalled() else 0 if done else 2
-        finally:
-            os._exit(status)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert status in (0, 1), "the compaction failed"
-    return status == 1
-
-
 @pytest.mark.standard
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_killed_compaction_leaves_the_old_result_or_the_new_one(
@@ -110,7 +86,7 @@ def test_a_killed_compaction_leaves_the_old_result_or_the_new_one(
         folder = tmp_path / "data"
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(tmp_path / "before", folder)
-        died = dies_at(folder, operation, call)
+        died = dies_at(folder, opened, compact, operation, call)
         found.append(check(folder))
         if not died:
             assert found[-1]

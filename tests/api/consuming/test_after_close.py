@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.consumer_types import ALL_TYPES
 
 import pulsarx
-from pulsarx import ConsumerType
-
-TYPES = [ConsumerType.Exclusive, ConsumerType.Failover, ConsumerType.Shared, ConsumerType.KeyShared]
 
 
 @pytest.mark.parametrize("closed_by", ["itself", "its client", "unsubscribe"])
 @pytest.mark.parametrize("topic", ["t", ["t", "u"]], ids=["one topic", "several"])
-@pytest.mark.parametrize("kind", TYPES, ids=str)
+@pytest.mark.parametrize("kind", ALL_TYPES, ids=str)
 def test_asking_for_redelivery_after_close_does_nothing(
     kind: Any, topic: Any, closed_by: str
 ) -> None:

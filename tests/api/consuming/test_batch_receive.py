@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from sleeping_thread import until_asleep
+from support.consumer_types import ALL_TYPES
 from topic_reading import numbers
 
 import pulsarx
@@ -126,7 +127,7 @@ class Stopped(Exception):
 
 @pytest.mark.parametrize(
     "kind",
-    [ConsumerType.Exclusive, ConsumerType.Failover, ConsumerType.Shared, ConsumerType.KeyShared],
+    ALL_TYPES,
 )
 def test_an_interrupt_gives_back_what_was_taken(
     memory_client: pulsarx.Client, topic: Any, kind: ConsumerType

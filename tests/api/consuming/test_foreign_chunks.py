@@ -9,19 +9,14 @@ from typing import Any
 import pytest
 from chunk_entries import ChunkWriter
 from seeds import scaled, seed_of
+from support.consumer_types import ALL_TYPES
 from topic_reading import OpenClient, drain, payloads, read_all, whole_topic
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, MessageId, errors
 from pulsarx.testing import inspect
 
-TYPES = [
-    ConsumerType.Exclusive,
-    ConsumerType.Failover,
-    ConsumerType.Shared,
-    ConsumerType.KeyShared,
-]
-all_types = pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
+all_types = pytest.mark.parametrize("kind", ALL_TYPES, ids=lambda kind: kind.name)
 MINUTE_MS = 60_000
 
 
@@ -78,7 +73,7 @@ def test_interwoven_messages_come_in_the_order_of_their_last_chunks(
     assert payloads(consumer) == [b"plain", b"a0a1a2"]
 
 
-@pytest.mark.parametrize("kind", TYPES[:2], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", ALL_TYPES[:2], ids=lambda kind: kind.name)
 @pytest.mark.parametrize("when", ["read", "before it is read", "after a restart"])
 def test_a_cumulative_acknowledgement_spares_chunks_of_a_message_that_ends_behind_it(
     open_client: OpenClient, topic: Topic, kind: ConsumerType, when: str
@@ -118,7 +113,7 @@ def test_has_message_available_is_false_when_only_an_incomplete_message_is_left(
     assert reader.read_next().data() == b"a0a1"
 
 
-@pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", ALL_TYPES, ids=lambda kind: kind.name)
 def test_more_messages_than_may_wait_are_acknowledged_when_that_is_asked_for(
     topic: Topic, kind: ConsumerType
 ) -> None:
@@ -132,7 +127,7 @@ def test_more_messages_than_may_wait_are_acknowledged_when_that_is_asked_for(
     assert [each.data() for each in messages] == [b"c0c1"]
 
 
-@pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", ALL_TYPES, ids=lambda kind: kind.name)
 def test_more_messages_than_may_wait_come_later_by_themselves(
     topic: Topic, kind: ConsumerType
 ) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support.consumer_types import ALL_TYPES
 from support.next_calls import before_the_next
 from topic_reading import OpenClient
 
@@ -286,7 +287,7 @@ def test_a_listener_gets_what_comes_to_new_topics(memory_client: pulsarx.Client)
 
 @pytest.mark.parametrize(
     "kind",
-    [ConsumerType.Exclusive, ConsumerType.Failover, ConsumerType.Shared, ConsumerType.KeyShared],
+    ALL_TYPES,
 )
 def test_all_subscription_types_take_patterns(
     memory_client: pulsarx.Client, kind: ConsumerType

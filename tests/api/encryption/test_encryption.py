@@ -24,6 +24,7 @@ from encryption_steps import (
     write_keys,
 )
 from sleeping_thread import until_asleep
+from support.consumer_types import ALL_TYPES
 from support.topics import backlog
 from topic_reading import OpenClient, Told, drain, numbers, payloads, whole_topic
 
@@ -49,7 +50,7 @@ FOUR_HOURS = 4 * 60 * 60
 
 all_types = pytest.mark.parametrize(
     "kind",
-    [ConsumerType.Exclusive, ConsumerType.Failover, ConsumerType.Shared, ConsumerType.KeyShared],
+    ALL_TYPES,
     ids=lambda kind: kind.name,
 )
 # A consumer that cannot decrypt: without a key reader, and with the key of others.

@@ -22,6 +22,7 @@ from encryption_steps import (
     send_batch,
     subscribe,
 )
+from support.consumer_types import ALL_TYPES
 from support.topics import backlog
 from topic_reading import OpenClient, drain, numbers, payloads
 
@@ -48,7 +49,7 @@ LARGE = bytes(range(256)) * 20
 
 all_types = pytest.mark.parametrize(
     "kind",
-    [ConsumerType.Exclusive, ConsumerType.Failover, ConsumerType.Shared, ConsumerType.KeyShared],
+    ALL_TYPES,
     ids=lambda kind: kind.name,
 )
 

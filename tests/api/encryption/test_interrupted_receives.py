@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from encryption_steps import KeyFiles, encrypting, subscribe
+from support.consumer_types import ALL_TYPES
 
 import pulsarx
 from pulsarx import ConsumerCryptoFailureAction, ConsumerType, MessageId
@@ -82,12 +83,7 @@ WAYS: dict[str, Callable[[Any], list[Any]]] = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     "kind",
-    [
-        ConsumerType.Exclusive,
-        ConsumerType.Failover,
-        ConsumerType.Shared,
-        ConsumerType.KeyShared,
-    ],
+    ALL_TYPES,
 )
 def test_a_consumer_is_given_again_what_an_interrupted_call_had_in_hand(
     memory_client: pulsarx.Client,

@@ -18,6 +18,7 @@ from offload_steps import (
     offloaded,
     publish,
 )
+from support.consumer_types import ALL_TYPES
 from topic_reading import whole_topic
 
 import pulsarx
@@ -58,7 +59,7 @@ def test_a_topic_reads_the_same_out_of_the_store(store: Store, manual_clock: Man
 
 @pytest.mark.parametrize(
     "kind",
-    [ConsumerType.Exclusive, ConsumerType.Failover, ConsumerType.Shared, ConsumerType.KeyShared],
+    ALL_TYPES,
 )
 def test_consumers_of_every_type_read_the_store(
     store: Store, manual_clock: ManualClock, kind: ConsumerType

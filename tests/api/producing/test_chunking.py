@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from sleeping_thread import until_asleep
+from support.consumer_types import ALL_TYPES
 from topic_reading import OpenClient, Told, payloads, read_all, whole_topic
 
 import pulsarx
@@ -27,13 +28,7 @@ from pulsarx.testing.faults import fault_plan
 LIMIT = 1000
 SMALL = BrokerOptions(max_message_size=LIMIT)
 LARGE = bytes(range(256)) * 20
-TYPES = [
-    ConsumerType.Exclusive,
-    ConsumerType.Failover,
-    ConsumerType.Shared,
-    ConsumerType.KeyShared,
-]
-all_types = pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
+all_types = pytest.mark.parametrize("kind", ALL_TYPES, ids=lambda kind: kind.name)
 
 
 @pytest.fixture
@@ -367,7 +362,7 @@ def test_an_id_of_a_message_that_was_not_read_yet_acknowledges_all_of_it(
     assert backlog(limited) == (0, 0)
 
 
-@pytest.mark.parametrize("kind", TYPES[:2], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", ALL_TYPES[:2], ids=lambda kind: kind.name)
 @pytest.mark.parametrize("read", [False, True])
 def test_a_cumulative_acknowledgement_takes_all_chunks(
     limited: pulsarx.Client, kind: ConsumerType, read: bool
@@ -383,7 +378,7 @@ def test_a_cumulative_acknowledgement_takes_all_chunks(
     assert payloads(consumer) == [b"b"]
 
 
-@pytest.mark.parametrize("kind", TYPES[2:], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", ALL_TYPES[2:], ids=lambda kind: kind.name)
 def test_all_chunks_go_to_one_consumer_and_from_it_to_the_next(
     limited: pulsarx.Client, kind: ConsumerType
 ) -> None:
@@ -435,7 +430,7 @@ def clocked_limited(
     return open_client(broker_options=SMALL, clock=manual_clock), manual_clock
 
 
-@pytest.mark.parametrize("kind", TYPES[2:], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", ALL_TYPES[2:], ids=lambda kind: kind.name)
 def test_a_delayed_message_in_chunks_comes_when_it_is_due(
     clocked_limited: tuple[pulsarx.Client, pulsarx.ManualClock], kind: ConsumerType
 ) -> None:

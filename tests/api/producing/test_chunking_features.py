@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from child_process import ChildProcess
 from chunk_entries import ChunkWriter
+from support.consumer_types import ALL_TYPES
 from topic_reading import OpenClient, Told, payloads, read_all, whole_topic
 
 import pulsarx
@@ -36,12 +37,7 @@ LARGE = bytes(range(256)) * 20
 CHUNKS = 6  # of LARGE
 all_types = pytest.mark.parametrize(
     "kind",
-    [
-        ConsumerType.Exclusive,
-        ConsumerType.Failover,
-        ConsumerType.Shared,
-        ConsumerType.KeyShared,
-    ],
+    ALL_TYPES,
     ids=lambda kind: kind.name,
 )
 

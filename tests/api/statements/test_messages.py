@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from chunk_entries import ChunkWriter
 from sleeping_thread import until_asleep
+from support.consumer_types import ALL_TYPES
 from topic_reading import OpenClient, Told, drain, numbers, read_all, whole_topic
 
 import pulsarx
@@ -22,13 +23,6 @@ CODECS = [
     CompressionType.ZLib,
     CompressionType.ZSTD,
     CompressionType.SNAPPY,
-]
-
-ALL_TYPES = [
-    ConsumerType.Exclusive,
-    ConsumerType.Failover,
-    ConsumerType.Shared,
-    ConsumerType.KeyShared,
 ]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.consumer_types import ALL_TYPES
 from topic_reading import OpenClient, open_paths
 from type_steps import check, join, publish, publish_batch, statistics, take, take_messages
 
@@ -16,13 +17,7 @@ from pulsarx.compression import decompress
 from pulsarx.enumerations import SubscriptionMode
 from pulsarx.testing import inspect
 
-TYPES = [
-    ConsumerType.Exclusive,
-    ConsumerType.Failover,
-    ConsumerType.Shared,
-    ConsumerType.KeyShared,
-]
-all_types = pytest.mark.parametrize("kind", TYPES, ids=[kind.name for kind in TYPES])
+all_types = pytest.mark.parametrize("kind", ALL_TYPES, ids=[kind.name for kind in ALL_TYPES])
 
 
 def test_a_second_consumer_is_refused_and_leaves_no_trace(memory_client: pulsarx.Client) -> None:
@@ -36,7 +31,7 @@ def test_a_second_consumer_is_refused_and_leaves_no_trace(memory_client: pulsarx
     assert take(join(memory_client, ConsumerType.Exclusive)) == ["1", "2"]
 
 
-@pytest.mark.parametrize("other", TYPES, ids=[kind.name for kind in TYPES])
+@pytest.mark.parametrize("other", ALL_TYPES, ids=[kind.name for kind in ALL_TYPES])
 @all_types
 def test_the_type_is_that_of_the_first_consumer(
     memory_client: pulsarx.Client, kind: ConsumerType, other: ConsumerType
@@ -50,7 +45,7 @@ def test_the_type_is_that_of_the_first_consumer(
     assert take(consumer) == ["1"]
 
 
-@pytest.mark.parametrize("after", TYPES, ids=[kind.name for kind in TYPES])
+@pytest.mark.parametrize("after", ALL_TYPES, ids=[kind.name for kind in ALL_TYPES])
 @all_types
 def test_the_type_is_undefined_without_consumers_and_changes_when_all_have_left(
     memory_client: pulsarx.Client, kind: ConsumerType, after: ConsumerType
@@ -290,7 +285,7 @@ def reader_of(client: pulsarx.Client) -> Any:
     )
 
 
-@pytest.mark.parametrize("kind", TYPES[1:], ids=[kind.name for kind in TYPES[1:]])
+@pytest.mark.parametrize("kind", ALL_TYPES[1:], ids=[kind.name for kind in ALL_TYPES[1:]])
 def test_only_the_last_consumer_may_unsubscribe(
     memory_client: pulsarx.Client, kind: ConsumerType
 ) -> None:

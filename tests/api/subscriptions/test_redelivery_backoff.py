@@ -7,6 +7,7 @@ import pickle
 from typing import Any
 
 import pytest
+from support.consumer_types import ALL_TYPES
 
 import pulsarx
 from pulsarx import ConsumerType, MultiplierRedeliveryBackoff
@@ -33,12 +34,6 @@ Redelivery count	Redelivery delay
 7	10 + 60 seconds
 8	10 + 60 seconds
 """
-TYPES = [
-    ConsumerType.Exclusive,
-    ConsumerType.Failover,
-    ConsumerType.Shared,
-    ConsumerType.KeyShared,
-]
 
 
 def rows(table: str) -> list[tuple[int, str]]:
@@ -79,7 +74,7 @@ def refused_and_waited(consumer: Any, clock: pulsarx.ManualClock, refuse: bool) 
     return waited
 
 
-@pytest.mark.parametrize("consumer_type", TYPES)
+@pytest.mark.parametrize("consumer_type", ALL_TYPES)
 def test_a_message_that_is_refused_comes_again_as_the_table_says(
     clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock, consumer_type: Any
 ):
@@ -91,7 +86,7 @@ def test_a_message_that_is_refused_comes_again_as_the_table_says(
     ]
 
 
-@pytest.mark.parametrize("consumer_type", TYPES)
+@pytest.mark.parametrize("consumer_type", ALL_TYPES)
 def test_a_message_that_is_not_acknowledged_in_time_comes_again_as_the_table_says(
     clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock, consumer_type: Any
 ):
@@ -188,7 +183,7 @@ BROKEN = [ZeroDivisionError(), None, "1", 1.5]
 
 
 @pytest.mark.parametrize("answer", BROKEN, ids=repr)
-@pytest.mark.parametrize("consumer_type", TYPES)
+@pytest.mark.parametrize("consumer_type", ALL_TYPES)
 def test_a_failing_backoff_of_an_ack_timeout_is_as_none(
     clocked_client: pulsarx.Client,
     manual_clock: pulsarx.ManualClock,
@@ -208,7 +203,7 @@ def test_a_failing_backoff_of_an_ack_timeout_is_as_none(
 
 
 @pytest.mark.parametrize("answer", BROKEN, ids=repr)
-@pytest.mark.parametrize("consumer_type", TYPES)
+@pytest.mark.parametrize("consumer_type", ALL_TYPES)
 def test_a_failing_nack_backoff_is_as_none(
     clocked_client: pulsarx.Client,
     manual_clock: pulsarx.ManualClock,
@@ -226,7 +221,7 @@ def test_a_failing_nack_backoff_is_as_none(
     assert consumer.receive(0).redelivery_count() == 1
 
 
-@pytest.mark.parametrize("consumer_type", TYPES)
+@pytest.mark.parametrize("consumer_type", ALL_TYPES)
 @pytest.mark.parametrize(
     "options",
     [

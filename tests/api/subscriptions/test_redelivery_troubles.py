@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from damaged_batch import damage as damage_batch
 from given_up import GivenUp
+from support.consumer_types import ALL_TYPES
 from topic_reading import OpenClient
 from type_steps import check, join, keys_between, publish, publish_batch, take, take_messages
 
@@ -23,12 +24,7 @@ from pulsarx.testing.faults import fault_plan
 SHARING = pytest.mark.parametrize("kind", [ConsumerType.Shared, ConsumerType.KeyShared])
 ALL = pytest.mark.parametrize(
     "kind",
-    [
-        ConsumerType.Exclusive,
-        ConsumerType.Failover,
-        ConsumerType.Shared,
-        ConsumerType.KeyShared,
-    ],
+    ALL_TYPES,
 )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.consumer_types import ALL_TYPES
 
 import pulsarx
 from pulsarx import ConsumerType
@@ -19,7 +20,7 @@ def stats(client: pulsarx.Client, topic: str = "t") -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     "kind",
-    [ConsumerType.Exclusive, ConsumerType.Failover, ConsumerType.Shared, ConsumerType.KeyShared],
+    ALL_TYPES,
 )
 @pytest.mark.parametrize("topic", ["t", VOLATILE])
 def test_what_a_consumer_is_given_is_counted(kind: ConsumerType, topic: str):

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import errno
-import os
 import shutil
-import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from damaged_ledgers import fill, flip
+from support.dying_owners import dies_at
 from topic_reading import numbers, read_all, whole_topic
 
 import pulsarx
 import pulsarx.backups
 from pulsarx import BrokerOptions, MessageId, errors
-from pulsarx._pycore.ground import file_system
 from pulsarx.broker.scan.lease import lease
 from pulsarx.broker.scan.plan import plan
 from pulsarx.broker.scan.read_range import read_range
@@ -283,30 +281,8 @@ def check(folder: Path) -> None:
     assert pulsarx.backups.check(folder).damage == []
 
 
-def dies_at(folder: Path, operation: str, call: int) -> bool:
-    """Merge in an owner that dies at the call-th operation; False: it had no such call."""
-    child = os.fork()
-    if child == 0:
-        status = 2
-        try:
-            client = opened(folder)
-            client.admin.topics.stats("t")
-            inspect(client).settle()
-            file_system.faults_install()
-            file_system.faults_add(operation, call, kind="stall")
-            done: list[object] = []
-            thread = threading.Thread(
-                target=lambda: done.append(client.admin.topics.merge_ledgers("t")), daemon=True
-            )
-            thread.start()
-            while thread.is_alive() and not file_system.faults_stalled():
-                thread.join(0.001)
-            status = 1 if file_system.faults_stalled() else 0 if done else 2
-        finally:
-            os._exit(status)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert status in (0, 1), "the merge failed"
-    return status == 1
+def merge(client: pulsarx.Client) -> object:
+    return client.admin.topics.merge_ledgers("t")
 
 
 @pytest.mark.standard
@@ -317,7 +293,7 @@ def test_a_killed_merge_loses_nothing(tmp_path: Path, operation: str) -> None:
         folder = tmp_path / "data"
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(tmp_path / "before", folder)
-        died = dies_at(folder, operation, call)
+        died = dies_at(folder, opened, merge, operation, call)
         check(folder)
         if not died:
             return

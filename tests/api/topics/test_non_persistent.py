@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from sleeping_thread import until_asleep
+from support.consumer_types import ALL_TYPES
 from topic_reading import OpenClient
 
 import pulsarx
@@ -36,7 +37,7 @@ def send(producer: Any, *contents: str) -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    [ConsumerType.Exclusive, ConsumerType.Failover, ConsumerType.Shared, ConsumerType.KeyShared],
+    ALL_TYPES,
 )
 def test_a_consumer_of_each_type_gets_what_is_published_while_it_is_there(
     memory_client: pulsarx.Client, kind: ConsumerType
@@ -82,7 +83,7 @@ def test_a_message_is_confirmed_whether_somebody_gets_it_or_not(
 
 @pytest.mark.parametrize(
     "kind",
-    [ConsumerType.Exclusive, ConsumerType.Failover, ConsumerType.Shared, ConsumerType.KeyShared],
+    ALL_TYPES,
 )
 def test_what_does_not_fit_into_the_receiver_queue_is_dropped_and_counted(
     memory_client: pulsarx.Client, kind: ConsumerType

@@ -22,6 +22,7 @@ from lying_entries import (
     single,
     stage_entries,
 )
+from support.consumer_types import ALL_TYPES
 from type_steps import check, join, publish, statistics
 
 import pulsarx
@@ -52,12 +53,7 @@ LIES: dict[str, tuple[tuple[bytes, int, int], int, int]] = {
 }
 ALL = pytest.mark.parametrize(
     "kind",
-    [
-        ConsumerType.Exclusive,
-        ConsumerType.Failover,
-        ConsumerType.Shared,
-        ConsumerType.KeyShared,
-    ],
+    ALL_TYPES,
 )
 NOTHING_LARGE_KIB = 48 << 10
 
