@@ -7,6 +7,7 @@ in one process must agree, so options compare by value and never change.
 from __future__ import annotations
 
 from pulsarx.errors import shown
+from pulsarx.options.argument_check import INT32_MAX, INT64_MAX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
     Value = int | bool | str | tuple[str, ...] | None
 
-INT32_MAX = 2**31 - 1
 ENTRY_SIZE_MAX = 2**30
 CENTURY_MINUTES = 36_525 * 1440
 # UNDEFINED: as the level above says.
@@ -188,7 +188,7 @@ _ROWS = (
      "Look whether backlogs exceed their quotas."),
     ("backlog_quota_check_interval_in_seconds", 60, 1, INT32_MAX, False, True,
      "How often that is looked at."),
-    ("backlog_quota_default_limit_bytes", -1, -1, 2**63 - 1, False, True,
+    ("backlog_quota_default_limit_bytes", -1, -1, INT64_MAX, False, True,
      "How many bytes the backlog of a topic may have; -1: without limit."),
     ("backlog_quota_default_limit_second", -1, -1, INT32_MAX, False, True,
      "How many seconds old its oldest message may be; -1: without limit."),
@@ -213,17 +213,17 @@ _ROWS = (
      "How often such subscriptions are looked for."),
     ("dispatch_throttling_rate_per_topic_in_msg", 0, 0, INT32_MAX, False, True,
      "How many messages a topic dispatches in a second; 0: without limit."),
-    ("dispatch_throttling_rate_per_topic_in_byte", 0, 0, 2**63 - 1, False, True,
+    ("dispatch_throttling_rate_per_topic_in_byte", 0, 0, INT64_MAX, False, True,
      "How many bytes; 0: without limit."),
     ("dispatch_throttling_rate_per_subscription_in_msg", 0, 0, INT32_MAX, False, True,
      "How many messages a subscription or reader is given in a second; 0: without limit."),
-    ("dispatch_throttling_rate_per_subscription_in_byte", 0, 0, 2**63 - 1, False, True,
+    ("dispatch_throttling_rate_per_subscription_in_byte", 0, 0, INT64_MAX, False, True,
      "How many bytes; 0: without limit."),
     ("dispatch_throttling_on_non_backlog_consumer_enabled", True, None, None, False, True,
      "Dispatch rates hold for all; off: for those alone that are more than 1000 entries behind."),
     ("dispatch_throttling_on_batch_message_enabled", False, None, None, False, True,
      "Dispatch rates count entries, so that a batch is one; off: messages."),
-    ("delayed_delivery_max_delay_in_millis", 0, 0, 2**63 - 1, False, True,
+    ("delayed_delivery_max_delay_in_millis", 0, 0, INT64_MAX, False, True,
      "How long a message may be delayed; longer ones raise NotAllowedError. 0: without limit."),
     ("managed_ledger_max_entries_per_ledger", 50_000, 1, INT32_MAX, False, True,
      "Entries after which the next ledger is begun."),

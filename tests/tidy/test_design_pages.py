@@ -24,8 +24,9 @@ OVERVIEW_SIZE_MAX = 15_000  # bytes
 # What is made, or lies in a data directory, and is no file of the repository.
 ELSEWHERE = re.compile(r"(build|dist|orphans)/|ledgers/\.\.|.*[<*]")
 NAMESPACES = {"public/default", "pulsar/system"}
-# Of others: what uvicorn asks for, the system's locks. And names that the code makes of two.
-OF_OTHERS = {"h11", "F_OFD_GETLK", "F_OFD_SETLK"}
+# Of others: what uvicorn asks for, the system's locks and calls. And names that the code makes of
+# two.
+OF_OTHERS = {"h11", "F_OFD_GETLK", "F_OFD_SETLK", "renameat2"}
 OF_TWO = {"backlog_quota_destination_storage", "backlog_quota_message_age"}
 
 

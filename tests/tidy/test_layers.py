@@ -59,7 +59,7 @@ PYCORE = {  # folder: what it stands on, besides the core
     "wire": "pycore.ground",
 }
 PYCORE_ALSO = {"arrow": "numpy", "ground": "gevent"}
-ALL_PYCORE = " ".join(["pycore", *(f"pycore.{folder}" for folder in PYCORE)])
+ALL_PYCORE = " ".join(f"pycore.{folder}" for folder in PYCORE)
 
 # From the ground up; the first row that names a module is its row.
 LAYERS = [
@@ -78,7 +78,6 @@ LAYERS = [
         )
         for folder, below in PYCORE.items()
     ),
-    Layer("pycore", "_pycore: *", "pycore.message"),
     Layer("broker", "broker broker.*", f"{ALL_PYCORE} ground values broker", f"stdlib {LIBRARIES}"),
     Layer(
         "spark", "spark spark.*", "ground values broker api spark", "stdlib pyspark pyarrow numpy"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pulsarx.options.argument_check import check_integer
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,9 +39,7 @@ class PolicyGroup:
 
 
 def whole(name: str, value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"{name} must be an int, not {type(value).__name__}")
-    return value
+    return check_integer(value, name)
 
 
 def flag(name: str, value: object) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import re
 
-from pulsarx.broker_options import INT32_MAX, check_choices
+from pulsarx.broker_options import check_choices
+from pulsarx.options.argument_check import INT32_MAX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -29,17 +29,16 @@ from pulsarx.broker.policies.policy_value import Choice, Choices, Field, Flag, R
 from pulsarx.broker_options import (
     BACKLOG_QUOTA_POLICIES,
     INACTIVE_TOPIC_MODES,
-    INT32_MAX,
     PARTITION_COUNT_MAX,
     SCHEMA_STRATEGIES,
     SUBSCRIPTION_TYPES,
 )
+from pulsarx.options.argument_check import INT32_MAX, INT64_MAX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-INT64_MAX = 2**63 - 1
 _HERE = "What is set at this level; None: nothing."
 _ABOVE = "The level above holds again."
 _QUOTA_POLICIES = f"must be {', '.join(BACKLOG_QUOTA_POLICIES)}"
