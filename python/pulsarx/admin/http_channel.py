@@ -391,17 +391,18 @@ def _set_policy(level: str) -> Callable[..., None]:
     def put(channel: HttpChannel, policy: Json, **target: str) -> None:
         [(name, value)] = policy.items()
         path, row = _path_of(level, target[level]), POLICIES[name]
-        if row.rest is None:
+        if name.startswith(_QUOTA):
             shown = None if value is None else row.shown(value)
             method, kind = "DELETE" if value is None else "POST", name.removeprefix(_QUOTA)
             channel.ask(method, f"{path}/backlogQuota", shown, backlogQuotaType=kind)
             return
-        place, method = f"{path}/{_last_of(row, row.rest, level)}", row.rest.methods[level]
+        rest, last = _rest_of(row, level)
+        method, place = rest.methods[level], f"{path}/{last}"
         if value is None:
             channel.ask("DELETE", place)
-        elif level == TOPIC and row.rest.query is not None:
+        elif level == TOPIC and rest.query is not None:
             # As text: 0 is a value.
-            channel.ask(method, place, **{row.rest.query: str(value)})
+            channel.ask(method, place, **{rest.query: str(value)})
         else:
             channel.ask(method, place, row.shown(value))
 
@@ -411,24 +412,24 @@ def _set_policy(level: str) -> Callable[..., None]:
 def _get_policy(level: str) -> Callable[..., Any]:
     def get(channel: HttpChannel, name: str, **target: str) -> Any:
         path, row = _path_of(level, target[level]), POLICIES[name]
-        if row.rest is None:
+        if name.startswith(_QUOTA):
             found = channel.json(f"{path}/backlogQuotaMap") or {}
             value = found.get(name.removeprefix(_QUOTA))
         else:
-            value = channel.json(f"{path}/{_last_of(row, row.rest, level)}")
+            value = channel.json(f"{path}/{_rest_of(row, level)[1]}")
         return None if value is None or value == [] else row.read(value)
 
     return get
 
 
-def _last_of(row: Policy, rest: Rest, level: str) -> str:
-    """The last part of the path of a policy."""
-    found = rest.paths[level]
-    if found is None:
+def _rest_of(row: Policy, level: str) -> tuple[Rest, str]:
+    """How a level has a policy, and the last part of its path."""
+    last = None if row.rest is None else row.rest.paths[level]
+    if row.rest is None or last is None:
         raise errors.OperationNotSupported(
             detail=f"{row.name} of a {level}: the admin API has none"
         )
-    return found
+    return row.rest, last
 
 
 # Topics -------------------------------------------------------------------------------------------

@@ -109,6 +109,9 @@ def _put_quota(level: str, call: Call, value: object) -> None:
     call.perform(f"{level}s.set_policy", policy=policy, **{level: target_of(level, call)})
 
 
+# The routes ---------------------------------------------------------------------------------------
+
+
 def routes_of(policies: Iterable[Policy]) -> list[Route]:
     """Those of these policies, on the levels where Pulsar has them."""
     return [

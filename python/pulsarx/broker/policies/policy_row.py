@@ -190,7 +190,8 @@ class Policy:
         sets it, or several, the first that is not None; of a record its fields have them. effect:
         what is told of a change. for_kept: it is about messages that are kept, so non-persistent
         topics are refused. needs_store: it is about an object store, which the folder must have.
-        topic_commands: where topics have others. An end without its part has the policy by hand."""
+        topic_commands: where topics have others. An end without its part does not have the policy,
+        or has it by hand."""
         self.name = name
         self.kind = kind
         self.option = option
