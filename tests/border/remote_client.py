@@ -234,6 +234,9 @@ class RemoteCursor:
         self.positions = self
         self._receiver = receiver
 
+    def end(self) -> None:
+        """It has nothing mapped."""
+
     def last_message_id(self) -> MessageId:
         return self._receiver.last_message_id()
 

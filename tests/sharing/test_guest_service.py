@@ -36,7 +36,7 @@ class Guest:
         self.service = GuestService(inspect(self.client).broker)
         self.socket, theirs = socket.socketpair()
         self.socket.settimeout(30)
-        self.service.take(theirs.detach(), 1)
+        self.service.take(theirs, 1)
         (self.served,) = self.service.connections
         self.say(frame_encode("CONNECT", {"client_version": "test", "protocol_version": 21}))
         assert self._heard() == ["CONNECTED"]
@@ -151,7 +151,7 @@ def test_the_others_are_hung_up_on_though_ending_one_fails(
     for _ in range(3):
         mine, theirs = socket.socketpair()
         mine.settimeout(30)
-        guest.service.take(theirs.detach(), 1)
+        guest.service.take(theirs, 1)
         (served,) = guest.service.connections - set(sockets)
         sockets[served] = mine
     # What is no Exception ends it there, in front of nobody.

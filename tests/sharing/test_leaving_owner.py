@@ -48,7 +48,7 @@ def test_a_refusal_of_an_owner_that_closes_is_for_the_next_one(
     owner, guest = socket.socketpair()
     background = JobQueue("test-background")
     completions = CompletionQueue(Result.Ok, result_of)
-    connection = GuestConnection(guest, 1, 30, completions, background)
+    connection = GuestConnection(guest, 1, lambda: 30, completions, background)
     reading = threading.Thread(target=lambda: (connection.read(), connection.lost(_GONE)))
     answering = threading.Thread(target=_refuse, args=(owner, then_leaves))
     reading.start()

@@ -661,7 +661,9 @@ def test_an_owner_that_serves_nobody_is_named_with_the_way_out(
     wait_until(lambda: "control_socket control.sock" in (folder / "LOCK").read_text())
     guest.signal(signal.SIGCONT)
     way_out = f"kill -9 {hanging.pid}"
-    with pytest.raises(Refused, match=f"{way_out}.*nothing was stored"):
+    # As the guest has noticed by then that its owner is gone, or wrote to it.
+    told = "nothing was stored|may be stored all the same"
+    with pytest.raises(Refused, match=f"{way_out}.*({told})"):
         guest.run("hasty.send(b'0')")
     with pytest.raises(Refused, match=way_out):
         guest.run("client.create_producer('u')")
