@@ -153,6 +153,7 @@ assert not met, met
     owner.close()
 
 
+@pytest.mark.needs("starlette", "uvicorn")
 def test_what_goes_in_the_middle_of_a_call_runs_no_callback(world: World) -> None:
     """A weak reference's callback in Python lost what a signal handler raised in it: the last
     reference to a ledger's mapping went in `receive`."""
@@ -191,6 +192,8 @@ def test_what_is_closed_runs_no_callback_where_it_is_collected(world: World, cal
     """The thread of a folder's socket, or of a function, ran one in Python: of `threading`, in
     whatever call the collector happened to run. So did the threads, connections and tasks of a
     service over HTTP."""
+    if call == "serve_a_folder":
+        pytest.importorskip("uvloop", reason="asyncio's own loops have callbacks in Python")
     perform(world, call, None)  # imports
     with nothing_collected() as collect:
         perform(world, call, None)

@@ -114,6 +114,7 @@ lines.readline()
                 assert [reader.read_next(60_000).data() for _ in range(2)] == [b"confirmed"] * 2
 
 
+@pytest.mark.needs("starlette", "uvicorn")
 def test_servers_and_coroutines_get_none_of_them(folder: Path) -> None:
     """What they open is opened by asyncio, too."""
     program = (

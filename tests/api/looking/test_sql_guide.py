@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "sql.md"
 
 
+@pytest.mark.needs("duckdb")
 def test_the_sql_guide_runs_as_it_stands(tmp_path: Path):
     blocks = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text("utf-8"), re.M | re.S)
     script = tmp_path / "guide.py"

@@ -478,6 +478,7 @@ def test_a_plan_of_whole_ledgers_asks_the_store_for_nothing(
         assert fetched.size == 0
 
 
+@pytest.mark.needs("fsspec")
 def test_stores_that_fsspec_knows_are_used(store: Store, manual_clock: ManualClock) -> None:
     with store.open(manual_clock, offload_url="memory://bucket/prefix") as client:
         publish(client)

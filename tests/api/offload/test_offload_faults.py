@@ -178,6 +178,7 @@ def test_an_object_that_was_cut_off_is_damage_of_what_is_missing(
     assert restored.missing_messages == 6
 
 
+@pytest.mark.needs("fsspec")
 def test_an_object_that_is_gone_from_a_store_of_fsspec_is_told_and_passed(
     store: Store, manual_clock: ManualClock
 ) -> None:
