@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from pulsarx import aio
     from pulsarx._pycore.ground.work_pool import WorkPool
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.catalogue.catalogue import Catalogue
@@ -31,6 +32,7 @@ class Inspection:
     """Shows the folder that a client has open, in this process. Any thread may call."""
 
     def __init__(self, client: Client) -> None:
+        self.client = client  # that of a client of coroutines is the one behind it
         broker: Any = client._broker
         self.broker: Broker = broker
         self.owner: MemberOwner = client._owner
@@ -111,11 +113,21 @@ class Inspection:
         message_id: MessageId = told[0][1]
         return message_id
 
+    def waiting_producers(self, topic: str) -> int:
+        """How many wait to have a topic to themselves."""
+        return len(self.topic(topic).producers._waiting)
+
+    @property
+    def kept_producers(self) -> int:
+        """How many the client keeps alive, because they have their topic to themselves."""
+        return len(self.client._kept)
+
     def subscription(self, topic: str, name: str) -> Subscription:
         found: Subscription = self.topic(topic).subscriptions[name]
         return found
 
 
-def inspect(client: Client) -> Inspection:
+def inspect(client: Client | aio.Client) -> Inspection:
     """See Inspection. AttributeError: the client is closed, or was never opened."""
-    return Inspection(client)
+    behind: Client = getattr(client, "_client", client)
+    return Inspection(behind)

@@ -45,7 +45,7 @@ def test_sends_in_flight_are_stored_in_order_and_have_ids(
             producer = await client.create_producer("t", batching_enabled=batching)
             ids = await asyncio.gather(*sending(producer, numbers(500)))
             assert ids == sorted(ids) and len(set(ids)) == 500
-            assert whole_topic(client._client) == numbers(500)
+            assert whole_topic(inspect(client).client) == numbers(500)
             await producer.flush()
             assert producer.last_sequence_id() == 499
             await producer.close()
@@ -71,7 +71,7 @@ def test_with_a_full_queue_sends_wait_in_order_and_the_loop_goes_on(
                 "t", max_pending_messages=3, block_if_queue_full=True, **options
             )
             await asyncio.gather(*sending(producer, numbers(200)))
-            assert whole_topic(client._client) == numbers(200)
+            assert whole_topic(inspect(client).client) == numbers(200)
 
     run(main())
 
@@ -88,7 +88,7 @@ def test_a_full_queue_is_told_where_sends_are_not_to_wait(tmp_path: Any, run: Ru
             assert all(
                 isinstance(each, (MessageId, errors.ProducerQueueIsFull)) for each in outcomes
             )
-            assert len(whole_topic(client._client)) == sum(stored)
+            assert len(whole_topic(inspect(client).client)) == sum(stored)
 
     run(main())
 
@@ -103,7 +103,7 @@ def test_chunks_wait_for_room(tmp_path: Any, run: Run) -> None:
             )  # fmt: skip
             contents = [bytes([number]) * 35_000 for number in range(20)]
             ids = await asyncio.gather(*sending(producer, contents))
-            assert whole_topic(client._client) == contents
+            assert whole_topic(inspect(client).client) == contents
             reader = await client.create_reader("t", MessageId.earliest)
             assert [(await reader.read_next()).message_id() for _ in ids] == ids
 
@@ -123,7 +123,7 @@ def test_the_memory_limit_lets_sends_of_several_producers_wait(tmp_path: Any, ru
             await asyncio.gather(
                 *[producers[at % 3].send(each) for at, each in enumerate(contents)]
             )
-            found = whole_topic(client._client)
+            found = whole_topic(inspect(client).client)
             assert sorted(found) == sorted(contents)
             for at in range(3):
                 assert [each for each in found if each in contents[at::3]] == contents[at::3]
@@ -144,12 +144,12 @@ def test_the_publish_rate_holds_coroutines_and_not_the_loop(
             for expected in (3, 6):
                 await until(lambda count=expected: sum(t.done() for t in tasks) == count)
                 await turns()
-                assert whole_topic(client._client) == numbers(expected)
+                assert whole_topic(inspect(client).client) == numbers(expected)
                 manual_clock.advance(0.999)
-                assert whole_topic(client._client) == numbers(expected)
+                assert whole_topic(inspect(client).client) == numbers(expected)
                 manual_clock.advance(0.001)
             await asyncio.gather(*tasks)
-            assert whole_topic(client._client) == numbers(8)
+            assert whole_topic(inspect(client).client) == numbers(8)
             assert client.admin.topics.stats("t")["publish_rate_limited_times"] == 2
 
     run(main())
@@ -168,7 +168,7 @@ def test_a_send_that_is_cancelled_while_it_is_held_stores_nothing(
             await turns()
             manual_clock.advance(1)
             await tasks[2]
-            assert whole_topic(client._client) == [b"0", b"2"]
+            assert whole_topic(inspect(client).client) == [b"0", b"2"]
 
     run(main())
 
@@ -186,7 +186,7 @@ def test_a_held_send_times_out_on_the_clock(run: Run, manual_clock: pulsarx.Manu
                 manual_clock.advance(1)
             outcomes = await asyncio.gather(*tasks, return_exceptions=True)
             assert [type(each) for each in outcomes] == 3 * [MessageId] + 2 * [errors.Timeout]
-            assert whole_topic(client._client) == numbers(3)
+            assert whole_topic(inspect(client).client) == numbers(3)
             await producer.send(b"later")
 
     run(main())
@@ -224,7 +224,7 @@ def test_a_send_that_goes_while_the_one_before_it_times_out_is_not_lost(
                 core.hold("a quota")
                 tasks = sending(producer, [b"1", b"2"])
                 await turns()
-                inspect(client._client).runtime.completions.wait()  # both were tried
+                inspect(client).runtime.completions.wait()  # both were tried
                 monkeypatch.setattr(errors, "Timeout", timeout)
                 advancing = asyncio.create_task(asyncio.to_thread(manual_clock.advance, 1))
                 await until(told.is_set)
@@ -232,7 +232,7 @@ def test_a_send_that_goes_while_the_one_before_it_times_out_is_not_lost(
                 plan.release()
                 await advancing
             await asyncio.wait_for(asyncio.gather(*tasks), 60)
-            assert whole_topic(client._client) == numbers(3)
+            assert whole_topic(inspect(client).client) == numbers(3)
 
     run(main())
 
@@ -311,7 +311,7 @@ def test_what_is_awaited_goes_out_while_the_clock_stands_still(
             await until(lambda: all(each.done() for each in together))
             assert isinstance(alone.result(), MessageId)
             assert all(isinstance(each.result(), MessageId) for each in together)
-            found = whole_topic(client._client)
+            found = whole_topic(inspect(client).client)
             assert sorted(found) == sorted([b"alone", *numbers(10)])
 
     run(main())
@@ -365,7 +365,7 @@ def test_a_batch_that_is_refused_is_told_to_those_who_await_it(
                 await until(lambda: all(task.done() for task in tasks))
             assert [type(each.exception()) for each in tasks] == [errors.StorageFullError] * 3
             await producer.send(b"two")
-            assert whole_topic(client._client) == [b"one", b"two"]
+            assert whole_topic(inspect(client).client) == [b"one", b"two"]
 
     run(main())
 
@@ -398,7 +398,7 @@ def test_partitions_and_interceptors_wait_the_same_way(
             manual_clock.advance(1)
             await asyncio.gather(*tasks)
             assert seen == numbers(8) and sorted(told) == numbers(8)
-            assert sorted(whole_topic(client._client, "p")) == numbers(8)
+            assert sorted(whole_topic(inspect(client).client, "p")) == numbers(8)
 
     run(main())
 

@@ -107,7 +107,7 @@ def test_a_callback_may_close_what_is_being_closed(folder: Path) -> None:
     producer.send_async(b"x", close_too)
     closer = threading.Thread(target=client.close)
     closer.start()
-    while not client._closing.begun:
+    while "closed=True" not in repr(client):
         pass
     closing.set()
     closer.join(60)
@@ -263,7 +263,7 @@ def test_a_thread_is_no_thread_of_callbacks_by_its_name(folder: Path) -> None:
     assert held.wait(60)
     closing = threading.Thread(target=client.close)
     closing.start()
-    while not client._closing.begun:
+    while "closed=True" not in repr(client):
         pass
     also = threading.Thread(target=client.close, name="pulsarx-callbacks")
     also.start()
@@ -293,7 +293,7 @@ def test_a_callback_waits_for_the_close_of_another_client(folder: Path, tmp_path
     assert held.wait(60)
     closing = threading.Thread(target=other.close)
     closing.start()
-    while not other._closing.begun:
+    while "closed=True" not in repr(other):
         pass
     client.create_producer("t").send_async(b"x", close_other)
     threading.Timer(0.3, free.set).start()

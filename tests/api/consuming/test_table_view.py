@@ -22,16 +22,16 @@ class Updates:
 
     def __init__(self) -> None:
         self.told: list[tuple[str, Any]] = []
-        self._changed = threading.Condition()
+        self.changed = threading.Condition()
 
     def __call__(self, key: str, value: Any) -> None:
-        with self._changed:
+        with self.changed:
             self.told.append((key, value))
-            self._changed.notify_all()
+            self.changed.notify_all()
 
     def wait_for(self, count: int) -> list[tuple[str, Any]]:
-        with self._changed:
-            assert self._changed.wait_for(lambda: len(self.told) >= count, WAIT_SECONDS)
+        with self.changed:
+            assert self.changed.wait_for(lambda: len(self.told) >= count, WAIT_SECONDS)
             return list(self.told)
 
 
@@ -184,8 +184,8 @@ def test_no_update_is_lost_or_told_twice_when_a_listener_is_added(
         listeners.append(listener)
     thread.join()
     for listener in listeners:
-        with listener._changed:
-            assert listener._changed.wait_for(
+        with listener.changed:
+            assert listener.changed.wait_for(
                 lambda told=listener.told: told and told[-1][1] == b"%d" % (count - 1), WAIT_SECONDS
             )
         numbers = [int(value) for _, value in listener.told]

@@ -35,8 +35,8 @@ class Waiter:
         self.producer: Any = None
         self.failure: Exception | None = None
         self._work = lambda: client.create_producer(topic, name, access_mode=Wait)
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
 
     def _run(self) -> None:
         try:
@@ -45,14 +45,14 @@ class Waiter:
             self.failure = error
 
     def asleep(self) -> Waiter:
-        until_asleep(self._thread)
-        assert self._thread.is_alive(), self.failure
+        until_asleep(self.thread)
+        assert self.thread.is_alive(), self.failure
         return self
 
     def ended(self) -> Any:
         """The producer; raises what it failed with."""
-        self._thread.join(PATIENCE_SECONDS)
-        assert not self._thread.is_alive(), "it still waits"
+        self.thread.join(PATIENCE_SECONDS)
+        assert not self.thread.is_alive(), "it still waits"
         if self.failure is not None:
             raise self.failure
         return self.producer
@@ -231,14 +231,14 @@ def test_closed_and_fenced_ones_are_not_kept(memory_client: pulsarx.Client) -> N
     for _ in range(3):
         memory_client.create_producer("closed", access_mode=Exclusive).close()
         memory_client.create_producer("fenced", access_mode=Fencing)
-    assert len(memory_client._kept) == 1
+    assert inspect(memory_client).kept_producers == 1
 
 
 def test_the_operation_timeout_does_not_end_the_waiting(folder: Path) -> None:
     with pulsarx.Client(folder, operation_timeout_seconds=1) as client:
         producer = client.create_producer("t")
         waiter = Waiter(client).asleep()
-        waiter._thread.join(1.5)
+        waiter.thread.join(1.5)
         waiter.asleep()
         producer.close()
         waiter.ended()

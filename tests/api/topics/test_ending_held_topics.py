@@ -135,8 +135,7 @@ def waiting(client: pulsarx.Client, told: list[object]) -> threading.Thread:
 
     thread = threading.Thread(target=wait)
     thread.start()
-    registry = inspect(client).topic("t").producers
-    while not registry._waiting:
+    while not inspect(client).waiting_producers("t"):
         assert thread.is_alive()
     return thread
 
@@ -194,8 +193,7 @@ with pulsarx.Client(sys.argv[1]) as client:
         assert child.line() == "there"
         held = client.create_producer("p-partition-1", **ALONE)
         for topic in ("t", "p-partition-1"):
-            registry = inspect(client).topic(topic).producers
-            while not registry._waiting:
+            while not inspect(client).waiting_producers(topic):
                 pass
             client.admin.topics.terminate(topic)
             assert child.line() == "told"
