@@ -1,19 +1,15 @@
-"""What the tests of the border share: the list of what is left out of the API tests."""
+"""What the tests of the border share: what is left out of the API tests."""
 
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-import border_list
-import guest_list
 import pytest
+from left_out import REASONS
 
 HERE = Path(__file__).resolve().parent
-LISTS = {
-    "test_api_over_the_border.py": border_list.LEFT_OUT,
-    "test_consumers_beside_the_owner.py": guest_list.LEFT_OUT,
-}
+MARKERS = {"test_api_over_the_border.py": "border", "test_consumers_beside_the_owner.py": "guest"}
 
 
 @pytest.fixture
@@ -23,21 +19,23 @@ def many() -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A test that is left out is not run. A row that leaves nothing out is an error."""
-    for file, left_out in LISTS.items():
-        mine = [each for each in items if each.path.name == file]
-        asked = [HERE / file, *HERE.parents, HERE]
-        whole = bool(mine) and all(Path(each).resolve() in asked for each in config.args)
-        for reason, patterns in left_out.items():
-            for pattern in patterns:
-                found = [each for each in mine if is_meant(each.name, pattern)]
-                for item in found:
-                    item.add_marker(pytest.mark.skip(reason=reason))
-                if whole and not found:
-                    raise pytest.UsageError(f"{file} leaves out {pattern}, which there is not")
+    """A test that is left out is not run. A marker that leaves nothing out is an error."""
+    for file, marker in MARKERS.items():
+        idle: dict[tuple[str, str], bool] = {}  # of a test and a pattern
+        for item in [each for each in items if each.path.name == file]:
+            for mark in item.iter_markers(marker):
+                test = (item.name.partition("[")[0], mark.kwargs.get("of", ""))
+                is_left_out = is_meant(item, test[1])
+                idle[test] = idle.get(test, True) and not is_left_out
+                if is_left_out:
+                    item.add_marker(pytest.mark.skip(reason=REASONS[mark.kwargs["left_out"]]))
+        whole = {HERE / file, *HERE.parents, HERE}
+        if all(Path(each).resolve() in whole for each in config.args):
+            if wrong := [f"{name}, of={of!r}" for (name, of), is_idle in idle.items() if is_idle]:
+                raise pytest.UsageError(f"{file}: markers that leave nothing out: {wrong}")
 
 
-def is_meant(name: str, pattern: str) -> bool:
-    """A pattern with brackets means a test with these parameters, else all of them."""
-    plain = pattern.replace("[", "[[]")  # a bracket stands for itself
-    return fnmatchcase(name, plain) or fnmatchcase(name, f"{plain}[[]*")
+def is_meant(item: pytest.Item, of: str) -> bool:
+    """Of a pattern of parameters; "": all of them."""
+    parameters = item.name.partition("[")[2].removesuffix("]")
+    return not of or fnmatchcase(parameters, of.replace("[", "[[]"))  # it stands for itself

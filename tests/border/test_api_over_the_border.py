@@ -1,6 +1,6 @@
 """The tests of the API once more, with a client whose calls go to the broker as bytes.
 
-border_list.py says which modules, which of their tests are left out, and why.
+border_list.py says which modules. What is left out is marked `border`, left_out.py says why.
 """
 
 from __future__ import annotations

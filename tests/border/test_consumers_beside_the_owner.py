@@ -1,6 +1,6 @@
 """The tests of the API's consumers once more, with consumers beside the owner of the folder.
 
-Which modules, and which of their tests are left out and why, is in guest_list.py.
+guest_list.py says which modules. What is left out is marked `guest`, left_out.py says why.
 """
 
 from __future__ import annotations

@@ -129,5 +129,5 @@ class Inspection:
 
 def inspect(client: Client | aio.Client) -> Inspection:
     """See Inspection. AttributeError: the client is closed, or was never opened."""
-    behind: Client = getattr(client, "_client", client)
-    return Inspection(behind)
+    given: Any = client
+    return Inspection(getattr(given, "_client", given))

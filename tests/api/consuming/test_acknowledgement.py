@@ -112,6 +112,7 @@ def test_acknowledging_twice_counts_once(memory_client: pulsarx.Client) -> None:
     assert subscriptions["s"]["msg_backlog"] == 2
 
 
+@pytest.mark.border(left_out="sent before acknowledged")
 def test_what_never_was_received_may_be_acknowledged_by_id(memory_client: pulsarx.Client) -> None:
     consumer = earliest(memory_client)
     sent = memory_client.create_producer("t").send_many(numbers(3))
@@ -148,6 +149,8 @@ def test_a_message_of_another_topic_cannot_be_acknowledged(memory_client: pulsar
     assert payloads(consumer) == [b"0"]
 
 
+@pytest.mark.border(left_out="negative acknowledgements", of="t-*")
+@pytest.mark.border(left_out="several topics", of="['t', 'u']*")
 @pytest.mark.parametrize(
     "odd",
     [
@@ -186,6 +189,7 @@ def test_an_id_that_names_nothing_is_refused_and_changes_nothing(
     assert payloads(consumer) == numbers(3)
 
 
+@pytest.mark.border(left_out="several topics", of="['t', 'u'*")
 @pytest.mark.parametrize("topic", ["t", ["t", "u"]], ids=str)
 def test_the_id_of_another_topic_is_refused(memory_client: pulsarx.Client, topic: Any) -> None:
     before = memory_client.create_producer("before").send(b"x")
@@ -199,6 +203,7 @@ def test_the_id_of_another_topic_is_refused(memory_client: pulsarx.Client, topic
             consumer.acknowledge(foreign)
 
 
+@pytest.mark.border(left_out="several topics", of="['u', 't'*")
 @pytest.mark.parametrize("topic", ["t", ["u", "t"]], ids=str)
 def test_an_id_that_was_trimmed_is_acknowledged_already(
     open_client: OpenClient, topic: Any

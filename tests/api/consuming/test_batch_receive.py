@@ -43,6 +43,7 @@ def data(messages: list[Any]) -> list[bytes]:
     return [message.data() for message in messages]
 
 
+@pytest.mark.border(left_out="several topics", of="*two topics*")
 @pytest.mark.parametrize("kind", [ConsumerType.Exclusive, ConsumerType.Shared])
 def test_the_number_comes_first(
     memory_client: pulsarx.Client, topic: Any, kind: ConsumerType
@@ -53,6 +54,7 @@ def test_the_number_comes_first(
     assert data(consumer.batch_receive()) == sent[4:8]
 
 
+@pytest.mark.border(left_out="several topics", of="*two topics*")
 def test_the_bytes_come_first(memory_client: pulsarx.Client, topic: Any) -> None:
     consumer = collecting(memory_client, topic, 100, 40, LONG_MS)
     sent = publish(memory_client, 8, 20)
@@ -60,6 +62,7 @@ def test_the_bytes_come_first(memory_client: pulsarx.Client, topic: Any) -> None
     assert data(consumer.batch_receive()) == sent[2:4]
 
 
+@pytest.mark.border(left_out="several topics", of="*two topics*")
 def test_the_time_comes_first(memory_client: pulsarx.Client, topic: Any) -> None:
     consumer = collecting(memory_client, topic, 100, 1000, 10)
     sent = publish(memory_client, 3)
@@ -67,6 +70,7 @@ def test_the_time_comes_first(memory_client: pulsarx.Client, topic: Any) -> None
     assert consumer.batch_receive() == []
 
 
+@pytest.mark.border(left_out="several topics", of="*two topics*")
 def test_without_a_time_it_waits_for_the_number(memory_client: pulsarx.Client, topic: Any) -> None:
     consumer = collecting(memory_client, topic, 6, NEVER, NEVER)
     found: list[bytes] = []
@@ -78,6 +82,7 @@ def test_without_a_time_it_waits_for_the_number(memory_client: pulsarx.Client, t
     assert found == sent
 
 
+@pytest.mark.border(left_out="several topics", of="*two topics*")
 def test_closing_ends_a_batch_that_waits(memory_client: pulsarx.Client, topic: Any) -> None:
     consumer = collecting(memory_client, topic, 6, NEVER, NEVER)
     raised: list[Exception] = []
@@ -96,6 +101,7 @@ def test_closing_ends_a_batch_that_waits(memory_client: pulsarx.Client, topic: A
     assert raised
 
 
+@pytest.mark.border(left_out="several topics", of="*two topics*")
 @pytest.mark.parametrize("how", ["close", "unsubscribe", "close the client"])
 def test_a_closed_consumer_has_no_batch(
     memory_client: pulsarx.Client, topic: str | list[str], how: str
@@ -125,6 +131,7 @@ class Stopped(Exception):
     """Raised by a signal handler."""
 
 
+@pytest.mark.border(left_out="several topics", of="*two topics*")
 @pytest.mark.parametrize(
     "kind",
     ALL_TYPES,

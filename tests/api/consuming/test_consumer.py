@@ -127,6 +127,8 @@ def test_an_exclusive_subscription_has_one_consumer(memory_client: pulsarx.Clien
     memory_client.subscribe("t", "s").close()
 
 
+@pytest.mark.guest(left_out="forgotten consumers")
+@pytest.mark.border(left_out="forgotten consumers")
 def test_a_forgotten_consumer_leaves_its_subscription(memory_client: pulsarx.Client) -> None:
     consumer = earliest(pulsarx.Client("memory:"))
     publish_plain(memory_client, 3)
@@ -144,6 +146,7 @@ def test_batch_receive_stops_at_its_number(memory_client: pulsarx.Client) -> Non
     assert [len(consumer.batch_receive()) for _ in range(2)] == [7, 7]
 
 
+@pytest.mark.guest(left_out="messages come later")
 def test_batch_receive_stops_at_its_bytes(memory_client: pulsarx.Client) -> None:
     consumer = earliest(memory_client, batch_receive_policy=ConsumerBatchReceivePolicy(-1, 25, -1))
     memory_client.create_producer("t").send_many([b"x" * 10] * 4 + [b"x" * 26, b"x" * 25, b"x"])

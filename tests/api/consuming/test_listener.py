@@ -48,6 +48,7 @@ def listen(client: pulsarx.Client, listener: Any, topic: Any = "t", **options: A
     )
 
 
+@pytest.mark.border(left_out="several topics", of="*topic1*")
 @pytest.mark.parametrize("topic", ["t", ["t", "u"]])
 def test_a_listener_is_called_with_every_message_in_order(
     memory_client: pulsarx.Client, topic: Any
@@ -69,6 +70,7 @@ def test_a_consumer_that_only_listens_need_not_be_kept(memory_client: pulsarx.Cl
     assert listener.payloads(3) == numbers(3)
 
 
+@pytest.mark.border(left_out="several topics", of="*topic1*")
 @pytest.mark.parametrize("call", ["receive", "receive_many", "receive_arrow", "receive_async"])
 @pytest.mark.parametrize("topic", ["t", ["t", "u"]])
 def test_receiving_beside_a_listener_is_refused(
@@ -176,6 +178,7 @@ def test_one_consumer_is_listened_to_in_one_thread_at_a_time(open_client: OpenCl
         assert [data for name, data in found if name.endswith(topic)] == numbers(50)
 
 
+@pytest.mark.guest(left_out="messages come later")
 def test_a_listener_with_much_to_do_lets_others_have_the_thread(
     memory_client: pulsarx.Client,
 ) -> None:
@@ -302,6 +305,7 @@ class Events:
         self.told.put(("inactive", consumer, partition))
 
 
+@pytest.mark.border(left_out="several topics", of="*topic1*")
 @pytest.mark.parametrize("topic", ["t", ["t", "u"]])
 def test_consumer_events_are_told_in_order(memory_client: pulsarx.Client, topic: Any) -> None:
     events = Events()

@@ -27,6 +27,7 @@ def keys_by_owner(producer: Any, consumers: list[Any]) -> list[str]:
     raise AssertionError("somebody got no key")
 
 
+@pytest.mark.guest(left_out="queues keep what was acknowledged")
 @pytest.mark.parametrize("others", [1, 100, 900])
 def test_what_was_acknowledged_in_the_queue_does_not_hide_what_lies_far_behind(
     clocked_client: pulsarx.Client, others: int
@@ -97,6 +98,7 @@ def look_ahead(client: pulsarx.Client) -> tuple[int, int, bool]:
     )
 
 
+@pytest.mark.guest(left_out="statistics of what was sent")
 @pytest.mark.parametrize(
     ("per_consumer", "per_subscription", "limit"),
     [

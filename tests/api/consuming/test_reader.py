@@ -138,6 +138,7 @@ def test_a_reader_needs_an_id(memory_client: pulsarx.Client) -> None:
         memory_client.create_reader("t", None)  # type: ignore[arg-type]
 
 
+@pytest.mark.border(left_out="readers read ahead")
 def test_readers_do_not_hold_ledgers_and_pass_over_what_is_trimmed(open_client: OpenClient) -> None:
     client = open_client(broker_options=FIVE_A_LEDGER)
     consumer = client.subscribe("t", "s")
@@ -164,6 +165,7 @@ def test_a_start_id_in_a_trimmed_ledger_begins_at_what_is_left(open_client: Open
     assert read(client.create_reader("t", ids[3]))[-3:] == numbers(3, 20)
 
 
+@pytest.mark.border(left_out="readers read ahead")
 def test_several_readers_are_independent(memory_client: pulsarx.Client) -> None:
     readers = [
         memory_client.create_reader("t", MessageId.earliest, reader_name="same") for _ in range(3)
@@ -192,6 +194,7 @@ def test_a_waiting_read_is_ended_by_a_close(memory_client: pulsarx.Client) -> No
     assert len(found) == 1
 
 
+@pytest.mark.border(left_out="last id in a batch", of="*create_reader*")
 @pytest.mark.parametrize("asked_by", ["create_reader", "seek"])
 @pytest.mark.parametrize("batched", [False, True])
 def test_latest_inclusive_is_the_last_message(

@@ -22,6 +22,8 @@ def consumer(request: pytest.FixtureRequest, memory_client: pulsarx.Client) -> A
     return memory_client.subscribe(topic, "s", initial_position=InitialPosition.Earliest)
 
 
+@pytest.mark.guest(left_out="messages come later")
+@pytest.mark.border(left_out="several topics", of="*topics*")
 def test_a_message_that_is_there_comes_at_once(
     consumer: Any, memory_client: pulsarx.Client
 ) -> None:
@@ -32,6 +34,7 @@ def test_a_message_that_is_there_comes_at_once(
     assert future.result().data() == b"0"
 
 
+@pytest.mark.border(left_out="several topics", of="*topics*")
 def test_futures_are_served_in_the_order_they_were_asked_for(
     consumer: Any, memory_client: pulsarx.Client
 ) -> None:
@@ -41,6 +44,7 @@ def test_futures_are_served_in_the_order_they_were_asked_for(
     assert [future.result(WAIT).data() for future in futures] == numbers(20)
 
 
+@pytest.mark.border(left_out="several topics", of="*topics*")
 def test_cancelling_loses_nothing(consumer: Any, memory_client: pulsarx.Client) -> None:
     futures = [consumer.receive_async() for _ in range(4)]
     assert futures[0].cancel()
@@ -55,6 +59,7 @@ def test_cancelling_loses_nothing(consumer: Any, memory_client: pulsarx.Client) 
     assert not futures[1].cancel()
 
 
+@pytest.mark.border(left_out="several topics", of="*topics*")
 def test_cancelling_all_leaves_everything_to_receive(
     consumer: Any, memory_client: pulsarx.Client
 ) -> None:
@@ -64,6 +69,7 @@ def test_cancelling_all_leaves_everything_to_receive(
     assert payloads(consumer) == numbers(3)
 
 
+@pytest.mark.border(left_out="several topics", of="*topics*")
 def test_cancelling_while_messages_come_loses_and_doubles_nothing(
     consumer: Any, memory_client: pulsarx.Client
 ) -> None:
@@ -81,6 +87,7 @@ def test_cancelling_while_messages_come_loses_and_doubles_nothing(
     assert found == numbers(count)
 
 
+@pytest.mark.border(left_out="several topics", of="*topics*")
 def test_callbacks_run_in_a_listener_thread_and_may_ask_again(
     consumer: Any, memory_client: pulsarx.Client
 ) -> None:
@@ -105,6 +112,7 @@ def test_callbacks_run_in_a_listener_thread_and_may_ask_again(
     assert threads == {"pulsarx-listener-1"}
 
 
+@pytest.mark.border(left_out="several topics", of="*topics*")
 def test_a_callback_may_call_the_client_back_from_another_consumers_future(
     consumer: Any, memory_client: pulsarx.Client
 ) -> None:
@@ -120,6 +128,7 @@ def earliest_of(client: pulsarx.Client, topic: str) -> Any:
     return client.subscribe(topic, "s", initial_position=InitialPosition.Earliest)
 
 
+@pytest.mark.border(left_out="several topics", of="*topics*")
 @pytest.mark.parametrize("end", ["close", "unsubscribe", "client"])
 def test_futures_that_wait_when_it_ends_get_already_closed(
     consumer: Any, memory_client: pulsarx.Client, end: str

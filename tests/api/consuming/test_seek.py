@@ -127,6 +127,7 @@ def test_times_beyond_all_numbers_are_the_ends(memory_client: pulsarx.Client, ta
     assert payloads(consumer) == (numbers(3) if target <= 0 else [])
 
 
+@pytest.mark.border(left_out="several topics")
 @pytest.mark.parametrize("target", [-(1 << 70), -1, 1 << 64, 1 << 70])
 def test_a_time_outside_64_bits_is_refused(memory_client: pulsarx.Client, target: int) -> None:
     """-1 used to be the start, and 2^70 the end."""
@@ -142,6 +143,8 @@ def test_a_time_outside_64_bits_is_refused(memory_client: pulsarx.Client, target
     assert payloads(consumer) == numbers(3)  # nothing moved
 
 
+@pytest.mark.guest(left_out="the owner's inside is changed")
+@pytest.mark.border(left_out="the inside is changed")
 def test_a_seek_to_the_end_while_a_ledger_is_opened_goes_there(
     memory_client: pulsarx.Client,
 ) -> None:

@@ -20,6 +20,8 @@ ASKING: dict[str, Callable[[Any], object]] = {
 }
 
 
+@pytest.mark.guest(left_out="messages come later", of="*cancelled future")
+@pytest.mark.guest(left_out="messages come later", of="*take_now")
 @pytest.mark.parametrize("asking", ASKING.values(), ids=ASKING.keys())
 @pytest.mark.parametrize("consumer_type", [ConsumerType.Shared, ConsumerType.KeyShared])
 def test_who_asks_no_more_is_given_nothing(

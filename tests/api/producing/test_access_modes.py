@@ -195,6 +195,7 @@ def test_a_waiter_is_promoted_when_the_last_one_in_its_way_leaves(
     assert whole_topic(mine) == [b"held back", b"promoted"]
 
 
+@pytest.mark.border(left_out="several topics", of="*partition*")
 @pytest.mark.parametrize("topic", ["t", "partitioned"])
 @pytest.mark.parametrize("mode", [Exclusive, Wait, Fencing])
 def test_one_that_nobody_refers_to_keeps_its_topic_until_its_client_closes(
@@ -215,6 +216,7 @@ def test_one_that_nobody_refers_to_keeps_its_topic_until_its_client_closes(
     assert sorted(whole_topic(other, topic)) == [b"0", b"1"]
 
 
+@pytest.mark.border(left_out="forgotten consumers")
 def test_one_that_nobody_refers_to_goes_with_a_client_that_nobody_refers_to(
     open_client: OpenClient, folder: Path
 ) -> None:
@@ -227,6 +229,7 @@ def test_one_that_nobody_refers_to_goes_with_a_client_that_nobody_refers_to(
     assert whole_topic(other) == [b"0", b"1"]
 
 
+@pytest.mark.border(left_out="fenced producers learn it late")
 def test_closed_and_fenced_ones_are_not_kept(memory_client: pulsarx.Client) -> None:
     for _ in range(3):
         memory_client.create_producer("closed", access_mode=Exclusive).close()
@@ -276,6 +279,7 @@ client.close()
     assert run_program(program, folder) == ["interrupted"]
 
 
+@pytest.mark.border(left_out="codes of errors")
 def test_a_waiter_whose_turn_cannot_be_kept_lets_the_next_one_come(folder: Path) -> None:
     """The epoch is committed before it has the topic: where that fails, the topic is given back."""
     with pulsarx.Client(folder) as client:
@@ -322,6 +326,7 @@ def test_a_fenced_producer_is_of_no_use_any_more(
         memory_client.create_producer("t")
 
 
+@pytest.mark.border(left_out="fenced producers learn it late")
 def test_it_is_not_connected_from_then_on(memory_client: pulsarx.Client) -> None:
     old = memory_client.create_producer("t")
     new = memory_client.create_producer("t", access_mode=Fencing)
@@ -386,6 +391,7 @@ def test_fencing_ends_the_waiting_of_others(memory_client: pulsarx.Client) -> No
     memory_client.create_producer("t").send(b"x")
 
 
+@pytest.mark.border(left_out="codes of errors")
 def test_a_take_over_that_cannot_be_committed_changes_nothing(folder: Path) -> None:
     with pulsarx.Client(folder) as client:
         old = client.create_producer("t", access_mode=Exclusive)
@@ -560,6 +566,7 @@ client.close()
 # Partitions --------------------------------------------------------------------------------------
 
 
+@pytest.mark.border(left_out="several topics")
 def test_on_a_partitioned_topic_the_mode_holds_on_each_partition(
     memory_client: pulsarx.Client,
 ) -> None:
@@ -578,6 +585,7 @@ def test_on_a_partitioned_topic_the_mode_holds_on_each_partition(
     memory_client.create_producer("x").close()
 
 
+@pytest.mark.border(left_out="several topics")
 def test_of_a_partitioned_topic_all_is_taken_or_nothing(memory_client: pulsarx.Client) -> None:
     memory_client.admin.topics.create_partitioned_topic("x", 3)
     other = memory_client.create_producer("x-partition-2", "other")
@@ -589,6 +597,7 @@ def test_of_a_partitioned_topic_all_is_taken_or_nothing(memory_client: pulsarx.C
     memory_client.create_producer("x", access_mode=Exclusive).send(b"x")
 
 
+@pytest.mark.border(left_out="several topics")
 def test_a_partitioned_waiter_comes_when_all_partitions_are_free(
     memory_client: pulsarx.Client,
 ) -> None:
@@ -602,6 +611,7 @@ def test_a_partitioned_waiter_comes_when_all_partitions_are_free(
     waiter.ended().send(b"x")
 
 
+@pytest.mark.border(left_out="several topics")
 def test_a_partitioned_waiter_that_leaves_gives_back_what_it_had(open_client: OpenClient) -> None:
     mine, other = open_client(), open_client()
     mine.admin.topics.create_partitioned_topic("x", 3)
@@ -616,6 +626,7 @@ def test_a_partitioned_waiter_that_leaves_gives_back_what_it_had(open_client: Op
     other.create_producer("x", access_mode=Exclusive).send(b"x")
 
 
+@pytest.mark.border(left_out="several topics")
 def test_a_partitioned_producer_is_fenced_on_all_partitions(memory_client: pulsarx.Client) -> None:
     memory_client.admin.topics.create_partitioned_topic("x", 3)
     old = memory_client.create_producer("x", lazy_start_partitioned_producers=True)
@@ -629,6 +640,7 @@ def test_a_partitioned_producer_is_fenced_on_all_partitions(memory_client: pulsa
     old.close()
 
 
+@pytest.mark.border(left_out="several topics")
 def test_new_partitions_are_the_holder_s_before_anybody_else_comes(
     memory_client: pulsarx.Client,
 ) -> None:
@@ -646,6 +658,7 @@ def test_new_partitions_are_the_holder_s_before_anybody_else_comes(
         memory_client.create_producer(f"x-partition-{index}").close()
 
 
+@pytest.mark.border(left_out="several topics")
 @pytest.mark.standard
 def test_while_a_topic_grows_nobody_comes_before_its_holder(memory_client: pulsarx.Client) -> None:
     memory_client.admin.topics.create_partitioned_topic("x", 1)
@@ -672,6 +685,7 @@ def test_while_a_topic_grows_nobody_comes_before_its_holder(memory_client: pulsa
     holder.close()
 
 
+@pytest.mark.border(left_out="several topics")
 @pytest.mark.parametrize("mode", [Exclusive, Wait, Fencing])
 def test_a_topic_may_grow_while_its_holder_comes(
     memory_client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch, mode: ProducerAccessMode
@@ -699,6 +713,7 @@ def test_a_topic_may_grow_while_its_holder_comes(
         memory_client.create_producer(f"x-partition-{index}").close()
 
 
+@pytest.mark.border(left_out="several topics")
 def test_a_topic_may_grow_while_its_next_holder_waits(
     memory_client: pulsarx.Client, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -718,6 +733,7 @@ def test_a_topic_may_grow_while_its_next_holder_waits(
     assert caplog.text == ""
 
 
+@pytest.mark.border(left_out="several topics")
 def test_the_holder_of_a_deleted_topic_that_had_grown_is_closed(
     memory_client: pulsarx.Client,
 ) -> None:

@@ -410,6 +410,7 @@ def test_a_negative_acknowledgement_brings_all_of_it_again(
     assert (again.data(), again.redelivery_count()) == (LARGE, 1)
 
 
+@pytest.mark.border(left_out="overdue acknowledgements, columns")
 @all_types
 def test_an_overdue_acknowledgement_brings_all_of_it_again(
     clocked_limited: tuple[pulsarx.Client, pulsarx.ManualClock], kind: ConsumerType
@@ -444,6 +445,8 @@ def test_a_delayed_message_in_chunks_comes_when_it_is_due(
     assert payloads(consumer) == [LARGE]
 
 
+@pytest.mark.guest(left_out="messages come later")
+@pytest.mark.border(left_out="overdue acknowledgements, columns")
 def test_columns_hold_messages_in_chunks(limited: pulsarx.Client) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     consumer = subscribe(limited, consumer_type=ConsumerType.Shared)
@@ -503,6 +506,7 @@ def test_a_reader_starts_behind_the_last_chunk_or_at_the_first(
     assert payloads_of(reader) == [LARGE]
 
 
+@pytest.mark.border(left_out="last id in a batch")
 def test_the_latest_message_inclusive_is_all_of_it(limited: pulsarx.Client) -> None:
     producer = chunking(limited)
     producer.send(b"a")
@@ -519,6 +523,7 @@ def payloads_of(reader: Any) -> list[bytes]:
 # Statistics ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.border(left_out="counts of chunks")
 def test_statistics_say_how_many_chunks_come(
     clocked_limited: tuple[pulsarx.Client, pulsarx.ManualClock],
 ) -> None:

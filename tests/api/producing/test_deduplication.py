@@ -141,6 +141,7 @@ def test_a_duplicate_of_an_open_batch_waits_for_it(open_client: OpenClient) -> N
     assert order == ["first", "second"]
 
 
+@pytest.mark.border(left_out="codes of errors")
 def test_a_duplicate_of_what_failed_is_new(deduplicating: Any) -> None:
     producer = producer_of(deduplicating)
     producer.send(b"0")
@@ -154,6 +155,7 @@ def test_a_duplicate_of_what_failed_is_new(deduplicating: Any) -> None:
     assert whole_topic(deduplicating) == [b"0", b"1"]
 
 
+@pytest.mark.border(left_out="codes of errors")
 @pytest.mark.parametrize("how", ["send", "send_async", "send_arrow", "another producer"])
 @pytest.mark.parametrize("late", [False, True])
 def test_what_could_not_be_flushed_is_no_duplicate_that_succeeds(
@@ -187,6 +189,7 @@ def test_what_could_not_be_flushed_is_no_duplicate_that_succeeds(
     assert whole_topic(client) == [b"0", b"1"]
 
 
+@pytest.mark.border(left_out="codes of errors")
 def test_batches_by_key_of_which_some_failed_can_be_sent_again(deduplicating: Any) -> None:
     producer = producer_of(deduplicating, "keys", batching_max_allowed_size_in_bytes=20_000_000)
     producer.send(b"first", partition_key="a", sequence_id=0)
@@ -267,6 +270,7 @@ def test_a_producer_that_comes_again_goes_on_behind_its_last_id(
     assert whole_topic(client) == numbers(2)
 
 
+@pytest.mark.border(left_out="several topics")
 def test_partitions_go_on_each_for_itself(open_client: OpenClient) -> None:
     client = open_client(broker_options=ON)
     client.admin.topics.create_partitioned_topic("x", 3)
@@ -327,6 +331,7 @@ def test_turned_on_it_knows_what_waits_in_batches_by_key(open_client: OpenClient
     assert sorted(whole_topic(client)) == [b"0", b"1", b"2", b"3"]
 
 
+@pytest.mark.border(left_out="batches wait at the client")
 def test_turned_on_while_batches_by_key_cannot_be_stored_it_is_told(
     open_client: OpenClient,
 ) -> None:
@@ -349,6 +354,7 @@ def test_turned_on_while_batches_by_key_cannot_be_stored_it_is_told(
     assert whole_topic(client) == [b"0", b"1", b"2"]
 
 
+@pytest.mark.border(left_out="deduplication turned on")
 def test_turned_on_what_has_no_id_of_its_own_is_not_dropped(open_client: OpenClient) -> None:
     """A name that was used before had come further than its producer of now."""
     client = open_client()
@@ -403,6 +409,7 @@ def test_a_topic_wins_over_its_namespace_and_that_over_the_broker(deduplicating:
     assert admin.namespaces.get_deduplication(NAMESPACE) is None
 
 
+@pytest.mark.border(left_out="several topics")
 def test_a_partitioned_topic_sets_it_for_its_partitions(open_client: OpenClient) -> None:
     client = open_client()
     client.admin.topics.create_partitioned_topic("x", 2)
@@ -413,6 +420,7 @@ def test_a_partitioned_topic_sets_it_for_its_partitions(open_client: OpenClient)
     assert client.admin.topics.stats("x-partition-2")["deduplication_status"] == "Enabled"
 
 
+@pytest.mark.border(left_out="verbs of an owner")
 def test_bad_arguments_are_refused(open_client: OpenClient, folder: Path) -> None:
     client = open_client()
     client.create_producer("t")

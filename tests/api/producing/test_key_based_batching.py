@@ -176,6 +176,7 @@ def test_send_many_makes_batches_by_key(client: pulsarx.Client) -> None:
     assert caught.value.__notes__ == ["1 of 3 messages were published"]
 
 
+@pytest.mark.border(left_out="several topics")
 def test_each_partition_has_its_batches(client: pulsarx.Client) -> None:
     client.admin.topics.create_partitioned_topic("t", 2)
     producer = by_key(client)
@@ -207,6 +208,7 @@ def test_the_queue_counts_what_waits_in_batches(open_client: OpenClient) -> None
         assert of_key == [b"%d" % number for number in range(key, 20, 3)]
 
 
+@pytest.mark.border(left_out="codes of errors")
 @pytest.mark.parametrize("failing", [1, 2])
 def test_a_full_disk_is_told_to_everybody(open_client: OpenClient, failing: int) -> None:
     """The other batches go out; callbacks hear of theirs, and the flush fails."""
@@ -229,6 +231,7 @@ def test_a_full_disk_is_told_to_everybody(open_client: OpenClient, failing: int)
     assert entries(client) == [[b"first"], [b"b"] if failing == 1 else [b"a"]]
 
 
+@pytest.mark.border(left_out="codes of errors")
 def test_a_send_hears_of_its_own_batch_only(open_client: OpenClient) -> None:
     """The next flush hears of a batch nobody else was told about."""
     client = open_client()

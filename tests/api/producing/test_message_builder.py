@@ -80,6 +80,7 @@ def test_key_shared_goes_by_the_bytes_of_a_key(memory_client: pulsarx.Client) ->
     assert sum(map(len, keys)) == len(set.union(*keys)) == 20
 
 
+@pytest.mark.border(left_out="several topics")
 def test_the_partition_goes_by_the_text_of_a_key(memory_client: pulsarx.Client) -> None:
     memory_client.admin.topics.create_partitioned_topic("x", 5)
     producer = memory_client.create_producer("x")
@@ -137,6 +138,7 @@ def test_send_itself_takes_text_alone_for_an_ordering_key(memory_client: pulsarx
         memory_client.create_producer("t").send(b"x", ordering_key=b"o")
 
 
+@pytest.mark.border(left_out="dead letters")
 def test_a_dead_letter_has_the_key_in_bytes(
     clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
 ) -> None:

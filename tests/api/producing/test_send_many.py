@@ -76,6 +76,7 @@ def test_send_many_publishes_what_came_before_an_error_and_says_how_many(
         assert [message.sequence_id() for message in read_all(client)] == list(range(11))
 
 
+@pytest.mark.border(left_out="codes of errors")
 @pytest.mark.parametrize("batching", [BatchingType.Default, BatchingType.KeyBased])
 def test_send_many_says_of_a_failed_flush_what_it_left_unconfirmed(
     tmp_path: Path, batching: BatchingType

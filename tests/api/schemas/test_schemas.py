@@ -270,6 +270,7 @@ def test_an_incompatible_consumer_is_refused_and_leaves_nothing(client: pulsarx.
     assert client.admin.topics.stats("t")["subscriptions"] == {}
 
 
+@pytest.mark.border(left_out="a topic is made first")
 @pytest.mark.parametrize("partitions", [0, 3])
 def test_a_malformed_definition_makes_no_topic(client: pulsarx.Client, partitions: int) -> None:
     class Malformed(BytesSchema):
@@ -367,6 +368,7 @@ def test_what_is_no_schema_info_is_refused(client: pulsarx.Client) -> None:
 # Partitions, restarts, several clients ------------------------------------------------------------
 
 
+@pytest.mark.border(left_out="several topics")
 def test_partitions_share_the_schemas_of_their_topic(client: pulsarx.Client) -> None:
     client.admin.topics.create_partitioned_topic("t", 3)
     producer = client.create_producer("t", schema=of_one_name(Old))
@@ -386,6 +388,7 @@ def test_partitions_share_the_schemas_of_their_topic(client: pulsarx.Client) -> 
     assert sum(each.value()["b"] for each in found) == 6 * 5
 
 
+@pytest.mark.border(left_out="several topics")
 def test_a_consumer_of_several_topics_is_refused_by_any_of_them(client: pulsarx.Client) -> None:
     client.create_producer("a", schema=StringSchema())
     client.create_producer("b", schema=Int32Schema())
@@ -415,6 +418,7 @@ def test_schemas_survive_a_restart(tmp_path: Path) -> None:
             client.create_producer("t", schema=StringSchema())
 
 
+@pytest.mark.border(left_out="letters and read-only clients")
 def test_a_read_only_client_reads_values_of_versions_that_come(tmp_path: Path) -> None:
     with (
         pulsarx.Client(tmp_path) as client,
@@ -516,6 +520,7 @@ def test_incompatible_schemas_that_come_at_once_are_one(client: pulsarx.Client) 
 # Letters ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.border(left_out="letters and read-only clients")
 def test_letters_carry_the_schema_of_what_they_copy(client: pulsarx.Client) -> None:
     """They had none, and could be read as bytes alone."""
     for record_cls, value in ((Old, {"a": "x"}), (New, {"a": "y", "b": 6})):

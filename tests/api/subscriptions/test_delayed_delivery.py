@@ -130,6 +130,7 @@ def test_they_come_in_the_order_of_their_times(
     assert found == [[], [b"1"], [b"2"], [b"3"], [b"4"], [b"5"]]
 
 
+@pytest.mark.border(left_out="due one by one")
 @sharing
 def test_due_together_they_come_as_they_were_published(
     clocked_client: pulsarx.Client, manual_clock: ManualClock, kind: ConsumerType
@@ -157,6 +158,8 @@ def test_an_acknowledgement_takes_it_back(
     assert statistics(clocked_client)["msg_backlog"] == 0
 
 
+@pytest.mark.guest(left_out="statistics of what was sent")
+@pytest.mark.border(left_out="counts of what was sent")
 @sharing
 def test_it_needs_no_permit_before_its_time(
     clocked_client: pulsarx.Client, manual_clock: ManualClock, kind: ConsumerType
@@ -295,6 +298,7 @@ def test_a_seek_keeps_it_delayed(
     assert payloads(consumer) == []
 
 
+@pytest.mark.border(left_out="too many frames")
 @sharing
 def test_a_hundred_thousand_due_at_once_all_come_once_among_undelayed_ones(
     clocked_client: pulsarx.Client, manual_clock: ManualClock, kind: ConsumerType

@@ -90,6 +90,8 @@ def test_without_consumers_a_subscription_retains(
     assert take(join(open_client(), kind)) == ["1", "2", "4"]
 
 
+@pytest.mark.guest(left_out="forgotten consumers")
+@pytest.mark.border(left_out="forgotten consumers")
 @all_types
 def test_a_forgotten_consumer_leaves(memory_client: pulsarx.Client, kind: ConsumerType) -> None:
     consumer = join(pulsarx.Client("memory:"), kind)
@@ -130,6 +132,8 @@ def test_a_non_durable_subscription_goes_with_its_last_consumer(
     assert take(again) == ["1", "2"]
 
 
+@pytest.mark.guest(left_out="memory is a folder")
+@pytest.mark.border(left_out="forgotten consumers")
 @all_types
 def test_a_non_durable_subscription_is_made_anew_when_its_consumer_was_forgotten(
     memory_client: pulsarx.Client, kind: ConsumerType
@@ -182,6 +186,7 @@ def test_a_non_durable_subscription_survives_that_its_messages_are_trimmed(
     client.close()
 
 
+@pytest.mark.guest(left_out="memory is a folder")
 @pytest.mark.parametrize("closed", [False, True])
 @all_types
 def test_no_entry_outlives_its_client(kind: ConsumerType, closed: bool) -> None:
@@ -212,6 +217,8 @@ def open_files() -> list[str]:
     return [each for each in open_paths() if not each.startswith(("socket:", "pipe:"))]
 
 
+@pytest.mark.guest(left_out="the owner's inside is changed")
+@pytest.mark.border(left_out="the inside is changed")
 @all_types
 def test_ctrl_c_while_an_entry_is_decompressed_loses_nothing(
     memory_client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch, kind: ConsumerType
@@ -256,6 +263,7 @@ def test_seek_delivers_again_from_there(memory_client: pulsarx.Client, kind: Con
     assert statistics(memory_client)["msg_backlog"] == 0
 
 
+@pytest.mark.border(left_out="sent before acknowledged")
 @all_types
 def test_what_was_acknowledged_by_id_before_it_came_does_not_come(
     memory_client: pulsarx.Client, kind: ConsumerType

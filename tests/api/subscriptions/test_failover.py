@@ -88,6 +88,8 @@ def test_the_lowest_priority_level_reads_and_takes_over_when_it_comes(
     assert take(low) == ["1", "2"]
 
 
+@pytest.mark.guest(left_out="queues keep what was acknowledged")
+@pytest.mark.border(left_out="sent before acknowledged")
 def test_what_the_former_active_one_still_does_counts_but_refuses_nothing(
     memory_client: pulsarx.Client,
 ) -> None:
@@ -103,6 +105,7 @@ def test_what_the_former_active_one_still_does_counts_but_refuses_nothing(
     assert take(high) == []
 
 
+@pytest.mark.border(left_out="several topics")
 def test_partitions_are_spread_over_the_names(memory_client: pulsarx.Client) -> None:
     """Seed: "the broker will sort consumers by priority level and lexicographical order of consumer
     name [and] try to evenly assign partitions to consumers with the highest priority level."
@@ -153,6 +156,8 @@ def test_priority_levels_on_a_partition(memory_client: pulsarx.Client) -> None:
     assert order == ["d", "c", "b", "a"]
 
 
+@pytest.mark.guest(left_out="forgotten consumers")
+@pytest.mark.border(left_out="forgotten consumers")
 def test_a_forgotten_active_consumer_is_followed_by_the_next(
     memory_client: pulsarx.Client,
 ) -> None:

@@ -66,6 +66,7 @@ def test_a_key_goes_to_one_consumer_however_often_it_is_delivered(
         check(a)
 
 
+@pytest.mark.border(left_out="tuples in JSON")
 def test_auto_split_halves_the_widest_range(memory_client: pulsarx.Client) -> None:
     """Seed: with four consumers `Order-3459134` has slot 6067, which is "contained within region
     [0, 16384) thus consumer C3 will be mapped to this message key"; "its region will be merged
@@ -303,6 +304,7 @@ def test_out_of_order_delivery_does_not_wait(memory_client: pulsarx.Client) -> N
     check(second)
 
 
+@pytest.mark.guest(left_out="messages come later")
 def test_a_leaver_s_messages_come_before_the_later_ones_of_their_key(
     memory_client: pulsarx.Client,
 ) -> None:
@@ -316,6 +318,7 @@ def test_a_leaver_s_messages_come_before_the_later_ones_of_their_key(
     check(second)
 
 
+@pytest.mark.border(left_out="the client keeps the delay")
 def test_a_refused_key_keeps_its_order(
     clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
 ) -> None:
@@ -332,6 +335,7 @@ def test_a_refused_key_keeps_its_order(
     check(consumer)
 
 
+@pytest.mark.border(left_out="the client keeps the delay")
 def test_several_refused_messages_of_a_key_come_in_order(
     clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
 ) -> None:
@@ -350,6 +354,7 @@ def test_several_refused_messages_of_a_key_come_in_order(
     check(consumer)
 
 
+@pytest.mark.border(left_out="the client keeps the delay")
 def test_an_acknowledged_refused_message_blocks_its_key_no_longer(
     memory_client: pulsarx.Client,
 ) -> None:
@@ -363,6 +368,7 @@ def test_an_acknowledged_refused_message_blocks_its_key_no_longer(
     check(consumer)
 
 
+@pytest.mark.border(left_out="too many frames")
 def test_a_stalled_consumer_holds_back_its_own_keys_only(open_client: OpenClient) -> None:
     """With 100,000 messages behind it, and look-ahead as far as the limits of what is
     unacknowledged allow."""
@@ -392,6 +398,8 @@ def test_a_stalled_consumer_holds_back_its_own_keys_only(open_client: OpenClient
     check(lower)
 
 
+@pytest.mark.guest(left_out="forgotten consumers")
+@pytest.mark.border(left_out="forgotten consumers")
 def test_a_forgotten_consumer_s_keys_go_on(memory_client: pulsarx.Client) -> None:
     first, second = join(pulsarx.Client("memory:")), join(memory_client)
     publish(memory_client, f"{HIGH}:1")
@@ -462,6 +470,7 @@ def deep_queue(client: pulsarx.Client, payloads: list[str], **options: Any) -> A
     return consumer
 
 
+@pytest.mark.border(left_out="more than is pending at most")
 @pytest.mark.parametrize("rounds", [1, 4])
 def test_what_is_taken_back_comes_behind_what_was_refused(
     clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock, rounds: int
@@ -499,6 +508,8 @@ def queue_of(client: pulsarx.Client) -> list[Any]:
     return found
 
 
+@pytest.mark.guest(left_out="messages come later")
+@pytest.mark.border(left_out="more than is pending at most")
 def test_one_by_one_what_lies_in_the_queue_is_taken_back(
     clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
 ) -> None:
@@ -520,6 +531,8 @@ def test_one_by_one_what_lies_in_the_queue_is_taken_back(
         assert [each for each in found if each.partition(":")[0] == key] == of(key, *range(4))
 
 
+@pytest.mark.guest(left_out="messages come later")
+@pytest.mark.border(left_out="more than is pending at most")
 @pytest.mark.standard
 def test_a_refusal_costs_the_same_however_much_is_queued() -> None:
     """It walked the queue: ten times as much of it took ten times as long, 240 us with 40,000

@@ -78,6 +78,7 @@ def test_shared_consumers_get_that_message_alone(
     assert counted(drain(consumer)) == [(b"2", 1), (b"5", 1), (b"9", 1)]
 
 
+@pytest.mark.border(left_out="everything comes back")
 @alone
 @batched_or_not
 def test_a_lone_consumer_gets_all_later_ones_too_in_order(
@@ -94,6 +95,7 @@ def test_a_lone_consumer_gets_all_later_ones_too_in_order(
     assert counted(drain(consumer)) == [(b"4", 1), *again]
 
 
+@pytest.mark.border(left_out="counts of what was sent")
 @alone
 @batched_or_not
 def test_a_lone_consumer_gets_what_it_never_had_behind_it(
@@ -108,6 +110,7 @@ def test_a_lone_consumer_gets_what_it_never_had_behind_it(
     assert counted(drain(consumer)) == [(b"3", 1), *expected]
 
 
+@pytest.mark.border(left_out="everything comes back")
 @alone
 def test_several_on_a_lone_consumer_come_again_from_the_first_one_due(
     clocked_client: pulsarx.Client, manual_clock: ManualClock, kind: ConsumerType
@@ -127,6 +130,7 @@ def test_several_on_a_lone_consumer_come_again_from_the_first_one_due(
     assert payloads(consumer) == []
 
 
+@pytest.mark.border(left_out="the client keeps the delay")
 @alone
 def test_due_one_after_the_other_with_nobody_receiving_they_come_in_order(
     clocked_client: pulsarx.Client, manual_clock: ManualClock, kind: ConsumerType
@@ -142,6 +146,7 @@ def test_due_one_after_the_other_with_nobody_receiving_they_come_in_order(
     assert counted(drain(consumer)) == expected
 
 
+@pytest.mark.border(left_out="the client keeps the delay")
 @alone
 def test_refusals_shortly_one_after_the_other_come_again_together(
     clocked_client: pulsarx.Client, manual_clock: ManualClock, kind: ConsumerType
@@ -159,6 +164,7 @@ def test_refusals_shortly_one_after_the_other_come_again_together(
     assert counted(found) == [(b"%d" % number, 1) for number in range(10)]
 
 
+@pytest.mark.border(left_out="dead letters")
 @alone
 def test_what_lies_behind_a_refused_message_is_no_dead_letter(
     clocked_client: pulsarx.Client, manual_clock: ManualClock, kind: ConsumerType
@@ -178,6 +184,7 @@ def test_what_lies_behind_a_refused_message_is_no_dead_letter(
     assert statistics(clocked_client)["msg_backlog"] == 4
 
 
+@pytest.mark.border(left_out="negative acknowledgements")
 @alone
 def test_a_batch_refused_without_a_delay_counts_once_for_each(
     clocked_client: pulsarx.Client, kind: ConsumerType
@@ -192,6 +199,7 @@ def test_a_batch_refused_without_a_delay_counts_once_for_each(
     assert counted(drain(consumer)) == expected
 
 
+@pytest.mark.border(left_out="counts of what was sent")
 @every_kind
 def test_the_redelivery_count_is_of_the_message(
     clocked_client: pulsarx.Client, manual_clock: ManualClock, kind: ConsumerType
@@ -235,6 +243,7 @@ def test_an_acknowledgement_takes_it_back(
     assert manual_clock.next_due_ms() is None
 
 
+@pytest.mark.border(left_out="the client keeps the delay")
 @every_kind
 def test_acknowledged_when_its_time_has_come_it_does_not_come(
     clocked_client: pulsarx.Client, manual_clock: ManualClock, kind: ConsumerType
@@ -266,6 +275,7 @@ def test_twice_counts_once_and_the_later_one_says_when(
     assert payloads(consumer) == []
 
 
+@pytest.mark.border(left_out="negative acknowledgements")
 @every_kind
 @pytest.mark.parametrize(
     "odd",
@@ -294,6 +304,7 @@ def test_an_id_that_names_nothing_is_refused_and_does_nothing(
     assert payloads(consumer) == []
 
 
+@pytest.mark.border(left_out="sent before acknowledged")
 @every_kind
 def test_of_a_message_nobody_has_it_does_nothing(
     clocked_client: pulsarx.Client, manual_clock: ManualClock, kind: ConsumerType
@@ -376,6 +387,7 @@ def test_a_backoff_that_raises_says_so_and_loses_nothing(
     assert payloads(consumer) == [b"0"]
 
 
+@pytest.mark.border(left_out="the client keeps the delay")
 @sharing
 def test_what_a_leaver_had_negatively_acknowledged_goes_out_at_once(
     clocked_client: pulsarx.Client, manual_clock: ManualClock, kind: ConsumerType
@@ -391,6 +403,7 @@ def test_what_a_leaver_had_negatively_acknowledged_goes_out_at_once(
     assert manual_clock.next_due_ms() is None
 
 
+@pytest.mark.border(left_out="everything comes back")
 def test_what_a_failing_over_consumer_had_negatively_acknowledged_goes_out_at_once(
     clocked_client: pulsarx.Client, manual_clock: ManualClock
 ) -> None:
@@ -418,6 +431,7 @@ def test_one_consumers_leaves_the_others_alone(
     assert counted(again) == [(mine[0].data(), 1)]
 
 
+@pytest.mark.border(left_out="the client keeps the delay")
 def test_a_key_waits_for_its_negatively_acknowledged_message(
     clocked_client: pulsarx.Client, manual_clock: ManualClock
 ) -> None:
@@ -434,6 +448,8 @@ def test_a_key_waits_for_its_negatively_acknowledged_message(
     assert counted(drain(consumer)) == [(b"0", 1), (b"2", 0), (b"4", 0), (b"6", 0)]
 
 
+@pytest.mark.guest(left_out="statistics of what was sent")
+@pytest.mark.border(left_out="counts of what was sent")
 @sharing
 def test_permits_and_counts_stay_exact(
     clocked_client: pulsarx.Client, manual_clock: ManualClock, kind: ConsumerType

@@ -19,6 +19,7 @@ import pulsarx
 from pulsarx import ConsumerType, ManualClock
 
 
+@pytest.mark.border(left_out="counts of what was sent")
 @every_kind
 @pytest.mark.parametrize("batch", [0, 5], ids=["plain", "batched"])
 def test_everything_that_was_received_comes_again_in_order_and_counted(
@@ -34,6 +35,7 @@ def test_everything_that_was_received_comes_again_in_order_and_counted(
     assert counted(drain(consumer)) == expected
 
 
+@pytest.mark.border(left_out="counts of what was sent")
 @every_kind
 def test_with_nothing_received_it_changes_nothing(
     clocked_client: pulsarx.Client, kind: ConsumerType
@@ -47,6 +49,7 @@ def test_with_nothing_received_it_changes_nothing(
     assert counted(drain(consumer)) == [(b"%d" % number, 0) for number in range(3)]
 
 
+@pytest.mark.border(left_out="counts of what was sent")
 @every_kind
 def test_what_is_negatively_acknowledged_comes_at_once_and_once(
     clocked_client: pulsarx.Client, manual_clock: ManualClock, kind: ConsumerType
@@ -61,6 +64,7 @@ def test_what_is_negatively_acknowledged_comes_at_once_and_once(
     assert payloads(consumer) == []
 
 
+@pytest.mark.border(left_out="counts of what was sent")
 @sharing
 def test_what_others_have_stays_with_them(
     clocked_client: pulsarx.Client, kind: ConsumerType
@@ -79,6 +83,8 @@ def test_what_others_have_stays_with_them(
     assert not {payload for payload, _ in again} & {message.data() for message in others}
 
 
+@pytest.mark.guest(left_out="statistics of what was sent")
+@pytest.mark.border(left_out="counts of what was sent")
 @sharing
 def test_permits_are_whole_afterwards(clocked_client: pulsarx.Client, kind: ConsumerType) -> None:
     consumer = join(clocked_client, kind, receiver_queue_size=10, consumer_name="c")
@@ -102,6 +108,7 @@ def test_a_stand_by_has_nothing_to_deliver_again(clocked_client: pulsarx.Client)
     assert payloads(active) == payloads(stand_by) == []
 
 
+@pytest.mark.border(left_out="sent before acknowledged")
 @alone
 def test_what_is_acknowledged_meanwhile_does_not_come(
     clocked_client: pulsarx.Client, kind: ConsumerType
@@ -115,6 +122,7 @@ def test_what_is_acknowledged_meanwhile_does_not_come(
     assert counted(drain(consumer)) == [(b"5", 1), (b"7", 1)]
 
 
+@pytest.mark.border(left_out="sent before acknowledged")
 @sharing
 def test_what_is_acknowledged_meanwhile_does_not_come_to_sharers(
     clocked_client: pulsarx.Client, kind: ConsumerType

@@ -32,6 +32,8 @@ def test_messages_go_round_robin(memory_client: pulsarx.Client) -> None:
     check(consumers[0])
 
 
+@pytest.mark.guest(left_out="statistics of what was sent")
+@pytest.mark.border(left_out="counts of what was sent")
 def test_permits_and_priority_levels_decide_as_in_the_documents(
     memory_client: pulsarx.Client,
 ) -> None:
@@ -65,6 +67,8 @@ def test_a_joiner_gets_nothing_that_was_assigned_before(memory_client: pulsarx.C
     assert take(first) == ["0", "1", "2"]
 
 
+@pytest.mark.guest(left_out="statistics of what was sent")
+@pytest.mark.border(left_out="whole batches")
 def test_a_batch_is_split_by_permits(memory_client: pulsarx.Client) -> None:
     consumers = [join(memory_client, name, size) for name, size in (("a", 2), ("b", 3), ("c", 9))]
     publish_batch(memory_client, *numbers(10))
@@ -77,6 +81,7 @@ def test_a_batch_is_split_by_permits(memory_client: pulsarx.Client) -> None:
     check(consumers[0])
 
 
+@pytest.mark.border(left_out="whole batches", of="*-True")
 @pytest.mark.parametrize("batched", [False, True])
 @pytest.mark.parametrize("size", [1, 2, 3, 10])
 def test_what_a_consumer_does_not_take_waits_with_it_and_no_more(
@@ -93,6 +98,8 @@ def test_what_a_consumer_does_not_take_waits_with_it_and_no_more(
 # One at a time -----------------------------------------------------------------------------------
 
 
+@pytest.mark.guest(left_out="messages come later")
+@pytest.mark.border(left_out="permits without a queue")
 def test_a_consumer_without_a_queue_gets_one_message_when_it_asks(
     memory_client: pulsarx.Client,
 ) -> None:
@@ -109,6 +116,7 @@ def test_a_consumer_without_a_queue_gets_one_message_when_it_asks(
     assert take(other) == ["3"]
 
 
+@pytest.mark.border(left_out="whole batches")
 def test_only_consumers_without_queues(memory_client: pulsarx.Client) -> None:
     consumers = [join(memory_client, queue_size=0) for _ in range(3)]
     publish(memory_client, *numbers(3))
@@ -154,6 +162,8 @@ def test_what_a_leaver_had_goes_to_the_others_uncounted(
     check(rest[0])
 
 
+@pytest.mark.guest(left_out="forgotten consumers")
+@pytest.mark.border(left_out="forgotten consumers")
 def test_a_forgotten_consumer_leaves(memory_client: pulsarx.Client) -> None:
     gone, other = join(pulsarx.Client("memory:")), join(memory_client)
     publish(memory_client, *numbers(4))
@@ -205,6 +215,8 @@ def test_another_consumer_may_acknowledge(memory_client: pulsarx.Client) -> None
     check(b)
 
 
+@pytest.mark.guest(left_out="queues keep what was acknowledged")
+@pytest.mark.border(left_out="sent before acknowledged")
 def test_an_acknowledgement_takes_a_message_out_of_the_queue_of_another(
     memory_client: pulsarx.Client,
 ) -> None:
@@ -258,6 +270,7 @@ def test_a_refused_message_alone_comes_again(
     check(consumer)
 
 
+@pytest.mark.border(left_out="whole batches")
 def test_unacknowledged_limits_hold_back_and_let_go_at_half(
     memory_client: pulsarx.Client,
 ) -> None:

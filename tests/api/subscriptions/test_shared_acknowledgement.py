@@ -69,6 +69,7 @@ def test_lists_of_messages_and_ids_in_any_order(
     assert payloads(consumer) == numbers(2, 8) + numbers(10, 20)
 
 
+@pytest.mark.border(left_out="sent before acknowledged")
 @sharing
 def test_any_consumer_of_the_subscription_may_acknowledge(
     clocked_client: pulsarx.Client, manual_clock: ManualClock, kind: ConsumerType
@@ -97,6 +98,8 @@ def test_twice_counts_once(clocked_client: pulsarx.Client, kind: ConsumerType) -
     assert flow(clocked_client)[1:] == (0, 2)
 
 
+@pytest.mark.guest(left_out="queues keep what was acknowledged")
+@pytest.mark.border(left_out="sent before acknowledged")
 @sharing
 def test_before_it_was_ever_read_it_is_never_delivered(
     clocked_client: pulsarx.Client, kind: ConsumerType
@@ -108,6 +111,7 @@ def test_before_it_was_ever_read_it_is_never_delivered(
     assert payloads(consumer) == [*numbers(5), b"9"]
 
 
+@pytest.mark.border(left_out="negative acknowledgements")
 @sharing
 @pytest.mark.parametrize(
     "odd",
@@ -183,6 +187,8 @@ def test_after_close_it_is_refused(clocked_client: pulsarx.Client, kind: Consume
     assert payloads(join(clocked_client, kind)) == numbers(2)
 
 
+@pytest.mark.guest(left_out="queues keep what was acknowledged")
+@pytest.mark.border(left_out="sent before acknowledged")
 @sharing
 def test_what_a_leaver_received_may_be_acknowledged_by_the_next(
     clocked_client: pulsarx.Client, kind: ConsumerType

@@ -21,6 +21,7 @@ def values(columns: Any) -> list[bytes]:
     return found
 
 
+@pytest.mark.guest(left_out="messages come later")
 @sharing
 @batched_or_not
 def test_columns_hold_what_messages_hold(
@@ -102,6 +103,7 @@ def test_columns_hold_picked_messages_of_a_batch(
     assert payloads(consumer) == [b"%d" % number for number in range(20) if number not in gone]
 
 
+@pytest.mark.guest(left_out="queues keep what was acknowledged")
 @sharing
 def test_columns_skip_what_was_acknowledged_in_the_queue(
     clocked_client: pulsarx.Client, kind: ConsumerType
@@ -177,6 +179,7 @@ def test_all_ways_of_receiving_go_on_where_the_last_one_stopped(
     assert found == numbers(30)
 
 
+@pytest.mark.guest(left_out="queues keep what was acknowledged", of="take_now-*")
 @sharing
 @pytest.mark.parametrize("receive", ["take_now", "receive_many", "receive_arrow"])
 def test_dead_ones_are_handed_over_by_every_way_of_receiving(

@@ -83,6 +83,7 @@ def test_a_topic_in_use_stays(open_client: OpenClient, who: str) -> None:
     user.close()
 
 
+@pytest.mark.border(left_out="forgotten consumers")
 def test_who_has_left_does_not_keep_a_topic(open_client: OpenClient, folder: Path) -> None:
     client = open_client()
     producer = client.create_producer("t")
@@ -119,6 +120,7 @@ def test_force_closes_who_is_there(open_client: OpenClient) -> None:
     assert client.admin.topics.get_list() == []
 
 
+@pytest.mark.border(left_out="fenced producers learn it late")
 def test_what_waits_in_a_batch_is_told(open_client: OpenClient) -> None:
     client = open_client()
     producer = client.create_producer(
@@ -160,6 +162,7 @@ def test_a_table_view_keeps_what_it_has(open_client: OpenClient) -> None:
     view.close()
 
 
+@pytest.mark.border(left_out="several topics")
 def test_a_consumer_of_several_topics_goes_on_with_the_others(open_client: OpenClient) -> None:
     client = open_client()
     consumer = client.subscribe(["a", "b"], "s")
@@ -172,6 +175,7 @@ def test_a_consumer_of_several_topics_goes_on_with_the_others(open_client: OpenC
         consumer.receive(1000)
 
 
+@pytest.mark.border(left_out="several topics")
 def test_a_consumer_of_a_pattern_takes_up_what_is_born_again(open_client: OpenClient) -> None:
     client = open_client()
     consumer = client.subscribe(re.compile("p-.*"), "s")
@@ -186,6 +190,7 @@ def test_a_consumer_of_a_pattern_takes_up_what_is_born_again(open_client: OpenCl
         assert consumer.members() == []
 
 
+@pytest.mark.border(left_out="several topics")
 def test_a_consumer_of_a_pattern_lets_go_of_partitions(open_client: OpenClient) -> None:
     client = open_client()
     consumer = client.subscribe(re.compile("p.*"), "s")
@@ -199,6 +204,7 @@ def test_a_consumer_of_a_pattern_lets_go_of_partitions(open_client: OpenClient) 
         assert len(consumer.followers) == 1
 
 
+@pytest.mark.border(left_out="dead letters")
 def test_letters_go_to_the_next_topic_of_their_name(open_client: OpenClient) -> None:
     client = open_client()
     policy = pulsarx.ConsumerDeadLetterPolicy(1, "dead")
@@ -221,6 +227,7 @@ def test_letters_go_to_the_next_topic_of_their_name(open_client: OpenClient) -> 
         client.admin.topics.delete("dead", force=True)
 
 
+@pytest.mark.border(left_out="several topics")
 def test_a_partitioned_topic_goes_with_its_partitions(
     open_client: OpenClient, folder: Path
 ) -> None:
@@ -249,6 +256,7 @@ def test_a_partitioned_topic_goes_with_its_partitions(
     assert files_of(folder) == set()
 
 
+@pytest.mark.border(left_out="several topics")
 def test_a_partition_that_is_deleted_is_there_again_and_empty(
     open_client: OpenClient, folder: Path
 ) -> None:
@@ -284,6 +292,7 @@ def test_a_partition_that_is_deleted_is_there_again_and_empty(
     assert files_of(folder) == set()
 
 
+@pytest.mark.border(left_out="several topics")
 def test_a_lazy_producer_of_a_deleted_topic_does_not_go_to_the_next_one(
     open_client: OpenClient,
 ) -> None:
@@ -558,6 +567,7 @@ def delete_beside(client: pulsarx.Client, topic: str) -> None:
     deleter.join()
 
 
+@pytest.mark.border(left_out="the inside is changed")
 @pytest.mark.parametrize("level", ["topic", "namespace"])
 def test_a_policy_is_not_set_on_what_is_deleted_meanwhile(
     memory_client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch, level: str
@@ -583,6 +593,7 @@ def test_a_policy_is_not_set_on_what_is_deleted_meanwhile(
             admin.namespaces.set_deduplication("public/going", True)
 
 
+@pytest.mark.border(left_out="the inside is changed")
 def test_a_topic_that_is_deleted_while_it_is_truncated_is_not_found(
     memory_client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,6 +73,7 @@ def test_an_empty_topic_can_be_terminated(open_client: OpenClient) -> None:
         producer.send(b"1")
 
 
+@pytest.mark.border(left_out="fenced producers learn it late")
 def test_an_open_batch_is_refused_with_its_topic(open_client: OpenClient) -> None:
     client = open_client()
     producer = client.create_producer(
@@ -90,6 +91,7 @@ def test_an_open_batch_is_refused_with_its_topic(open_client: OpenClient) -> Non
     assert whole_topic(client) == [b"1"]
 
 
+@pytest.mark.border(left_out="several topics")
 def test_partitions_are_terminated_one_by_one(open_client: OpenClient) -> None:
     client = open_client()
     client.admin.topics.create_partitioned_topic("p", 2)
@@ -118,6 +120,7 @@ def test_a_terminated_topic_can_be_deleted_and_born_again(open_client: OpenClien
     assert whole_topic(client) == [b"1"]
 
 
+@pytest.mark.border(left_out="sent before acknowledged")
 @pytest.mark.parametrize("kind", list(ConsumerType.__members__.values()), ids=str)
 def test_truncating_removes_what_is_there(open_client: OpenClient, kind: Any) -> None:
     client = open_client(broker_options=SMALL)
@@ -138,6 +141,7 @@ def test_truncating_removes_what_is_there(open_client: OpenClient, kind: Any) ->
     assert whole_topic(client) == [b"new"]
 
 
+@pytest.mark.border(left_out="several topics")
 def test_truncating_an_empty_topic_does_nothing(open_client: OpenClient) -> None:
     client = open_client()
     client.admin.topics.create_partitioned_topic("p", 2)
@@ -169,6 +173,7 @@ def test_clients_go_on_with_a_topic_that_is_unloaded(open_client: OpenClient) ->
     assert whole_topic(client) == [b"0", b"1"]
 
 
+@pytest.mark.border(left_out="forgotten consumers")
 def test_a_topic_without_clients_leaves_memory_when_it_is_unloaded(
     open_client: OpenClient,
 ) -> None:
@@ -251,6 +256,7 @@ class ToldOfRelease:
         self.release()
 
 
+@pytest.mark.border(left_out="the inside is changed")
 def test_a_send_that_begins_a_ledger_while_its_topic_is_terminated_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -84,6 +84,7 @@ def test_a_subscription_that_begins_at_the_end_has_no_backlog(
     assert backlog(clocked_client) == (3, 7)
 
 
+@pytest.mark.border(left_out="counts of what was sent")
 @alone
 def test_unacknowledged_is_what_was_handed_out(
     clocked_client: pulsarx.Client, kind: ConsumerType
@@ -157,6 +158,7 @@ def test_the_type_is_that_of_the_consumers_and_none_without(
     assert found["unacked_messages"] == 0
 
 
+@pytest.mark.border(left_out="counts of what was sent")
 def test_failover_tells_who_is_active(clocked_client: pulsarx.Client) -> None:
     first = join(clocked_client, ConsumerType.Failover, consumer_name="a")
     second = join(clocked_client, ConsumerType.Failover, consumer_name="b")
@@ -184,6 +186,7 @@ def test_consumers_are_described(clocked_client: pulsarx.Client) -> None:
     assert statistics(clocked_client)["consumers"] == []
 
 
+@pytest.mark.border(left_out="counts of what was sent")
 @pytest.mark.parametrize("kind", [ConsumerType.Exclusive, ConsumerType.Failover], ids=str)
 def test_who_reads_the_ledger_when_it_receives_is_told(
     clocked_client: pulsarx.Client, kind: Any
@@ -242,6 +245,7 @@ def test_a_key_that_waits_for_permits_of_its_own_consumer_is_not_held_back(
     assert len(drain(consumer)) == 10
 
 
+@pytest.mark.border(left_out="tuples in JSON")
 def test_hash_ranges_are_told(clocked_client: pulsarx.Client) -> None:
     consumers = []
     for name, first, last in (("a", 0, 32767), ("b", 32768, 65535)):
