@@ -46,8 +46,8 @@ CAMPAIGNS = (
     ),
     campaign(
         "attach-kills", "owners killed while others attach; a death at every call of an attach",
-        "tests/broker/requests/test_attach_crash.py", "tests/api/topics/test_attach_live.py",
-        "tests/api/topics/test_attach_beside_owner.py", rounds=30, scale=3,
+        "tests/broker/requests/test_attach_crash.py", "tests/broker/requests/test_attach_live.py",
+        "tests/broker/requests/test_attach_beside_owner.py", rounds=30, scale=3,
     ),
     campaign(
         "spark-kills", "tasks, workers, executors, commits and drivers of Spark, killed",

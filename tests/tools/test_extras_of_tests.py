@@ -30,7 +30,7 @@ def test_a_folder_asks_for_what_its_name_says_and_those_around_it() -> None:
     assert names_of("tests/server") > CORE | {"starlette", "pulsar-client"}
 
 
-@pytest.mark.parametrize("path", ["tests", "tests/", "./tests", str(TESTS)])
+@pytest.mark.parametrize("path", ["tests", "tests/", "./tests", str(TESTS)], ids=range(4))
 def test_all_tests_ask_for_all_but_spark(path: str) -> None:
     asked = names_of(path)
     assert asked > names_of("tests/core") | names_of("tests/server") | names_of("tests/programs")
