@@ -1,7 +1,7 @@
 """Builds one library of all the .pyx of src/core and src/pycore. The rest is in pyproject.toml.
 
 Import names come from a tree of links (tools/link_tree.py), flags from tools/build_mode.py, objects
-from tools/native_build.py. pulsarx/linked_modules.py says why there is one library and finds
+from tools/native_build.py. ground/linked_modules.py says why there is one library and finds
 modules in it.
 """
 

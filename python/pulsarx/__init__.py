@@ -15,7 +15,7 @@ Names, arguments, defaults and exceptions are those of the official `pulsar-clie
 
 from __future__ import annotations
 
-from pulsarx import linked_modules  # noqa: F401 - finds the others
+from pulsarx.ground import linked_modules  # noqa: F401 - finds the others
 
 # isort: split
 from pulsarx import errors

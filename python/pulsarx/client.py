@@ -11,10 +11,7 @@ from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.locks import RLock
 from pulsarx._pycore.ground.when_forgotten import WhenForgotten
 from pulsarx._pycore.ground.work_pool import WorkPool
-from pulsarx.attempt import attempt
-from pulsarx.client_owner import ClientOwner, Leave, give_back, take_back
 from pulsarx.clock import ManualClock
-from pulsarx.closing import Closing
 from pulsarx.enumerations import (
     BatchingType,
     CompressionType,
@@ -27,6 +24,9 @@ from pulsarx.enumerations import (
     RegexSubscriptionMode,
     SubscriptionMode,
 )
+from pulsarx.ground.attempt import attempt
+from pulsarx.ground.client_owner import ClientOwner, Leave, give_back, take_back
+from pulsarx.ground.closing import Closing
 from pulsarx.options.base import ClientOptions
 from pulsarx.options.service_url import leads_to_cluster
 from pulsarx.schema.schema import BYTES_SCHEMA
@@ -275,8 +275,8 @@ class Client:
             if options.exclusive or folder is None:
                 raise
             # By its name: it stands on the broker and the protocol, which need no client.
-            control_plane.load("pulsarx.remote.guests")
-            found = sys.modules["pulsarx.remote.guests"].join(
+            control_plane.load("pulsarx.processes.guest.folders")
+            found = sys.modules["pulsarx.processes.guest.folders"].join(
                 self._key, folder, settings, _timeout_seconds(options), self._may_own
             )
         if options.exclusive and folder is not None:
@@ -581,8 +581,8 @@ class Client:
         TopicNotFound, CorruptDataError, and ImportError where pyarrow is missing.
         """
         self._require_open()
-        control_plane.load("pulsarx.extras")
-        from pulsarx.extras import optional_module
+        control_plane.load("pulsarx.ground.extras")
+        from pulsarx.ground.extras import optional_module
 
         optional_module("pyarrow", "arrow", "read_table")
         control_plane.load("pulsarx.tables.reading")
@@ -813,11 +813,11 @@ _NEEDED_BY_CHILDREN = (
     "traceback", "pulsarx._pycore.ledger.key_compaction",
     "pulsarx._pycore.message.encryption_context", "pulsarx.consumer", "pulsarx.encryption",
     "pulsarx.interceptors", "pulsarx.message", "pulsarx.producer", "pulsarx.reader",
-    "pulsarx.server.guest_service", "pulsarx.table_view",
+    "pulsarx.table_view",
 )  # fmt: skip
 _PACKAGES_OF_CHILDREN = (
-    "admin", "broker", "consuming", "letters", "listening", "options", "producing", "remote",
-    "schema", "wire",
+    "admin", "broker", "consuming", "letters", "listening", "options", "processes",
+    "producing", "schema", "sessions", "wire",
 )  # fmt: skip
 _NOT_OF_CHILDREN = {"pulsarx.producing.numpy_columns"}  # is there where numpy is
 _needed: list[str] = []  # all of them, once they were looked for
@@ -837,7 +837,8 @@ def _load_for_child() -> None:
     """Where a folder is open: the child could not load what another thread is just loading here,
     as that would never end there."""
     registry = sys.modules.get("pulsarx.broker.registry")
-    if "pulsarx.remote.guests" in sys.modules or (registry is not None and registry.has_folders()):
+    is_owner = registry is not None and registry.has_folders()
+    if is_owner or "pulsarx.processes.guest.folders" in sys.modules:
         if not _needed:
             found = [*_NEEDED_BY_CHILDREN]
             for package in _PACKAGES_OF_CHILDREN:

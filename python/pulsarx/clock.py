@@ -27,7 +27,7 @@ from pulsarx._pycore.ground.job_queue import retry_by
 from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.ground.threads import await_beginnings, forget_beginnings
 from pulsarx._pycore.ground.weak_list import WeakList
-from pulsarx.process_end import at_end
+from pulsarx.ground.process_end import at_end
 
 __all__ = [
     "MANUAL_START_MS",

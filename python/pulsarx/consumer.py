@@ -10,12 +10,12 @@ import weakref
 from pulsarx import errors
 from pulsarx._pycore.consume.batch_receive import receive_batch
 from pulsarx._pycore.ground.control_plane import control_plane
-from pulsarx.closing import Closing
+from pulsarx.ground.closing import Closing
+from pulsarx.ground.owner import client_is_closing, perform_for
+from pulsarx.ground.replaced_calls import in_subclass, original_of, replaceable
 from pulsarx.listening.listener_loop import ListenerLoop
 from pulsarx.listening.listener_pool import SerialWork, log_exception
 from pulsarx.options.consumer_policies import BatchReceivePolicy
-from pulsarx.owner import client_is_closing, perform_for
-from pulsarx.replaced_calls import in_subclass, original_of, replaceable
 from pulsarx.schema.schema import T, Typed
 
 TYPE_CHECKING = False
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from pulsarx._pycore.consume.pending_receives import ReceiveQueue
     from pulsarx._pycore.dispatch.entry_sink import ConsumerEvents
     from pulsarx._pycore.message.message import Message
+    from pulsarx.ground.owner import MemberOwner
     from pulsarx.letters.letters import Letters
     from pulsarx.listening.listener_pool import ListenerPool
     from pulsarx.message_id import MessageId
     from pulsarx.options.members import ConsumerOptions
-    from pulsarx.owner import MemberOwner
 
 # Messages without limit, 10 MiB, 100 ms: the official client's default.
 DEFAULT_BATCH_RECEIVE = BatchReceivePolicy(-1, 10 << 20, 100)

@@ -7,7 +7,7 @@ they share, with the type of what they send.
 from __future__ import annotations
 
 from pulsarx._pycore.ground.control_plane import control_plane
-from pulsarx.replaced_calls import in_subclass, replaceable
+from pulsarx.ground.replaced_calls import in_subclass, replaceable
 from pulsarx.schema.schema import T, Typed
 
 TYPE_CHECKING = False
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import Any, Self
 
+    from pulsarx.ground.owner import MemberOwner
     from pulsarx.message_id import MessageId
-    from pulsarx.owner import MemberOwner
     from pulsarx.producing.message_builder import TypedMessageBuilder
     from pulsarx.schema.schema import Schema
 

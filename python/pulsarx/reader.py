@@ -6,13 +6,13 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.signals import signals_raised
-from pulsarx.closing import Closing
 from pulsarx.consuming.seek_position import check_seek_target, reader_position
+from pulsarx.ground.closing import Closing
+from pulsarx.ground.owner import client_is_closing, perform_for
+from pulsarx.ground.replaced_calls import replaceable
 from pulsarx.listening.listener_loop import ListenerLoop
 from pulsarx.listening.listener_pool import SerialWork
 from pulsarx.message_id import MessageId
-from pulsarx.owner import client_is_closing, perform_for
-from pulsarx.replaced_calls import replaceable
 from pulsarx.schema.schema import T, Typed
 
 TYPE_CHECKING = False
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from pulsarx._pycore.message.message import Message
     from pulsarx.broker.topics.non_persistent_reader import NonPersistentReader
     from pulsarx.broker.topics.reader_cursor import ReaderCursor
+    from pulsarx.ground.owner import MemberOwner
     from pulsarx.listening.listener_pool import ListenerPool
     from pulsarx.options.members import ReaderOptions
-    from pulsarx.owner import MemberOwner
 
 
 @replaceable

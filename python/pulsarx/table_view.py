@@ -9,15 +9,15 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.locks import Condition, Lock
-from pulsarx.attempt import attempt
 from pulsarx.clock import Deadline
-from pulsarx.closing import Closing
 from pulsarx.consuming.partition_follower import PartitionFollower
 from pulsarx.enumerations import SchemaType
+from pulsarx.ground.attempt import attempt
+from pulsarx.ground.closing import Closing
+from pulsarx.ground.owner import client_is_closing
 from pulsarx.listening.listener_loop import ListenerLoop
 from pulsarx.listening.listener_pool import SerialWork, log_exception
 from pulsarx.message_id import MessageId
-from pulsarx.owner import client_is_closing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.broker.topics.non_persistent_reader import NonPersistentReader
     from pulsarx.broker.topics.reader_cursor import ReaderCursor
+    from pulsarx.ground.owner import MemberOwner
     from pulsarx.listening.listener_pool import ListenerPool
     from pulsarx.options.members import TableViewOptions
-    from pulsarx.owner import MemberOwner
 
     Listener = Callable[[str, Any], object]
 

@@ -11,7 +11,7 @@ from remote_client import RemoteClient
 
 from pulsarx.client import Client
 from pulsarx.clock import ManualClock
-from pulsarx.server.server import Server
+from pulsarx.sessions.server import Server
 from pulsarx.testing import inspect
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pulsarx._pycore.ground.job_queue import JobQueue
 from pulsarx._pycore.publish.completion_queue import CompletionQueue
-from pulsarx.remote.connection import MESSAGE_SIZE_MAX, Connection
+from pulsarx.processes.guest.connection import MESSAGE_SIZE_MAX, Connection
 from pulsarx.results import Result, result_of
 
 

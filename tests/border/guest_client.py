@@ -19,8 +19,8 @@ from pulsarx.broker.topics.read_only_topic import ReadOnlyTopic
 from pulsarx.client import Client
 from pulsarx.clock import ManualClock
 from pulsarx.consuming import subscribing
-from pulsarx.remote.guest_subscription import subscribe_there
-from pulsarx.server.server import Server
+from pulsarx.processes.guest.subscription import subscribe_there
+from pulsarx.sessions.server import Server
 from pulsarx.testing.inspection import Inspection, inspect
 from pulsarx.topic_name import TopicName
 

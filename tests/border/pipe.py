@@ -11,7 +11,7 @@ from client_connection import ClientConnection
 
 from pulsarx import errors
 from pulsarx.clock import Deadline
-from pulsarx.server.server import Server
+from pulsarx.sessions.server import Server
 from pulsarx.wire.protobuf import WireError
 
 PIECES = (1, 3, 5, 4000, 64, 70000)  # sizes of what arrives at a time, in turn

@@ -15,11 +15,11 @@ from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.open_state import OpenState
 from pulsarx._pycore.ground.when_forgotten import WhenForgotten
-from pulsarx.attempt import attempt
 from pulsarx.client import Client
-from pulsarx.client_owner import give_back, take_back
 from pulsarx.clock import ManualClock, system_clock
 from pulsarx.enumerations import ConsumerCryptoFailureAction
+from pulsarx.ground.attempt import attempt
+from pulsarx.ground.client_owner import give_back, take_back
 from pulsarx.producing.producer_creation import ProducerCreation
 from pulsarx.randomness import Randomness
 from pulsarx.reader import Reader

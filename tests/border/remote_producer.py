@@ -8,8 +8,8 @@ from pulsarx._pycore.ground.owner_link import OwnerLink
 from pulsarx._pycore.publish.connection_publisher import ConnectionPublisher
 from pulsarx._pycore.publish.producer_core import ProducerCore
 from pulsarx._pycore.wire.hot_commands import send_encode
-from pulsarx.closing import Closing
 from pulsarx.compression import compress
+from pulsarx.ground.closing import Closing
 from pulsarx.producing.producer_schema import check_producer_schema
 from pulsarx.producing.topic_producer import TopicProducer
 from pulsarx.schema.schema import BytesSchema, declared_info

@@ -16,7 +16,7 @@ from topic_reading import payloads
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, MessageId
 from pulsarx.consuming import subscribing
-from pulsarx.server.guest_consumer import GuestConsumer
+from pulsarx.processes.owner.consumer import GuestConsumer
 
 pytestmark = pytest.mark.standard
 

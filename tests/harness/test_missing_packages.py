@@ -40,7 +40,7 @@ def made(): import jwt
 def test(made): pass
 """,
     "test_said_by_a_call": """
-from pulsarx.extras import optional_module
+from pulsarx.ground.extras import optional_module
 def test(): optional_module("jwt", "serve", "serve()")
 """,
     "test_marked": """

@@ -11,7 +11,7 @@ from served import Served
 
 import pulsarx
 from pulsarx.clock import ManualClock
-from pulsarx.server.server import Server
+from pulsarx.sessions.server import Server
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 
 import pulsarx
 from pulsarx._pycore.ranges.entry_codec import crc32c, encode_batch, encode_entry
-from pulsarx.server.server import Server
+from pulsarx.sessions.server import Server
 from pulsarx.testing import inspect
 from pulsarx.wire.commands import EARLIEST, SHARED
 from pulsarx.wire.frames import FrameReader, frame_encode

@@ -19,7 +19,7 @@ import pulsarx
 from pulsarx import errors
 from pulsarx.access.advertised_listeners import listeners_of
 from pulsarx.rest import serve_http
-from pulsarx.server.server import Server
+from pulsarx.sessions.server import Server
 from pulsarx.testing import inspect
 
 BOTH = {"outside": ["pulsar://there:1", "pulsar+ssl://there:2"], "inside": "pulsar://[::1]:3"}

@@ -22,7 +22,7 @@ from pulsarx import (
     MessageId,
 )
 from pulsarx._pycore.dispatch.position_sink import SinkEvents
-from pulsarx.server.server import Server
+from pulsarx.sessions.server import Server
 from pulsarx.wire.commands import EARLIEST, KEY_SHARED, SHARED
 
 PATIENCE_MS = 20_000

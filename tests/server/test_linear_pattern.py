@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from seeds import scaled
 
 from pulsarx.errors import InvalidTopicName
-from pulsarx.server.linear_pattern import SIZE_MAX, LinearPattern
+from pulsarx.sessions.linear_pattern import SIZE_MAX, LinearPattern
 
 ATOMS = ["a", "b", "-", r"\.", ".", "[ab]", "[^a]", "[a-c-]", r"[\d\-]", r"\d", r"\W", "[]a]", ""]
 PARTS = st.recursive(

@@ -14,7 +14,7 @@ from seeds import new_seed, scaled
 import pulsarx
 from pulsarx import BrokerOptions
 from pulsarx.broker.subscriptions.subscription import Subscription
-from pulsarx.server.server import Server
+from pulsarx.sessions.server import Server
 from pulsarx.wire.commands import INDIVIDUAL, KEY_SHARED, SHARED
 
 KINDS = pytest.mark.parametrize("kind", [SHARED, KEY_SHARED])

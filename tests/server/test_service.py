@@ -24,8 +24,8 @@ from pulsarx._pycore.ranges.entry_codec import encode_entry
 from pulsarx.clock import ManualClock
 from pulsarx.server import serve
 from pulsarx.server.served_connection import CAME_MAX, READ_SIZE, UNSENT_MAX
-from pulsarx.server.session import GREETING_SIZE_MAX
-from pulsarx.server.session_producers import IN_FLIGHT_MAX
+from pulsarx.sessions.producers import IN_FLIGHT_MAX
+from pulsarx.sessions.session import GREETING_SIZE_MAX
 from pulsarx.testing import inspect
 from pulsarx.wire.commands import COMMANDS, EXCLUSIVE, SHARED
 from pulsarx.wire.frames import frame_encode

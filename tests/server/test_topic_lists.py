@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from peer import Peer, names
 
-from pulsarx.server import topic_list_watch
-from pulsarx.server.linear_pattern import LinearPattern
-from pulsarx.server.topic_answers import topics_hash
+from pulsarx.sessions import topic_list_watch
+from pulsarx.sessions.linear_pattern import LinearPattern
+from pulsarx.sessions.topic_answers import topics_hash
 
 HEAD = "persistent://public/default/"
 

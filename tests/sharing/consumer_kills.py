@@ -19,7 +19,7 @@ WORKER = """
 import os, random, select, sys, threading, time
 from functools import partial
 import pulsarx
-from pulsarx.broker import arrivals
+from pulsarx.processes.owner import arrivals
 arrivals.COMING_MS = arrivals.BUSY_MS = 60_000
 folder, name, kind, seed = sys.argv[1:5]
 chance = random.Random(int(seed))

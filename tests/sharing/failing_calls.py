@@ -23,7 +23,7 @@ from seeds import some_of
 
 import pulsarx
 import pulsarx.admin
-import pulsarx.remote.guests
+import pulsarx.processes.guest.folders
 from pulsarx import AlreadyClosed, Client, InitialPosition, MessageId, PulsarException
 
 HANG_SECONDS = 60

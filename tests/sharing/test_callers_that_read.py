@@ -18,8 +18,8 @@ from sleeping_thread import until_asleep
 import pulsarx
 from pulsarx import MessageId, errors
 from pulsarx.clock import Deadline
-from pulsarx.remote.connection import Connection
-from pulsarx.server.guest_consumer import GuestConsumer
+from pulsarx.processes.guest.connection import Connection
+from pulsarx.processes.owner.consumer import GuestConsumer
 
 pytestmark = pytest.mark.standard
 

@@ -200,7 +200,7 @@ NOT_LOADED = re.compile(
     r"|pulsarx\.(tables|access|compat|producing\.numpy_columns|server\.broker_service)"
     r"|pulsarx\._pycore\.(arrow|ranges|publish\.producer_arrow|consume\.consumer_arrow)"
 )
-PLACES = (*_PACKAGES_OF_CHILDREN, "server/guest_service.py", "client.py", "client_owner.py")
+PLACES = (*_PACKAGES_OF_CHILDREN, "client.py", "ground/client_owner.py")
 
 
 def imported_in_functions() -> dict[str, str]:

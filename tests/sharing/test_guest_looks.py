@@ -8,7 +8,7 @@ import pytest
 from sharing_process import SharingProcess
 
 import pulsarx
-from pulsarx.remote.guest_subscription import Settler
+from pulsarx.processes.guest.subscription import Settler
 
 
 @pytest.mark.parametrize("asks", [False, True])

@@ -11,7 +11,7 @@ from support.consumer_types import ALL_TYPES
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, MessageId
-from pulsarx.remote.guest_subscription import GuestSubscription
+from pulsarx.processes.guest.subscription import GuestSubscription
 
 PATIENCE_MS = 60_000
 

@@ -16,8 +16,8 @@ from support.waiting import wait_until
 
 import pulsarx
 from pulsarx import BatchingType, MessageId, ProducerAccessMode, Result, errors
-from pulsarx.remote.guest_connection import GuestConnection
-from pulsarx.remote.guest_producers import GuestProducer
+from pulsarx.processes.guest.owner_connection import GuestConnection
+from pulsarx.processes.guest.producers import GuestProducer
 
 pytestmark = pytest.mark.standard
 
@@ -384,7 +384,7 @@ def test_what_has_timed_out_is_not_stored_though_the_owner_reads_nothing_meanwhi
 # An owner that stops when a guest says that it has heard of its producer being closed.
 STOPS = """
 import os, signal
-from pulsarx.server.session_producers import SessionProducers
+from pulsarx.sessions.producers import SessionProducers
 stops, end = [], SessionProducers.end
 def stop(producers, values):
     if stops:

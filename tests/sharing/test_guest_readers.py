@@ -11,8 +11,8 @@ from sharing_process import SharingProcess
 import pulsarx
 from pulsarx.broker.topics.read_only_topic import ReadOnlyTopic
 from pulsarx.listening import listener_loop
-from pulsarx.remote import guest_topic
-from pulsarx.remote.guest_partitions import GuestPartitions
+from pulsarx.processes.guest import topic as guest_topic
+from pulsarx.processes.guest.partitions import GuestPartitions
 
 
 def test_a_topic_that_another_process_reads_is_not_deleted_as_inactive(

@@ -59,7 +59,7 @@ def come_far(client: pulsarx.Client, topic: str = "t", name: str = "n") -> None:
 
 # An owner whose answers get lost from when `mute` holds something.
 MUTES = """
-from pulsarx.server.server import Server
+from pulsarx.sessions.server import Server
 mute, open_session = [], Server.open_session
 def opened(server, write, *rest, **given):
     return open_session(server, lambda data: None if mute else write(data), *rest, **given)
@@ -157,7 +157,7 @@ def test_what_an_owner_was_sent_before_it_told_duplicates_is_none_for_the_next_o
     told = Duplicates()
     producer.send(b"0")
     owner.run("from pulsarx.broker.topics.topic import Topic")
-    owner.run("from pulsarx.server.session_producer import SessionProducer")
+    owner.run("from pulsarx.sessions.producer import SessionProducer")
     owner.run("SessionProducer.publish = lambda *arguments: None")  # it has not come to that
     owner.run("Topic.apply_deduplication = lambda topic: os._exit(9)")
     producer.send_async(b"1", told)

@@ -16,9 +16,9 @@ from sharing_process import SharingProcess
 
 import pulsarx
 from pulsarx._pycore.ground import owner_link
-from pulsarx.server import guest_service
-from pulsarx.server.guest_service import UNSENT_MAX, GuestService, ServedGuest
-from pulsarx.server.session import Session
+from pulsarx.processes.owner import service as guest_service
+from pulsarx.processes.owner.service import UNSENT_MAX, GuestService, ServedGuest
+from pulsarx.sessions.session import Session
 from pulsarx.testing import inspect
 from pulsarx.wire.frames import FrameReader, frame_encode
 

@@ -16,8 +16,8 @@ from pulsarx import errors
 from pulsarx._pycore.ground import owner_link
 from pulsarx._pycore.ranges.entry_codec import encode_entry
 from pulsarx._pycore.wire.hot_commands import send_encode
-from pulsarx.server.guest_consumer import GuestConsumer
-from pulsarx.server.server import Server
+from pulsarx.processes.owner.consumer import GuestConsumer
+from pulsarx.sessions.server import Server
 from pulsarx.testing import inspect
 from pulsarx.wire.frames import FrameReader, frame_encode
 

@@ -13,7 +13,8 @@ from support.waiting import wait_until
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, MessageId
 from pulsarx.consuming.partition_follower import PartitionFollower
-from pulsarx.remote import guest_partitions, guest_topics
+from pulsarx.processes.guest import partitions as guest_partitions
+from pulsarx.processes.guest import topics as guest_topics
 
 PATIENCE = 60
 

@@ -19,8 +19,8 @@ import pulsarx
 from pulsarx import errors
 from pulsarx._pycore.ground.job_queue import JobQueue
 from pulsarx._pycore.publish.completion_queue import CompletionQueue
-from pulsarx.remote import connection as connection_module
-from pulsarx.remote.guest_connection import GuestConnection
+from pulsarx.processes.guest import connection as connection_module
+from pulsarx.processes.guest.owner_connection import GuestConnection
 from pulsarx.results import Result, result_of
 from pulsarx.wire.commands import FAILOVER
 from pulsarx.wire.frames import FrameReader, frame_encode
@@ -122,7 +122,7 @@ def test_what_comes_while_an_owner_closes_is_for_the_next_one_however_long_that_
     command, act = _CALLS[call]
     owner = SharingProcess(folder)
     processes.append(owner)
-    owner.run("from pulsarx.server.session import Session")
+    owner.run("from pulsarx.sessions.session import Session")
     owner.run("gate, came, init = threading.Event(), [], Session.__init__")
     owner.run(
         "def note(session, *arguments, **options):\n"
@@ -213,7 +213,7 @@ def test_what_lies_in_queues_goes_to_nobody_else_while_an_owner_closes(
     its process and not yet on the other: both handed it out, though both had acknowledged it."""
     owner, guests = with_full_queues(folder, processes, kind)
     owner.run("import threading")
-    owner.run("from pulsarx.server.guest_service import ServedGuest")
+    owner.run("from pulsarx.processes.owner.service import ServedGuest")
     owner.run("end, service = ServedGuest.end, client._broker.guest_service")
     pid = list(guests)[first].pid
     owner.run(f"soon = next(each for each, pid in service._pids.items() if pid == {pid})")
@@ -242,8 +242,8 @@ def test_what_lies_in_queues_goes_to_nobody_who_was_busy_when_an_owner_closed(
     """An owner waits for so long that they are done with what they asked for, and hangs up on the
     others then."""
     owner, guests = with_full_queues(folder, processes, kind)
-    owner.run("from pulsarx.server import guest_service")
-    owner.run("from pulsarx.server.session import Session")
+    owner.run("from pulsarx.processes.owner import service as guest_service")
+    owner.run("from pulsarx.sessions.session import Session")
     owner.run("guest_service._PARTING_MS, service = 100, client._broker.guest_service")
     busy = list(guests)[1]
     pid = busy.pid
@@ -313,7 +313,7 @@ _GONE = errors.ConnectError(detail="it has left")
 
 DROPS = """
 import sys, pulsarx
-from pulsarx.process_end import at_end
+from pulsarx.ground.process_end import at_end
 def produce():
     producer = pulsarx.Client(sys.argv[1]).create_producer(
         "t", batching_enabled=True, batching_max_publish_delay_ms=10**6

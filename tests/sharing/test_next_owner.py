@@ -14,12 +14,12 @@ from sharing_process import Refused, SharingProcess
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, ProducerAccessMode, errors
-from pulsarx.broker import arrivals
-from pulsarx.broker.arrivals import Arrivals
 from pulsarx.broker.topics import producer_registry
 from pulsarx.broker.topics.waiting_producer import WaitingProducer
 from pulsarx.clock import Deadline
-from pulsarx.remote import guest_broker
+from pulsarx.processes.guest import broker as guest_broker
+from pulsarx.processes.owner import arrivals
+from pulsarx.processes.owner.arrivals import Arrivals
 from pulsarx.testing import inspect
 
 PATIENCE_MS = 60_000
@@ -29,7 +29,7 @@ SHORT_SECONDS = 0.3  # for what does not happen, however long one waits
 # a slow machine may need.
 CONSUMER = """
 import sys, threading, pulsarx
-from pulsarx.broker import arrivals
+from pulsarx.processes.owner import arrivals
 arrivals.COMING_MS = arrivals.BUSY_MS = 60_000
 folder, kind = sys.argv[1:3]
 client = pulsarx.Client(folder, operation_timeout_seconds=120)
@@ -54,8 +54,8 @@ for line in sys.stdin:
         consumer.close()
         print("closed", flush=True)
     elif word == "close late":  # when this process has brought all it has to the next owner
-        from pulsarx.remote.connection import Connection
-        from pulsarx.remote.guest_subscription import GuestSubscription
+        from pulsarx.processes.guest.connection import Connection
+        from pulsarx.processes.guest.subscription import GuestSubscription
         arrived, perform = threading.Event(), Connection.perform
         have_recorded = GuestSubscription._have_recorded
         def noticed(self, verb, *arguments, **options):
@@ -394,7 +394,7 @@ def test_who_waits_for_a_topic_does_not_take_it_from_who_publishes_when_owners_c
     owner, first, second = (SharingProcess(folder) for _ in range(3))
     processes.extend([owner, first, second])
     for each in (first, second):
-        each.run("from pulsarx.broker import arrivals")
+        each.run("from pulsarx.processes.owner import arrivals")
         each.run(f"arrivals.COMING_MS = arrivals.BUSY_MS = {PATIENCE_MS}")
     publishes, waits = (second, first) if waits_first else (first, second)
     publishes.run(f"producer = client.create_producer('t', access_mode=ProducerAccessMode.{mode})")

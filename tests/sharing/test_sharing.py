@@ -190,6 +190,19 @@ def test_what_is_not_there_for_guests_says_so(folder: Path, owner: SharingProces
         serve(client, port=0)
 
 
+def test_neither_process_of_a_folder_loads_the_server_of_a_network(
+    folder: Path, owner: SharingProcess, processes: list[SharingProcess]
+) -> None:
+    guest = SharingProcess(folder)
+    processes.append(guest)
+    guest.run("client.create_producer('t').send(b'1') and None")
+    guest.run("client.subscribe('t', 's', initial_position=pulsarx.InitialPosition.Earliest)")
+    for each in (owner, guest):
+        loaded = each.run("[name for name in sys.modules if name.startswith('pulsarx.')]")
+        assert any(name.startswith("pulsarx.processes.") for name in loaded)
+        assert not [name for name in loaded if name.startswith("pulsarx.server")]
+
+
 # Who may publish ----------------------------------------------------------------------------------
 
 

@@ -48,7 +48,7 @@ client.close()
 
 # An owner whose receipts get lost from when `mute` holds something.
 MUTES = """
-from pulsarx.server.server import Server
+from pulsarx.sessions.server import Server
 mute, open_session = [], Server.open_session
 def opened(server, write, *rest, **given):
     def tell(data):
@@ -106,8 +106,8 @@ def test_duplicates_whose_answer_died_with_the_owner_are_told_as_such(folder: Pa
 # An owner that closes just when a guest comes, and hangs up some time later.
 CLOSES = """
 import threading
-from pulsarx.server.guest_service import ServedGuest
-from pulsarx.server.session_producers import SessionProducers
+from pulsarx.processes.owner.service import ServedGuest
+from pulsarx.sessions.producers import SessionProducers
 refused, part, begin = threading.Event(), ServedGuest._part, SessionProducers.begin
 def part_late(guest):
     refused.wait(3)
@@ -141,8 +141,8 @@ def test_a_producer_that_comes_to_an_owner_that_closes_goes_on_with_the_next_one
 # An owner that takes long over an entry, while its connection ends and the guest comes again.
 LINGERS = """
 import threading
-from pulsarx.server import guest_service
-from pulsarx.server.session_producer import SessionProducer
+from pulsarx.processes.owner import service as guest_service
+from pulsarx.sessions.producer import SessionProducer
 came, goes_on, ended = (threading.Event() for _ in range(3))
 publish = SessionProducer._publish
 def linger(producer, entry, answer):

@@ -19,7 +19,7 @@ OPENING = {
 HOLDS = "hold_low_descriptors"
 # Read whole and closed at once, where native modules cannot be named.
 PERMITTED = {
-    "pulsarx.linked_modules": {"open"},  # what the import system asks for byte code
+    "pulsarx.ground.linked_modules": {"open"},  # what the import system asks for byte code
     "pulsarx.encryption": {"open"},
     "pulsarx.functions.localrun": {"open"},
     "pulsarx.cli.producing": {"open"},

@@ -27,7 +27,7 @@ BY_NAME = {
     "pulsarx.client": "pulsarx.cluster.cluster_client",  # a subclass, for the URL of a cluster
     "pulsarx.cli": "pulsarx.cli.root",  # all commands, where the one that is called is not known
     # Who serves another process, when the first one comes.
-    "pulsarx.broker.control.control_socket": "pulsarx.server.guest_service",
+    "pulsarx.broker.control.control_socket": "pulsarx.processes.owner.service",
 }
 LIBRARIES = "numpy mmh3 lz4 zstandard snappy pyarrow"
 LEAVES = (
@@ -37,8 +37,8 @@ LEAVES = (
 )
 FORMATS = "entry_frame message_metadata single_metadata cursor_record ledger_footer"
 GROUND = (
-    "attempt errors errors.* linked_modules call_timeout process_end clock randomness topic_name "
-    "extras options.argument_check options.authentication options.routes options.service_url"
+    "ground ground.* errors errors.* clock randomness topic_name options.argument_check "
+    "options.authentication options.routes options.service_url"
 )
 VALUES = (
     "message message_id options options.* *_options schema schema.* compression encryption "
@@ -67,7 +67,10 @@ LAYERS = [
     Layer("leaves", f"_core: {LEAVES}", "leaves", "libc posix"),
     Layer("formats", f"_core: {FORMATS}", "leaves", "libc posix"),
     Layer("structures", "_core: *", "leaves formats", "libc posix"),
+    Layer("members", "ground.client_owner", f"{ALL_PYCORE} ground values broker api", "stdlib"),
     Layer("ground", GROUND, "ground", "stdlib"),
+    # Who waits for the guests of the last owner; the broker asks it.
+    Layer("arrivals", "processes.owner.arrivals", "ground pycore.ground", "stdlib"),
     # pycore in the order of the data; src/pycore/README.md.
     *(
         Layer(
@@ -78,7 +81,12 @@ LAYERS = [
         )
         for folder, below in PYCORE.items()
     ),
-    Layer("broker", "broker broker.*", f"{ALL_PYCORE} ground values broker", f"stdlib {LIBRARIES}"),
+    Layer(
+        "broker",
+        "broker broker.*",
+        f"{ALL_PYCORE} ground values broker arrivals",
+        f"stdlib {LIBRARIES}",
+    ),
     Layer(
         "spark", "spark spark.*", "ground values broker api spark", "stdlib pyspark pyarrow numpy"
     ),
@@ -89,13 +97,31 @@ LAYERS = [
         "ground values broker access",
         "stdlib jwt bcrypt cryptography",
     ),
-    # Pulsar's protocol, and its two ends, which do not know each other: the server, and a process
-    # beside the owner of a folder, which reads that itself. No client stands in it.
+    # Pulsar's protocol, and its two ends, which do not know each other: sessions, of clients over a
+    # network and of guests; and a guest, which reads the folder itself.
     Layer("wire", "wire wire.*", "ground values pycore.wire wire", "stdlib"),
+    Layer(
+        "sessions",
+        "sessions sessions.*",
+        f"{ALL_PYCORE} ground values broker api wire access sessions owner",
+        "stdlib",
+    ),
+    Layer(
+        "owner",
+        "processes processes.owner processes.owner.*",
+        f"{ALL_PYCORE} ground values broker api wire sessions owner",
+        "stdlib",
+    ),
+    Layer(
+        "guest",
+        "processes.guest processes.guest.*",
+        f"{ALL_PYCORE} ground values broker wire guest",
+        "stdlib",
+    ),
     Layer(
         "server",
         "server server.*",
-        f"{ALL_PYCORE} ground values broker api wire access server",
+        f"{ALL_PYCORE} ground values broker api wire access sessions server",
         "stdlib uvloop",
     ),
     Layer(
@@ -104,7 +130,6 @@ LAYERS = [
         f"{ALL_PYCORE} ground values broker api wire access rest",
         "stdlib starlette uvicorn",
     ),
-    Layer("remote", "remote remote.*", f"{ALL_PYCORE} ground values broker wire remote", "stdlib"),
     Layer(
         "outside",
         "__main__ cli cli.*",
@@ -120,7 +145,7 @@ LAYERS = [
     Layer(
         "api",
         "*",
-        f"{ALL_PYCORE} ground values broker api",
+        f"{ALL_PYCORE} ground values broker api members",
         f"stdlib {LIBRARIES} pandas polars pulsar _pulsar certifi pytest yaml",
     ),
 ]
@@ -130,14 +155,12 @@ PERMITTED = [
     ("_core.ledger_*", "_core.ledger_*"),  # one family: append, flush, prepare, seal, read
     ("_core.message_metadata", "_core.single_metadata"),
     ("_pycore.*", "errors"),
-    ("_core", "linked_modules"),  # where the packages find their modules
-    ("_pycore*", "linked_modules"),
-    ("extras", "_pycore.ground.control_plane"),  # when a package is asked for
-    ("_pycore.arrow.arrow_export", "extras"),
+    ("_core", "ground.linked_modules"),  # where the packages find their modules
+    ("_pycore*", "ground.linked_modules"),
+    ("_pycore.arrow.arrow_export", "ground.extras"),
     ("spark.lease_keeper", "_pycore.ground.threads"),  # its thread ends as all of ours do
     ("access.*", "_pycore.ground.file_system"),  # what it opens
-    ("process_end", "_pycore.ground.threads"),
-    ("attempt", "_pycore.ground.threads"),  # to wait for memory
+    ("ground.*", "_pycore.ground.*"),  # native, of the same name: the API's plumbing stands on it
     ("*", "_pycore.ground.locks"),  # nothing takes those of threading
     ("clock", "_pycore.ground.*"),  # its timers and its waiting are native; they import no Python
     ("_pycore.message.encryption_context", "enumerations"),  # once a message, when asked
@@ -406,8 +429,12 @@ KNOWN |= {
         ("pulsarx.client", ".py", "import pyspark.sql"),
         ("pulsarx.client", ".py", "from pulsarx._core import status"),
         ("pulsarx.client", ".py", "def f():\n    from pulsarx.wire import commands"),
-        ("pulsarx.broker.broker", ".py", "from pulsarx.remote.connection import Connection"),
-        ("pulsarx.server.session", ".py", "from pulsarx.remote import connection"),
+        (
+            "pulsarx.broker.broker",
+            ".py",
+            "from pulsarx.processes.guest import broker",
+        ),
+        ("pulsarx.sessions.session", ".py", "from pulsarx.processes.guest import connection"),
     ],
 )
 def test_a_forbidden_import_is_found(module: str, suffix: str, text: str):

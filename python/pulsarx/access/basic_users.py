@@ -9,7 +9,7 @@ import re
 from pulsarx import errors
 from pulsarx._pycore.ground.file_system import open_descriptor
 from pulsarx.access.identity import Identity
-from pulsarx.extras import optional_module
+from pulsarx.ground.extras import optional_module
 
 _BCRYPT = re.compile(rb"\$2[aby]\$(?:0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}")
 _PASSWORD_SIZE_MAX = 72  # bytes: bcrypt looks no further

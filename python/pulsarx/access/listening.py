@@ -9,7 +9,7 @@ import socket
 from functools import partial
 
 from pulsarx._pycore.ground.file_system import hold_low_descriptors
-from pulsarx.attempt import insist
+from pulsarx.ground.attempt import insist
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from urllib.parse import unquote_to_bytes
 from pulsarx import errors
 from pulsarx._pycore.ground.file_system import open_descriptor
 from pulsarx.access.identity import Identity
-from pulsarx.extras import optional_module
+from pulsarx.ground.extras import optional_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

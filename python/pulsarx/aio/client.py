@@ -11,7 +11,6 @@ from pulsarx.aio.control_call import perform, wait_until_told
 from pulsarx.aio.producer import Producer
 from pulsarx.aio.reader import READING, Reader
 from pulsarx.aio.table_view import TableView
-from pulsarx.client_owner import give_back, take_back
 from pulsarx.enumerations import (
     BatchingType,
     CompressionType,
@@ -24,6 +23,7 @@ from pulsarx.enumerations import (
     RegexSubscriptionMode,
     SubscriptionMode,
 )
+from pulsarx.ground.client_owner import give_back, take_back
 from pulsarx.options.argument_check import check_callable
 from pulsarx.options.service_url import refuse_cluster
 from pulsarx.schema.schema import BYTES_SCHEMA

@@ -14,7 +14,6 @@ from functools import partial
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.file_system import FileSystem, open_descriptor
-from pulsarx.attempt import attempt
 from pulsarx.backups.contents import Contents, Damage
 from pulsarx.backups.folder_view import HEADER_SIZE
 from pulsarx.broker.catalogue.file import (
@@ -31,6 +30,7 @@ from pulsarx.broker.ledgers.read_only_ledger import ReadOnlyLedger
 from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.subscriptions.cursor_view import opened_cursor
 from pulsarx.broker.topics.deduplication import snapshot_name
+from pulsarx.ground.attempt import attempt
 from pulsarx.tables.progress import progress_of
 
 TYPE_CHECKING = False

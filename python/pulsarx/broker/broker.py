@@ -13,10 +13,10 @@ import os
 from functools import partial
 
 from pulsarx._pycore.ground.locks import Lock
-from pulsarx.attempt import attempt
 from pulsarx.broker import life_log
 from pulsarx.broker.runtime import BrokerRuntime
 from pulsarx.errors import AlreadyClosed, FolderOwnedError
+from pulsarx.ground.attempt import attempt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ class Broker:
 def _as_left(settings: BrokerSettings, folder: DataDirectory) -> BrokerSettings:
     """What was asked for, and else what the last owner had, where processes live that used the
     folder through it: they have its settings, and may have asked for them."""
-    from pulsarx.broker.arrivals import is_running
+    from pulsarx.processes.owner.arrivals import is_running
 
     is_used = any(is_running(pid) for pid in folder.guests)
     return settings.after(folder.settings) if is_used else settings

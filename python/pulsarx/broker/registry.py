@@ -11,9 +11,9 @@ from functools import partial
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.locks import RLock
-from pulsarx.attempt import attempt
 from pulsarx.broker.broker import Broker
-from pulsarx.process_end import at_end, await_end
+from pulsarx.ground.attempt import attempt
+from pulsarx.ground.process_end import at_end, await_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.cursor.ack_tracker import AckTracker
     from pulsarx._pycore.publish.completion_queue import CompletionQueue
-    from pulsarx.broker.arrivals import Arrivals
     from pulsarx.broker.catalogue.draft import Operation
     from pulsarx.broker.catalogue.log import CatalogueLog
     from pulsarx.broker.catalogue.records import SchemaRecord, SubscriptionRecord
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.policies.policy_store import PolicyStore
     from pulsarx.broker.schemas.registry import SchemaRegistry
     from pulsarx.clock import Clock
+    from pulsarx.processes.owner.arrivals import Arrivals
     from pulsarx.randomness import Randomness
 
 DURABILITIES = {"sync": 1, "interval": 2, "os": 3}  # Durability of entry_publisher
@@ -250,7 +250,7 @@ class BrokerRuntime:
 
     @staticmethod
     def _await(pids: Iterable[int]) -> Arrivals:
-        from pulsarx.broker.arrivals import Arrivals
+        from pulsarx.processes.owner.arrivals import Arrivals
 
         return Arrivals(pids)
 

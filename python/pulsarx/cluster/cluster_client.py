@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx._pycore.ground.open_state import OpenState
-from pulsarx.attempt import attempt
 from pulsarx.client import Client
-from pulsarx.client_owner import give_back, take_back
 from pulsarx.cluster import official
 from pulsarx.cluster.cluster_consumer import ClusterConsumer
 from pulsarx.cluster.cluster_producer import ClusterProducer
 from pulsarx.cluster.cluster_reader import ClusterReader
 from pulsarx.cluster.cluster_table_view import ClusterTableView
 from pulsarx.enumerations import HashingScheme
+from pulsarx.ground.attempt import attempt
+from pulsarx.ground.client_owner import give_back, take_back
 from pulsarx.options.service_url import ServiceUrl, parse_service_url
 
 TYPE_CHECKING = False

@@ -9,15 +9,15 @@ from functools import partial
 from pulsarx import errors
 from pulsarx._pycore.ground.locks import Event, Lock
 from pulsarx._pycore.publish.outgoing_message import BytesKey, BytesOrderingKey
-from pulsarx.attempt import attempt
-from pulsarx.closing import Closing
 from pulsarx.cluster import official
 from pulsarx.cluster.cluster_message import ClusterMessage
 from pulsarx.cluster.handle import Handle, no_columns
+from pulsarx.ground.attempt import attempt
+from pulsarx.ground.closing import Closing
+from pulsarx.ground.owner import client_is_closing
 from pulsarx.interceptors import OutgoingMessage
 from pulsarx.listening.listener_pool import log_exception
 from pulsarx.options.argument_check import check_properties, check_type, check_type_or_none
-from pulsarx.owner import client_is_closing
 from pulsarx.producer import Producer
 from pulsarx.results import Result
 from pulsarx.schema.schema import T

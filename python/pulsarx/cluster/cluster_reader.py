@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from pulsarx import errors
-from pulsarx.closing import Closing
 from pulsarx.cluster import official
 from pulsarx.cluster.cluster_consumer import seek_target
 from pulsarx.cluster.cluster_message import ClusterMessage, ValueReader
 from pulsarx.cluster.handle import Handle, no_columns
+from pulsarx.ground.closing import Closing
 from pulsarx.listening.listener_pool import log_exception
 from pulsarx.reader import Reader
 from pulsarx.schema.schema import T

@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 
 from pulsarx import errors
-from pulsarx.closing import Closing
 from pulsarx.cluster import official
 from pulsarx.cluster.handle import Handle
 from pulsarx.enumerations import SchemaType
+from pulsarx.ground.closing import Closing
 from pulsarx.listening.listener_pool import log_exception
 from pulsarx.table_view import TableView
 

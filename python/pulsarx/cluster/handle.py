@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx._pycore.ground.open_state import OpenState
-    from pulsarx.closing import Closing
+    from pulsarx.ground.closing import Closing
 
 
 class Handle:

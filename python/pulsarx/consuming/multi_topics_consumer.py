@@ -6,12 +6,12 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx._pycore.consume.multi_consumer import MultiConsumerCore
 from pulsarx._pycore.ground.locks import RLock
-from pulsarx.attempt import attempt
 from pulsarx.consumer import Consumer
 from pulsarx.consuming.seek_position import check_seek_target
+from pulsarx.ground.attempt import attempt
+from pulsarx.ground.owner import perform_for
 from pulsarx.message_id import MessageId
 from pulsarx.options.argument_check import INT64_MAX
-from pulsarx.owner import perform_for
 from pulsarx.schema.schema import T
 from pulsarx.topic_name import TopicName
 

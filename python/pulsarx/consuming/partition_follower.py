@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pulsarx._pycore.ground.locks import Lock
 from pulsarx.broker.topics.topic_gone import TopicGone
-from pulsarx.call_timeout import call_timeout, within
+from pulsarx.ground.call_timeout import call_timeout, within
 from pulsarx.listening.listener_pool import log_exception
 
 TYPE_CHECKING = False

@@ -7,12 +7,12 @@ import weakref
 from pulsarx import errors
 from pulsarx._pycore.consume.multi_consumer import MultiConsumerCore
 from pulsarx._pycore.ground.locks import RLock
-from pulsarx.attempt import attempt
 from pulsarx.consuming.partition_follower import PartitionFollower
 from pulsarx.consuming.seek_position import check_seek_target, reader_position, start_position
+from pulsarx.ground.attempt import attempt
+from pulsarx.ground.owner import perform_for
 from pulsarx.message_id import MessageId
 from pulsarx.options.members import decryption_of
-from pulsarx.owner import perform_for
 from pulsarx.reader import Reader
 from pulsarx.schema.schema import T
 

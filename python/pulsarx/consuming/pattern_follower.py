@@ -7,7 +7,7 @@ from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ground.locks import Lock
-from pulsarx.call_timeout import call_timeout, within
+from pulsarx.ground.call_timeout import call_timeout, within
 from pulsarx.listening.listener_pool import log_exception
 from pulsarx.topic_name import TopicName
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.attempt import attempt
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.consuming.seek_position import start_position
+from pulsarx.ground.attempt import attempt
 from pulsarx.options.members import decryption_of
 from pulsarx.reader import Reader
 from pulsarx.topic_name import TopicName

@@ -7,7 +7,6 @@ from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ground.collector_paused import CollectorPaused
-from pulsarx.attempt import attempt
 from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.broker.policies.creation import (
     check_subscription_creation,
@@ -25,6 +24,7 @@ from pulsarx.consuming.multi_topics_consumer import MultiTopicsConsumer
 from pulsarx.consuming.partition_follower import PartitionFollower
 from pulsarx.consuming.topic_consumer import TopicConsumer
 from pulsarx.enumerations import InitialPosition, RegexSubscriptionMode, SubscriptionMode
+from pulsarx.ground.attempt import attempt
 from pulsarx.options.members import decryption_of
 from pulsarx.options.redelivery_backoff import DELAY_MS_MAX, BoundedBackoff
 from pulsarx.topic_name import TopicName, check_is_for_users
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
     from pulsarx.broker.topics.topic import Topic
     from pulsarx.consumer import Consumer
+    from pulsarx.ground.owner import MemberOwner
     from pulsarx.letters.letters import Letters
     from pulsarx.listening.listener_pool import ListenerPool
     from pulsarx.options.members import ConsumerOptions
-    from pulsarx.owner import MemberOwner
 
 
 def subscribe(

@@ -6,8 +6,8 @@ from pulsarx._pycore.consume.consumer_core import ConsumerCore
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.consumer import Consumer
 from pulsarx.consuming.seek_position import check_seek_target, seek_position
+from pulsarx.ground.owner import perform_for
 from pulsarx.message_id import MessageId
-from pulsarx.owner import perform_for
 from pulsarx.schema.schema import T
 
 TYPE_CHECKING = False

@@ -10,9 +10,7 @@ from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.latch import Latch
 from pulsarx._pycore.ground.locks import Lock
-from pulsarx.attempt import attempt
 from pulsarx.client import Client
-from pulsarx.closing import Closing
 from pulsarx.functions.figures import Figures
 from pulsarx.functions.function_config import FunctionConfig
 from pulsarx.functions.function_instance import FunctionInstance
@@ -20,6 +18,8 @@ from pulsarx.functions.function_state import FunctionState
 from pulsarx.functions.log_topic import LogTopicHandler
 from pulsarx.functions.pending_sends import PendingSends, sentence_of
 from pulsarx.functions.user_code import check_found, name_of
+from pulsarx.ground.attempt import attempt
+from pulsarx.ground.closing import Closing
 from pulsarx.options.service_url import refuse_cluster
 from pulsarx.topic_name import TopicName
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from pulsarx._pycore.consume.consumer_core import ConsumerCore
     from pulsarx._pycore.message.message import Message
     from pulsarx.broker.runtime import BrokerRuntime
+    from pulsarx.ground.owner import MemberOwner
     from pulsarx.letters.letter_producer import AnyProducer
     from pulsarx.letters.letter_rules import LetterRules
-    from pulsarx.owner import MemberOwner
 
 
 class DeadLetters:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pulsarx._pycore.consume.consumer_core import ConsumerCore
     from pulsarx._pycore.message.message import Message
     from pulsarx.broker.runtime import BrokerRuntime
+    from pulsarx.ground.owner import MemberOwner
     from pulsarx.letters.retry_letter import Receiver
     from pulsarx.options.members import ConsumerOptions
-    from pulsarx.owner import MemberOwner
 
 
 class Letters:

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from pulsarx.broker.runtime import BrokerRuntime
+    from pulsarx.ground.owner import MemberOwner
     from pulsarx.letters.dead_letter import DeadLetters
     from pulsarx.letters.letter_rules import LetterRules
-    from pulsarx.owner import MemberOwner
 
     class Receiver(Protocol):
         """The consumer that received the message, of one topic or of several."""

@@ -6,14 +6,14 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.locks import RLock
-from pulsarx.owner import perform_for
+from pulsarx.ground.owner import perform_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from pulsarx.owner import MemberOwner
+    from pulsarx.ground.owner import MemberOwner
 
 CALLS = (
     "send", "send_async", "send_async_described", "send_many", "send_arrow", "send_columns",

@@ -15,11 +15,11 @@ from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.publish.partition_hash import partition_hash
 from pulsarx._pycore.publish.partition_router import PartitionRouter
 from pulsarx._pycore.publish.producer_arrow import send_arrow_routed
-from pulsarx.attempt import attempt
 from pulsarx.broker.topics.topic_gone import TopicGone
-from pulsarx.closing import Closing
 from pulsarx.enumerations import PartitionsRoutingMode, ProducerAccessMode
-from pulsarx.owner import client_is_closing, perform_for
+from pulsarx.ground.attempt import attempt
+from pulsarx.ground.closing import Closing
+from pulsarx.ground.owner import client_is_closing, perform_for
 from pulsarx.producer import Producer
 from pulsarx.producing.inherited_producer import (
     become_inherited,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.ground.latch import Latch
     from pulsarx.broker.topics.producer_registry import ProducerRegistry
-    from pulsarx.owner import MemberOwner
+    from pulsarx.ground.owner import MemberOwner
 
     class Turn(Protocol):
         """What a producer waits for."""

@@ -3,8 +3,8 @@ of the control plane, but for use_schema."""
 
 from __future__ import annotations
 
+from pulsarx.ground.owner import perform_for
 from pulsarx.options.argument_check import check_type
-from pulsarx.owner import perform_for
 from pulsarx.schema.schema import BytesSchema, Schema, declared_info
 
 TYPE_CHECKING = False
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from pulsarx.broker.schemas.registry import SchemaRegistry
-    from pulsarx.owner import MemberOwner
+    from pulsarx.ground.owner import MemberOwner
     from pulsarx.schema.schema import SchemaInfo
     from pulsarx.topic_name import TopicName
 

@@ -4,8 +4,8 @@ turn. Used by Client and ClientOwner; in the control plane."""
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.attempt import attempt
 from pulsarx.broker.topics.topic_gone import TopicGone
+from pulsarx.ground.attempt import attempt
 from pulsarx.producing.producer_creation import wait_for_turn
 from pulsarx.producing.producer_schema import check_producer, give_schema
 from pulsarx.producing.topic_producer import TopicProducer

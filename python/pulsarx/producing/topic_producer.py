@@ -6,9 +6,9 @@ import pulsarx._pycore.publish.send_entry  # noqa: F401  # gives ProducerCore it
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.publish.producer_core import ProducerCore
-from pulsarx.closing import Closing
 from pulsarx.compression import compress
-from pulsarx.owner import client_is_closing
+from pulsarx.ground.closing import Closing
+from pulsarx.ground.owner import client_is_closing
 from pulsarx.producer import Producer
 from pulsarx.producing.inherited_producer import become_inherited, refuse_waiting
 from pulsarx.schema.schema import T

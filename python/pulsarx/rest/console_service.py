@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.access.service_settings import ServiceSettings
-from pulsarx.extras import optional_module
+from pulsarx.ground.extras import optional_module
 from pulsarx.rest.folder_beside import FolderBeside
 
 TYPE_CHECKING = False

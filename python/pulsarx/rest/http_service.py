@@ -23,7 +23,7 @@ from pulsarx.access.service_settings import ServiceSettings
 from pulsarx.access.tls_contexts import TlsContexts
 from pulsarx.broker.broker import Broker
 from pulsarx.broker.topics.counted_rates import LOOK_MS, Rates
-from pulsarx.extras import optional_module
+from pulsarx.ground.extras import optional_module
 from pulsarx.rest.owned_folder import OwnedFolder
 from pulsarx.rest.sampler import Sampler
 

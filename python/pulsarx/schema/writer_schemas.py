@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pulsarx._pycore.ground.control_plane import control_plane
-from pulsarx.call_timeout import call_timeout, within
+from pulsarx.ground.call_timeout import call_timeout, within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The broker's end of connections: commands of Pulsar's protocol become calls of a broker."""
+"""The port that clients over a network connect to: each connection has a session."""
 
 from __future__ import annotations
 

@@ -20,10 +20,10 @@ from pulsarx.access.connection_bound import connections_max
 from pulsarx.access.listening import Accepting, Listener, accept_no_more, listen
 from pulsarx.access.tls_contexts import TlsContexts
 from pulsarx.access.tls_transport import TlsTransport
-from pulsarx.attempt import insist
+from pulsarx.ground.attempt import insist
 from pulsarx.server.served_connection import READ_SIZE, ServedConnection, call_in_loop
-from pulsarx.server.server import Server
 from pulsarx.server.unfinished_frames import UNFINISHED_MAX, UnfinishedFrames
+from pulsarx.sessions.server import Server
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

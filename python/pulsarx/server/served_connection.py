@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from pulsarx._pycore.ground.work_pool import WorkPool
-    from pulsarx.server.server import Server
     from pulsarx.server.unfinished_frames import UnfinishedFrames
+    from pulsarx.sessions.server import Server
 
     class ServiceHost(Protocol):
         """The service of a connection, as the connection sees it."""

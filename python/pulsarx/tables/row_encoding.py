@@ -6,7 +6,7 @@ import json
 
 from pulsarx import errors
 from pulsarx.enumerations import SchemaType
-from pulsarx.extras import optional_module
+from pulsarx.ground.extras import optional_module
 from pulsarx.schema.definition import Record, plain_values
 from pulsarx.schema.schema import Schema, SchemaInfo
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 from pulsarx import errors
-from pulsarx.extras import optional_module
+from pulsarx.ground.extras import optional_module
 from pulsarx.options.argument_check import is_whole_number
 from pulsarx.schema.definition import Record
 from pulsarx.schema.schema import Schema, SchemaInfo

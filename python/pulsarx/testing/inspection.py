@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.subscriptions.subscription import Subscription
     from pulsarx.client import Client
+    from pulsarx.ground.owner import MemberOwner
     from pulsarx.message_id import MessageId
-    from pulsarx.owner import MemberOwner
 
 
 class Inspection:

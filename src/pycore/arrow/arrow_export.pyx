@@ -272,8 +272,8 @@ cdef class ArrowMessages:
 
 cdef object needed(str name, str extra, str caller):
     """A module of a package that may be missing."""
-    control_plane.load("pulsarx.extras")
-    from pulsarx.extras import optional_module
+    control_plane.load("pulsarx.ground.extras")
+    from pulsarx.ground.extras import optional_module
 
     return optional_module(name, extra, caller)
 

@@ -22,7 +22,7 @@ EXPENSIVE = ("asyncio", "concurrent.futures", "dataclasses", "difflib", "enum", 
 OPENED = ("_queue", "_socket", "fcntl", "zlib")
 
 
-LATER = ("broker.arrivals", "call_timeout", "randomness", "replaced_calls", "topic_name")
+LATER = ("ground.call_timeout", "ground.replaced_calls", "processes", "randomness", "topic_name")
 
 
 def loaded_by(program: str) -> set[str]:
@@ -41,7 +41,8 @@ def loaded_by(program: str) -> set[str]:
 
 
 def test_importing_the_library_loads_what_is_asked_for() -> None:
-    own = {"pulsarx", "pulsarx.errors", "pulsarx.errors.base", "pulsarx.linked_modules"}
+    own = {"pulsarx", "pulsarx.errors", "pulsarx.errors.base"}
+    own |= {"pulsarx.ground", "pulsarx.ground.linked_modules"}
     assert loaded_by("import pulsarx") - {"__future__"} == own
     message_id = loaded_by("import pulsarx; pulsarx.MessageId")
     assert "pulsarx.message_id" in message_id and "pulsarx.client" not in message_id
@@ -97,7 +98,7 @@ def test_every_public_name_is_there() -> None:
 
 def test_modules_are_found_as_python_finds_them() -> None:
     names = {name for _, name, _ in pkgutil.iter_modules(pulsarx.__path__)}
-    assert {"client", "broker", "_core", "linked_modules"} <= names
+    assert {"client", "broker", "_core", "ground"} <= names
     finder = sys.path_importer_cache[pulsarx.__path__[0]]
     assert isinstance(finder, FileFinder) and type(finder) is not FileFinder
     for name in ("client", "broker", "broker.catalogue"):
@@ -115,14 +116,15 @@ def test_modules_are_found_as_python_finds_them() -> None:
 
 
 COPIED = ("__init__.py", "errors/__init__.py", "errors/base.py", "enumerations.py",
-          "linked_modules.py", "hashing.py")  # fmt: skip
+          "ground/__init__.py", "ground/linked_modules.py", "hashing.py")  # fmt: skip
 
 
 @pytest.mark.parametrize("options", [(), ("-O",), ("-X", "pycache_prefix=elsewhere")])
 def test_a_source_that_changed_is_loaded_anew(tmp_path: Path, options: tuple[str, ...]) -> None:
     """Its byte code is of the size and time that the source had."""
     package = Path(pulsarx.__file__).parent
-    (tmp_path / "pulsarx" / "errors").mkdir(parents=True)
+    for folder in ("errors", "ground"):
+        (tmp_path / "pulsarx" / folder).mkdir(parents=True)
     for name in COPIED:
         (tmp_path / "pulsarx" / name).write_text((package / name).read_text())
     source = tmp_path / "pulsarx" / "enumerations.py"
@@ -149,12 +151,13 @@ def test_a_source_that_changed_is_loaded_anew(tmp_path: Path, options: tuple[str
 
 def test_a_copy_of_byte_code_alone_can_be_used(tmp_path: Path) -> None:
     package = Path(pulsarx.__file__).parent
-    (tmp_path / "pulsarx" / "errors").mkdir(parents=True)
+    for folder in ("errors", "ground"):
+        (tmp_path / "pulsarx" / folder).mkdir(parents=True)
     for name in COPIED:
         py_compile.compile(
             str(package / name), cfile=str(tmp_path / "pulsarx" / f"{name}c"), doraise=True
         )
-    program = "import pulsarx.linked_modules, pulsarx.enumerations as e; print(e.__file__)"
+    program = "import pulsarx.ground.linked_modules, pulsarx.enumerations as e; print(e.__file__)"
     done = subprocess.run(
         [sys.executable, "-S", "-c", program],
         capture_output=True,

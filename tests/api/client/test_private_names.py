@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import pulsarx
-from pulsarx.linked_modules import NEWEST_PYTHON
+from pulsarx.ground.linked_modules import NEWEST_PYTHON
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCES = [
@@ -119,7 +119,7 @@ def test_a_python_newer_than_those_that_are_tested_imports_by_its_own_loader(
     told = """
 import pulsarx.clock, pulsarx._core.crc32c
 print(type(pulsarx.clock.__loader__).__module__, type(pulsarx.clock.__loader__).__name__)
-print(pulsarx._core.__path__[-1] == pulsarx.linked_modules.LIBRARY)
+print(pulsarx._core.__path__[-1] == pulsarx.ground.linked_modules.LIBRARY)
 """
     assert run(newer + told).split() == ["_frozen_importlib_external", "SourceFileLoader", "True"]
     run(newer + USE, folder)

@@ -14,8 +14,8 @@ import pulsarx
 from pulsarx import InitialPosition, MessageId, errors
 from pulsarx.broker.schemas.registry import SchemaRegistry
 from pulsarx.broker.topics.topic import Topic
-from pulsarx.client_owner import take_back
 from pulsarx.consuming.subscribing import _Several
+from pulsarx.ground.client_owner import take_back
 from pulsarx.schema import StringSchema
 
 # Receiving ---------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from topic_reading import OpenClient, payloads, read_all, whole_topic
 
 import pulsarx
 from pulsarx import ConsumerDeadLetterPolicy, InitialPosition, MessageId, errors
-from pulsarx.client_owner import ClientOwner
+from pulsarx.ground.client_owner import ClientOwner
 from pulsarx.letters.letter_rules import LetterRules
 from pulsarx.testing import inspect
 from pulsarx.testing.faults import fault_plan

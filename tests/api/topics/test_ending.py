@@ -11,8 +11,8 @@ from topic_reading import OpenClient, Told, payloads, whole_topic
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, MessageId, Result, errors
-from pulsarx.attempt import attempt
 from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
+from pulsarx.ground.attempt import attempt
 from pulsarx.testing import inspect
 
 SMALL = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=3)

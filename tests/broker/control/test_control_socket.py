@@ -26,7 +26,7 @@ from pulsarx.broker.requests import owner_request
 from pulsarx.broker.requests.owner_request import ask_owner
 from pulsarx.broker.verbs.table import VERBS
 from pulsarx.broker.verbs.verb import Verb
-from pulsarx.server import guest_service
+from pulsarx.processes.owner import service as guest_service
 
 TOPIC = "persistent://public/default/t"
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
 
 SOCKET_NAME = "control.sock"
-GUEST_PROTOCOL = 5  # how processes that share a folder talk; see remote/
+GUEST_PROTOCOL = 5  # how processes that share a folder talk; see processes/
 _REQUEST_MS = 10_000  # how long a request may take to arrive, and its answer to be taken
 _BACKLOG = 64
 _AT_ONCE_MAX = 8  # requests; others wait in the backlog
@@ -234,8 +234,8 @@ class ControlSocket:
             return False
         arrivals.comes(pid)
         # By its name: it is above the broker.
-        control_plane.load("pulsarx.server.guest_service")
-        service = sys.modules["pulsarx.server.guest_service"]
+        control_plane.load("pulsarx.processes.owner.service")
+        service = sys.modules["pulsarx.processes.owner.service"]
         return bool(service.take_guest(self._broker, connection, pid))
 
     def _greet(self, asked: Any) -> dict[str, Any]:

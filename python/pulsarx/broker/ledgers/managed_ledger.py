@@ -27,7 +27,6 @@ from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ledger.ledger_recovery import LedgerRecovery, seal_recovered
 from pulsarx._pycore.ledger.ledger_tail import LedgerSpan, LedgerTail, fence, published_counts
 from pulsarx._pycore.ledger.ledger_writer import LedgerWriter
-from pulsarx.attempt import attempt
 from pulsarx.broker import life_log
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.records import LEDGER_PREPARED
@@ -44,6 +43,7 @@ from pulsarx.broker.ledgers.ledger_list import (
     published_messages,
 )
 from pulsarx.broker.topics.topic_gone import TopicGone
+from pulsarx.ground.attempt import attempt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ import os
 from pulsarx import errors
 from pulsarx._pycore.ground.job_queue import JobQueue
 from pulsarx._pycore.ground.locks import Event, Lock
-from pulsarx.attempt import attempt
 from pulsarx.broker.offload.stored_object import Stopped
+from pulsarx.ground.attempt import attempt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

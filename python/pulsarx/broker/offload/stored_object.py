@@ -16,7 +16,7 @@ from pulsarx import errors
 from pulsarx._pycore.ground.file_system import hold_low_descriptors, open_descriptor
 from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.ground.threads import OwnThread
-from pulsarx.extras import optional_module
+from pulsarx.ground.extras import optional_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,12 +18,12 @@ import os
 
 from pulsarx import errors
 from pulsarx._pycore.ground.locks import Lock
-from pulsarx.attempt import attempt
 from pulsarx.broker import life_log
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.records import LEDGER_SEALED
 from pulsarx.broker.ledgers.ledger_list import LATEST, open_ledger
 from pulsarx.broker.offload.stored_object import Stopped, StoredObject, joined
+from pulsarx.ground.attempt import attempt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

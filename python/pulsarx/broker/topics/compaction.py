@@ -23,11 +23,11 @@ from pulsarx import errors
 from pulsarx._pycore.ground.locks import Lock, RLock
 from pulsarx._pycore.ledger.ledger_writer import LedgerWriter
 from pulsarx._pycore.ledger.published_ends import PublishedEnds
-from pulsarx.attempt import attempt
 from pulsarx.broker import life_log
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.records import CompactionRecord
 from pulsarx.broker.folder.directory_flush import flush_directories
+from pulsarx.ground.attempt import attempt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from pulsarx._pycore.ground.locks import RLock
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.message.entry_target import EntryFanOut
 from pulsarx._pycore.publish.non_persistent_publisher import NonPersistentPublisher
-from pulsarx.attempt import attempt
 from pulsarx.broker.ledgers.no_ledgers import NoLedgers
 from pulsarx.broker.policies.creation import check_subscription_type
 from pulsarx.broker.topics.counted_rates import TopicRates
@@ -20,6 +19,7 @@ from pulsarx.broker.topics.subscription_limits import (
 )
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.compression import decompress
+from pulsarx.ground.attempt import attempt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx._pycore.ground.locks import Lock
-from pulsarx.attempt import attempt
+from pulsarx.ground.attempt import attempt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from pulsarx import errors
 from pulsarx._pycore.dispatch.position_sink import PositionSink
 from pulsarx._pycore.ground.locks import RLock
 from pulsarx._pycore.ground.weak_list import WeakList
-from pulsarx.attempt import attempt
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.folder.at_once import take_at_once
 from pulsarx.broker.folder.storage_errors import storage_error
@@ -27,6 +26,7 @@ from pulsarx.broker.topics.subscription_limits import (
 )
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.topics.trimming import Trimming
+from pulsarx.ground.attempt import attempt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

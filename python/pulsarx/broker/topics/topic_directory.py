@@ -10,7 +10,6 @@ from functools import partial
 from pulsarx import errors
 from pulsarx._pycore.ground.locks import RLock
 from pulsarx._pycore.ground.weak_list import WeakList
-from pulsarx.attempt import attempt
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.policies.creation import topic_creation
 from pulsarx.broker.policies.limits import MAX_TOPICS
@@ -30,6 +29,7 @@ from pulsarx.broker.topics.partitioned_topic import (
 from pulsarx.broker.topics.policy_checks import PolicyChecks, tell
 from pulsarx.broker.topics.topic import Topic
 from pulsarx.broker.topics.topic_deletion import TopicDeletion, topics_of_namespace
+from pulsarx.ground.attempt import attempt
 from pulsarx.topic_name import TopicName, check_may_be_made
 
 TYPE_CHECKING = False

@@ -1,0 +1,237 @@
+"""What a client is to what it made: its owner, and what is given back when it ends."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+
+from pulsarx import errors
+from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.locks import Lock
+from pulsarx._pycore.ground.weak_list import WeakList
+from pulsarx.ground.attempt import attempt
+
+try:
+    from _weakref import ref  # `weakref` costs more than all that is needed of it
+except ImportError:
+    from weakref import ref
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Protocol
+
+    from pulsarx._pycore.ground.when_forgotten import WhenForgotten
+    from pulsarx._pycore.ground.work_pool import WorkPool
+    from pulsarx.broker.broker import Broker
+    from pulsarx.broker.read_only_broker import ReadOnlyBroker
+    from pulsarx.consumer import Consumer
+    from pulsarx.ground.closing import Closing
+    from pulsarx.producer import Producer
+    from pulsarx.producing.producer_creation import ProducerCreation, Steps
+    from pulsarx.reader import Reader
+    from pulsarx.table_view import TableView
+
+    class OwningClient(Protocol):
+        """What is asked of a client."""
+
+        _kept: dict[int, Any]
+
+        def _require_open(self) -> None: ...
+
+    Member = Producer | ProducerCreation | Consumer | Reader | TableView
+
+
+class Leave:
+    """Give back what a client has. A job; it does not refer to the client."""
+
+    __slots__ = ("_broker", "_is_exclusive", "_pool", "_release")
+
+    def __init__(
+        self, key: str, broker: Broker | ReadOnlyBroker, pool: WorkPool, is_exclusive: bool
+    ) -> None:
+        self._is_exclusive = is_exclusive
+        self._broker = broker
+        self._pool = pool
+        # Named now: this may run in a finalizer, when nothing can be imported any more.
+        self._release: Callable[[], None]
+        if broker.read_only:
+            self._release = broker.close
+        elif hasattr(broker, "timeout_seconds"):  # of another process's folder
+            self._release = partial(sys.modules["pulsarx.processes.guest.folders"].release, broker)
+        else:
+            from pulsarx.broker import registry
+
+            self._release = partial(registry.release, key, broker)  # type: ignore[arg-type]
+
+    def __call__(self) -> None:
+        if self._broker.state.is_forked:
+            return  # the parent's
+        try:
+            if self._broker.state.is_open:  # the end of the process may have closed it
+                if self._is_exclusive:
+                    self._broker.share_again()  # type: ignore[union-attr]
+                self._release()
+        finally:
+            attempt(self._pool.close)
+
+
+class ClientOwner:
+    """A MemberOwner: the part of a client that what it made refers to. It keeps the broker open,
+    and refers to the client weakly, which keeps some of them: so there is no circle."""
+
+    __slots__ = (
+        "_broker", "_client", "_closing", "_members", "_within", "forgotten", "lock",
+    )  # fmt: skip
+
+    forgotten: WhenForgotten
+
+    def __init__(self, client: OwningClient, closing: Closing) -> None:
+        self._client = ref(client)
+        self._closing = closing
+        self._broker: Broker | ReadOnlyBroker | None = None
+        self._within: Callable[..., Any] | None = None
+        self._members = WeakList()  # what the client made
+        self.lock = Lock()  # of the members
+
+    def begin_again(self, closing: Closing) -> None:
+        """In a forked child: consumers and readers are left to the parent, producers come back when
+        they are used. The caller opens the folder."""
+        from pulsarx.producing.inherited_producer import InheritedProducer
+
+        self.forgotten.cancel()
+        self.lock = Lock()  # another thread of the parent may have had it
+        self._closing = closing
+        members, self._members = self._members, WeakList()
+        for member in members.members():
+            if isinstance(member, InheritedProducer):
+                self._members.add(member)
+
+    def client(self) -> Any:
+        """The client; None: it is gone."""
+        return self._client()
+
+    def come_back(self) -> Broker:
+        """See MemberOwner."""
+        client = self._client()
+        if client is None:
+            raise errors.forked_error(errors.parent_pid())
+        client._require_open()
+        return self._owned()
+
+    def opened(
+        self,
+        broker: Broker | ReadOnlyBroker,
+        forgotten: WhenForgotten,
+        timeout_seconds: int | None = None,
+    ) -> None:
+        """forgotten: gives back what the client has when nobody uses it any more. timeout_seconds:
+        how long its calls wait for the process that owns the folder; None: it is this one."""
+        self._broker = broker
+        self.forgotten = forgotten
+        if timeout_seconds is None:
+            self._within = None
+        else:  # now: a finalizer may call, when nothing can be imported any more
+            from pulsarx.ground.call_timeout import within
+
+            self._within = partial(within, timeout_seconds)
+
+    def within(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What the function returns, called within the operation timeout of the client."""
+        if self._within is None:
+            return function(*arguments)
+        return self._within(function, *arguments)
+
+    def perform(self, function: Callable[..., Any], arguments: tuple[Any, ...] = ()) -> Any:
+        """See MemberOwner."""
+        return control_plane.perform(self.within, (function, *arguments))
+
+    @property
+    def is_closing(self) -> bool:
+        return self._closing.begun
+
+    def runs_callbacks_here(self) -> bool:
+        return self._broker is not None and self._broker.runs_callbacks_here()
+
+    def make(self, steps: Steps) -> Any:
+        """The producer that the steps make, or (its creation,) where it waits for its turn."""
+        from pulsarx.producing.producer_creation import ProducerCreation
+
+        return self.advance(ProducerCreation(steps, self._owned().post))
+
+    def advance(self, creation: ProducerCreation) -> Any:
+        """As make, when there is a next step to take."""
+        within = self._within
+        producer = creation.advance() if within is None else within(creation.advance)
+        if producer is None:
+            if creation.owner is None:
+                self.adopt(creation)
+            return (creation,)
+        self.adopt(producer)
+        return producer
+
+    def adopt(self, member: Member) -> None:
+        """Close it with the client."""
+        from pulsarx.ground.replaced_calls import use_replaced
+
+        use_replaced(member)
+        member.owner = self
+        with self.lock:
+            closing = self._closing.begun
+            if not closing:
+                self._members.add(member)
+        if closing:  # by another thread, which may not have seen this member
+            give_back(member)
+            raise errors.AlreadyClosed(detail="client")
+
+    def members(self) -> list[Member]:
+        """What is to be closed with the client."""
+        with self.lock:
+            found: list[Member] = self._members.members()
+        return found
+
+    def let_go(self, member: Consumer | Reader | Producer) -> None:
+        member.is_let_go = True
+        client = self._client()
+        if client is not None:
+            client._kept.pop(id(member), None)
+
+    def _owned(self) -> Broker:
+        return self._broker  # type: ignore[return-value]
+
+    def create_letter_producer(
+        self, topic: str, producer_name: str | None, initial_subscription_name: str
+    ) -> Producer:
+        from pulsarx.letters.letter_topic import make_letter_topic, subscribe_initially
+        from pulsarx.options.members import ProducerOptions
+        from pulsarx.producing.producer_steps import bare_producer_steps
+        from pulsarx.topic_name import TopicName
+
+        broker = self._owned()
+        broker.state.require_open()
+        if self._closing.begun:
+            raise errors.AlreadyClosed(detail="client")
+        self.within(make_letter_topic, broker, topic)
+        if initial_subscription_name:
+            self.within(subscribe_initially, broker, topic, initial_subscription_name)
+        name = TopicName.of(topic)
+        options = ProducerOptions(
+            topic=topic,
+            producer_name=producer_name,
+            chunking_enabled=name.persistent,
+        )
+        options.for_letters = True
+        steps = bare_producer_steps(broker, options, name)  # each letter brings the schema it has
+        producer: Producer = self.make(steps)
+        return producer
+
+
+def give_back(member: Member | tuple[Member]) -> None:
+    """Close what was made for a caller that was interrupted."""
+    attempt((member[0] if isinstance(member, tuple) else member).close_with_client)
+
+
+def take_back(consumer: Consumer) -> None:
+    """As give_back; a subscription that was made with it goes too."""
+    attempt(consumer.take_back)
+    consumer.let_go()

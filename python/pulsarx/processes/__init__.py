@@ -1,0 +1,1 @@
+"""Several processes on one folder: one owns it, and the others are its guests."""

@@ -1,0 +1,452 @@
+"""A consumer of a subscription that is in the process that owns the folder, as this process sees
+it: what the owner is asked for, and what it says."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from functools import partial
+
+from pulsarx import errors
+from pulsarx._pycore.consume.consumer_host import ConsumerHost
+from pulsarx._pycore.dispatch.guest_dispatcher import GuestDispatcher
+from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
+from pulsarx._pycore.ground import owner_link
+from pulsarx._pycore.ground.locks import Event, Lock
+from pulsarx._pycore.ground.weak_list import WeakList
+from pulsarx._pycore.message.entry_view import EntryContext
+from pulsarx.broker.ledgers.compacted_view import CompactedView
+from pulsarx.broker.topics.topic_gone import TopicGone
+from pulsarx.clock import Deadline
+from pulsarx.compression import decompress
+from pulsarx.enumerations import ConsumerType, KeySharedMode
+from pulsarx.ground.attempt import attempt
+from pulsarx.ground.call_timeout import call_timeout, within
+from pulsarx.schema.writer_schemas import WriterSchemas
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Protocol
+
+    from pulsarx._pycore.consume.consumer_core import ConsumerCore
+    from pulsarx._pycore.dispatch.entry_sink import EntrySink
+    from pulsarx._pycore.ground.clock_core import ClockCore
+    from pulsarx._pycore.ledger.compacted_ledger import CompactedLedger
+    from pulsarx._pycore.ledger.ledger_tail import LedgerTail
+    from pulsarx.broker.faces import FolderView
+    from pulsarx.broker.ledgers.ledger_list import Position
+    from pulsarx.broker.ledgers.read_only_ledger import ReadOnlyLedger
+    from pulsarx.broker.schemas.registry import SchemaRegistry
+    from pulsarx.broker.subscriptions.subscribe_request import SubscribeRequest
+    from pulsarx.options.consumer_policies import KeySharedPolicy
+    from pulsarx.processes.guest.connection import Connection
+    from pulsarx.topic_name import TopicName
+
+    class GuestTopic(Protocol):
+        """A topic of the owner's, as its subscriptions see it here."""
+
+        name: str
+        topic_name: TopicName
+        ledger: ReadOnlyLedger
+        consumer_tail: LedgerTail  # what its consumers sleep on
+        decompressed_size_max: int
+        broker: FolderView
+        clock: ClockCore
+        members: WeakList  # what goes on with the next owner
+
+        @property
+        def connection(self) -> Connection: ...
+        def bring(self, subscription: GuestSubscription) -> None:
+            """Have it resume at the owner there is now."""
+
+        def unserved(self) -> str:
+            """That there is no owner which does what it is asked, and what it is."""
+
+        @property
+        def schemas(self) -> SchemaRegistry: ...
+
+
+_LOOK_SECONDS = 0.01
+_LOOKS_MAX = 10  # at ledgers that change
+
+
+def subscribe_there(
+    topic: GuestTopic, request: SubscribeRequest, make: Callable[[Any, Any], ConsumerCore]
+) -> ConsumerCore:
+    """Attach a consumer to a subscription, which the owner makes when it does not exist. A call of
+    the control plane.
+
+    TopicGone: the topic was deleted since it was found. Raises what the owner raises.
+    """
+    subscription = GuestSubscription(topic, request)
+    return subscription.attach(request, make)
+
+
+class Settler:
+    """Returns when an owner has done what it was told. Does not keep a consumer."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._timeout_seconds = call_timeout()  # of the client of the consumer
+
+    def settle(self) -> None:
+        try:
+            within(self._timeout_seconds, self.connection.settle)
+        except errors.ConnectError:
+            if not self.connection.is_lost:
+                raise  # else the next owner has not come yet, and nothing is there
+
+
+class _CompactedSource:
+    """What the last compaction of a topic left, as the catalogue is now."""
+
+    def __init__(self, topic: GuestTopic) -> None:
+        self._topic = topic
+
+    def compacted_ledger(self) -> CompactedLedger | None:
+        self._topic.broker.refresh()
+        return self._topic.ledger.compacted_ledger()
+
+    def is_trimmed_from(self, ledger_id: int) -> bool:
+        return self._topic.ledger.is_trimmed_from(ledger_id)
+
+
+class GuestSubscription:
+    """Stands where a Subscription does, for one consumer, which keeps it. Calls of the control
+    plane, but for those of the thread that reads the connection."""
+
+    def __init__(self, topic: GuestTopic, request: SubscribeRequest) -> None:
+        self.topic = topic
+        self.name = request.subscription_name
+        self.durable = request.durable
+        # Where ids and times are.
+        self.positions: ReadOnlyLedger | CompactedView = topic.ledger
+        if request.read_compacted:
+            self.positions = CompactedView(topic.ledger)
+        self.host = ConsumerHost(self.positions)
+        self._core = SubscriptionCore(None, topic.clock)
+        self._connection = topic.connection
+        self._consumer: weakref.ref[ConsumerCore] | None = None
+        self._lock = Lock()  # of what follows
+        self._id = self._connection.add_consumer(self)
+        self._arguments: dict[str, Any] = {}  # with which the owner attaches it
+        self._is_attached = False
+        self._has_left = False
+        self.settler = Settler(self._connection)
+        self.dispatcher = GuestDispatcher(
+            self._core,
+            topic.consumer_tail,
+            topic.ledger.tail,
+            topic.name,
+            topic.decompressed_size_max,
+            self._connection.link,
+            self._id,
+            request.type_name,
+            self.settler.settle,
+            _CompactedSource(topic) if request.read_compacted else None,
+        )
+        self._connection.tell_of_runs(self._id, self.dispatcher)
+        topic.members.add(self)
+        if self._connection.is_lost:
+            topic.bring(self)
+
+    def attach(
+        self, request: SubscribeRequest, make: Callable[[Any, Any], ConsumerCore]
+    ) -> ConsumerCore:
+        """Make the consumer. A refused one leaves no trace."""
+        topic = self.topic
+        context = EntryContext(
+            topic.name,
+            request.schema,
+            topic.consumer_tail,
+            decompress,
+            WriterSchemas(topic),
+            request.decryption,
+        )
+        receiver = request.sink(self.dispatcher, context, request.consumer_name, request.settings)
+        consumer = make(receiver, self)
+        self._consumer = weakref.ref(consumer)
+        _attached.add(self)
+        self.dispatcher.join(receiver)
+        self._core.start()
+        try:
+            self._arguments = self._asked(request)
+            answer = self._subscribe()
+            if answer.get("is_gone"):
+                raise TopicGone(detail=f"{topic.name}: it was deleted, or unloaded")
+        except BaseException:
+            consumer.shut()
+            self._end(receiver)
+            self._connection.leave_later(self._id)  # an owner that did not answer may attach it yet
+            raise
+        request.made_subscription = answer["made_subscription"]
+        return consumer
+
+    def _subscribe(self) -> dict[str, Any]:
+        """The answer of the owner that has attached the consumer. Those of a dead owner's guests
+        that go on are attached first."""
+        deadline = Deadline(int(self._connection.timeout_seconds * 1000))
+        while True:
+            with self._lock:
+                connection = self._connection
+                arguments = {**self._arguments, "consumer_id": self._id}
+            try:
+                answer: dict[str, Any] = connection.perform("guest.subscribe", arguments)
+            except errors.ConnectError:
+                if not connection.is_lost:
+                    raise
+                self._await_resumption(connection)
+                continue
+            if not answer.get("is_early"):
+                break
+            if deadline.expired():
+                raise errors.Timeout(
+                    detail=f"subscribe to {self.topic.name}: the owner of the folder is new, and "
+                    "waits for other processes that used it"
+                )
+            Event().wait(_LOOK_SECONDS)
+        if "made_subscription" in answer:
+            with self._lock:
+                self._is_attached = True
+                if connection is self._connection:
+                    self.dispatcher.begin()
+                    return answer
+            # The owner left meanwhile, when it was not known yet that the consumer had been there.
+            self.topic.bring(self)
+        return answer
+
+    def _asked(self, request: SubscribeRequest) -> dict[str, Any]:
+        settings = request.settings
+        return {
+            "topic": self.topic.name,
+            "subscription": request.subscription_name,
+            "type": request.type.name,
+            "durable": request.durable,
+            "consumer_name": request.consumer_name,
+            "start": list(self._found(request.start)),
+            "read_compacted": request.read_compacted,
+            "key_shared": _policy_fields(request.key_shared),
+            "reads_any": bool(getattr(request.schema, "reads_any", False)),
+            "goes_on": False,
+            "wants_events": request.type == ConsumerType.Failover,
+            "settings": {
+                "receiver_queue_size": settings.receiver_queue_size,
+                "priority_level": settings.priority_level,
+                "properties": settings.properties,
+                "chunked_pending_max": settings.chunked_pending_max,
+                "acks_oldest_chunked": settings.acks_oldest_chunked,
+                "chunked_expiry_ms": settings.chunked_expiry_ms,
+            },
+        }
+
+    def _ask(self, verb: str, **arguments: Any) -> Any:
+        """Ask the owner; once more, where it left meanwhile, when the consumer is attached to the
+        next one."""
+        while True:
+            connection = self._connection
+            try:
+                return connection.perform(verb, {"consumer_id": self._id, **arguments})
+            except errors.ConnectError:
+                if not connection.is_lost:
+                    raise
+            self._await_resumption(connection)
+
+    def _await_resumption(self, lost: Connection) -> None:
+        """Timeout: no process became the owner in time."""
+        deadline = Deadline(int(lost.timeout_seconds * 1000))
+        while self._connection is lost:
+            consumer = None if self._consumer is None else self._consumer()
+            if consumer is None or not consumer.is_open:
+                raise errors.AlreadyClosed(detail="consumer")
+            if deadline.expired():
+                raise errors.Timeout(detail=f"{self.topic.name}: {self.topic.unserved()}")
+            Event().wait(_LOOK_SECONDS)
+
+    # As of a Subscription -------------------------------------------------------------------------
+
+    def seek(self, find: Callable[[], Position]) -> None:
+        """Move to the position found. What had arrived does not come any more on return."""
+        self._ask("guest.seek", position=list(self._found(find)))
+
+    def _found(self, find: Callable[[], Position]) -> Position:
+        """A position that was found in the ledgers there are."""
+        broker = self.topic.broker
+        broker.refresh()
+        for _ in range(_LOOKS_MAX):
+            number = broker.catalogue.state.number
+            found = find()
+            broker.refresh()
+            if broker.catalogue.state.number == number:
+                break  # else what was trimmed meanwhile may have been compacted before
+        return found
+
+    def require_last(self, _: EntrySink) -> None:
+        """BrokerMetadataError: other consumers are attached, so this one may not unsubscribe."""
+        self._ask("guest.require_last")
+
+    def unsubscribe(self, receiver: EntrySink) -> None:
+        """The consumer deletes the subscription. See require_last."""
+        self._ask("guest.unsubscribe")
+        self._shut()
+        self._end(receiver)
+
+    def take_back(self) -> None:
+        """The subscription was made for the consumer, which was refused after all: the owner
+        deletes it, unless another one uses it."""
+        self._ask("guest.take_back", topic=self.topic.name, subscription=self.name)
+
+    def detach(self, receiver: EntrySink) -> None:
+        """The consumer is gone: what it did not acknowledge goes to the others, or the next one."""
+        try:
+            self._have_recorded()
+        finally:
+            self._end(receiver)
+            self._leave()
+
+    def _have_recorded(self) -> None:
+        """Return when what was acknowledged is recorded, be it by the next owner. Timeout: there is
+        none, or it does not answer."""
+        connection = self._connection
+        while self.durable and (left := self.dispatcher.unrecorded()):
+            try:
+                if connection is self._connection and self.dispatcher.is_attached:
+                    connection.settle_to_leave()
+                else:
+                    self._record(connection.perform_to_leave, left)
+                return
+            except errors.ConnectError:
+                if not connection.is_lost:
+                    raise
+            except errors.AlreadyClosed:
+                return  # the client is closed: nobody waits for another owner
+            connection = self.topic.connection
+
+    def _record(
+        self, perform: Callable[[str, dict[str, Any]], Any], left: list[tuple[int, ...]]
+    ) -> None:
+        """Have an owner record acknowledgements of a consumer that is not attached there."""
+        names = {"topic": self.topic.name, "subscription": self.name}
+        perform("guest.record", {**names, "acknowledgements": left})
+
+    def _leave(self) -> None:
+        try:
+            self._connection.perform_to_leave("guest.leave", {"consumer_id": self._id})
+        except (errors.AlreadyClosed, errors.ConnectError):
+            pass  # it ended with its connection
+
+    def _end(self, receiver: EntrySink) -> None:
+        with self._lock:
+            self._has_left = True
+        self._connection.forget_consumer(self._id)
+        self.dispatcher.leave(receiver)
+        self._core.stop()
+
+    # By the thread that reads the connection ------------------------------------------------------
+
+    def told(self, _: str, values: dict[str, Any], __: bytes) -> None:
+        """A link frame came for the consumer."""
+        kind, numbers = values["kind"], values["numbers"]
+        if kind == owner_link.RUN:
+            self.dispatcher.arrive(*numbers)
+            self.dispatcher.settled()
+        elif kind == owner_link.CHUNK:
+            self.dispatcher.chunk(*numbers[:2])
+        elif kind == owner_link.RESET:
+            received, permits, rewinds, moved = numbers
+            self.dispatcher.reset(received, _signed(permits), rewinds, bool(moved))
+        elif kind == owner_link.ACTIVE:
+            self.dispatcher.became(bool(numbers[0]))
+        elif kind == owner_link.RECORDED:
+            self.dispatcher.recorded(numbers[0])
+        elif kind == owner_link.TTL:
+            self._core.set_message_ttl(numbers[0])
+        elif kind == owner_link.CLOSED:
+            self._shut()
+
+    def lost(self, _: Exception) -> None:
+        """The connection has ended: `resume` or `end` follows."""
+
+    # When owners change ---------------------------------------------------------------------------
+
+    def resume(self, connection: Connection) -> None:
+        """Attach the consumer at the next owner. What it was handed and has not acknowledged stays
+        with it; the rest comes again. Raises what the owner answers."""
+        consumer = None if self._consumer is None else self._consumer()
+        if consumer is None or not consumer.is_open:
+            # It may just be closing. The owner shall know what it had acknowledged before this
+            # process has arrived: others get messages then.
+            if self.durable and not self._has_left and (left := self.dispatcher.unrecorded()):
+                self._record(connection.perform, left)
+            return
+        with self._lock:
+            if self._connection is connection and self.dispatcher.is_attached:
+                return
+            number = connection.add_consumer(self)
+            self.settler.connection = connection
+            self.dispatcher.resume(connection.link, number)
+            connection.tell_of_runs(number, self.dispatcher)
+            if not self._is_attached:  # the caller of `attach` goes on with that
+                self._id, self._connection = number, connection
+                return
+            start = self.dispatcher.first_open()
+            if start is not None:
+                self._arguments["start"] = list(start)
+        arguments = {**self._arguments, "consumer_id": number, "goes_on": True}
+        try:
+            answer = connection.perform("guest.subscribe", arguments)
+            if answer.get("is_gone"):
+                raise errors.TopicNotFound(detail=f"{self.topic.name}: it was deleted")
+        except BaseException:
+            if not connection.has_left():
+                if left := self.dispatcher.unrecorded():
+                    attempt(partial(self._record, connection.perform, left))
+                self._shut()
+            raise
+        with self._lock:
+            self._id, self._connection = number, connection
+            has_left = self._has_left
+            if not has_left:
+                self.dispatcher.begin()
+        if has_left:  # while it was attached: it told the owner before
+            self._leave()
+
+    def end(self, _: Exception) -> None:
+        """There will be no owner any more that could be asked."""
+        self._shut()
+
+    def abandon(self) -> None:
+        """In a forked child: the consumer is the parent's."""
+        consumer = None if self._consumer is None else self._consumer()
+        if consumer is not None:
+            consumer.abandon()
+
+    def _shut(self) -> None:
+        consumer = None if self._consumer is None else self._consumer()
+        if consumer is not None and not consumer.is_forked:
+            consumer.shut()
+
+
+def _signed(number: int) -> int:
+    return number - (1 << 64) if number >> 63 else number
+
+
+def _policy_fields(policy: KeySharedPolicy | None) -> dict[str, Any] | None:
+    if policy is None:
+        return None
+    sticky = policy.get_key_shared_mode() == KeySharedMode.Sticky
+    return {
+        "ranges": policy.get_sticky_ranges() if sticky else None,
+        "out_of_order": policy.is_allow_out_of_order_delivery(),
+    }
+
+
+_attached = WeakList()
+
+
+def _abandon_all() -> None:
+    for subscription in _attached.members():
+        subscription.abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_all)

@@ -1,1 +1,0 @@
-"""Clients whose broker is at the other end of a connection, which carries Pulsar's commands."""
