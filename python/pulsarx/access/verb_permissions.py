@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx.broker.verbs.table import VERBS
+from pulsarx.broker.verbs.verb import (
+    CONSUME,
+    IN_NAMESPACE,
+    LOOKUP,
+    PRODUCE,
+    SUPERUSER,
+    TENANT_ADMIN,
+)
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -13,53 +22,37 @@ if TYPE_CHECKING:
     from pulsarx.access.access import Access
     from pulsarx.access.identity import Identity
 
-_OF_SUPERUSERS = {"tenants.create_tenant", "tenants.update_tenant", "tenants.delete_tenant"}
-_OF_NAMESPACE_USERS = {
-    "topics.get_list", "topics.get_partitioned_topic_list", "namespaces.get_topics",
-}  # fmt: skip
-_OF_TOPIC_USERS = {
-    "topics.get_partitioned_topic_metadata", "topics.stats", "topics.partitioned_stats",
-    "schemas.get_schema_info", "schemas.get_all_schemas", "schemas.get_version_by_schema",
-    "schemas.test_compatibility",
-}  # fmt: skip
-_OF_CONSUMERS = {
-    "topics.create_subscription", "topics.delete_subscription", "topics.get_subscriptions",
-    "topics.reset_cursor", "topics.skip_all_messages", "topics.skip_messages",
-    "topics.expire_messages", "topics.peek_messages", "topics.get_last_message_id",
-    "topics.get_backlog_size", "topics.examine_message", "topics.get_message",
-    "topics.find_message_id", "topics.browse_messages",
-}  # fmt: skip
-_OF_PRODUCERS = {"schemas.create_schema"}
 
-
-def require_verb(access: Access, role: str, verb: str, arguments: dict[str, Any]) -> None:
-    """AuthorizationError: the role may not do it. Of verbs that are not named here those about a
-    tenant, or what is in it, are its administrators', and others the superusers'."""
+def require_verb(access: Access, role: str, name: str, arguments: dict[str, Any]) -> None:
+    """AuthorizationError: the role may not do it, by what the verb's row says that it needs. A verb
+    that there is not is the superusers'."""
     if access.is_superuser(role):
         return
-    topic, namespace = arguments.get("topic"), arguments.get("namespace")
-    tenant, subscription = arguments.get("tenant"), arguments.get("name")
-    if verb in _OF_SUPERUSERS:
-        access.require_superuser(role, verb)
-    elif isinstance(topic, str) and verb in _OF_TOPIC_USERS:
+    verb = VERBS.get(name)
+    needs = SUPERUSER if verb is None else verb.needs
+    topic, subscription = arguments.get("topic"), arguments.get("name")
+    if needs == TENANT_ADMIN:
+        access.require_admin(role, _tenant_of(arguments), name)
+    elif needs == IN_NAMESPACE:
+        access.require_in_namespace(role, str(arguments.get("namespace")))
+    elif needs == SUPERUSER or topic is None:
+        access.require_superuser(role, name)
+    elif needs == LOOKUP:
         access.require_lookup(role, topic)
-    elif isinstance(topic, str) and verb in _OF_CONSUMERS:
-        if isinstance(subscription, str):
-            access.require_subscribe(role, topic, subscription)
-        else:
-            access.require_consume(role, topic)
-    elif isinstance(topic, str) and verb in _OF_PRODUCERS:
+    elif needs == PRODUCE:
         access.require_produce(role, topic)
-    elif isinstance(namespace, str) and verb in _OF_NAMESPACE_USERS:
-        access.require_in_namespace(role, namespace)
-    elif isinstance(topic, str):
-        access.require_admin(role, TopicName.of(topic).tenant, verb)
-    elif isinstance(namespace, str):
-        access.require_admin(role, namespace.partition("/")[0], verb)
-    elif isinstance(tenant, str):
-        access.require_admin(role, tenant, verb)
+    elif needs == CONSUME and subscription is None:
+        access.require_consume(role, topic)
     else:
-        access.require_superuser(role, verb)
+        access.require_subscribe(role, topic, str(subscription))
+
+
+def _tenant_of(arguments: dict[str, Any]) -> str:
+    """That of what a verb is about."""
+    topic, namespace = arguments.get("topic"), arguments.get("namespace")
+    if topic is not None:
+        return TopicName.of(topic).tenant
+    return str(arguments.get("tenant") if namespace is None else namespace).partition("/")[0]
 
 
 def authenticate_header(

@@ -25,7 +25,7 @@ from pulsarx.broker.folder.owner_lock import OwnerInfo
 from pulsarx.broker.requests import owner_request
 from pulsarx.broker.requests.owner_request import ask_owner
 from pulsarx.broker.verbs.table import VERBS
-from pulsarx.broker.verbs.verb import Verb
+from pulsarx.broker.verbs.verb import LOOKUP, Verb
 from pulsarx.processes.owner import service as guest_service
 
 TOPIC = "persistent://public/default/t"
@@ -332,7 +332,7 @@ def test_a_request_that_takes_long_holds_no_other_up(
         go_on.wait(60)
         return {"slow": True}
 
-    monkeypatch.setitem(VERBS, "topics.stats", Verb(slow, {"topic": str}))
+    monkeypatch.setitem(VERBS, "topics.stats", Verb(slow, needs=LOOKUP))
     answers: list[Any] = []
     asking = threading.Thread(target=lambda: answers.append(ask(folder, "topics.stats", topic="t")))
     asking.start()
@@ -489,7 +489,7 @@ def test_closing_finishes_the_request_that_is_being_performed(
         go_on.wait(60)
         return {"state": broker.directory.epoch}
 
-    monkeypatch.setitem(VERBS, "topics.stats", Verb(slow, {"topic": str}))
+    monkeypatch.setitem(VERBS, "topics.stats", Verb(slow, needs=LOOKUP))
     answers: list[Any] = []
     asking = threading.Thread(target=lambda: answers.append(ask(folder, "topics.stats", topic="t")))
     asking.start()
@@ -513,7 +513,7 @@ def test_an_answer_is_waited_for_only_so_long(
         go_on.wait(60)
         return {}
 
-    monkeypatch.setitem(VERBS, "topics.stats", Verb(slow, {"topic": str}))
+    monkeypatch.setitem(VERBS, "topics.stats", Verb(slow, needs=LOOKUP))
     program = ASK.replace("sys.argv[3]))", "sys.argv[3]), 100)")
     assert run_program(program, folder, "topics.stats", '{"topic": "t"}')[-1].startswith("Timeout")
     go_on.set()
@@ -535,7 +535,7 @@ def test_who_was_asked_and_is_gone_may_have_done_it(
         control.abandon()  # all its descriptors are closed, as by a kill
         return {}
 
-    monkeypatch.setitem(VERBS, "topics.stats", Verb(dying, {"topic": str}))
+    monkeypatch.setitem(VERBS, "topics.stats", Verb(dying, needs=LOOKUP))
     with pulsarx.Client(folder, durability="os"):
         answer = ask(folder, "topics.stats", topic="t", patience_ms=300)
         assert begun.is_set()

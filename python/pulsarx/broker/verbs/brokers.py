@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from pulsarx.broker.verbs.verb import Verb
+from pulsarx.broker.verbs.verb import SUPERUSER, verb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 PARTS = ("ledgers", "cursors", "catalogue", "staging", "orphans")
 
 
+@verb("brokers.get_storage_size", needs=SUPERUSER, reads=True)
 def get_storage_size(folder: OpenFolder) -> dict[str, int]:
     """Bytes that the files of the folder take on the device, by what they are, and of all; zeros in
     memory."""
@@ -33,14 +34,9 @@ def _size_below(path: str) -> int:
     return total
 
 
+@verb("brokers.healthcheck", needs=SUPERUSER)
 def healthcheck(broker: Broker) -> None:
     """Publish a message to a topic of the system and read it again."""
     from pulsarx.broker.topics.system_topics import check_health
 
     check_health(broker.runtime, broker.topics)
-
-
-VERBS = {
-    "brokers.get_storage_size": Verb(get_storage_size, {}, reads=True),
-    "brokers.healthcheck": Verb(healthcheck, {}),
-}

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from pulsarx import errors
 from pulsarx._pycore.ground.locks import Event
 from pulsarx.broker.topics.topic_gone import TopicGone
-from pulsarx.broker.verbs.verb import Verb
+from pulsarx.broker.verbs.verb import SUPERUSER, verb
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -25,6 +25,7 @@ _TOPICS_AT_ONCE = 2
 _PAUSE_SECONDS = 0.0001
 
 
+@verb("topics.get_figures", needs=SUPERUSER, reads=True)
 def get_figures(folder: OpenFolder, after: str, count: int, load: bool) -> dict[str, Any]:
     """The figures of the next topics by name, count at most, without those of the system; of a
     partitioned topic those of its partitions. after: a name, which need not be there; " " is before
@@ -97,8 +98,3 @@ def _of_subscription(found: Figures) -> Figures:
         "out": found["msg_out_counter"],
         "consumers": None if consumers is None else len(consumers),
     }
-
-
-VERBS = {
-    "topics.get_figures": Verb(get_figures, {"after": str, "count": int, "load": bool}, reads=True)
-}

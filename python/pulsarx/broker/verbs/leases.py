@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx.broker.catalogue import changes
-from pulsarx.broker.verbs.verb import Verb
+from pulsarx.broker.verbs.verb import SUPERUSER, TENANT_ADMIN, verb
 from pulsarx.clock import wall_ms
 from pulsarx.topic_name import TopicName
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.faces import OpenFolder
 
-    Arguments = dict[str, Any]
+    Json = dict[str, Any]
 
 _TTL_MAX_MS = 30 * 24 * 3600 * 1000
 # Behind the job, and before a number, in the name of a lease of no ledgers: the mark that this part
@@ -25,10 +25,19 @@ _TTL_MAX_MS = 30 * 24 * 3600 * 1000
 _PART = "#"
 
 
-def set_lease(
-    broker: Broker, job: str, ledgers: Arguments, ttl_ms: int, only_present: bool = False
-) -> Arguments:
-    """only_present: what is not there (any more) is left out; else it is an error."""
+@verb("leases.set", needs=SUPERUSER)
+def set_lease(broker: Broker, job: str, ledgers: Json, ttl_ms: int) -> Json:
+    """It is an error if one of the ledgers is not there (any more)."""
+    return _lease(broker, job, ledgers, ttl_ms, only_present=False)
+
+
+@verb("leases.set_present", needs=SUPERUSER)
+def set_present(broker: Broker, job: str, ledgers: Json, ttl_ms: int) -> Json:
+    """What is not there (any more) is left out."""
+    return _lease(broker, job, ledgers, ttl_ms, only_present=True)
+
+
+def _lease(broker: Broker, job: str, ledgers: Json, ttl_ms: int, *, only_present: bool) -> Json:
     if _job_of(job) != job:
         raise ValueError(f"lease: the name of the job, {job!r:.200}, ends as that of a part does")
     now_ms, expires_ms = _times(broker, ttl_ms)
@@ -37,8 +46,8 @@ def set_lease(
         if not isinstance(ids, list) or not all(one.__class__ is int and one > 0 for one in ids):
             raise ValueError(f"lease: {ids!r:.100} are no ids of ledgers of {name:.200}")
 
-    def operations(state: CatalogueState) -> list[Arguments]:
-        wanted: Arguments = {}
+    def operations(state: CatalogueState) -> list[Json]:
+        wanted: Json = {}
         for name, ids in ledgers.items():
             record = state.topics.get(name)
             if record is None:
@@ -62,14 +71,11 @@ def set_lease(
     return {"expires_ms": expires_ms}
 
 
-def set_present(broker: Broker, job: str, ledgers: Arguments, ttl_ms: int) -> Arguments:
-    return set_lease(broker, job, ledgers, ttl_ms, only_present=True)
-
-
-def renew(broker: Broker, job: str, ttl_ms: int) -> Arguments:
+@verb("leases.renew", needs=SUPERUSER)
+def renew(broker: Broker, job: str, ttl_ms: int) -> Json:
     now_ms, expires_ms = _times(broker, ttl_ms)
 
-    def operations(state: CatalogueState) -> list[Arguments]:
+    def operations(state: CatalogueState) -> list[Json]:
         lease = state.leases.get(job)
         if lease is None or lease.expires_ms <= now_ms:
             # Ledgers of it may have been trimmed since.
@@ -109,12 +115,13 @@ def _parts_read(state: CatalogueState, job: str) -> set[str]:
     return {each.job for each in state.leases.values() if each.job != job and _bearer(each) == job}
 
 
-def finish_part(broker: Broker, job: str, part: int, parts: int, pause_ms: int) -> Arguments:
+@verb("leases.finish_part", needs=SUPERUSER)
+def finish_part(broker: Broker, job: str, part: int, parts: int, pause_ms: int) -> Json:
     """One of so many parts of what a job leased was read to its end. With the last of them the
     lease ends in pause_ms, if nothing renews it; is_last: whether this was it."""
     is_last = False
 
-    def operations(state: CatalogueState) -> list[Arguments]:
+    def operations(state: CatalogueState) -> list[Json]:
         nonlocal is_last
         now_ms = broker.runtime.clock.now_ms()
         lease = state.leases.get(job)
@@ -134,10 +141,11 @@ def finish_part(broker: Broker, job: str, part: int, parts: int, pause_ms: int) 
     return {"is_last": is_last}
 
 
-def release(broker: Broker, job: str) -> Arguments:
+@verb("leases.release", needs=SUPERUSER)
+def release(broker: Broker, job: str) -> Json:
     topics: list[str] = []
 
-    def operations(state: CatalogueState) -> list[Arguments]:
+    def operations(state: CatalogueState) -> list[Json]:
         lease = state.leases.get(job)
         topics[:] = () if lease is None else lease.ledgers
         gone = {job, *_parts_read(state, job), *_expired(state, broker.runtime.clock.now_ms())}
@@ -153,12 +161,13 @@ def release(broker: Broker, job: str) -> Arguments:
     return {"released": True}
 
 
-def get_leases(folder: OpenFolder, topic: str) -> list[Arguments]:
+@verb("leases.get_leases", needs=TENANT_ADMIN, reads=True)
+def get_leases(folder: OpenFolder, topic: TopicName) -> list[Json]:
     """The leases of a topic that have not ended: job, expires_ms, and ledgers, the first and last
     id of each run. messages: how many there are from the first of them on, so how many the job may
     still have to read at most."""
     folder.refresh()
-    name = str(TopicName.of(topic))
+    name = topic.full
     state = folder.catalogue.state
     record = state.topics.get(name)
     if record is None:
@@ -172,7 +181,7 @@ def get_leases(folder: OpenFolder, topic: str) -> list[Arguments]:
     ]
     if not held:
         return []
-    ledgers = folder.topic(TopicName.of(name), create=False).ledger
+    ledgers = folder.topic(topic, create=False).ledger
     return [
         {
             "job": lease.job,
@@ -182,15 +191,3 @@ def get_leases(folder: OpenFolder, topic: str) -> list[Arguments]:
         }
         for lease, runs in held
     ]
-
-
-VERBS = {
-    "leases.get_leases": Verb(get_leases, {"topic": str}, reads=True),
-    "leases.set": Verb(set_lease, {"job": str, "ledgers": dict, "ttl_ms": int}),
-    "leases.set_present": Verb(set_present, {"job": str, "ledgers": dict, "ttl_ms": int}),
-    "leases.renew": Verb(renew, {"job": str, "ttl_ms": int}),
-    "leases.release": Verb(release, {"job": str}),
-    "leases.finish_part": Verb(
-        finish_part, {"job": str, "part": int, "parts": int, "pause_ms": int}
-    ),
-}

@@ -6,7 +6,7 @@ from pulsarx.broker.staging.file_list import read_list
 from pulsarx.broker.staging.ledger_attachment import attach_ledgers, attached_already
 from pulsarx.broker.staging.new_schema import NewSchema
 from pulsarx.broker.staging.staged_file import StagedFile
-from pulsarx.broker.verbs.verb import Verb
+from pulsarx.broker.verbs.verb import SUPERUSER, verb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
 
 
+@verb("ledgers.attach", needs=SUPERUSER)
 def attach(
     broker: Broker,
     application: str,
@@ -31,6 +32,7 @@ def attach(
     return attach_ledgers(broker, application, batch_id, staged, thorough, content, new)
 
 
+@verb("ledgers.attach_list", needs=SUPERUSER)
 def attach_list(
     broker: Broker,
     application: str,
@@ -56,25 +58,3 @@ def attach_list(
 
 def _new_schema(document: dict[str, Any] | None) -> NewSchema | None:
     return None if document is None else NewSchema.of_document(document)
-
-
-VERBS = {
-    "ledgers.attach": Verb(
-        attach,
-        {"application": str, "batch_id": int, "files": list, "thorough": bool},
-        optional={"content": str, "schema": dict},
-    ),
-    "ledgers.attach_list": Verb(
-        attach_list,
-        {
-            "application": str,
-            "batch_id": int,
-            "job": str,
-            "name": str,
-            "count": int,
-            "checksum": int,
-            "thorough": bool,
-        },
-        optional={"content": str, "schema": dict},
-    ),
-}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx.broker.verbs.topic_subscriptions import unacknowledged
-from pulsarx.broker.verbs.verb import Verb
+from pulsarx.broker.verbs.verb import CONSUME, verb
 from pulsarx.message_id import MessageId
 from pulsarx.topic_name import TopicName, check_keeps_messages
 
@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from pulsarx.broker.faces import OpenFolder, TopicView
     from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
 
-    Described = dict[str, Any]
+    Json = dict[str, Any]
 
 BROWSE_MAX = 200  # messages of a page
 
 
-def examine_message(folder: OpenFolder, topic: str, number: int, from_end: bool) -> Described:
+@verb("topics.examine_message", needs=CONSUME, reads=True)
+def examine_message(folder: OpenFolder, topic: TopicName, number: int, from_end: bool) -> Json:
     """The message that many from the first one on, which is 1, or from the last one backwards.
     NotAllowedError: there are not so many. OperationNotSupported: the topic has partitions; or,
     from the end, chunks, which are counted only by reading them."""
@@ -44,7 +45,8 @@ def examine_message(folder: OpenFolder, topic: str, number: int, from_end: bool)
     return told[-1]
 
 
-def get_message(folder: OpenFolder, topic: str, message_id: str) -> Described | None:
+@verb("topics.get_message", needs=CONSUME, reads=True)
+def get_message(folder: OpenFolder, topic: TopicName, message_id: str) -> Json | None:
     """The message of an id, of a batch its first one; None: there is none."""
     found = _topic(folder, topic)
     wanted = MessageId.from_text(message_id)
@@ -57,7 +59,8 @@ def get_message(folder: OpenFolder, topic: str, message_id: str) -> Described | 
     return told[0] if [(each.ledger_id(), each.entry_id()) for each in ids] == [place] else None
 
 
-def find_message_id(folder: OpenFolder, topic: str, publish_time_ms: int) -> str:
+@verb("topics.find_message_id", needs=CONSUME, reads=True)
+def find_message_id(folder: OpenFolder, topic: TopicName, publish_time_ms: int) -> str:
     """The id of the first entry published then or later, as text; earliest, where none is older;
     the one behind the last, where all are. As Pulsar answers."""
     found = _topic(folder, topic)
@@ -71,14 +74,15 @@ def find_message_id(folder: OpenFolder, topic: str, publish_time_ms: int) -> str
     return MessageId(first.partition(), first.ledger_id(), entry_id, -1).to_text()
 
 
+@verb("topics.browse_messages", needs=CONSUME, reads=True)
 def browse_messages(
     folder: OpenFolder,
-    topic: str,
-    position: Described,
+    topic: TopicName,
+    position: Json,
     count: int,
     name: str = "",
     text: str = "",
-) -> Described:
+) -> Json:
     """A page of up to count messages; see `browse`. name: a durable subscription, of which what it
     has not acknowledged is shown.
 
@@ -98,7 +102,7 @@ def browse_messages(
         return browse(found, start, count, text=text, is_acknowledged=is_acknowledged)
 
 
-def _start_of(ledgers: LedgerList, position: Described) -> Position:
+def _start_of(ledgers: LedgerList, position: Json) -> Position:
     """See browse_messages."""
     if len(position) == 1:
         [(kind, value)] = position.items()
@@ -114,9 +118,9 @@ def _start_of(ledgers: LedgerList, position: Described) -> Position:
     raise ValueError(f"{position!r:.200} is no position in a topic")
 
 
-def _topic(folder: OpenFolder, topic: str) -> TopicView:
+def _topic(folder: OpenFolder, topic: TopicName) -> TopicView:
     folder.refresh()
-    name = check_keeps_messages(TopicName.of(topic))
+    name = check_keeps_messages(topic)
     if name.full not in folder.catalogue.state.topics:
         raise errors.missing_topic(name)
     return folder.topic(name, create=False)
@@ -132,7 +136,7 @@ def _place_of(ledgers: LedgerList, number: int, from_end: bool) -> Position | No
     return None
 
 
-def _described(topic: TopicView, start: Position, count: int) -> list[Described]:
+def _described(topic: TopicView, start: Position, count: int) -> list[Json]:
     """The last of so many messages; empty, where there are not so many."""
     from pulsarx.broker.subscriptions.peek import described, next_messages
 
@@ -142,19 +146,3 @@ def _described(topic: TopicView, start: Position, count: int) -> list[Described]
 
 def _never(*_: int) -> bool:
     return False
-
-
-_TOPIC = {"topic": str}
-VERBS = {
-    "topics.browse_messages": Verb(
-        browse_messages,
-        {**_TOPIC, "position": dict, "count": int},
-        optional={"name": str, "text": str},
-        reads=True,
-    ),
-    "topics.examine_message": Verb(
-        examine_message, {**_TOPIC, "number": int, "from_end": bool}, reads=True
-    ),
-    "topics.get_message": Verb(get_message, {**_TOPIC, "message_id": str}, reads=True),
-    "topics.find_message_id": Verb(find_message_id, {**_TOPIC, "publish_time_ms": int}, reads=True),
-}

@@ -11,7 +11,7 @@ from pulsarx.broker.policies.table import POLICIES
 from pulsarx.broker.topics.topic_deletion import topics_of_namespace
 from pulsarx.broker.verbs.policies import require_effect
 from pulsarx.broker.verbs.tenants import namespaces_of, require_tenant
-from pulsarx.broker.verbs.verb import Verb
+from pulsarx.broker.verbs.verb import IN_NAMESPACE, TENANT_ADMIN, verb
 from pulsarx.topic_name import SYSTEM_TENANT, TopicName, check_namespace_name
 
 TYPE_CHECKING = False
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.faces import OpenFolder
 
 
+@verb("namespaces.create_namespace", needs=TENANT_ADMIN)
 def create_namespace(
     broker: Broker, namespace: str, policies: dict[str, Any] | None = None
 ) -> None:
@@ -68,6 +69,7 @@ def _checked(name: str, value: object) -> Any:
     return row.check(value)
 
 
+@verb("namespaces.delete_namespace", needs=TENANT_ADMIN, removes=True)
 def delete_namespace(broker: Broker, namespace: str, force: bool) -> None:
     """NotAllowedError: it has topics that are not the system's, and it is not forced; or it is the
     system's."""
@@ -96,6 +98,7 @@ def _require_namespace(state: CatalogueState, namespace: str) -> dict[str, Any]:
     return found
 
 
+@verb("namespaces.get_namespaces", needs=TENANT_ADMIN, reads=True)
 def get_namespaces(folder: OpenFolder, tenant: str) -> list[str]:
     """TopicNotFound: there is no such tenant."""
     folder.refresh()
@@ -103,6 +106,7 @@ def get_namespaces(folder: OpenFolder, tenant: str) -> list[str]:
     return namespaces_of(folder.catalogue.state, tenant)
 
 
+@verb("namespaces.get_topics", needs=IN_NAMESPACE, reads=True)
 def get_topics(folder: OpenFolder, namespace: str) -> list[str]:
     """Topics of both domains, of a partitioned topic its partitions. Not the system's."""
     folder.refresh()
@@ -116,19 +120,8 @@ def get_topics(folder: OpenFolder, namespace: str) -> list[str]:
     )
 
 
+@verb("namespaces.get_policies", needs=TENANT_ADMIN, reads=True)
 def get_policies(folder: OpenFolder, namespace: str) -> dict[str, Any]:
     """What is set for the namespace, by the name of the policy."""
     folder.refresh()
     return dict(_require_namespace(folder.catalogue.state, namespace))
-
-
-_NAMESPACE = {"namespace": str}
-VERBS = {
-    "namespaces.create_namespace": Verb(create_namespace, _NAMESPACE, optional={"policies": dict}),
-    "namespaces.delete_namespace": Verb(
-        delete_namespace, {"namespace": str, "force": bool}, removes=True
-    ),
-    "namespaces.get_topics": Verb(get_topics, _NAMESPACE, reads=True),
-    "namespaces.get_policies": Verb(get_policies, _NAMESPACE, reads=True),
-    "namespaces.get_namespaces": Verb(get_namespaces, {"tenant": str}, reads=True),
-}

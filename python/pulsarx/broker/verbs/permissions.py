@@ -16,8 +16,8 @@ from pulsarx.broker.policies.permissions import (
     with_mode,
     with_roles,
 )
-from pulsarx.broker.verbs.verb import Verb
-from pulsarx.topic_name import TopicName, check_subscription_name
+from pulsarx.broker.verbs.verb import TENANT_ADMIN, verb
+from pulsarx.topic_name import check_subscription_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,42 +28,47 @@ if TYPE_CHECKING:
     from pulsarx.broker.catalogue.draft import Operation
     from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.faces import OpenFolder
+    from pulsarx.topic_name import TopicName
 
 
+@verb("namespaces.grant_permission", needs=TENANT_ADMIN)
 def grant_on_namespace(broker: Broker, namespace: str, role: str, actions: list[Any]) -> None:
     """Replaces what the role had there."""
     _change(broker, namespace, None, checked_role(role), checked_actions(actions))
 
 
+@verb("namespaces.revoke_permissions", needs=TENANT_ADMIN)
 def revoke_on_namespace(broker: Broker, namespace: str, role: str) -> None:
     _change(broker, namespace, None, role, None)
 
 
+@verb("namespaces.get_permissions", needs=TENANT_ADMIN, reads=True)
 def get_on_namespace(folder: OpenFolder, namespace: str) -> dict[str, list[str]]:
     folder.refresh()
     return roles_of(_policies(folder.catalogue.state, namespace), None)
 
 
-def grant_on_topic(broker: Broker, topic: str, role: str, actions: list[Any]) -> None:
+@verb("topics.grant_permission", needs=TENANT_ADMIN)
+def grant_on_topic(broker: Broker, topic: TopicName, role: str, actions: list[Any]) -> None:
     """The topic need not be there yet."""
-    name = TopicName.of(topic)
     role, checked = checked_role(role), checked_actions(actions)
-    _change(broker, name.namespace_name, name.full, role, checked)
+    _change(broker, topic.namespace_name, topic.full, role, checked)
 
 
-def revoke_on_topic(broker: Broker, topic: str, role: str) -> None:
+@verb("topics.revoke_permissions", needs=TENANT_ADMIN)
+def revoke_on_topic(broker: Broker, topic: TopicName, role: str) -> None:
     """NotAllowedError: it was granted nothing on the topic itself."""
-    name = TopicName.of(topic)
-    _change(broker, name.namespace_name, name.full, role, None)
+    _change(broker, topic.namespace_name, topic.full, role, None)
 
 
-def get_on_topic(folder: OpenFolder, topic: str) -> dict[str, list[str]]:
+@verb("topics.get_permissions", needs=TENANT_ADMIN, reads=True)
+def get_on_topic(folder: OpenFolder, topic: TopicName) -> dict[str, list[str]]:
     """With what was granted on its namespace."""
     folder.refresh()
-    name = TopicName.of(topic)
-    return roles_of(_policies(folder.catalogue.state, name.namespace_name), name.full)
+    return roles_of(_policies(folder.catalogue.state, topic.namespace_name), topic.full)
 
 
+@verb("namespaces.grant_permission_on_subscription", needs=TENANT_ADMIN)
 def grant_on_subscription(
     broker: Broker, namespace: str, subscription: str, roles: list[Any]
 ) -> None:
@@ -73,6 +78,7 @@ def grant_on_subscription(
     _commit(broker, namespace, lambda policies: with_roles(policies, subscription, checked))
 
 
+@verb("namespaces.revoke_permission_on_subscription", needs=TENANT_ADMIN)
 def revoke_on_subscription(broker: Broker, namespace: str, subscription: str, role: str) -> None:
     """SubscriptionNotFound: the role is none of its roles."""
 
@@ -88,16 +94,19 @@ def revoke_on_subscription(broker: Broker, namespace: str, subscription: str, ro
     _commit(broker, namespace, without_role)
 
 
+@verb("namespaces.get_permission_on_subscription", needs=TENANT_ADMIN, reads=True)
 def get_on_subscriptions(folder: OpenFolder, namespace: str) -> dict[str, list[str]]:
     folder.refresh()
     return roles_of_subscriptions(_policies(folder.catalogue.state, namespace))
 
 
+@verb("namespaces.set_subscription_auth_mode", needs=TENANT_ADMIN)
 def set_subscription_auth_mode(broker: Broker, namespace: str, mode: str) -> None:
     """ValueError: there is no such mode."""
     _commit(broker, namespace, lambda policies: with_mode(policies, mode))
 
 
+@verb("namespaces.get_subscription_auth_mode", needs=TENANT_ADMIN, reads=True)
 def get_subscription_auth_mode(folder: OpenFolder, namespace: str) -> str:
     folder.refresh()
     return subscription_auth_mode(_policies(folder.catalogue.state, namespace))
@@ -137,31 +146,3 @@ def _commit(
 
     broker.catalogue.commit(operations)
     broker.permissions_have_changed()
-
-
-_ON_NAMESPACE = {"namespace": str, "role": str}
-_ON_SUBSCRIPTION = {"namespace": str, "subscription": str}
-_ON_TOPIC = {"topic": str, "role": str}
-VERBS = {
-    "namespaces.grant_permission": Verb(grant_on_namespace, {**_ON_NAMESPACE, "actions": list}),
-    "namespaces.revoke_permissions": Verb(revoke_on_namespace, _ON_NAMESPACE),
-    "namespaces.get_permissions": Verb(get_on_namespace, {"namespace": str}, reads=True),
-    "namespaces.grant_permission_on_subscription": Verb(
-        grant_on_subscription, {**_ON_SUBSCRIPTION, "roles": list}
-    ),
-    "namespaces.revoke_permission_on_subscription": Verb(
-        revoke_on_subscription, {**_ON_SUBSCRIPTION, "role": str}
-    ),
-    "namespaces.get_permission_on_subscription": Verb(
-        get_on_subscriptions, {"namespace": str}, reads=True
-    ),
-    "namespaces.set_subscription_auth_mode": Verb(
-        set_subscription_auth_mode, {"namespace": str, "mode": str}
-    ),
-    "namespaces.get_subscription_auth_mode": Verb(
-        get_subscription_auth_mode, {"namespace": str}, reads=True
-    ),
-    "topics.grant_permission": Verb(grant_on_topic, {**_ON_TOPIC, "actions": list}),
-    "topics.revoke_permissions": Verb(revoke_on_topic, _ON_TOPIC),
-    "topics.get_permissions": Verb(get_on_topic, {"topic": str}, reads=True),
-}

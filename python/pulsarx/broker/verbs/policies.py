@@ -14,8 +14,8 @@ from pulsarx.broker.policies.policy_row import (
     TOPIC,
 )
 from pulsarx.broker.policies.table import POLICIES
-from pulsarx.broker.verbs.verb import Verb
-from pulsarx.topic_name import TopicName, check_keeps_messages
+from pulsarx.broker.verbs.verb import TENANT_ADMIN, verb
+from pulsarx.topic_name import check_keeps_messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.faces import OpenFolder
     from pulsarx.broker.policies.policy_row import Policy
+    from pulsarx.topic_name import TopicName
 
 
+@verb("namespaces.set_policy", needs=TENANT_ADMIN)
 def set_namespace_policy(broker: Broker, namespace: str, policy: dict[str, Any]) -> None:
     """policy: its name and its value; None takes it away."""
     row, value = _checked(NAMESPACE, policy)
@@ -36,15 +38,16 @@ def set_namespace_policy(broker: Broker, namespace: str, policy: dict[str, Any])
     _take_effect(broker, row, namespace)
 
 
-def set_topic_policy(broker: Broker, topic: str, policy: dict[str, Any]) -> None:
+@verb("topics.set_policy", needs=TENANT_ADMIN)
+def set_topic_policy(broker: Broker, topic: TopicName, policy: dict[str, Any]) -> None:
     """As set_namespace_policy, of a topic, or the partitioned one it is a partition of.
     OperationNotSupported: it is about kept messages, and the topic is non-persistent."""
     row, value = _checked(TOPIC, policy)
     require_effect(broker, row, value)
-    full = TopicName.of(topic).partitioned_name
+    full = topic.partitioned_name
     # Deduplication can be taken away where it cannot be set: it is not there.
     if row.for_kept and (value is not None or row.effect != DEDUPLICATION):
-        check_keeps_messages(TopicName.of(topic))
+        check_keeps_messages(topic)
     check = _check(broker, row, f"set {row.name} of {full}")
     broker.policies.set_topic_policy(full, row.name, value, check)
     _take_effect(broker, row, full)
@@ -83,23 +86,15 @@ def _take_effect(broker: Broker, row: Policy, target: str) -> None:
         broker.topics.arm_compaction()
 
 
+@verb("namespaces.get_policy", needs=TENANT_ADMIN, reads=True)
 def get_namespace_policy(folder: OpenFolder, namespace: str, name: str) -> object:
     """None: the namespace does not set it."""
     folder.refresh()
     return folder.policies.namespace_policy(namespace, name)
 
 
-def get_topic_policy(folder: OpenFolder, topic: str, name: str) -> object:
+@verb("topics.get_policy", needs=TENANT_ADMIN, reads=True)
+def get_topic_policy(folder: OpenFolder, topic: TopicName, name: str) -> object:
     """None: the topic does not set it."""
     folder.refresh()
-    return folder.policies.topic_policy(TopicName.of(topic).partitioned_name, name)
-
-
-VERBS = {
-    "namespaces.set_policy": Verb(set_namespace_policy, {"namespace": str, "policy": dict}),
-    "namespaces.get_policy": Verb(
-        get_namespace_policy, {"namespace": str, "name": str}, reads=True
-    ),
-    "topics.set_policy": Verb(set_topic_policy, {"topic": str, "policy": dict}),
-    "topics.get_policy": Verb(get_topic_policy, {"topic": str, "name": str}, reads=True),
-}
+    return folder.policies.topic_policy(topic.partitioned_name, name)

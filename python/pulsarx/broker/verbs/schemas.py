@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.broker.verbs.verb import Verb
+from pulsarx.broker.verbs.verb import LOOKUP, PRODUCE, TENANT_ADMIN, verb
 from pulsarx.topic_name import TopicName, check_is_not_of_the_system
 
 TYPE_CHECKING = False
@@ -14,22 +14,23 @@ if TYPE_CHECKING:
     from pulsarx.broker.faces import OpenFolder
     from pulsarx.schema.schema import SchemaInfo
 
-    Arguments = dict[str, Any]
+    Json = dict[str, Any]
 
 
-def create(broker: Broker, topic: str, schema: Arguments) -> dict[str, int]:
+@verb("schemas.create_schema", needs=PRODUCE)
+def create(broker: Broker, topic: TopicName, schema: Json) -> dict[str, int]:
     """The version; that of the same schema when the topic has it already. A topic that is not there
     is created, where its namespace creates those that are used. IncompatibleSchema; TopicNotFound:
     it does not."""
-    name = TopicName.of(topic)
-    check_is_not_of_the_system(name, "create a schema of")
-    info, whole = _info(schema), TopicName.of(name.partitioned_name)
+    check_is_not_of_the_system(topic, "create a schema of")
+    info, whole = _info(schema), TopicName.of(topic.partitioned_name)
     with broker.topics.taking_back():
         broker.lookup(whole)
         return {"version": broker.schemas.register(whole, info)}
 
 
-def get(folder: OpenFolder, topic: str, version: int) -> Arguments:
+@verb("schemas.get_schema_info", needs=LOOKUP, reads=True)
+def get(folder: OpenFolder, topic: TopicName, version: int) -> Json:
     """version -1: the last one. TopicNotFound: there is no such schema, or it is deleted."""
     name = _existing(folder, topic)
     found = folder.schemas.versions(name)
@@ -40,16 +41,19 @@ def get(folder: OpenFolder, topic: str, version: int) -> Arguments:
     raise errors.TopicNotFound(detail=f"{name} has {which}")
 
 
-def get_all(folder: OpenFolder, topic: str) -> list[Arguments]:
+@verb("schemas.get_all_schemas", needs=LOOKUP, reads=True)
+def get_all(folder: OpenFolder, topic: TopicName) -> list[Json]:
     name = _existing(folder, topic)
     return [_document(folder, name, each) for each in folder.schemas.versions(name)]
 
 
-def delete(broker: Broker, topic: str) -> None:
+@verb("schemas.delete_schema", needs=TENANT_ADMIN)
+def delete(broker: Broker, topic: TopicName) -> None:
     broker.schemas.delete(_existing(broker, topic))
 
 
-def test_compatibility(folder: OpenFolder, topic: str, schema: Arguments) -> Arguments:
+@verb("schemas.test_compatibility", needs=LOOKUP, reads=True)
+def test_compatibility(folder: OpenFolder, topic: TopicName, schema: Json) -> Json:
     name = _existing(folder, topic)
     reason = ""
     try:
@@ -63,24 +67,23 @@ def test_compatibility(folder: OpenFolder, topic: str, schema: Arguments) -> Arg
     }
 
 
-def get_version(folder: OpenFolder, topic: str, schema: Arguments) -> dict[str, int]:
+@verb("schemas.get_version_by_schema", needs=LOOKUP, reads=True)
+def get_version(folder: OpenFolder, topic: TopicName, schema: Json) -> dict[str, int]:
     """-1: the topic does not have it."""
     found = folder.schemas.version_of(_existing(folder, topic), _info(schema))
     return {"version": -1 if found is None else found}
 
 
-def _existing(folder: OpenFolder, topic: str) -> TopicName:
+def _existing(folder: OpenFolder, topic: TopicName) -> TopicName:
     """The topic, of a partition its topic. TopicNotFound."""
     folder.refresh()
-    name = TopicName.of(topic)
-    if name.partition_index >= 0:
-        name = TopicName.of(name.partitioned_name)
+    name = topic if topic.partition_index < 0 else TopicName.of(topic.partitioned_name)
     if name.full not in folder.catalogue.state.topics and name.full not in folder.volatile:
         raise errors.missing_topic(name)
     return name
 
 
-def _info(document: Arguments) -> SchemaInfo:
+def _info(document: Json) -> SchemaInfo:
     from pulsarx.enumerations import SchemaType
     from pulsarx.schema.schema import SchemaInfo
 
@@ -95,20 +98,8 @@ def _info(document: Arguments) -> SchemaInfo:
     return info
 
 
-def _document(folder: OpenFolder, name: TopicName, info: SchemaInfo) -> Arguments:
+def _document(folder: OpenFolder, name: TopicName, info: SchemaInfo) -> Json:
     version = info.version()
     assert version is not None
     created_ms = folder.schemas.created_ms(name, version)
     return info.as_document() | {"version": version, "created_ms": created_ms}
-
-
-_TOPIC = {"topic": str}
-_SCHEMA = {"topic": str, "schema": dict}
-VERBS = {
-    "schemas.create_schema": Verb(create, _SCHEMA),
-    "schemas.get_schema_info": Verb(get, {"topic": str, "version": int}, reads=True),
-    "schemas.get_all_schemas": Verb(get_all, _TOPIC, reads=True),
-    "schemas.delete_schema": Verb(delete, _TOPIC),
-    "schemas.test_compatibility": Verb(test_compatibility, _SCHEMA, reads=True),
-    "schemas.get_version_by_schema": Verb(get_version, _SCHEMA, reads=True),
-}

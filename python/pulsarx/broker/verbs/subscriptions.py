@@ -6,7 +6,7 @@ from pulsarx import errors
 from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
 from pulsarx.broker.topics.topic import locked_in_order
 from pulsarx.broker.topics.topic_gone import TopicGone
-from pulsarx.broker.verbs.verb import Verb
+from pulsarx.broker.verbs.verb import SUPERUSER, verb
 from pulsarx.topic_name import (
     TopicName,
     check_is_not_of_the_system,
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.broker.topics.topic import Topic
 
-    Arguments = dict[str, Any]
+    Json = dict[str, Any]
 
 
-def create(broker: Broker, topics: list[Any], name: str, position: str) -> Arguments:
+@verb("subscriptions.create", needs=SUPERUSER)
+def create(broker: Broker, topics: list[Any], name: str, position: str) -> Json:
     """Create a subscription on topics, and on all partitions of partitioned ones.
 
     position: earliest or latest. A subscription that exists stays where it is, and the answer says
@@ -33,7 +34,8 @@ def create(broker: Broker, topics: list[Any], name: str, position: str) -> Argum
     if position not in ("earliest", "latest"):
         raise ValueError(f"subscriptions.create: position {position!r:.100}: earliest or latest")
     created, found = 0, {}
-    for each in [one for topic in topics for one in kept_topics_of(broker, topic)]:
+    names = [_name_of(each) for each in topics]
+    for each in [one for topic in names for one in kept_topics_of(broker, topic)]:
         check_is_not_of_the_system(each.topic_name, f"create subscription {name} of")
         with locked_in_order([each]):
             if name in each.subscriptions:
@@ -46,26 +48,30 @@ def create(broker: Broker, topics: list[Any], name: str, position: str) -> Argum
     return {"created": created, "found": found}
 
 
-def kept_topics_of(broker: Broker, topic: object) -> list[Topic]:
+def _name_of(topic: object) -> TopicName:
+    if not isinstance(topic, str):
+        raise ValueError(f"{topic!r:.100} is no name of a topic")
+    return TopicName.of(topic)
+
+
+def kept_topics_of(broker: Broker, topic: TopicName) -> list[Topic]:
     """As topics_of, of a topic that keeps messages, and durable subscriptions. Else
     OperationNotSupported."""
     action = "work with the positions of subscriptions"
     return [each.require_kept(action) for each in topics_of(broker, topic)]
 
 
-def topics_of(broker: Broker, topic: object) -> list[AnyTopic]:
-    """The topic, or all its partitions. TopicNotFound, ValueError."""
-    if not isinstance(topic, str):
-        raise ValueError(f"{topic!r:.100} is no name of a topic")
-    name = TopicName.of(topic)
-    count = partition_count_of(broker.catalogue.state, name)
+def topics_of(broker: Broker, topic: TopicName) -> list[AnyTopic]:
+    """The topic, or all its partitions. TopicNotFound."""
+    count = partition_count_of(broker.catalogue.state, topic)
     if not count:
-        return [broker.topic(name, create=False)]
-    names = partition_names(name, count)
+        return [broker.topic(topic, create=False)]
+    names = partition_names(topic, count)
     return [broker.topic(TopicName.of(each), create=False) for each in names]
 
 
-def move(broker: Broker, name: str, positions: Arguments) -> Arguments:
+@verb("subscriptions.move", needs=SUPERUSER)
+def move(broker: Broker, name: str, positions: Json) -> Json:
     """Acknowledge everything before a message, given by topic as its ledger and its ordinal there.
     Never goes back. Gone are topics that are not there, or do not have the subscription.
 
@@ -77,7 +83,7 @@ def move(broker: Broker, name: str, positions: Arguments) -> Arguments:
             raise ValueError(f"subscriptions.move: {place!r:.100} of {topic:.200} is no place")
     for topic, (ledger_id, message) in positions.items():
         try:
-            (found,) = kept_topics_of(broker, str(TopicName.of(topic)))
+            (found,) = kept_topics_of(broker, TopicName.of(topic))
             if _move_subscription(found, name, ledger_id, message):
                 moved.append(topic)
         except TopicGone:
@@ -99,9 +105,3 @@ def _move_subscription(topic: Topic, name: str, ledger_id: int, message: int) ->
                 detail=f"move subscription {name:.200} of {topic.name}: consumers are attached"
             )
         return bool(subscription.acknowledge_before((ledger_id, message)))
-
-
-VERBS = {
-    "subscriptions.create": Verb(create, {"topics": list, "name": str, "position": str}),
-    "subscriptions.move": Verb(move, {"name": str, "positions": dict}),
-}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx.broker.ledgers.ledger_list import LedgerTrimmed
 from pulsarx.broker.topics.topic_gone import TopicGone
-from pulsarx.broker.verbs import (
+from pulsarx.broker.verbs import (  # noqa: F401 (what they declare is in VERBS)
     brokers,
     figures,
     leases,
@@ -25,33 +25,20 @@ from pulsarx.broker.verbs import (
     topic_subscriptions,
     topics,
 )
+from pulsarx.broker.verbs.verb import VERBS
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.faces import OpenFolder
-    from pulsarx.broker.verbs.verb import Verb
+
+__all__ = ["VERBS", "perform"]
 
 _NAME_SIZE_MAX = 32_767  # of a topic's full name
 _LOOKS_MAX = 20
 _INT_END = 1 << 63
-
-VERBS: dict[str, Verb] = {
-    **topics.VERBS,
-    **topic_subscriptions.VERBS,
-    **messages.VERBS,
-    **figures.VERBS,
-    **subscriptions.VERBS,
-    **brokers.VERBS,
-    **tenants.VERBS,
-    **namespaces.VERBS,
-    **policies.VERBS,
-    **permissions.VERBS,
-    **ledgers.VERBS,
-    **leases.VERBS,
-    **schemas.VERBS,
-}
 
 
 def perform(folder: OpenFolder, name: object, arguments: object, read_only: bool = False) -> Any:
@@ -66,26 +53,26 @@ def perform(folder: OpenFolder, name: object, arguments: object, read_only: bool
             detail=f"request {name!r:.100} is not known to this version of PulsarX; it knows "
             f"{', '.join(sorted(VERBS))}"
         )
-    if not isinstance(arguments, dict) or set(arguments) - set(verb.optional) != set(verb.kinds):
-        raise ValueError(f"request {name}: its arguments are {', '.join(verb.kinds)}")
-    for each, kind in {**verb.kinds, **verb.optional}.items():
-        if each not in arguments:
-            continue
-        value = arguments[each]
-        if value.__class__ is not kind or (
-            isinstance(value, str) and not 0 < len(value) <= _NAME_SIZE_MAX
-        ):
-            raise ValueError(f"{name}: {each} must be {_said(kind)}, not {value!r:.100}")
-        if isinstance(value, int) and not -_INT_END <= value < _INT_END:
-            raise ValueError(f"{name}: {each} must be an int of 64 bits, not {errors.shown(value)}")
+    if not isinstance(arguments, dict) or (
+        set(arguments) - verb.optional != set(verb.kinds) - verb.optional
+    ):
+        required = [each for each in verb.kinds if each not in verb.optional]
+        raise ValueError(f"request {name}: its arguments are {', '.join(required)}")
+    for each, kind in verb.kinds.items():
+        if each in arguments:
+            _check(f"{name}: {each}", kind, arguments[each])
     if not verb.reads and (read_only or folder.read_only):
         raise errors.OperationNotSupported(detail=f"{name}: the folder was opened read_only")
+    given = {
+        each: TopicName.of(value) if verb.kinds[each] is TopicName else value
+        for each, value in arguments.items()
+    }
     looks = 0
     while True:
         folder.state.require_open()
         number = folder.catalogue.state.number
         try:
-            return verb.function(folder, **arguments)
+            return verb.function(folder, **given)
         except TopicGone:
             pass  # deleted or unloaded just after it was found: it is looked for again
         except (LedgerTrimmed, errors.NotAllowedError) as error:
@@ -107,5 +94,12 @@ def _has_moved(folder: OpenFolder, number: int) -> bool:
     return folder.catalogue.state.number != number
 
 
-def _said(kind: type) -> str:
-    return f"str of 1 to {_NAME_SIZE_MAX} characters" if kind is str else kind.__name__
+def _check(what: str, kind: type, value: object) -> None:
+    is_text = kind is str or kind is TopicName
+    if value.__class__ is not (str if is_text else kind) or (
+        isinstance(value, str) and not 0 < len(value) <= _NAME_SIZE_MAX
+    ):
+        said = f"str of 1 to {_NAME_SIZE_MAX} characters" if is_text else kind.__name__
+        raise ValueError(f"{what} must be {said}, not {value!r:.100}")
+    if isinstance(value, int) and not -_INT_END <= value < _INT_END:
+        raise ValueError(f"{what} must be an int of 64 bits, not {errors.shown(value)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.topics.topic_deletion import topics_of_namespace
-from pulsarx.broker.verbs.verb import Verb
+from pulsarx.broker.verbs.verb import SUPERUSER, TENANT_ADMIN, verb
 from pulsarx.topic_name import SYSTEM_TENANT, check_entity_name
 
 TYPE_CHECKING = False
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.faces import OpenFolder
 
 
+@verb("tenants.create_tenant", needs=SUPERUSER)
 def create_tenant(
     broker: Broker, tenant: str, admin_roles: list[Any], allowed_clusters: list[Any]
 ) -> None:
@@ -43,6 +44,7 @@ def _properties(admin_roles: list[Any], allowed_clusters: list[Any]) -> dict[str
     return {name: sorted(set(values)) for name, values in named.items() if values}
 
 
+@verb("tenants.update_tenant", needs=SUPERUSER)
 def update_tenant(
     broker: Broker, tenant: str, admin_roles: list[Any], allowed_clusters: list[Any]
 ) -> None:
@@ -56,6 +58,7 @@ def update_tenant(
     broker.permissions_have_changed()
 
 
+@verb("tenants.delete_tenant", needs=SUPERUSER, removes=True)
 def delete_tenant(broker: Broker, tenant: str, force: bool) -> None:
     """NotAllowedError: it has namespaces, and it is not forced; or it is the system's."""
     if tenant == SYSTEM_TENANT:
@@ -82,11 +85,13 @@ def delete_tenant(broker: Broker, tenant: str, force: bool) -> None:
     broker.topics.delete(select, force, more)
 
 
+@verb("tenants.get_tenants", needs=SUPERUSER, reads=True)
 def get_tenants(folder: OpenFolder) -> list[str]:
     folder.refresh()
     return sorted(folder.catalogue.state.tenants.copy())
 
 
+@verb("tenants.get_tenant_info", needs=TENANT_ADMIN, reads=True)
 def get_tenant_info(folder: OpenFolder, tenant: str) -> dict[str, list[str]]:
     folder.refresh()
     found = require_tenant(folder.catalogue.state, tenant)
@@ -103,14 +108,3 @@ def require_tenant(state: CatalogueState, tenant: str) -> dict[str, Any]:
 
 def namespaces_of(state: CatalogueState, tenant: str) -> list[str]:
     return sorted(name for name in list(state.namespaces) if name.startswith(f"{tenant}/"))
-
-
-_TENANT = {"tenant": str}
-_INFO = {"tenant": str, "admin_roles": list, "allowed_clusters": list}
-VERBS = {
-    "tenants.create_tenant": Verb(create_tenant, _INFO),
-    "tenants.update_tenant": Verb(update_tenant, _INFO),
-    "tenants.delete_tenant": Verb(delete_tenant, {"tenant": str, "force": bool}, removes=True),
-    "tenants.get_tenants": Verb(get_tenants, {}, reads=True),
-    "tenants.get_tenant_info": Verb(get_tenant_info, _TENANT, reads=True),
-}

@@ -11,7 +11,7 @@ from pulsarx._pycore.message.message_id import MessageId
 from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
 from pulsarx.broker.topics.topic import create_subscriptions, delete_subscriptions, locked_in_order
 from pulsarx.broker.verbs.subscriptions import kept_topics_of
-from pulsarx.broker.verbs.verb import Verb
+from pulsarx.broker.verbs.verb import CONSUME, verb
 from pulsarx.topic_name import (
     TopicName,
     check_is_not_of_the_system,
@@ -34,10 +34,13 @@ PEEK_MAX = 1000
 _TIME_END = 1 << 63
 
 
-def create_subscription(broker: Broker, topic: str, name: str, position: dict[str, Any]) -> None:
+@verb("topics.create_subscription", needs=CONSUME)
+def create_subscription(
+    broker: Broker, topic: TopicName, name: str, position: dict[str, Any]
+) -> None:
     """position: see `_find`. NotAllowedError: it exists, on a partition for one."""
     check_subscription_name(name)
-    check_is_not_of_the_system(TopicName.of(topic), f"create subscription {name} of")
+    check_is_not_of_the_system(topic, f"create subscription {name} of")
     topics = kept_topics_of(broker, topic)
     _check_position(position, topics)
     with locked_in_order(topics):
@@ -50,18 +53,20 @@ def create_subscription(broker: Broker, topic: str, name: str, position: dict[st
         create_subscriptions(broker.catalogue, places, name, "Exclusive")
 
 
-def delete_subscription(broker: Broker, topic: str, name: str, force: bool) -> None:
+@verb("topics.delete_subscription", needs=CONSUME, removes=True)
+def delete_subscription(broker: Broker, topic: TopicName, name: str, force: bool) -> None:
     """NotAllowedError: consumers are attached, and it is not forced."""
     delete_subscriptions(kept_topics_of(broker, topic), name, force)
 
 
-def get_subscriptions(folder: OpenFolder, topic: str) -> list[str]:
+@verb("topics.get_subscriptions", needs=CONSUME, reads=True)
+def get_subscriptions(folder: OpenFolder, topic: TopicName) -> list[str]:
     """Names of the durable ones, of a non-persistent topic those that have consumers; of a
     partitioned topic, those of any partition."""
     folder.refresh()
     state = folder.catalogue.state
     found: set[str] = set()
-    if not TopicName.of(topic).persistent:
+    if not topic.persistent:
         return _attached_subscriptions(folder, topic)
     for each in _names_of(folder, topic):
         record = state.topics.get(each)
@@ -69,7 +74,7 @@ def get_subscriptions(folder: OpenFolder, topic: str) -> list[str]:
     return sorted(found)
 
 
-def _attached_subscriptions(folder: OpenFolder, topic: str) -> list[str]:
+def _attached_subscriptions(folder: OpenFolder, topic: TopicName) -> list[str]:
     """The subscriptions of a non-persistent topic: those that have consumers."""
     found: set[str] = set()
     for each in _names_of(folder, topic):
@@ -77,20 +82,20 @@ def _attached_subscriptions(folder: OpenFolder, topic: str) -> list[str]:
     return sorted(found)
 
 
-def _names_of(folder: OpenFolder, topic: str) -> list[str]:
+def _names_of(folder: OpenFolder, topic: TopicName) -> list[str]:
     """The topic, or its partitions. TopicNotFound."""
     state = folder.catalogue.state
-    name = TopicName.of(topic)
-    if name.full not in state.topics and name.full not in folder.volatile:
-        raise errors.missing_topic(name)
-    count = partition_count_of(state, name)
-    return partition_names(name, count) if count else [name.full]
+    if topic.full not in state.topics and topic.full not in folder.volatile:
+        raise errors.missing_topic(topic)
+    count = partition_count_of(state, topic)
+    return partition_names(topic, count) if count else [topic.full]
 
 
 # Moving -------------------------------------------------------------------------------------------
 
 
-def reset_cursor(broker: Broker, topic: str, name: str, position: dict[str, Any]) -> None:
+@verb("topics.reset_cursor", needs=CONSUME)
+def reset_cursor(broker: Broker, topic: TopicName, name: str, position: dict[str, Any]) -> None:
     """position: see `_find`."""
     topics = kept_topics_of(broker, topic)
     _check_position(position, topics)
@@ -100,18 +105,20 @@ def reset_cursor(broker: Broker, topic: str, name: str, position: dict[str, Any]
         each.trim_soon()
 
 
-def skip_all_messages(broker: Broker, topic: str, name: str) -> None:
+@verb("topics.skip_all_messages", needs=CONSUME, removes=True)
+def skip_all_messages(broker: Broker, topic: TopicName, name: str) -> None:
     for each, subscription in _subscriptions(kept_topics_of(broker, topic), name):
         _acknowledge_before(each, subscription, each.ledger.end_position)
 
 
-def skip_messages(broker: Broker, topic: str, name: str, count: int) -> None:
+@verb("topics.skip_messages", needs=CONSUME, removes=True)
+def skip_messages(broker: Broker, topic: TopicName, name: str, count: int) -> None:
     """OperationNotSupported: the topic has partitions."""
     from pulsarx.broker.subscriptions.peek import next_messages
 
     if count < 0:
         raise ValueError(f"skip_messages: {count} messages; it must be 0 or more")
-    found = broker.topic(TopicName.of(topic), create=False).require_kept("skip messages")
+    found = broker.topic(topic, create=False).require_kept("skip messages")
     for each, subscription in _subscriptions([found], name):
         if each.ledger.holds_chunks():
             # One by one: between the chunks of a message there may be some of a later one.
@@ -125,7 +132,8 @@ def skip_messages(broker: Broker, topic: str, name: str, count: int) -> None:
         _acknowledge_before(each, subscription, partial(subscription.position_behind, count))
 
 
-def expire_messages(broker: Broker, topic: str, name: str, seconds: int) -> None:
+@verb("topics.expire_messages", needs=CONSUME)
+def expire_messages(broker: Broker, topic: TopicName, name: str, seconds: int) -> None:
     """Acknowledge what is older, up to the first message that is not; of a negative age, as in
     Pulsar, what is older than a moment to come, which is everything. NotAllowedError: of none."""
     if seconds == 0:
@@ -196,7 +204,10 @@ def _find(ledger: LedgerList, position: dict[str, Any]) -> Position:
 # Looking ------------------------------------------------------------------------------------------
 
 
-def peek_messages(folder: OpenFolder, topic: str, name: str, count: int) -> list[dict[str, Any]]:
+@verb("topics.peek_messages", needs=CONSUME, reads=True)
+def peek_messages(
+    folder: OpenFolder, topic: TopicName, name: str, count: int
+) -> list[dict[str, Any]]:
     """OperationNotSupported: the topic has partitions."""
     from pulsarx.broker.subscriptions.peek import peek
 
@@ -208,13 +219,13 @@ def peek_messages(folder: OpenFolder, topic: str, name: str, count: int) -> list
 
 @contextmanager
 def unacknowledged(
-    folder: OpenFolder, topic: str, name: str
+    folder: OpenFolder, topic: TopicName, name: str
 ) -> Iterator[tuple[TopicView, Position, Callable[[int, int], bool]]]:
     """The topic, where its subscription has acknowledged all before, and what says of a ledger id
     and an ordinal in it whether that message is acknowledged. OperationNotSupported: the topic has
     partitions."""
     folder.refresh()
-    found: Any = folder.topic(check_keeps_messages(TopicName.of(topic)), create=False)
+    found: Any = folder.topic(check_keeps_messages(topic), create=False)
     record = folder.catalogue.state.topics[found.name].subscriptions.get(name)
     if record is None:
         raise errors.missing_subscription(name, found.name)
@@ -237,19 +248,3 @@ def _knows_acknowledged(subscription: Subscription) -> Callable[[int, int], bool
         return bool(subscription.core.locked(look))
 
     return is_acknowledged
-
-
-_OF_TOPIC = {"topic": str}
-_OF_SUBSCRIPTION = {"topic": str, "name": str}
-VERBS = {
-    "topics.create_subscription": Verb(create_subscription, {**_OF_SUBSCRIPTION, "position": dict}),
-    "topics.delete_subscription": Verb(
-        delete_subscription, {**_OF_SUBSCRIPTION, "force": bool}, removes=True
-    ),
-    "topics.get_subscriptions": Verb(get_subscriptions, _OF_TOPIC, reads=True),
-    "topics.reset_cursor": Verb(reset_cursor, {**_OF_SUBSCRIPTION, "position": dict}),
-    "topics.skip_all_messages": Verb(skip_all_messages, _OF_SUBSCRIPTION, removes=True),
-    "topics.skip_messages": Verb(skip_messages, {**_OF_SUBSCRIPTION, "count": int}, removes=True),
-    "topics.expire_messages": Verb(expire_messages, {**_OF_SUBSCRIPTION, "seconds": int}),
-    "topics.peek_messages": Verb(peek_messages, {**_OF_SUBSCRIPTION, "count": int}, reads=True),
-}

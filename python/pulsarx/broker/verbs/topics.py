@@ -6,7 +6,7 @@ from pulsarx import errors
 from pulsarx.broker.catalogue.changes import create_topic
 from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
 from pulsarx.broker.verbs.subscriptions import kept_topics_of, topics_of
-from pulsarx.broker.verbs.verb import Verb
+from pulsarx.broker.verbs.verb import CONSUME, IN_NAMESPACE, LOOKUP, TENANT_ADMIN, verb
 from pulsarx.topic_name import (
     TopicName,
     check_is_not_of_the_system,
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.faces import OpenFolder, TopicView
 
-    Arguments = dict[str, Any]
+    Json = dict[str, Any]
 
 
 DOMAINS = ("any", "persistent", "non-persistent")
 
 
+@verb("topics.get_list", needs=IN_NAMESPACE, reads=True)
 def get_list(
     folder: OpenFolder, namespace: str, include_system_topic: bool, domain: str
 ) -> list[str]:
@@ -46,6 +47,7 @@ def get_list(
     ]
 
 
+@verb("topics.get_partitioned_topic_list", needs=IN_NAMESPACE, reads=True)
 def get_partitioned_topic_list(folder: OpenFolder, namespace: str) -> list[str]:
     """Not the system's."""
     names = _names(folder, namespace, partitioned=True)
@@ -67,30 +69,34 @@ def _names(folder: OpenFolder, namespace: str, partitioned: bool) -> list[str]:
 # Creating -----------------------------------------------------------------------------------------
 
 
-def create_non_partitioned_topic(broker: Broker, topic: str) -> None:
+@verb("topics.create_non_partitioned_topic", needs=TENANT_ADMIN)
+def create_non_partitioned_topic(broker: Broker, topic: TopicName) -> None:
     """NotAllowedError: it exists."""
-    broker.topics.create_non_partitioned_topic(TopicName.of(topic))
+    broker.topics.create_non_partitioned_topic(topic)
 
 
-def create_partitioned_topic(broker: Broker, topic: str, partitions: int) -> None:
+@verb("topics.create_partitioned_topic", needs=TENANT_ADMIN)
+def create_partitioned_topic(broker: Broker, topic: TopicName, partitions: int) -> None:
     """NotAllowedError: it exists."""
-    broker.topics.create_partitioned_topic(TopicName.of(topic), partitions)
+    broker.topics.create_partitioned_topic(topic, partitions)
 
 
-def update_partitioned_topic(broker: Broker, topic: str, partitions: int) -> None:
+@verb("topics.update_partitioned_topic", needs=TENANT_ADMIN)
+def update_partitioned_topic(broker: Broker, topic: TopicName, partitions: int) -> None:
     """NotAllowedError: partitions only become more."""
-    name = check_is_not_of_the_system(TopicName.of(topic), "give partitions to")
-    broker.topics.update_partitioned_topic(name, partitions)
+    check_is_not_of_the_system(topic, "give partitions to")
+    broker.topics.update_partitioned_topic(topic, partitions)
 
 
-def ensure(broker: Broker, topic: str, partitions: int) -> Arguments:
+@verb("topics.ensure", needs=TENANT_ADMIN)
+def ensure(broker: Broker, topic: TopicName, partitions: int) -> Json:
     """Create a topic unless it exists; partitions 0: without. The answer says how it is."""
-    name = TopicName.of(topic)
-    count, created = broker.topics.ensure(name, partitions)
-    return {"topic": name.full, "partitions": count, "created": created}
+    count, created = broker.topics.ensure(topic, partitions)
+    return {"topic": topic.full, "partitions": count, "created": created}
 
 
-def get_producer_sequences(folder: OpenFolder, topic: str) -> dict[str, int]:
+@verb("topics.get_producer_sequences", needs=TENANT_ADMIN, reads=True)
+def get_producer_sequences(folder: OpenFolder, topic: TopicName) -> dict[str, int]:
     """The highest sequence id that is stored of each producer; of none without deduplication, nor
     beside the owner."""
     found = folder.topic(_existing(folder, topic), create=False)
@@ -101,68 +107,72 @@ def get_producer_sequences(folder: OpenFolder, topic: str) -> dict[str, int]:
 # Ending -------------------------------------------------------------------------------------------
 
 
-def delete(broker: Broker, topic: str, force: bool) -> None:
+@verb("topics.delete", needs=TENANT_ADMIN, removes=True)
+def delete(broker: Broker, topic: TopicName, force: bool) -> None:
     """A partition is there again at once, without messages and subscriptions: in Pulsar when it is
     used. NotAllowedError: it has partitions; or it is in use, and it is not forced."""
-    name = TopicName.of(topic)
-    full = name.full
-    whole = TopicName.of(name.partitioned_name)
+    full = topic.full
+    whole = TopicName.of(topic.partitioned_name)
 
     def select(state: CatalogueState) -> list[str]:
         if not broker.topics.is_there(full):
             raise errors.missing_topic(full)
-        if partition_count_of(state, name):
+        if partition_count_of(state, topic):
             raise errors.NotAllowedError(
                 detail=f"delete {full}: it has partitions; call delete_partitioned_topic"
             )
         return [full]
 
     def made_again(state: CatalogueState) -> list[Operation]:
-        is_partition = 0 <= name.partition_index < partition_count_of(state, whole)
-        if not is_partition or not name.persistent:
+        is_partition = 0 <= topic.partition_index < partition_count_of(state, whole)
+        if not is_partition or not topic.persistent:
             return []
         return [create_topic(full, broker.catalogue.allocate_id())]
 
     broker.topics.delete(select, force, made_again)
 
 
-def delete_partitioned_topic(broker: Broker, topic: str, force: bool) -> None:
+@verb("topics.delete_partitioned_topic", needs=TENANT_ADMIN, removes=True)
+def delete_partitioned_topic(broker: Broker, topic: TopicName, force: bool) -> None:
     """With its partitions, all or nothing. NotAllowedError: one of them is in use, and it is not
     forced."""
-    name = TopicName.of(topic)
 
     def select(state: CatalogueState) -> list[str]:
-        count = partition_count_of(state, name)
+        count = partition_count_of(state, topic)
         if not count:
-            raise errors.missing_topic(name, partitioned=True)
-        return [name.full, *partition_names(name, count)]
+            raise errors.missing_topic(topic, partitioned=True)
+        return [topic.full, *partition_names(topic, count)]
 
     broker.topics.delete(select, force)
 
 
-def terminate(broker: Broker, topic: str) -> str:
+@verb("topics.terminate", needs=TENANT_ADMIN)
+def terminate(broker: Broker, topic: TopicName) -> str:
     """The id of the last message, as text. OperationNotSupported: it has partitions."""
-    name = check_is_not_of_the_system(TopicName.of(topic), "terminate")
-    found = broker.topic(name, create=False)
+    check_is_not_of_the_system(topic, "terminate")
+    found = broker.topic(topic, create=False)
     found.ledger.terminate()
     found.producers.terminate()
     return found.ledger.last_message_id().to_text()
 
 
-def truncate(broker: Broker, topic: str) -> None:
+@verb("topics.truncate", needs=TENANT_ADMIN, removes=True)
+def truncate(broker: Broker, topic: TopicName) -> None:
     """On a partitioned topic: each partition."""
     for each in topics_of(broker, topic):
         each.truncate()
 
 
-def trim(broker: Broker, topic: str) -> None:
+@verb("topics.trim", needs=TENANT_ADMIN)
+def trim(broker: Broker, topic: TopicName) -> None:
     """Remove the ledgers that are not needed any more, now. On a partitioned topic: each
     partition."""
     for each in kept_topics_of(broker, topic):
         each.trim()
 
 
-def unload(broker: Broker, topic: str) -> None:
+@verb("topics.unload", needs=TENANT_ADMIN)
+def unload(broker: Broker, topic: TopicName) -> None:
     """On a partitioned topic: each partition."""
     for each in topics_of(broker, topic):
         broker.topics.unload(each.topic_name)
@@ -171,7 +181,8 @@ def unload(broker: Broker, topic: str) -> None:
 # Compacting ---------------------------------------------------------------------------------------
 
 
-def trigger_compaction(broker: Broker, topic: str) -> None:
+@verb("topics.trigger_compaction", needs=TENANT_ADMIN)
+def trigger_compaction(broker: Broker, topic: TopicName) -> None:
     """On a partitioned topic: each partition. NotAllowedError: a compaction goes on."""
     topics = kept_topics_of(broker, topic)
     for each in topics:
@@ -180,13 +191,14 @@ def trigger_compaction(broker: Broker, topic: str) -> None:
         each.compaction.trigger()
 
 
-def compaction_status(folder: OpenFolder, topic: str) -> dict[str, str]:
+@verb("topics.compaction_status", needs=TENANT_ADMIN, reads=True)
+def compaction_status(folder: OpenFolder, topic: TopicName) -> dict[str, str]:
     """A partitioned topic is RUNNING or ERROR when one of its partitions is, else SUCCESS when one
     is."""
     return _worst([each.compaction_status() for each in _views_of(folder, topic)])
 
 
-def _views_of(folder: OpenFolder, topic: str) -> list[TopicView]:
+def _views_of(folder: OpenFolder, topic: TopicName) -> list[TopicView]:
     """A topic that keeps messages, or its partitions."""
     name = check_keeps_messages(_existing(folder, topic))
     count = partition_count_of(folder.catalogue.state, name)
@@ -203,7 +215,8 @@ def _worst(found: list[dict[str, str]]) -> dict[str, str]:
     return found[0]
 
 
-def offload(broker: Broker, topic: str, size_threshold: int) -> None:
+@verb("topics.offload", needs=TENANT_ADMIN)
+def offload(broker: Broker, topic: TopicName, size_threshold: int) -> None:
     """On a partitioned topic: each partition. OperationNotSupported: there is no object store.
     NotAllowedError: it is being offloaded."""
     if size_threshold < 0:
@@ -215,7 +228,8 @@ def offload(broker: Broker, topic: str, size_threshold: int) -> None:
         each.offload.trigger(size_threshold)
 
 
-def offload_before(broker: Broker, topic: str, message_id: str) -> None:
+@verb("topics.offload_before", needs=TENANT_ADMIN)
+def offload_before(broker: Broker, topic: TopicName, message_id: str) -> None:
     """The ledgers in front of the one with a message. OperationNotSupported: the topic has
     partitions. As offload."""
     from pulsarx._pycore.message.message_id import MessageId
@@ -225,12 +239,14 @@ def offload_before(broker: Broker, topic: str, message_id: str) -> None:
     found.offload.trigger(0, MessageId.from_text(message_id).ledger_id())
 
 
-def offload_status(folder: OpenFolder, topic: str) -> dict[str, str]:
+@verb("topics.offload_status", needs=TENANT_ADMIN, reads=True)
+def offload_status(folder: OpenFolder, topic: TopicName) -> dict[str, str]:
     """As compaction_status."""
     return _worst([each.offload_status() for each in _views_of(folder, topic)])
 
 
-def merge_ledgers(broker: Broker, topic: str, size_max: int) -> Arguments:
+@verb("topics.merge_ledgers", needs=TENANT_ADMIN)
+def merge_ledgers(broker: Broker, topic: TopicName, size_max: int) -> Json:
     """On a partitioned topic, in each partition."""
     from pulsarx.broker.topics.ledger_merge import merge_ledgers as merge
 
@@ -246,13 +262,15 @@ def merge_ledgers(broker: Broker, topic: str, size_max: int) -> Arguments:
 # Looking ------------------------------------------------------------------------------------------
 
 
-def get_last_message_id(folder: OpenFolder, topic: str) -> str:
+@verb("topics.get_last_message_id", needs=CONSUME, reads=True)
+def get_last_message_id(folder: OpenFolder, topic: TopicName) -> str:
     """As text. OperationNotSupported: it has partitions."""
     name = _existing(folder, topic)
     return folder.topic(name, create=False).ledger.last_message_id().to_text()
 
 
-def get_backlog_size(folder: OpenFolder, topic: str, message_id: str) -> int:
+@verb("topics.get_backlog_size", needs=CONSUME, reads=True)
+def get_backlog_size(folder: OpenFolder, topic: TopicName, message_id: str) -> int:
     """Bytes of the entries from a message on. OperationNotSupported: it has partitions."""
     from pulsarx._pycore.message.message_id import MessageId
     from pulsarx.broker.subscriptions.backlog import backlog_extent
@@ -262,11 +280,13 @@ def get_backlog_size(folder: OpenFolder, topic: str, message_id: str) -> int:
     return backlog_extent(position, ledger, 0)["backlog_size"]
 
 
-def get_partitioned_topic_metadata(folder: OpenFolder, topic: str) -> dict[str, int]:
+@verb("topics.get_partitioned_topic_metadata", needs=LOOKUP, reads=True)
+def get_partitioned_topic_metadata(folder: OpenFolder, topic: TopicName) -> dict[str, int]:
     return {"partitions": partition_count_of(folder.catalogue.state, _existing(folder, topic))}
 
 
-def stats(folder: OpenFolder, topic: str) -> Arguments:
+@verb("topics.stats", needs=LOOKUP, reads=True)
+def stats(folder: OpenFolder, topic: TopicName) -> Json:
     """OperationNotSupported: it has partitions."""
     from pulsarx.broker.topics.statistics import topic_statistics
 
@@ -278,60 +298,21 @@ def stats(folder: OpenFolder, topic: str) -> Arguments:
     return topic_statistics(folder.topic(name, create=False))
 
 
-def partitioned_stats(folder: OpenFolder, topic: str) -> Arguments:
+@verb("topics.partitioned_stats", needs=LOOKUP, reads=True)
+def partitioned_stats(folder: OpenFolder, topic: TopicName) -> Json:
     """TopicNotFound: there is no partitioned topic of this name."""
     from pulsarx.broker.topics.statistics import partitioned_statistics
 
     folder.refresh()
-    name = TopicName.of(topic)
-    count = partition_count_of(folder.catalogue.state, name)
+    count = partition_count_of(folder.catalogue.state, topic)
     if not count:
-        raise errors.missing_topic(name, partitioned=True)
-    return partitioned_statistics(
-        name.full, [stats(folder, each) for each in partition_names(name, count)]
-    )
+        raise errors.missing_topic(topic, partitioned=True)
+    found = [stats(folder, TopicName.of(each)) for each in partition_names(topic, count)]
+    return partitioned_statistics(topic.full, found)
 
 
-def _existing(folder: OpenFolder, topic: str) -> TopicName:
+def _existing(folder: OpenFolder, topic: TopicName) -> TopicName:
     folder.refresh()
-    name = TopicName.of(topic)
-    if name.full not in folder.catalogue.state.topics and name.full not in folder.volatile:
-        raise errors.missing_topic(name)
-    return name
-
-
-_TOPIC = {"topic": str}
-_PARTITIONS = {"topic": str, "partitions": int}
-_NAMESPACE = {"namespace": str}
-VERBS = {
-    "topics.get_list": Verb(
-        get_list, {"namespace": str, "include_system_topic": bool, "domain": str}, reads=True
-    ),
-    "topics.get_partitioned_topic_list": Verb(get_partitioned_topic_list, _NAMESPACE, reads=True),
-    "topics.create_non_partitioned_topic": Verb(create_non_partitioned_topic, _TOPIC),
-    "topics.create_partitioned_topic": Verb(create_partitioned_topic, _PARTITIONS),
-    "topics.update_partitioned_topic": Verb(update_partitioned_topic, _PARTITIONS),
-    "topics.get_producer_sequences": Verb(get_producer_sequences, _TOPIC, reads=True),
-    "topics.ensure": Verb(ensure, _PARTITIONS),
-    "topics.get_partitioned_topic_metadata": Verb(
-        get_partitioned_topic_metadata, _TOPIC, reads=True
-    ),
-    "topics.delete": Verb(delete, {"topic": str, "force": bool}, removes=True),
-    "topics.delete_partitioned_topic": Verb(
-        delete_partitioned_topic, {"topic": str, "force": bool}, removes=True
-    ),
-    "topics.terminate": Verb(terminate, _TOPIC),
-    "topics.truncate": Verb(truncate, _TOPIC, removes=True),
-    "topics.trim": Verb(trim, _TOPIC),
-    "topics.unload": Verb(unload, _TOPIC),
-    "topics.trigger_compaction": Verb(trigger_compaction, _TOPIC),
-    "topics.offload": Verb(offload, {**_TOPIC, "size_threshold": int}),
-    "topics.offload_before": Verb(offload_before, {**_TOPIC, "message_id": str}),
-    "topics.offload_status": Verb(offload_status, _TOPIC, reads=True),
-    "topics.merge_ledgers": Verb(merge_ledgers, {**_TOPIC, "size_max": int}),
-    "topics.compaction_status": Verb(compaction_status, _TOPIC, reads=True),
-    "topics.get_last_message_id": Verb(get_last_message_id, _TOPIC, reads=True),
-    "topics.get_backlog_size": Verb(get_backlog_size, {**_TOPIC, "message_id": str}, reads=True),
-    "topics.stats": Verb(stats, _TOPIC, reads=True),
-    "topics.partitioned_stats": Verb(partitioned_stats, _TOPIC, reads=True),
-}
+    if topic.full not in folder.catalogue.state.topics and topic.full not in folder.volatile:
+        raise errors.missing_topic(topic)
+    return topic
