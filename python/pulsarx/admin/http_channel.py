@@ -10,12 +10,13 @@ from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.file_system import hold_low_descriptors
 from pulsarx.admin.batch_payload import messages_of_batch
+from pulsarx.admin.http_forms import ANSWERS, BODIES, id_body
 from pulsarx.admin.http_proof import Proof
 from pulsarx.broker.policies.message_policies import quota_name
 from pulsarx.broker.policies.policy_row import TOPIC
 from pulsarx.broker.policies.table import POLICIES
+from pulsarx.broker.verbs.table import VERBS
 from pulsarx.message_id import MessageId
-from pulsarx.options.argument_check import INT64_MAX
 from pulsarx.schema.pair_shapes import FLAWS, pair_for_http, pair_of_http
 from pulsarx.topic_name import TopicName
 
@@ -147,12 +148,18 @@ class HttpChannel:
         return control_plane.perform(self._perform, (verb, arguments))
 
     def _perform(self, verb: str, arguments: dict[str, Any]) -> Any:
-        act = _VERBS.get(verb)
-        if act is None:
+        act = _OWN.get(verb)
+        if act is not None:
+            return act(self, **arguments)
+        http = VERBS[verb].http if verb in VERBS else None
+        if http is None:
             raise errors.OperationNotSupported(
                 detail=f"{verb} of {self.url}: the admin API has no such"
             )
-        return act(self, **arguments)
+        query = {name: _in_query(arguments[each]) for each, name in http.query.items()}
+        body = BODIES[str(http.body)].shown(arguments[http.argument]) if http.argument else None
+        reply = self.ask(http.method, _path(http.path, arguments), body, **query)
+        return ANSWERS[http.answer].read(reply.json()) if http.answer else None
 
     # Requests -------------------------------------------------------------------------------------
 
@@ -300,6 +307,26 @@ def _error_of(status: int, body: bytes, what: str) -> Exception:
 # Names --------------------------------------------------------------------------------------------
 
 
+def _path(path: str, arguments: Json) -> str:
+    """The path of a verb."""
+    return path.format_map({each: _in_path(each, value) for each, value in arguments.items()})
+
+
+def _in_path(name: str, value: object) -> str:
+    text = str(value)
+    if name == "topic":
+        return _topic_path(text)
+    if name == "namespace":
+        return _namespace(text)
+    # The name of a subscription twice, as Pulsar's own client: a broker decodes it twice.
+    return quote(quote_plus(text) if name == "name" else text, safe="")
+
+
+def _in_query(value: object) -> object:
+    """0 is a value."""
+    return value if isinstance(value, bool) else str(value)
+
+
 def _topic_path(topic: str) -> str:
     name = TopicName.of(topic)
     return f"/{name.domain}/{name.namespace_name}/{quote_plus(name.local_name)}"
@@ -312,8 +339,7 @@ def _schema_path(topic: str) -> str:
 
 
 def _subscription_path(topic: str, name: str) -> str:
-    # Twice, as Pulsar's own client: a broker decodes it twice.
-    return f"{_topic_path(topic)}/subscription/{quote(quote_plus(name), safe='')}"
+    return f"{_topic_path(topic)}/subscription/{_in_path('name', name)}"
 
 
 def _path_of(level: str, target: str) -> str:
@@ -324,36 +350,7 @@ def _namespace(namespace: str) -> str:
     return "/".join(quote_plus(part) for part in namespace.split("/"))
 
 
-def _shown_id(message_id: MessageId) -> Json:
-    if message_id in (MessageId.earliest, MessageId.latest):
-        end = -1 if message_id == MessageId.earliest else INT64_MAX
-        return {"ledgerId": end, "entryId": end, "partitionIndex": -1}
-    found = {
-        "ledgerId": message_id.ledger_id(),
-        "entryId": message_id.entry_id(),
-        "partitionIndex": message_id.partition(),
-    }
-    if message_id.batch_index() >= 0:
-        found["batchIndex"] = message_id.batch_index()
-    return found
-
-
-def _id_text(found: Json) -> str:
-    entry = found["ledgerId"], found["entryId"]
-    made = MessageId(found.get("partitionIndex", -1), *entry, found.get("batchIndex", -1))
-    text: str = made.to_text()
-    return text
-
-
 # Tenants and namespaces ---------------------------------------------------------------------------
-
-
-def _get_tenant_info(channel: HttpChannel, tenant: str) -> Json:
-    found = channel.json(f"/tenants/{quote_plus(tenant)}")
-    return {
-        "admin_roles": list(found.get("adminRoles") or ()),
-        "allowed_clusters": list(found.get("allowedClusters") or ()),
-    }
 
 
 def _put_tenant(method: str) -> Callable[..., None]:
@@ -366,18 +363,6 @@ def _put_tenant(method: str) -> Callable[..., None]:
         channel.ask(method, f"/tenants/{quote_plus(tenant)}", info)
 
     return put
-
-
-def _delete_tenant(channel: HttpChannel, tenant: str, force: bool) -> None:
-    channel.ask("DELETE", f"/tenants/{quote_plus(tenant)}", force=force)
-
-
-def _create_namespace(channel: HttpChannel, namespace: str) -> None:
-    channel.ask("PUT", f"/namespaces/{_namespace(namespace)}")
-
-
-def _delete_namespace(channel: HttpChannel, namespace: str, force: bool) -> None:
-    channel.ask("DELETE", f"/namespaces/{_namespace(namespace)}", force=force)
 
 
 def _topics_of_namespace(channel: HttpChannel, namespace: str) -> list[str]:
@@ -453,52 +438,6 @@ def _get_partitioned(channel: HttpChannel, namespace: str) -> list[str]:
     return sorted(set(found))
 
 
-def _do(method: str, last: str) -> Callable[..., None]:
-    """What wants the topic alone and answers nothing."""
-
-    def do(channel: HttpChannel, topic: str) -> None:
-        channel.ask(method, _topic_path(topic) + last)
-
-    return do
-
-
-def _put_partitions(method: str) -> Callable[..., None]:
-    def put(channel: HttpChannel, topic: str, partitions: int) -> None:
-        channel.ask(method, f"{_topic_path(topic)}/partitions", partitions)
-
-    return put
-
-
-def _delete_topic(last: str) -> Callable[..., None]:
-    def delete(channel: HttpChannel, topic: str, force: bool) -> None:
-        channel.ask("DELETE", _topic_path(topic) + last, force=force)
-
-    return delete
-
-
-def _partitions(channel: HttpChannel, topic: str) -> Json:
-    return {"partitions": channel.json(f"{_topic_path(topic)}/partitions")["partitions"]}
-
-
-def _terminate(channel: HttpChannel, topic: str) -> str:
-    return _id_text(channel.ask("POST", f"{_topic_path(topic)}/terminate").json())
-
-
-def _last_message_id(channel: HttpChannel, topic: str) -> str:
-    return _id_text(channel.json(f"{_topic_path(topic)}/lastMessageId"))
-
-
-def _backlog_size(channel: HttpChannel, topic: str, message_id: str) -> int:
-    place = _shown_id(MessageId.from_text(message_id))
-    found: int = channel.ask("PUT", f"{_topic_path(topic)}/backlogSize", place).json()
-    return found
-
-
-def _compaction_status(channel: HttpChannel, topic: str) -> Json:
-    found = channel.json(f"{_topic_path(topic)}/compaction")
-    return {"status": found["status"], "last_error": found.get("lastError") or ""}
-
-
 def _offload(channel: HttpChannel, topic: str, size_threshold: int) -> None:
     """As pulsar-admin: the newest ledgers stay that are no more together."""
     found = channel.json(f"{_topic_path(topic)}/internalStats")
@@ -514,13 +453,8 @@ def _offload(channel: HttpChannel, topic: str, size_threshold: int) -> None:
     else:
         return  # all of it stays
     last = ledgers[-1]["ledgerId"] if kept is None else kept
-    place = _shown_id(MessageId(-1, last, 0, -1))
+    place = id_body(MessageId(-1, last, 0, -1).to_text())
     channel.ask("PUT", f"{_topic_path(topic)}/offload", place)
-
-
-def _offload_status(channel: HttpChannel, topic: str) -> Json:
-    found = channel.json(f"{_topic_path(topic)}/offload")
-    return {"status": found["status"], "last_error": found.get("lastError") or ""}
 
 
 def _stats(channel: HttpChannel, topic: str) -> Json:
@@ -577,16 +511,8 @@ def _snake_name(name: str) -> str:
 def _create_subscription(channel: HttpChannel, topic: str, name: str, position: Json) -> None:
     if "message_id" not in position:
         raise errors.OperationNotSupported(detail="a subscription that begins at a time, over HTTP")
-    place = _shown_id(MessageId.from_text(position["message_id"]))
+    place = BODIES["ResetCursorData"].shown(position)
     channel.ask("PUT", _subscription_path(topic, name), place)
-
-
-def _delete_subscription(channel: HttpChannel, topic: str, name: str, force: bool) -> None:
-    channel.ask("DELETE", _subscription_path(topic, name), force=force)
-
-
-def _subscriptions(channel: HttpChannel, topic: str) -> list[str]:
-    return sorted(channel.json(f"{_topic_path(topic)}/subscriptions"))
 
 
 def _reset_cursor(channel: HttpChannel, topic: str, name: str, position: Json) -> None:
@@ -594,19 +520,7 @@ def _reset_cursor(channel: HttpChannel, topic: str, name: str, position: Json) -
     if "publish_time_ms" in position:
         channel.ask("POST", f"{path}/{position['publish_time_ms']}")
     else:
-        channel.ask("POST", path, _shown_id(MessageId.from_text(position["message_id"])))
-
-
-def _skip_all(channel: HttpChannel, topic: str, name: str) -> None:
-    channel.ask("POST", f"{_subscription_path(topic, name)}/skip_all")
-
-
-def _skip(channel: HttpChannel, topic: str, name: str, count: int) -> None:
-    channel.ask("POST", f"{_subscription_path(topic, name)}/skip/{count}")
-
-
-def _expire(channel: HttpChannel, topic: str, name: str, seconds: int) -> None:
-    channel.ask("POST", f"{_subscription_path(topic, name)}/expireMessages/{seconds}")
+        channel.ask("POST", path, BODIES["ResetCursorData"].shown(position))
 
 
 def _peek(channel: HttpChannel, topic: str, name: str, count: int) -> list[Json]:
@@ -774,107 +688,23 @@ def _version_of_schema(channel: HttpChannel, topic: str, schema: Json) -> Json:
     return {"version": found["version"]}
 
 
-def _permissions(level: str) -> Json:
-    def grant(channel: HttpChannel, role: str, actions: list[str], **target: str) -> None:
-        path = f"{_path_of(level, target[level])}/permissions/{quote_plus(role)}"
-        channel.ask("POST", path, actions)
-
-    def revoke(channel: HttpChannel, role: str, **target: str) -> None:
-        path = f"{_path_of(level, target[level])}/permissions/{quote_plus(role)}"
-        channel.ask("DELETE", path)
-
-    def get(channel: HttpChannel, **target: str) -> Json:
-        found = channel.json(f"{_path_of(level, target[level])}/permissions")
-        return {role: sorted(actions) for role, actions in sorted(found.items())}
-
-    return {
-        f"{level}s.grant_permission": grant,
-        f"{level}s.revoke_permissions": revoke,
-        f"{level}s.get_permissions": get,
-    }
-
-
-def _subscription_permissions() -> Json:
-    def path(namespace: str, *more: str) -> str:
-        found = f"/namespaces/{_namespace(namespace)}/permissions"
-        return "/".join((found, *more))
-
-    def grant(channel: HttpChannel, namespace: str, subscription: str, roles: list[str]) -> None:
-        channel.ask("POST", path(namespace, "subscription", quote(subscription, safe="")), roles)
-
-    def revoke(channel: HttpChannel, namespace: str, subscription: str, role: str) -> None:
-        channel.ask("DELETE", path(namespace, quote(subscription, safe=""), quote(role, safe="")))
-
-    def get(channel: HttpChannel, namespace: str) -> Json:
-        found = channel.json(path(namespace, "subscription"))
-        return {name: sorted(roles) for name, roles in sorted(found.items()) if roles}
-
-    def set_mode(channel: HttpChannel, namespace: str, mode: str) -> None:
-        channel.ask("POST", f"/namespaces/{_namespace(namespace)}/subscriptionAuthMode", mode)
-
-    def get_mode(channel: HttpChannel, namespace: str) -> str:
-        found = channel.json(f"/namespaces/{_namespace(namespace)}/subscriptionAuthMode")
-        return found or "None"
-
-    return {
-        "namespaces.grant_permission_on_subscription": grant,
-        "namespaces.revoke_permission_on_subscription": revoke,
-        "namespaces.get_permission_on_subscription": get,
-        "namespaces.set_subscription_auth_mode": set_mode,
-        "namespaces.get_subscription_auth_mode": get_mode,
-    }
-
-
-# By the names of the verbs, with their arguments.
-_VERBS: dict[str, Callable[..., Any]] = {
-    "brokers.healthcheck": lambda channel: channel.ask("GET", "/brokers/health") and None,
-    "tenants.get_tenants": lambda channel: sorted(channel.json("/tenants")),
-    "tenants.get_tenant_info": _get_tenant_info,
+# What is more than one request by the row of the verb. By the names of the verbs, with their
+# arguments.
+_OWN: dict[str, Callable[..., Any]] = {
     "tenants.create_tenant": _put_tenant("PUT"),
     "tenants.update_tenant": _put_tenant("POST"),
-    "tenants.delete_tenant": _delete_tenant,
-    "namespaces.create_namespace": _create_namespace,
-    "namespaces.delete_namespace": _delete_namespace,
-    "namespaces.get_namespaces": lambda channel, tenant: sorted(
-        channel.json(f"/namespaces/{quote_plus(tenant)}")
-    ),
     "namespaces.get_topics": _topics_of_namespace,
-    "namespaces.get_policies": lambda channel, namespace: channel.json(
-        f"/namespaces/{_namespace(namespace)}"
-    ),
     "namespaces.set_policy": _set_policy("namespace"),
     "namespaces.get_policy": _get_policy("namespace"),
-    **_permissions("namespace"),
-    **_permissions("topic"),
-    **_subscription_permissions(),
     "topics.set_policy": _set_policy("topic"),
     "topics.get_policy": _get_policy("topic"),
     "topics.get_list": _get_list,
     "topics.get_partitioned_topic_list": _get_partitioned,
-    "topics.create_non_partitioned_topic": _do("PUT", ""),
-    "topics.create_partitioned_topic": _put_partitions("PUT"),
-    "topics.update_partitioned_topic": _put_partitions("POST"),
-    "topics.get_partitioned_topic_metadata": _partitions,
-    "topics.delete": _delete_topic(""),
-    "topics.delete_partitioned_topic": _delete_topic("/partitions"),
-    "topics.terminate": _terminate,
-    "topics.truncate": _do("DELETE", "/truncate"),
-    "topics.unload": _do("PUT", "/unload"),
-    "topics.trigger_compaction": _do("PUT", "/compaction"),
-    "topics.compaction_status": _compaction_status,
     "topics.offload": _offload,
-    "topics.offload_status": _offload_status,
-    "topics.get_last_message_id": _last_message_id,
-    "topics.get_backlog_size": _backlog_size,
     "topics.stats": _stats,
     "topics.partitioned_stats": _partitioned_stats,
     "topics.create_subscription": _create_subscription,
-    "topics.delete_subscription": _delete_subscription,
-    "topics.get_subscriptions": _subscriptions,
     "topics.reset_cursor": _reset_cursor,
-    "topics.skip_all_messages": _skip_all,
-    "topics.skip_messages": _skip,
-    "topics.expire_messages": _expire,
     "topics.peek_messages": _peek,
     "topics.examine_message": _examine,
     "schemas.create_schema": _create_schema,

@@ -23,7 +23,6 @@ from pulsarx.rest.metrics import CONTENT_TYPE
 from pulsarx.rest.namespaces import ROUTES as NAMESPACES
 from pulsarx.rest.openapi import description
 from pulsarx.rest.page_routes import page_routes
-from pulsarx.rest.permissions import ROUTES as PERMISSIONS
 from pulsarx.rest.pieces import STREAMS_MAX, HeardResponse, PiecesResponse
 from pulsarx.rest.policies import ROUTES as POLICIES
 from pulsarx.rest.pulsar_paths import is_of_pulsar, unsupported_reason
@@ -34,6 +33,7 @@ from pulsarx.rest.subscriptions import ROUTES as SUBSCRIPTIONS
 from pulsarx.rest.tenants import ROUTES as TENANTS
 from pulsarx.rest.topics import ROUTES as TOPICS
 from pulsarx.rest.unsupported import ROUTES as UNSUPPORTED
+from pulsarx.rest.verb_routes import ROUTES as VERBS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ if TYPE_CHECKING:
     from pulsarx.rest.route import Route
 
 ROUTES: list[Route] = [
+    *VERBS,
     *LOOKUP,
     *TENANTS,
     *NAMESPACES,
-    *PERMISSIONS,
     *POLICIES,
     *SCHEMAS,
     *SUBSCRIPTIONS,
@@ -61,7 +61,11 @@ ROUTES: list[Route] = [
     *COPIES,
 ]
 # What the page asks for beside CONSOLE, and all that is served where the folder is another's.
-_OF_PAGE = [each for each in [*SUBSCRIPTIONS, *TOPICS] if each.method != "GET"]
+_OF_PAGE = [
+    each
+    for each in [*VERBS, *SUBSCRIPTIONS, *TOPICS]
+    if each.method != "GET" and each.group == "topics" and "/permissions" not in each.path
+]
 _log = logging.getLogger("pulsarx")
 
 

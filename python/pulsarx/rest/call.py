@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from urllib.parse import unquote, unquote_plus
 
+from pulsarx.admin.http_forms import BODIES
 from pulsarx.options.argument_check import is_whole_number
 
 TYPE_CHECKING = False
@@ -235,6 +236,14 @@ def whole(name: str, text: str) -> int:
     if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
         raise Refusal(412, f"{name} must be a whole number, not {text!r:.100}")
     return int(text)
+
+
+def read_form(form: str, found: object) -> Any:
+    """What a JSON text of a form of `admin/http_forms` means to a verb."""
+    try:
+        return BODIES[form].read(found)
+    except ValueError as error:
+        raise Refusal(400, str(error)) from None
 
 
 def integer_of(found: Mapping[str, Any], name: str, default: int | None = None) -> int:

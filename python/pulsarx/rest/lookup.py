@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pulsarx.access.advertised_listeners import no_such_listener
+from pulsarx.admin.http_forms import CLUSTER
 from pulsarx.rest.call import Answer, Refusal
 from pulsarx.rest.namespaces import FIRST_HASH, LAST_HASH
 from pulsarx.rest.pulsar_paths import unsupported
 from pulsarx.rest.route import Route
-from pulsarx.rest.tenants import CLUSTER
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -132,13 +132,13 @@ def _status(call: Call) -> Answer:
     return Answer(b"OK", "text/plain")
 
 
+OWN = {"brokers.healthcheck": _health}
 ROUTES = [
     Route(
         "GET", _TOPIC, _lookup, "Get the URLs of the broker of a topic.", query=("listenerName",)
     ),
     Route("GET", f"{_TOPIC}/bundle", _bundle, "Get the bundle of a topic."),
     Route("GET", _BROKERS, _brokers, "Get the active brokers: this one."),
-    Route("GET", f"{_BROKERS}/health", _health, "Publish a message and read it again."),
     Route("GET", f"{_BROKERS}/healthcheck", _health, "Publish a message and read it again."),
     Route("GET", f"{_BROKERS}/ready", _ready, "Tell whether the broker can be asked."),
     Route("GET", f"{_BROKERS}/version", _version, "Get the version of the broker."),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx.admin.http_forms import CLUSTER
 from pulsarx.broker.policies.message_policies import quota_name
 from pulsarx.broker.policies.permissions import PERMISSIONS
 from pulsarx.broker.policies.table import POLICIES
 from pulsarx.rest.call import Refusal
 from pulsarx.rest.policies import NAMESPACE, QUOTA, quotas_of, value_of
 from pulsarx.rest.route import Route
-from pulsarx.rest.tenants import CLUSTER
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -25,11 +25,6 @@ FIRST_HASH, LAST_HASH = "0x00000000", "0xffffffff"
 BUNDLES = {"boundaries": [FIRST_HASH, LAST_HASH], "numBundles": 1}
 _MODES = {"PERSISTENT": "persistent", "NON_PERSISTENT": "non-persistent", "ALL": "any"}
 _GRANTED = {"namespace_auth": "namespace", "subscription_auth_roles": "subscriptions"}
-
-
-def _list(call: Call) -> list[str]:
-    found: list[str] = call.perform("namespaces.get_namespaces", tenant=call.part("tenant"))
-    return found
 
 
 def _create(call: Call) -> None:
@@ -108,10 +103,6 @@ _USUAL: dict[str, tuple[Any, ...]] = {
     "offload_threshold": (-1,),
     "offload_threshold_in_seconds": (-1,),
 }
-
-
-def _delete(call: Call) -> None:
-    call.perform("namespaces.delete_namespace", namespace=call.namespace, force=call.flag("force"))
 
 
 def _policies(call: Call) -> Json:
@@ -208,11 +199,8 @@ def _unload(call: Call) -> None:
             _unless_gone(call, "unload", topic=topic)
 
 
+OWN = {"namespaces.create_namespace": _create, "namespaces.get_policies": _policies}
 ROUTES = [
-    Route("GET", "/admin/v2/namespaces/{tenant}", _list, "Get the namespaces of a tenant."),
-    Route("GET", NAMESPACE, _policies, "Get all policies of a namespace."),
-    Route("PUT", NAMESPACE, _create, "Create a namespace.", body="Policies"),
-    Route("DELETE", NAMESPACE, _delete, "Delete a namespace.", query=("force",)),
     Route(
         "GET",
         f"{NAMESPACE}/topics",

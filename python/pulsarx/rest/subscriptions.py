@@ -7,8 +7,7 @@ from base64 import b64decode
 
 from pulsarx import errors
 from pulsarx.options.argument_check import INT64_MAX
-from pulsarx.rest.call import Answer, Refusal, whole
-from pulsarx.rest.message_ids import position_of
+from pulsarx.rest.call import Answer, Refusal, read_form, whole
 from pulsarx.rest.policies import TOPIC
 from pulsarx.rest.route import Route
 
@@ -42,23 +41,7 @@ def _create(call: Call) -> None:
         raise errors.OperationNotSupported(
             detail="properties of a subscription are not supported by PulsarX yet"
         )
-    _perform(call, "create_subscription", position=position_of(place))
-
-
-def _delete(call: Call) -> None:
-    _perform(call, "delete_subscription", force=call.flag("force"))
-
-
-def _skip_all(call: Call) -> None:
-    _perform(call, "skip_all_messages")
-
-
-def _skip(call: Call) -> None:
-    _perform(call, "skip_messages", count=call.number("count"))
-
-
-def _expire(call: Call) -> None:
-    _perform(call, "expire_messages", seconds=call.number("seconds"))
+    _perform(call, "create_subscription", position=read_form("ResetCursorData", place))
 
 
 def _expire_all(call: Call) -> None:
@@ -69,10 +52,6 @@ def _expire_all(call: Call) -> None:
 
 def _reset_to_time(call: Call) -> None:
     _perform(call, "reset_cursor", position={"publish_time_ms": call.number("timestamp")})
-
-
-def _reset(call: Call) -> None:
-    _perform(call, "reset_cursor", position=position_of(call.json()))
 
 
 def _properties(call: Call) -> dict[str, str]:
@@ -141,25 +120,8 @@ def _time(milliseconds: int) -> str:
     return f"{found:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03}Z"
 
 
+OWN = {"topics.create_subscription": _create, "topics.peek_messages": _peek}
 ROUTES = [
-    Route("GET", f"{TOPIC}/subscriptions", _list, "Get the subscriptions of a topic."),
-    Route("PUT", _SUBSCRIPTION, _create, "Create a subscription.", body="ResetCursorData"),
-    Route(
-        "DELETE",
-        _SUBSCRIPTION,
-        _delete,
-        "Delete a subscription.",
-        query=("force",),
-        refused=412,
-    ),
-    Route("POST", f"{_SUBSCRIPTION}/skip_all", _skip_all, "Skip all messages of a subscription."),
-    Route("POST", f"{_SUBSCRIPTION}/skip/{{count}}", _skip, "Skip messages of a subscription."),
-    Route(
-        "POST",
-        f"{_SUBSCRIPTION}/expireMessages/{{seconds}}",
-        _expire,
-        "Expire older messages of a subscription.",
-    ),
     Route(
         "POST",
         f"{TOPIC}/all_subscription/expireMessages/{{seconds}}",
@@ -171,19 +133,6 @@ ROUTES = [
         f"{_SUBSCRIPTION}/resetcursor/{{timestamp}}",
         _reset_to_time,
         "Move a subscription to a time (ms).",
-    ),
-    Route(
-        "POST",
-        f"{_SUBSCRIPTION}/resetcursor",
-        _reset,
-        "Move a subscription to a message.",
-        body="ResetCursorData",
-    ),
-    Route(
-        "GET",
-        f"{_SUBSCRIPTION}/position/{{position}}",
-        _peek,
-        "Get the n-th message that a subscription has to acknowledge.",
     ),
     Route(
         "GET", f"{_SUBSCRIPTION}/properties", _properties, "Get the properties of a subscription."

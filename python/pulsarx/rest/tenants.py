@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pulsarx.admin.http_forms import CLUSTER
 from pulsarx.rest.call import Refusal
 from pulsarx.rest.route import Route
 
@@ -10,21 +11,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.rest.call import Call
-
-CLUSTER = "standalone"
-_TENANTS = "/admin/v2/tenants"
-_TENANT = f"{_TENANTS}/{{tenant}}"
-
-
-def _list(call: Call) -> list[str]:
-    found: list[str] = call.perform("tenants.get_tenants")
-    return found
-
-
-def _get(call: Call) -> dict[str, Any]:
-    found = call.perform("tenants.get_tenant_info", tenant=call.part("tenant"))
-    clusters = found["allowed_clusters"] or [CLUSTER]  # nothing is: there is one
-    return {"adminRoles": found["admin_roles"], "allowedClusters": clusters}
 
 
 def _names(found: dict[str, Any], name: str) -> list[str]:
@@ -52,10 +38,6 @@ def _update(call: Call) -> None:
     _put(call, "tenants.update_tenant")
 
 
-def _delete(call: Call) -> None:
-    call.perform("tenants.delete_tenant", tenant=call.part("tenant"), force=call.flag("force"))
-
-
 def _clusters(_: Call) -> list[str]:
     return [CLUSTER]
 
@@ -71,12 +53,8 @@ def _cluster(call: Call) -> dict[str, Any]:
     }
 
 
+OWN = {"tenants.create_tenant": _create, "tenants.update_tenant": _update}
 ROUTES = [
-    Route("GET", _TENANTS, _list, "Get the list of existing tenants."),
-    Route("GET", _TENANT, _get, "Get the admin configuration of a tenant."),
-    Route("PUT", _TENANT, _create, "Create a tenant.", body="TenantInfo"),
-    Route("POST", _TENANT, _update, "Update a tenant.", body="TenantInfo"),
-    Route("DELETE", _TENANT, _delete, "Delete a tenant.", query=("force",)),
     Route("GET", "/admin/v2/clusters", _clusters, "Get the list of clusters: this one."),
     Route("GET", "/admin/v2/clusters/{cluster}", _cluster, "Get how a cluster is reached."),
 ]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from pulsarx import errors
+from pulsarx.admin.http_forms import ANSWERS, id_answer
 from pulsarx.message_id import MessageId
-from pulsarx.rest.call import Answer, Refusal, integer_of, whole
-from pulsarx.rest.message_ids import read_id, shown_id
+from pulsarx.rest.call import Answer, Refusal, integer_of, read_form, whole
 from pulsarx.rest.policies import TOPIC
 from pulsarx.rest.route import Route
 from pulsarx.rest.statistics import (
@@ -26,9 +24,6 @@ if TYPE_CHECKING:
     from pulsarx.rest.call import Call
 
     Json = dict[str, Any]
-
-_NAMESPACE = "/admin/v2/{domain}/{tenant}/{namespace}"
-_PARTITIONS = f"{TOPIC}/partitions"
 
 
 def _list(call: Call) -> list[str]:
@@ -91,7 +86,8 @@ def _partitions(call: Call) -> Json:
         if not call.flag("checkAllowAutoCreation") or name.partition_index >= 0:
             raise
         found = {"partitions": call.host.broker.topics.partitions_if_used(name)}
-    return {"partitions": found["partitions"], "deleted": False}
+    shown: Json = ANSWERS["PartitionedTopicMetadata"].shown(found)
+    return shown
 
 
 def _delete(call: Call) -> None:
@@ -114,13 +110,8 @@ def _delete_partitioned(call: Call) -> None:
     call.perform("topics.delete_partitioned_topic", topic=call.topic, force=call.flag("force"))
 
 
-def _do(verb: str, call: Call) -> None:
-    """A verb that wants the topic alone, and answers nothing."""
-    call.perform(f"topics.{verb}", topic=call.topic)
-
-
 def _trim(call: Call) -> Answer:
-    _do("trim", call)
+    call.perform("topics.trim", topic=call.topic)
     return Answer(b"")
 
 
@@ -143,10 +134,6 @@ def _partition_count(call: Call) -> int:
 # What is in it ------------------------------------------------------------------------------------
 
 
-def _terminate(call: Call) -> Json:
-    return shown_id(MessageId.from_text(call.perform("topics.terminate", topic=call.topic)))
-
-
 def _terminate_partitions(call: Call) -> Json:
     found = {}
     count = _partition_count(call)
@@ -159,7 +146,7 @@ def _terminate_partitions(call: Call) -> Json:
     for index in range(count):
         partition = str(TopicName.of(call.topic).partition(index))
         last = call.perform("topics.terminate", topic=partition)
-        found[str(index)] = shown_id(MessageId.from_text(last))
+        found[str(index)] = id_answer(last)
     return found
 
 
@@ -172,22 +159,10 @@ def _unpartitioned(call: Call) -> str:
 
 def _last_message_id(call: Call) -> Json:
     found = call.perform("topics.get_last_message_id", topic=_unpartitioned(call))
-    return shown_id(MessageId.from_text(found))
-
-
-def _backlog_size(call: Call) -> int:
-    message_id = read_id(call.json()).to_text()
-    found: int = call.perform("topics.get_backlog_size", topic=call.topic, message_id=message_id)
-    return found
+    return id_answer(found)
 
 
 # A message --------------------------------------------------------------------------------------
-
-
-def _id_at_time(call: Call) -> Json:
-    time_ms = call.number("timestamp")
-    found = call.perform("topics.find_message_id", topic=call.topic, publish_time_ms=time_ms)
-    return shown_id(MessageId.from_text(found))
 
 
 def _examine(call: Call) -> Answer:
@@ -213,19 +188,9 @@ def _message(call: Call) -> Answer:
     return message_answer(found)
 
 
-def _compaction(call: Call) -> Json:
-    found = call.perform("topics.compaction_status", topic=call.topic)
-    return {"status": found["status"], "lastError": found["last_error"]}
-
-
 def _offload(call: Call) -> None:
-    message_id = read_id(call.json()).to_text()
+    message_id = read_form("MessageId", call.json())
     call.perform("topics.offload_before", topic=_unpartitioned(call), message_id=message_id)
-
-
-def _offload_status(call: Call) -> Json:
-    found = call.perform("topics.offload_status", topic=call.topic)
-    return {"status": found["status"], "lastError": found["last_error"]}
 
 
 def _stats(call: Call) -> Json:
@@ -255,71 +220,30 @@ def _partitioned_internal_stats(call: Call) -> Json:
     }
 
 
-_STATS_QUERY = (
-    "getPreciseBacklog",
-    "subscriptionBacklogSize",
-    "getEarliestTimeInBacklog",
-    "excludePublishers",
-    "excludeConsumers",
-)
+OWN = {
+    "topics.get_list": _list,
+    "topics.get_partitioned_topic_list": _list_partitioned,
+    "topics.create_non_partitioned_topic": _create,
+    "topics.create_partitioned_topic": _create_partitioned,
+    "topics.update_partitioned_topic": _update_partitioned,
+    "topics.get_partitioned_topic_metadata": _partitions,
+    "topics.delete": _delete,
+    "topics.delete_partitioned_topic": _delete_partitioned,
+    "topics.trim": _trim,
+    "topics.get_last_message_id": _last_message_id,
+    "topics.examine_message": _examine,
+    "topics.offload_before": _offload,
+    "topics.stats": _stats,
+    "topics.partitioned_stats": _partitioned_stats,
+}
 ROUTES = [
-    Route(
-        "GET",
-        _NAMESPACE,
-        _list,
-        "Get the topics of a namespace, of partitioned ones their partitions.",
-        query=("includeSystemTopic",),
-    ),
-    Route(
-        "GET",
-        f"{_NAMESPACE}/partitioned",
-        _list_partitioned,
-        "Get the partitioned topics of a namespace.",
-    ),
-    Route("PUT", TOPIC, _create, "Create a topic without partitions."),
-    Route("DELETE", TOPIC, _delete, "Delete a topic.", query=("force",), refused=412),
-    Route("PUT", _PARTITIONS, _create_partitioned, "Create a partitioned topic.", body="integer"),
-    Route(
-        "POST",
-        _PARTITIONS,
-        _update_partitioned,
-        "Give a partitioned topic more partitions.",
-        body="integer",
-        refused=422,
-        missing=409,
-    ),
-    Route(
-        "GET",
-        _PARTITIONS,
-        _partitions,
-        "Get how many partitions a topic has; 0: it is not partitioned.",
-        query=("checkAllowAutoCreation",),
-    ),
-    Route(
-        "DELETE",
-        _PARTITIONS,
-        _delete_partitioned,
-        "Delete a partitioned topic.",
-        query=("force",),
-        refused=412,
-    ),
     Route(
         "POST",
         f"{TOPIC}/createMissedPartitions",
         _nothing_missing,
         "Create the missing partitions of a topic: there are none.",
     ),
-    Route("PUT", f"{TOPIC}/unload", partial(_do, "unload"), "Unload a topic."),
-    Route("DELETE", f"{TOPIC}/truncate", partial(_do, "truncate"), "Remove what a topic holds."),
     Route("GET", f"{TOPIC}/properties", _properties, "Get the properties of a topic."),
-    Route("GET", f"{TOPIC}/stats", _stats, "Get the statistics of a topic.", query=_STATS_QUERY),
-    Route(
-        "GET",
-        f"{TOPIC}/partitioned-stats",
-        _partitioned_stats,
-        "Get the statistics of a partitioned topic.",
-        query=("perPartition", *_STATS_QUERY),
-    ),
     Route(
         "GET", f"{TOPIC}/internalStats", _internal_stats, "Get the ledgers and cursors of a topic."
     ),
@@ -329,55 +253,16 @@ ROUTES = [
         _partitioned_internal_stats,
         "Get the ledgers and cursors of the partitions of a topic.",
     ),
-    Route("POST", f"{TOPIC}/trim", _trim, "Remove ledgers that are not needed any more."),
-    Route(
-        "GET",
-        f"{TOPIC}/messageid/{{timestamp}}",
-        _id_at_time,
-        "Get the id of the first message published at a time (ms) or later.",
-    ),
-    Route(
-        "GET",
-        f"{TOPIC}/examinemessage",
-        _examine,
-        "Get the n-th message of a topic, from either end.",
-        query=("initialPosition", "messagePosition"),
-        refused=412,
-    ),
     Route(
         "GET",
         f"{TOPIC}/ledger/{{ledger}}/entry/{{entry}}",
         _message,
         "Get the message of an id.",
     ),
-    Route("POST", f"{TOPIC}/terminate", _terminate, "Terminate a topic."),
     Route(
         "POST",
         f"{TOPIC}/terminate/partitions",
         _terminate_partitions,
         "Terminate the partitions of a topic.",
-    ),
-    Route(
-        "PUT",
-        f"{TOPIC}/compaction",
-        partial(_do, "trigger_compaction"),
-        "Compact a topic.",
-    ),
-    Route("GET", f"{TOPIC}/compaction", _compaction, "Get the status of a compaction."),
-    Route(
-        "PUT",
-        f"{TOPIC}/offload",
-        _offload,
-        "Offload the ledgers of a topic in front of the one with a message.",
-        body="MessageId",
-    ),
-    Route("GET", f"{TOPIC}/offload", _offload_status, "Get the status of offloading."),
-    Route("GET", f"{TOPIC}/lastMessageId", _last_message_id, "Get the id of the last message."),
-    Route(
-        "PUT",
-        f"{TOPIC}/backlogSize",
-        _backlog_size,
-        "Get the bytes that a topic holds from a message on.",
-        body="MessageId",
     ),
 ]

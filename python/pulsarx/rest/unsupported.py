@@ -6,9 +6,9 @@ from __future__ import annotations
 from functools import partial
 
 from pulsarx import errors
+from pulsarx.admin.http_forms import CLUSTER
 from pulsarx.rest.policies import PREFIXES, target_of
 from pulsarx.rest.route import Route
-from pulsarx.rest.tenants import CLUSTER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

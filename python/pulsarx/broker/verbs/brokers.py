@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from pulsarx.broker.verbs.http import Http
 from pulsarx.broker.verbs.verb import SUPERUSER, verb
 
 TYPE_CHECKING = False
@@ -34,7 +35,11 @@ def _size_below(path: str) -> int:
     return total
 
 
-@verb("brokers.healthcheck", needs=SUPERUSER)
+@verb(
+    "brokers.healthcheck",
+    needs=SUPERUSER,
+    http=Http("GET", "/brokers/health", "Publish a message and read it again."),
+)
 def healthcheck(broker: Broker) -> None:
     """Publish a message to a topic of the system and read it again."""
     from pulsarx.broker.topics.system_topics import check_health

@@ -9,6 +9,7 @@ from pulsarx.broker.policies.permissions import PERMISSIONS, checked_permissions
 from pulsarx.broker.policies.policy_row import NAMESPACE
 from pulsarx.broker.policies.table import POLICIES
 from pulsarx.broker.topics.topic_deletion import topics_of_namespace
+from pulsarx.broker.verbs.http import Http
 from pulsarx.broker.verbs.policies import require_effect
 from pulsarx.broker.verbs.tenants import namespaces_of, require_tenant
 from pulsarx.broker.verbs.verb import IN_NAMESPACE, TENANT_ADMIN, verb
@@ -24,7 +25,11 @@ if TYPE_CHECKING:
     from pulsarx.broker.faces import OpenFolder
 
 
-@verb("namespaces.create_namespace", needs=TENANT_ADMIN)
+@verb(
+    "namespaces.create_namespace",
+    needs=TENANT_ADMIN,
+    http=Http("PUT", "/namespaces/{namespace}", "Create a namespace.", body="Policies"),
+)
 def create_namespace(
     broker: Broker, namespace: str, policies: dict[str, Any] | None = None
 ) -> None:
@@ -69,7 +74,12 @@ def _checked(name: str, value: object) -> Any:
     return row.check(value)
 
 
-@verb("namespaces.delete_namespace", needs=TENANT_ADMIN, removes=True)
+@verb(
+    "namespaces.delete_namespace",
+    needs=TENANT_ADMIN,
+    removes=True,
+    http=Http("DELETE", "/namespaces/{namespace}", "Delete a namespace.", query={"force": "force"}),
+)
 def delete_namespace(broker: Broker, namespace: str, force: bool) -> None:
     """NotAllowedError: it has topics that are not the system's, and it is not forced; or it is the
     system's."""
@@ -98,7 +108,12 @@ def _require_namespace(state: CatalogueState, namespace: str) -> dict[str, Any]:
     return found
 
 
-@verb("namespaces.get_namespaces", needs=TENANT_ADMIN, reads=True)
+@verb(
+    "namespaces.get_namespaces",
+    needs=TENANT_ADMIN,
+    reads=True,
+    http=Http("GET", "/namespaces/{tenant}", "Get the namespaces of a tenant.", answer="names"),
+)
 def get_namespaces(folder: OpenFolder, tenant: str) -> list[str]:
     """TopicNotFound: there is no such tenant."""
     folder.refresh()
@@ -120,7 +135,14 @@ def get_topics(folder: OpenFolder, namespace: str) -> list[str]:
     )
 
 
-@verb("namespaces.get_policies", needs=TENANT_ADMIN, reads=True)
+@verb(
+    "namespaces.get_policies",
+    needs=TENANT_ADMIN,
+    reads=True,
+    http=Http(
+        "GET", "/namespaces/{namespace}", "Get all policies of a namespace.", answer="Policies"
+    ),
+)
 def get_policies(folder: OpenFolder, namespace: str) -> dict[str, Any]:
     """What is set for the namespace, by the name of the policy."""
     folder.refresh()

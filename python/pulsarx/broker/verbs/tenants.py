@@ -5,6 +5,7 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.topics.topic_deletion import topics_of_namespace
+from pulsarx.broker.verbs.http import Http
 from pulsarx.broker.verbs.verb import SUPERUSER, TENANT_ADMIN, verb
 from pulsarx.topic_name import SYSTEM_TENANT, check_entity_name
 
@@ -18,7 +19,11 @@ if TYPE_CHECKING:
     from pulsarx.broker.faces import OpenFolder
 
 
-@verb("tenants.create_tenant", needs=SUPERUSER)
+@verb(
+    "tenants.create_tenant",
+    needs=SUPERUSER,
+    http=Http("PUT", "/tenants/{tenant}", "Create a tenant.", body="TenantInfo"),
+)
 def create_tenant(
     broker: Broker, tenant: str, admin_roles: list[Any], allowed_clusters: list[Any]
 ) -> None:
@@ -44,7 +49,11 @@ def _properties(admin_roles: list[Any], allowed_clusters: list[Any]) -> dict[str
     return {name: sorted(set(values)) for name, values in named.items() if values}
 
 
-@verb("tenants.update_tenant", needs=SUPERUSER)
+@verb(
+    "tenants.update_tenant",
+    needs=SUPERUSER,
+    http=Http("POST", "/tenants/{tenant}", "Update a tenant.", body="TenantInfo"),
+)
 def update_tenant(
     broker: Broker, tenant: str, admin_roles: list[Any], allowed_clusters: list[Any]
 ) -> None:
@@ -58,7 +67,12 @@ def update_tenant(
     broker.permissions_have_changed()
 
 
-@verb("tenants.delete_tenant", needs=SUPERUSER, removes=True)
+@verb(
+    "tenants.delete_tenant",
+    needs=SUPERUSER,
+    removes=True,
+    http=Http("DELETE", "/tenants/{tenant}", "Delete a tenant.", query={"force": "force"}),
+)
 def delete_tenant(broker: Broker, tenant: str, force: bool) -> None:
     """NotAllowedError: it has namespaces, and it is not forced; or it is the system's."""
     if tenant == SYSTEM_TENANT:
@@ -85,13 +99,25 @@ def delete_tenant(broker: Broker, tenant: str, force: bool) -> None:
     broker.topics.delete(select, force, more)
 
 
-@verb("tenants.get_tenants", needs=SUPERUSER, reads=True)
+@verb(
+    "tenants.get_tenants",
+    needs=SUPERUSER,
+    reads=True,
+    http=Http("GET", "/tenants", "Get the list of existing tenants.", answer="names"),
+)
 def get_tenants(folder: OpenFolder) -> list[str]:
     folder.refresh()
     return sorted(folder.catalogue.state.tenants.copy())
 
 
-@verb("tenants.get_tenant_info", needs=TENANT_ADMIN, reads=True)
+@verb(
+    "tenants.get_tenant_info",
+    needs=TENANT_ADMIN,
+    reads=True,
+    http=Http(
+        "GET", "/tenants/{tenant}", "Get the admin configuration of a tenant.", answer="TenantInfo"
+    ),
+)
 def get_tenant_info(folder: OpenFolder, tenant: str) -> dict[str, list[str]]:
     folder.refresh()
     found = require_tenant(folder.catalogue.state, tenant)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar
 
+    from pulsarx.broker.verbs.http import Http
+
     Function = TypeVar("Function", bound=Callable[..., Any])
 
 # What a role needs to perform it over a network, as Pulsar's broker asks it; see
@@ -40,7 +42,7 @@ class Verb:
     """A value. function(folder, **arguments) answers what JSON can say; it may be repeated, for the
     answer to a request may get lost, unless it is one that removes."""
 
-    __slots__ = ("function", "kinds", "needs", "optional", "reads", "removes")
+    __slots__ = ("function", "http", "kinds", "needs", "optional", "reads", "removes")
 
     def __init__(
         self,
@@ -49,11 +51,13 @@ class Verb:
         needs: str,
         reads: bool = False,
         removes: bool = False,
+        http: Http | None = None,
     ) -> None:
         """function: its arguments behind the first are the verb's, their annotations say what a
         caller has to give, a TopicName as its text, and those with a default need not be there.
         needs: LOOKUP or another of these. reads: changes nothing, so that a folder opened read_only
-        can do it. removes: done once more it would take what has come since.
+        can do it. removes: done once more it would take what has come since. http: where Pulsar's
+        admin REST API has it.
 
         TypeError: an argument without such an annotation, or none that says what it is about."""
         code = function.__code__
@@ -64,6 +68,7 @@ class Verb:
             raise TypeError(f"{function.__name__} needs {needs}, and has no {' or '.join(about)}")
         required = len(names) - len(function.__defaults__ or ())
         self.function = function
+        self.http = http
         self.kinds = kinds
         self.optional = frozenset(names[required:])
         self.needs = needs
@@ -72,12 +77,17 @@ class Verb:
 
 
 def verb(
-    name: str, *, needs: str, reads: bool = False, removes: bool = False
+    name: str,
+    *,
+    needs: str,
+    reads: bool = False,
+    removes: bool = False,
+    http: Http | None = None,
 ) -> Callable[[Function], Function]:
     """Makes the function below a verb of that name. The rest as Verb."""
 
     def declare(function: Function) -> Function:
-        VERBS[name] = Verb(function, needs=needs, reads=reads, removes=removes)
+        VERBS[name] = Verb(function, needs=needs, reads=reads, removes=removes, http=http)
         return function
 
     return declare

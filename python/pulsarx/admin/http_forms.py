@@ -1,0 +1,184 @@
+"""What verbs take and answer, as Pulsar's admin REST API writes it in JSON: for both ends, so that
+what one writes the other reads."""
+
+from __future__ import annotations
+
+from pulsarx.message_id import MessageId
+from pulsarx.options.argument_check import INT32_MAX, INT64_MAX, is_whole_number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Json = dict[str, Any]
+
+CLUSTER = "standalone"  # the only one of a folder
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+class Form:
+    """A value. shown: what is written for an argument or answer of a verb; read: what was written,
+    as the verb has it. ValueError: it is nothing of the kind."""
+
+    __slots__ = ("read", "shown")
+
+    def __init__(
+        self, shown: Callable[[Any], Any] = _same, read: Callable[[Any], Any] = _same
+    ) -> None:
+        self.shown = shown
+        self.read = read
+
+
+# Ids of messages ----------------------------------------------------------------------------------
+
+
+def id_answer(text: str) -> Json:
+    """As a service answers it."""
+    found = MessageId.from_text(text)
+    return {
+        "ledgerId": found.ledger_id(),
+        "entryId": found.entry_id(),
+        "partitionIndex": found.partition(),
+        "batchIndex": found.batch_index(),
+        "batchSize": 0,
+    }
+
+
+def id_of_answer(found: Json) -> str:
+    entry = found["ledgerId"], found["entryId"]
+    made = MessageId(found.get("partitionIndex", -1), *entry, found.get("batchIndex", -1))
+    text: str = made.to_text()
+    return text
+
+
+def id_body(text: str) -> Json:
+    """As who asks writes it. The least and the greatest one are the two ends of a topic."""
+    message_id = MessageId.from_text(text)
+    if message_id in (MessageId.earliest, MessageId.latest):
+        end = -1 if message_id == MessageId.earliest else INT64_MAX
+        return {"ledgerId": end, "entryId": end, "partitionIndex": -1}
+    found = {
+        "ledgerId": message_id.ledger_id(),
+        "entryId": message_id.entry_id(),
+        "partitionIndex": message_id.partition(),
+    }
+    if message_id.batch_index() >= 0:
+        found["batchIndex"] = message_id.batch_index()
+    return found
+
+
+def id_of_body(found: object) -> str:
+    """Of ledgerId, entryId, partitionIndex and batchIndex. isExcluded: the message behind it."""
+    if not isinstance(found, dict):
+        raise ValueError("a message id is a JSON object with ledgerId and entryId")
+    ledger_id, entry_id = _integer(found, "ledgerId"), _integer(found, "entryId")
+    partition, batch_index = (
+        _integer(found, "partitionIndex", -1),
+        _integer(found, "batchIndex", -1),
+    )
+    if ledger_id == INT64_MAX or ledger_id < 0:
+        end: str = (MessageId.earliest if ledger_id < 0 else MessageId.latest).to_text()
+        return end
+    if not (
+        ledger_id <= INT64_MAX
+        and -1 <= entry_id <= INT64_MAX
+        and -1 <= partition <= INT32_MAX
+        and -1 <= batch_index <= INT32_MAX
+    ):
+        raise ValueError(f"{found!r:.200} is no message id")
+    if found.get("isExcluded") is True:
+        if batch_index >= 0:
+            batch_index += 1
+        else:
+            entry_id += 1
+    text: str = MessageId(partition, ledger_id, entry_id, batch_index).to_text()
+    return text
+
+
+def _integer(found: Json, name: str, default: int | None = None) -> int:
+    value = found.get(name, default)
+    if not is_whole_number(value):
+        raise ValueError(f"{name} must be a whole number, not {value!r:.100}")
+    return value
+
+
+# Others -------------------------------------------------------------------------------------------
+
+
+def _checked(kind: type, what: str) -> Form:
+    """A body that is as the verb has it."""
+
+    def read(found: object) -> Any:
+        if found.__class__ is not kind:
+            raise ValueError(f"the body must be {what}")
+        return found
+
+    return Form(read=read)
+
+
+def _tenant(found: Json) -> Json:
+    # Nothing is set: there is one.
+    clusters = found["allowed_clusters"] or [CLUSTER]
+    return {"adminRoles": found["admin_roles"], "allowedClusters": clusters}
+
+
+def _tenant_of(found: Json) -> Json:
+    return {
+        "admin_roles": list(found.get("adminRoles") or ()),
+        "allowed_clusters": list(found.get("allowedClusters") or ()),
+    }
+
+
+def _partitions(found: Json) -> Json:
+    return {"partitions": found["partitions"], "deleted": False}
+
+
+def _partitions_of(found: Json) -> Json:
+    return {"partitions": found["partitions"]}
+
+
+def _status(found: Json) -> Json:
+    return {"status": found["status"], "lastError": found["last_error"]}
+
+
+def _status_of(found: Json) -> Json:
+    return {"status": found["status"], "last_error": found.get("lastError") or ""}
+
+
+def _sorted_lists(found: Json) -> Json:
+    return {name: sorted(each) for name, each in sorted(found.items())}
+
+
+def _sorted_some(found: Json) -> Json:
+    return {name: each for name, each in _sorted_lists(found).items() if each}
+
+
+# Written by who asks, read by the service.
+BODIES: dict[str, Form] = {
+    "MessageId": Form(id_body, id_of_body),
+    "ResetCursorData": Form(
+        lambda position: id_body(position["message_id"]),
+        lambda found: {"message_id": id_of_body(found)},
+    ),
+    "a list of actions": _checked(list, "a list of actions"),
+    "a list of roles": _checked(list, "a list of roles"),
+    '"None" or "Prefix"': _checked(str, "the name of a mode"),
+    "integer": _checked(int, "a whole number"),
+}
+# Written by the service, read by who asked.
+ANSWERS: dict[str, Form] = {
+    "MessageId": Form(id_answer, id_of_answer),
+    "LongRunningProcessStatus": Form(_status, _status_of),
+    "PartitionedTopicMetadata": Form(_partitions, _partitions_of),
+    "Policies": Form(),
+    "TenantInfo": Form(_tenant, _tenant_of),
+    "integer": Form(),
+    "names": Form(read=sorted),
+    "actions of roles": Form(read=_sorted_lists),
+    "roles of subscriptions": Form(read=_sorted_some),
+    "mode": Form(read=lambda found: found or "None"),
+}
