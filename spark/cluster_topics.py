@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from pulsarx import errors
-from pulsarx.admin.http_channel import milliseconds_of
+from pulsarx.admin.http_messages import milliseconds_of
 from pulsarx.message_id import MessageId
 from pulsarx.spark.cluster_access import ClusterAccess, partition_count, topic_path
 from pulsarx.spark.entry_range import EntryRange

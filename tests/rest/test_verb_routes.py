@@ -12,6 +12,7 @@ import pulsarx
 from pulsarx import errors
 from pulsarx.admin import Admin
 from pulsarx.admin.http_forms import ANSWERS, BODIES
+from pulsarx.admin.http_messages import message_shown, messages_read
 from pulsarx.broker.verbs.http import Http
 from pulsarx.broker.verbs.table import VERBS
 from pulsarx.broker.verbs.verb import LOOKUP, TENANT_ADMIN, Verb
@@ -146,3 +147,29 @@ def test_ids_that_one_end_writes_the_other_reads(message_id: pulsarx.MessageId) 
     if message_id not in (pulsarx.MessageId.earliest, pulsarx.MessageId.latest):
         answer = ANSWERS["MessageId"]
         assert answer.read(answer.shown(text)) == text
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"data": None},
+        {"data": "", "partition_key": "", "event_timestamp": 0},
+        {"event_timestamp": 1 << 62, "properties": {}},
+    ],
+)
+def test_messages_that_one_end_writes_the_other_reads(changed: dict[str, Any]) -> None:
+    message = {
+        "message_id": "7:8:2:1",
+        "publish_timestamp": 1_700_000_000_123,
+        "producer_name": "p",
+        "data": "aGVsbG8=",
+        "properties": {"a": "1", "\u00e9": '"\n'},
+        "partition_key": "k",
+        "ordering_key": "",
+        "event_timestamp": 5,
+        **changed,
+    }
+    payload, headers = message_shown(message)
+    told = messages_read("t-partition-2", headers, payload)
+    assert told == [message]

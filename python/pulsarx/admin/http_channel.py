@@ -9,9 +9,10 @@ from urllib.parse import quote, quote_plus, urlencode, urljoin, urlsplit
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.file_system import hold_low_descriptors
-from pulsarx.admin.batch_payload import messages_of_batch
 from pulsarx.admin.http_forms import ANSWERS, BODIES, id_body
+from pulsarx.admin.http_messages import messages_read
 from pulsarx.admin.http_proof import Proof
+from pulsarx.admin.http_statistics import statistics_read
 from pulsarx.broker.policies.message_policies import quota_name
 from pulsarx.broker.policies.policy_row import TOPIC
 from pulsarx.broker.policies.table import POLICIES
@@ -459,50 +460,16 @@ def _offload(channel: HttpChannel, topic: str, size_threshold: int) -> None:
 
 def _stats(channel: HttpChannel, topic: str) -> Json:
     found = channel.json(f"{_topic_path(topic)}/stats", subscriptionBacklogSize=True)
-    return _statistics(str(TopicName.of(topic)), found)
+    return statistics_read(str(TopicName.of(topic)), found)
 
 
 def _partitioned_stats(channel: HttpChannel, topic: str) -> Json:
     path = f"{_topic_path(topic)}/partitioned-stats"
     found = channel.json(path, perPartition=True, subscriptionBacklogSize=True)
     partitions = found.pop("partitions", None) or {}
-    return _statistics(str(TopicName.of(topic)), found) | {
-        "partitions": {name: _statistics(name, each) for name, each in partitions.items()}
+    return statistics_read(str(TopicName.of(topic)), found) | {
+        "partitions": {name: statistics_read(name, each) for name, each in partitions.items()}
     }
-
-
-def _statistics(topic: str, found: Json) -> Json:
-    """Under our names, which are Pulsar's in snake_case. How many messages it holds the API does
-    not tell."""
-    subscriptions = found.pop("subscriptions", None) or {}
-    shown = _snake(found)
-    return {
-        "topic": topic,
-        "messages": None,
-        **shown,
-        "subscriptions": {name: _subscription(each) for name, each in subscriptions.items()},
-    }
-
-
-def _subscription(found: Json) -> Json:
-    """msg_backlog counts messages, where the server tells them."""
-    shown: Json = _snake(found)
-    if "backlog_messages" in shown:
-        shown["backlog_entries"] = shown["msg_backlog"]
-        shown["msg_backlog"] = shown.pop("backlog_messages")
-    return shown
-
-
-def _snake(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {_snake_name(name): _snake(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_snake(each) for each in value]
-    return value
-
-
-def _snake_name(name: str) -> str:
-    return "".join(f"_{each.lower()}" if each.isupper() else each for each in name).lstrip("_")
 
 
 # Subscriptions ------------------------------------------------------------------------------------
@@ -534,7 +501,7 @@ def _peek(channel: HttpChannel, topic: str, name: str, count: int) -> list[Json]
                 # There is no message; or no topic, which this says.
                 channel.json(f"{_topic_path(topic)}/subscriptions")
             break
-        found += _messages(topic, reply)
+        found += messages_read(topic, reply.headers, reply.body)
         if len(found) >= count:
             break
     return found[:count]
@@ -550,71 +517,11 @@ def _examine(channel: HttpChannel, topic: str, number: int, from_end: bool) -> J
             initialPosition="latest" if from_end else "earliest",
             messagePosition=number,
         )
-        return _messages(topic, reply)[0]
+        return messages_read(topic, reply.headers, reply.body)[0]
     except (errors.TopicNotFound, errors.InvalidConfiguration, IndexError):
         raise errors.NotAllowedError(
             detail=f"message {number} of {topic}: there are not so many"
         ) from None
-
-
-def _messages(topic: str, reply: Reply) -> list[Json]:
-    """The messages of an entry, as the verb describes them."""
-    from base64 import b64encode
-
-    headers = reply.headers
-    partition = TopicName.of(topic).partition_index
-    ledger_id, entry_id, *batch = headers.get("X-Pulsar-Message-ID", "-1:-1").split(":")
-    place = f"{ledger_id}:{entry_id}:{partition}"
-    common = {
-        "publish_timestamp": milliseconds_of(headers.get("X-Pulsar-publish-time")),
-        "producer_name": headers.get("X-Pulsar-producer-name") or "",
-    }
-    if headers.get("X-Pulsar-num-batch-message") is not None:
-        return [
-            {"message_id": f"{place}:{index}", **common, **each}
-            for index, each in enumerate(messages_of_batch(reply.body))
-        ]
-    null = headers.get("X-Pulsar-null-value") == "true"
-    return [
-        {
-            "message_id": ":".join([place, *batch]),
-            **common,
-            "data": None if null else b64encode(reply.body).decode(),
-            "properties": _properties(headers),
-            "partition_key": headers.get("X-Pulsar-partition-key") or "",
-            "ordering_key": "",
-            "event_timestamp": milliseconds_of(headers.get("X-Pulsar-event-time")),
-        }
-    ]
-
-
-def _properties(headers: Any) -> dict[str, str]:
-    """Brokers before 2.9 have a header for each."""
-    whole = headers.get("X-Pulsar-PROPERTY")
-    try:
-        found = json.loads(whole) if whole else {}
-    except ValueError:
-        found = {}
-    prefix = "x-pulsar-property-"
-    for name, value in headers.items():
-        if name.lower().startswith(prefix):
-            found[name[len(prefix) :]] = value
-    return {str(name): str(value) for name, value in found.items()}
-
-
-def milliseconds_of(text: str | None) -> int:
-    """A time as Pulsar writes it, in milliseconds since 1970; 0: there is none."""
-    from datetime import UTC, datetime, timedelta
-
-    if not text:
-        return 0
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        return int(text) if text.isdecimal() else 0
-    if found.tzinfo is None:
-        found = found.replace(tzinfo=UTC)
-    return (found - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
 # Schemas ------------------------------------------------------------------------------------------

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from base64 import b64decode
-
 from pulsarx import errors
+from pulsarx.admin.http_messages import message_shown
 from pulsarx.options.argument_check import INT64_MAX
 from pulsarx.rest.call import Answer, Refusal, read_form, whole
 from pulsarx.rest.policies import TOPIC
@@ -74,50 +72,9 @@ def _peek(call: Call) -> Answer:
 
 
 def message_answer(message: dict[str, Any]) -> Answer:
-    """A message as Pulsar answers it: the payload, and the rest in headers. What a header cannot
-    say is left out, and counted in X-PulsarX-Left-Out."""
-    ledger_id, entry_id, _, *batch = message["message_id"].rpartition(";")[2].split(":")
-    place = ":".join([ledger_id, entry_id, *batch])
-    headers = {
-        "X-Pulsar-Message-ID": place,
-        "X-Pulsar-publish-time": _time(message["publish_timestamp"]),
-        "X-Pulsar-producer-name": message["producer_name"],
-    }
-    if message["event_timestamp"]:
-        headers["X-Pulsar-event-time"] = _time(message["event_timestamp"])
-    if message["partition_key"]:
-        headers["X-Pulsar-partition-key"] = message["partition_key"]
-    if message["data"] is None:
-        headers["X-Pulsar-null-value"] = "true"
-    headers["X-Pulsar-PROPERTY"] = json.dumps(message["properties"])
-    told = {name: value for name, value in headers.items() if _is_sayable(value)}
-    if len(told) < len(headers):
-        told["X-PulsarX-Left-Out"] = str(len(headers) - len(told))
-    return Answer(b64decode(message["data"] or ""), "application/octet-stream", headers=told)
-
-
-_VALUE_MAX = 16 << 10
-
-
-def _is_sayable(value: str) -> bool:
-    """Whether a header can carry it, so that it comes as it was."""
-    return (
-        value.isascii()
-        and (value.isprintable() or not value)
-        and value == value.strip()
-        and len(value) <= _VALUE_MAX
-    )
-
-
-def _time(milliseconds: int) -> str:
-    """As Pulsar writes times; those that no calendar has as they are."""
-    from datetime import UTC, datetime, timedelta
-
-    try:
-        found = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
-    except OverflowError:
-        return str(milliseconds)
-    return f"{found:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03}Z"
+    """A message as Pulsar answers it: the payload, and the rest in headers."""
+    payload, headers = message_shown(message)
+    return Answer(payload, "application/octet-stream", headers=headers)
 
 
 OWN = {"topics.create_subscription": _create, "topics.peek_messages": _peek}

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx.admin.http_forms import ANSWERS, id_answer
-from pulsarx.message_id import MessageId
-from pulsarx.rest.call import Answer, Refusal, integer_of, read_form, whole
-from pulsarx.rest.policies import TOPIC
-from pulsarx.rest.route import Route
-from pulsarx.rest.statistics import (
+from pulsarx.admin.http_statistics import (
     deduplication_cursor,
     internal_statistics,
     partitioned_statistics,
     topic_statistics,
 )
+from pulsarx.message_id import MessageId
+from pulsarx.rest.call import Answer, Refusal, integer_of, read_form, whole
+from pulsarx.rest.policies import TOPIC
+from pulsarx.rest.route import Route
 from pulsarx.rest.subscriptions import message_answer
 from pulsarx.topic_name import TopicName
 

@@ -1,5 +1,5 @@
-"""Statistics as Pulsar writes them in JSON, of what the verbs tell. What PulsarX does not know is
-left out, and never 0."""
+"""Statistics as Pulsar writes them in JSON, of what the verbs tell, and back: for both ends. What
+PulsarX does not know is left out, and never 0."""
 
 from __future__ import annotations
 
@@ -8,11 +8,22 @@ from urllib.parse import quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from pulsarx.rest.call import Call
+    from typing import Any, Protocol
 
     Json = dict[str, Any]
+
+    class Rates(Protocol):
+        def per_second(self, key: tuple[str, ...], *counts: int) -> tuple[float, ...]: ...
+
+    class Call(Protocol):
+        """The request that is answered, see `rest/call`."""
+
+        own_url: str
+
+        @property
+        def host(self) -> Rates: ...
+        def flag(self, name: str, default: bool = False) -> bool: ...
+
 
 # Of features that PulsarX does not have, in every topic.
 _NEVER_OF_TOPIC: Json = {
@@ -278,3 +289,40 @@ def _cursor(figures: Json) -> Json:
         "numberOfEntriesSinceFirstNotAckedMessage": figures["backlog_entries"],
         "properties": {},
     }
+
+
+# Read ---------------------------------------------------------------------------------------------
+
+
+def statistics_read(topic: str, found: Json) -> Json:
+    """Under our names, which are Pulsar's in snake_case. How many messages it holds the API does
+    not tell."""
+    subscriptions = found.pop("subscriptions", None) or {}
+    shown = _snake(found)
+    return {
+        "topic": topic,
+        "messages": None,
+        **shown,
+        "subscriptions": {name: _subscription_read(each) for name, each in subscriptions.items()},
+    }
+
+
+def _subscription_read(found: Json) -> Json:
+    """msg_backlog counts messages, where the server tells them."""
+    shown: Json = _snake(found)
+    if "backlog_messages" in shown:
+        shown["backlog_entries"] = shown["msg_backlog"]
+        shown["msg_backlog"] = shown.pop("backlog_messages")
+    return shown
+
+
+def _snake(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_snake_name(name): _snake(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_snake(each) for each in value]
+    return value
+
+
+def _snake_name(name: str) -> str:
+    return "".join(f"_{each.lower()}" if each.isupper() else each for each in name).lstrip("_")
