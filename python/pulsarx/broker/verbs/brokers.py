@@ -35,11 +35,8 @@ def _size_below(path: str) -> int:
     return total
 
 
-@verb(
-    "brokers.healthcheck",
-    needs=SUPERUSER,
-    http=Http("GET", "/brokers/health", "Publish a message and read it again."),
-)
+@verb("brokers.healthcheck", needs=SUPERUSER,
+    http=Http("GET", "/brokers/health", "Publish a message and read it again."))  # fmt: skip
 def healthcheck(broker: Broker) -> None:
     """Publish a message to a topic of the system and read it again."""
     from pulsarx.broker.topics.system_topics import check_health

@@ -21,18 +21,10 @@ if TYPE_CHECKING:
 BROWSE_MAX = 200  # messages of a page
 
 
-@verb(
-    "topics.examine_message",
-    needs=CONSUME,
-    reads=True,
-    http=Http(
-        "GET",
-        "{topic}/examinemessage",
-        "Get the n-th message of a topic, from either end.",
+@verb("topics.examine_message", needs=CONSUME, reads=True,
+    http=Http("GET", "{topic}/examinemessage", "Get the n-th message of a topic, from either end.",
         query={"from_end": "initialPosition", "number": "messagePosition"},
-        refused=412,
-    ),
-)
+        refused=412))  # fmt: skip
 def examine_message(folder: OpenFolder, topic: TopicName, number: int, from_end: bool) -> Json:
     """The message that many from the first one on, which is 1, or from the last one backwards.
     NotAllowedError: there are not so many. OperationNotSupported: the topic has partitions; or,
@@ -71,17 +63,10 @@ def get_message(folder: OpenFolder, topic: TopicName, message_id: str) -> Json |
     return told[0] if [(each.ledger_id(), each.entry_id()) for each in ids] == [place] else None
 
 
-@verb(
-    "topics.find_message_id",
-    needs=CONSUME,
-    reads=True,
-    http=Http(
-        "GET",
-        "{topic}/messageid/{publish_time_ms}",
+@verb("topics.find_message_id", needs=CONSUME, reads=True,
+    http=Http("GET", "{topic}/messageid/{publish_time_ms}",
         "Get the id of the first message published at a time (ms) or later.",
-        answer="MessageId",
-    ),
-)
+        answer="MessageId"))  # fmt: skip
 def find_message_id(folder: OpenFolder, topic: TopicName, publish_time_ms: int) -> str:
     """The id of the first entry published then or later, as text; earliest, where none is older;
     the one behind the last, where all are. As Pulsar answers."""

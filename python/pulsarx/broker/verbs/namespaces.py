@@ -25,11 +25,9 @@ if TYPE_CHECKING:
     from pulsarx.broker.faces import OpenFolder
 
 
-@verb(
-    "namespaces.create_namespace",
-    needs=TENANT_ADMIN,
-    http=Http("PUT", "/namespaces/{namespace}", "Create a namespace.", body="Policies"),
-)
+@verb("namespaces.create_namespace", needs=TENANT_ADMIN,
+    http=Http("PUT", "/namespaces/{namespace}", "Create a namespace.",
+        body="Policies"))  # fmt: skip
 def create_namespace(
     broker: Broker, namespace: str, policies: dict[str, Any] | None = None
 ) -> None:
@@ -74,12 +72,9 @@ def _checked(name: str, value: object) -> Any:
     return row.check(value)
 
 
-@verb(
-    "namespaces.delete_namespace",
-    needs=TENANT_ADMIN,
-    removes=True,
-    http=Http("DELETE", "/namespaces/{namespace}", "Delete a namespace.", query={"force": "force"}),
-)
+@verb("namespaces.delete_namespace", needs=TENANT_ADMIN, removes=True,
+    http=Http("DELETE", "/namespaces/{namespace}", "Delete a namespace.",
+        query={"force": "force"}))  # fmt: skip
 def delete_namespace(broker: Broker, namespace: str, force: bool) -> None:
     """NotAllowedError: it has topics that are not the system's, and it is not forced; or it is the
     system's."""
@@ -108,12 +103,9 @@ def _require_namespace(state: CatalogueState, namespace: str) -> dict[str, Any]:
     return found
 
 
-@verb(
-    "namespaces.get_namespaces",
-    needs=TENANT_ADMIN,
-    reads=True,
-    http=Http("GET", "/namespaces/{tenant}", "Get the namespaces of a tenant.", answer="names"),
-)
+@verb("namespaces.get_namespaces", needs=TENANT_ADMIN, reads=True,
+    http=Http("GET", "/namespaces/{tenant}", "Get the namespaces of a tenant.",
+        answer="names"))  # fmt: skip
 def get_namespaces(folder: OpenFolder, tenant: str) -> list[str]:
     """TopicNotFound: there is no such tenant."""
     folder.refresh()
@@ -135,14 +127,9 @@ def get_topics(folder: OpenFolder, namespace: str) -> list[str]:
     )
 
 
-@verb(
-    "namespaces.get_policies",
-    needs=TENANT_ADMIN,
-    reads=True,
-    http=Http(
-        "GET", "/namespaces/{namespace}", "Get all policies of a namespace.", answer="Policies"
-    ),
-)
+@verb("namespaces.get_policies", needs=TENANT_ADMIN, reads=True,
+    http=Http("GET", "/namespaces/{namespace}", "Get all policies of a namespace.",
+        answer="Policies"))  # fmt: skip
 def get_policies(folder: OpenFolder, namespace: str) -> dict[str, Any]:
     """What is set for the namespace, by the name of the policy."""
     folder.refresh()

@@ -32,111 +32,60 @@ if TYPE_CHECKING:
     from pulsarx.topic_name import TopicName
 
 
-@verb(
-    "namespaces.grant_permission",
-    needs=TENANT_ADMIN,
-    http=Http(
-        "POST",
-        "/namespaces/{namespace}/permissions/{role}",
-        "Grant a role permissions on a namespace.",
-        body="a list of actions",
-        argument="actions",
-    ),
-)
+@verb("namespaces.grant_permission", needs=TENANT_ADMIN,
+    http=Http("POST", "/namespaces/{namespace}/permissions/{role}",
+        "Grant a role permissions on a namespace.", body="a list of actions",
+        argument="actions"))  # fmt: skip
 def grant_on_namespace(broker: Broker, namespace: str, role: str, actions: list[Any]) -> None:
     """Replaces what the role had there."""
     _change(broker, namespace, None, checked_role(role), checked_actions(actions))
 
 
-@verb(
-    "namespaces.revoke_permissions",
-    needs=TENANT_ADMIN,
-    http=Http(
-        "DELETE",
-        "/namespaces/{namespace}/permissions/{role}",
-        "Revoke all permissions of a role on a namespace.",
-    ),
-)
+@verb("namespaces.revoke_permissions", needs=TENANT_ADMIN,
+    http=Http("DELETE", "/namespaces/{namespace}/permissions/{role}",
+        "Revoke all permissions of a role on a namespace."))  # fmt: skip
 def revoke_on_namespace(broker: Broker, namespace: str, role: str) -> None:
     _change(broker, namespace, None, role, None)
 
 
-@verb(
-    "namespaces.get_permissions",
-    needs=TENANT_ADMIN,
-    reads=True,
-    http=Http(
-        "GET",
-        "/namespaces/{namespace}/permissions",
-        "Get the permissions of roles.",
-        answer="actions of roles",
-    ),
-)
+@verb("namespaces.get_permissions", needs=TENANT_ADMIN, reads=True,
+    http=Http("GET", "/namespaces/{namespace}/permissions", "Get the permissions of roles.",
+        answer="actions of roles"))  # fmt: skip
 def get_on_namespace(folder: OpenFolder, namespace: str) -> dict[str, list[str]]:
     folder.refresh()
     return roles_of(_policies(folder.catalogue.state, namespace), None)
 
 
-@verb(
-    "topics.grant_permission",
-    needs=TENANT_ADMIN,
-    http=Http(
-        "POST",
-        "{topic}/permissions/{role}",
-        "Grant a role permissions on a topic.",
-        body="a list of actions",
-        argument="actions",
-    ),
-)
+@verb("topics.grant_permission", needs=TENANT_ADMIN,
+    http=Http("POST", "{topic}/permissions/{role}", "Grant a role permissions on a topic.",
+        body="a list of actions", argument="actions"))  # fmt: skip
 def grant_on_topic(broker: Broker, topic: TopicName, role: str, actions: list[Any]) -> None:
     """The topic need not be there yet."""
     role, checked = checked_role(role), checked_actions(actions)
     _change(broker, topic.namespace_name, topic.full, role, checked)
 
 
-@verb(
-    "topics.revoke_permissions",
-    needs=TENANT_ADMIN,
-    http=Http(
-        "DELETE",
-        "{topic}/permissions/{role}",
-        "Revoke all permissions of a role on a topic.",
-        refused=412,
-    ),
-)
+@verb("topics.revoke_permissions", needs=TENANT_ADMIN,
+    http=Http("DELETE", "{topic}/permissions/{role}",
+        "Revoke all permissions of a role on a topic.", refused=412))  # fmt: skip
 def revoke_on_topic(broker: Broker, topic: TopicName, role: str) -> None:
     """NotAllowedError: it was granted nothing on the topic itself."""
     _change(broker, topic.namespace_name, topic.full, role, None)
 
 
-@verb(
-    "topics.get_permissions",
-    needs=TENANT_ADMIN,
-    reads=True,
-    http=Http(
-        "GET",
-        "{topic}/permissions",
-        "Get the permissions of roles on a topic.",
-        answer="actions of roles",
-    ),
-)
+@verb("topics.get_permissions", needs=TENANT_ADMIN, reads=True,
+    http=Http("GET", "{topic}/permissions", "Get the permissions of roles on a topic.",
+        answer="actions of roles"))  # fmt: skip
 def get_on_topic(folder: OpenFolder, topic: TopicName) -> dict[str, list[str]]:
     """With what was granted on its namespace."""
     folder.refresh()
     return roles_of(_policies(folder.catalogue.state, topic.namespace_name), topic.full)
 
 
-@verb(
-    "namespaces.grant_permission_on_subscription",
-    needs=TENANT_ADMIN,
-    http=Http(
-        "POST",
-        "/namespaces/{namespace}/permissions/subscription/{subscription}",
-        "Let roles alone use a subscription.",
-        body="a list of roles",
-        argument="roles",
-    ),
-)
+@verb("namespaces.grant_permission_on_subscription", needs=TENANT_ADMIN,
+    http=Http("POST", "/namespaces/{namespace}/permissions/subscription/{subscription}",
+        "Let roles alone use a subscription.", body="a list of roles",
+        argument="roles"))  # fmt: skip
 def grant_on_subscription(
     broker: Broker, namespace: str, subscription: str, roles: list[Any]
 ) -> None:
@@ -146,15 +95,9 @@ def grant_on_subscription(
     _commit(broker, namespace, lambda policies: with_roles(policies, subscription, checked))
 
 
-@verb(
-    "namespaces.revoke_permission_on_subscription",
-    needs=TENANT_ADMIN,
-    http=Http(
-        "DELETE",
-        "/namespaces/{namespace}/permissions/{subscription}/{role}",
-        "Revoke the permission of a role on a subscription.",
-    ),
-)
+@verb("namespaces.revoke_permission_on_subscription", needs=TENANT_ADMIN,
+    http=Http("DELETE", "/namespaces/{namespace}/permissions/{subscription}/{role}",
+        "Revoke the permission of a role on a subscription."))  # fmt: skip
 def revoke_on_subscription(broker: Broker, namespace: str, subscription: str, role: str) -> None:
     """SubscriptionNotFound: the role is none of its roles."""
 
@@ -170,49 +113,28 @@ def revoke_on_subscription(broker: Broker, namespace: str, subscription: str, ro
     _commit(broker, namespace, without_role)
 
 
-@verb(
-    "namespaces.get_permission_on_subscription",
-    needs=TENANT_ADMIN,
-    reads=True,
-    http=Http(
-        "GET",
-        "/namespaces/{namespace}/permissions/subscription",
+@verb("namespaces.get_permission_on_subscription", needs=TENANT_ADMIN, reads=True,
+    http=Http("GET", "/namespaces/{namespace}/permissions/subscription",
         "Get the roles that alone may use subscriptions, by their names.",
-        answer="roles of subscriptions",
-    ),
-)
+        answer="roles of subscriptions"))  # fmt: skip
 def get_on_subscriptions(folder: OpenFolder, namespace: str) -> dict[str, list[str]]:
     folder.refresh()
     return roles_of_subscriptions(_policies(folder.catalogue.state, namespace))
 
 
-@verb(
-    "namespaces.set_subscription_auth_mode",
-    needs=TENANT_ADMIN,
-    http=Http(
-        "POST",
-        "/namespaces/{namespace}/subscriptionAuthMode",
-        "Set whether roles use subscriptions of their own prefix alone.",
-        body='"None" or "Prefix"',
-        argument="mode",
-    ),
-)
+@verb("namespaces.set_subscription_auth_mode", needs=TENANT_ADMIN,
+    http=Http("POST", "/namespaces/{namespace}/subscriptionAuthMode",
+        "Set whether roles use subscriptions of their own prefix alone.", body='"None" or "Prefix"',
+        argument="mode"))  # fmt: skip
 def set_subscription_auth_mode(broker: Broker, namespace: str, mode: str) -> None:
     """ValueError: there is no such mode."""
     _commit(broker, namespace, lambda policies: with_mode(policies, mode))
 
 
-@verb(
-    "namespaces.get_subscription_auth_mode",
-    needs=TENANT_ADMIN,
-    reads=True,
-    http=Http(
-        "GET",
-        "/namespaces/{namespace}/subscriptionAuthMode",
+@verb("namespaces.get_subscription_auth_mode", needs=TENANT_ADMIN, reads=True,
+    http=Http("GET", "/namespaces/{namespace}/subscriptionAuthMode",
         "Get whether roles use subscriptions of their own prefix alone.",
-        answer="mode",
-    ),
-)
+        answer="mode"))  # fmt: skip
 def get_subscription_auth_mode(folder: OpenFolder, namespace: str) -> str:
     folder.refresh()
     return subscription_auth_mode(_policies(folder.catalogue.state, namespace))

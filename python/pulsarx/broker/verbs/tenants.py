@@ -19,11 +19,8 @@ if TYPE_CHECKING:
     from pulsarx.broker.faces import OpenFolder
 
 
-@verb(
-    "tenants.create_tenant",
-    needs=SUPERUSER,
-    http=Http("PUT", "/tenants/{tenant}", "Create a tenant.", body="TenantInfo"),
-)
+@verb("tenants.create_tenant", needs=SUPERUSER,
+    http=Http("PUT", "/tenants/{tenant}", "Create a tenant.", body="TenantInfo"))  # fmt: skip
 def create_tenant(
     broker: Broker, tenant: str, admin_roles: list[Any], allowed_clusters: list[Any]
 ) -> None:
@@ -49,11 +46,8 @@ def _properties(admin_roles: list[Any], allowed_clusters: list[Any]) -> dict[str
     return {name: sorted(set(values)) for name, values in named.items() if values}
 
 
-@verb(
-    "tenants.update_tenant",
-    needs=SUPERUSER,
-    http=Http("POST", "/tenants/{tenant}", "Update a tenant.", body="TenantInfo"),
-)
+@verb("tenants.update_tenant", needs=SUPERUSER,
+    http=Http("POST", "/tenants/{tenant}", "Update a tenant.", body="TenantInfo"))  # fmt: skip
 def update_tenant(
     broker: Broker, tenant: str, admin_roles: list[Any], allowed_clusters: list[Any]
 ) -> None:
@@ -67,12 +61,9 @@ def update_tenant(
     broker.permissions_have_changed()
 
 
-@verb(
-    "tenants.delete_tenant",
-    needs=SUPERUSER,
-    removes=True,
-    http=Http("DELETE", "/tenants/{tenant}", "Delete a tenant.", query={"force": "force"}),
-)
+@verb("tenants.delete_tenant", needs=SUPERUSER, removes=True,
+    http=Http("DELETE", "/tenants/{tenant}", "Delete a tenant.",
+        query={"force": "force"}))  # fmt: skip
 def delete_tenant(broker: Broker, tenant: str, force: bool) -> None:
     """NotAllowedError: it has namespaces, and it is not forced; or it is the system's."""
     if tenant == SYSTEM_TENANT:
@@ -99,25 +90,16 @@ def delete_tenant(broker: Broker, tenant: str, force: bool) -> None:
     broker.topics.delete(select, force, more)
 
 
-@verb(
-    "tenants.get_tenants",
-    needs=SUPERUSER,
-    reads=True,
-    http=Http("GET", "/tenants", "Get the list of existing tenants.", answer="names"),
-)
+@verb("tenants.get_tenants", needs=SUPERUSER, reads=True,
+    http=Http("GET", "/tenants", "Get the list of existing tenants.", answer="names"))  # fmt: skip
 def get_tenants(folder: OpenFolder) -> list[str]:
     folder.refresh()
     return sorted(folder.catalogue.state.tenants.copy())
 
 
-@verb(
-    "tenants.get_tenant_info",
-    needs=TENANT_ADMIN,
-    reads=True,
-    http=Http(
-        "GET", "/tenants/{tenant}", "Get the admin configuration of a tenant.", answer="TenantInfo"
-    ),
-)
+@verb("tenants.get_tenant_info", needs=TENANT_ADMIN, reads=True,
+    http=Http("GET", "/tenants/{tenant}", "Get the admin configuration of a tenant.",
+        answer="TenantInfo"))  # fmt: skip
 def get_tenant_info(folder: OpenFolder, tenant: str) -> dict[str, list[str]]:
     folder.refresh()
     found = require_tenant(folder.catalogue.state, tenant)

@@ -35,17 +35,9 @@ PEEK_MAX = 1000
 _TIME_END = 1 << 63
 
 
-@verb(
-    "topics.create_subscription",
-    needs=CONSUME,
-    http=Http(
-        "PUT",
-        "{topic}/subscription/{name}",
-        "Create a subscription.",
-        body="ResetCursorData",
-        argument="position",
-    ),
-)
+@verb("topics.create_subscription", needs=CONSUME,
+    http=Http("PUT", "{topic}/subscription/{name}", "Create a subscription.",
+        body="ResetCursorData", argument="position"))  # fmt: skip
 def create_subscription(
     broker: Broker, topic: TopicName, name: str, position: dict[str, Any]
 ) -> None:
@@ -64,29 +56,17 @@ def create_subscription(
         create_subscriptions(broker.catalogue, places, name, "Exclusive")
 
 
-@verb(
-    "topics.delete_subscription",
-    needs=CONSUME,
-    removes=True,
-    http=Http(
-        "DELETE",
-        "{topic}/subscription/{name}",
-        "Delete a subscription.",
-        query={"force": "force"},
-        refused=412,
-    ),
-)
+@verb("topics.delete_subscription", needs=CONSUME, removes=True,
+    http=Http("DELETE", "{topic}/subscription/{name}", "Delete a subscription.",
+        query={"force": "force"}, refused=412))  # fmt: skip
 def delete_subscription(broker: Broker, topic: TopicName, name: str, force: bool) -> None:
     """NotAllowedError: consumers are attached, and it is not forced."""
     delete_subscriptions(kept_topics_of(broker, topic), name, force)
 
 
-@verb(
-    "topics.get_subscriptions",
-    needs=CONSUME,
-    reads=True,
-    http=Http("GET", "{topic}/subscriptions", "Get the subscriptions of a topic.", answer="names"),
-)
+@verb("topics.get_subscriptions", needs=CONSUME, reads=True,
+    http=Http("GET", "{topic}/subscriptions", "Get the subscriptions of a topic.",
+        answer="names"))  # fmt: skip
 def get_subscriptions(folder: OpenFolder, topic: TopicName) -> list[str]:
     """Names of the durable ones, of a non-persistent topic those that have consumers; of a
     partitioned topic, those of any partition."""
@@ -121,17 +101,10 @@ def _names_of(folder: OpenFolder, topic: TopicName) -> list[str]:
 # Moving -------------------------------------------------------------------------------------------
 
 
-@verb(
-    "topics.reset_cursor",
-    needs=CONSUME,
-    http=Http(
-        "POST",
-        "{topic}/subscription/{name}/resetcursor",
-        "Move a subscription to a message.",
-        body="ResetCursorData",
-        argument="position",
-    ),
-)
+@verb("topics.reset_cursor", needs=CONSUME,
+    http=Http("POST", "{topic}/subscription/{name}/resetcursor",
+        "Move a subscription to a message.", body="ResetCursorData",
+        argument="position"))  # fmt: skip
 def reset_cursor(broker: Broker, topic: TopicName, name: str, position: dict[str, Any]) -> None:
     """position: see `_find`."""
     topics = kept_topics_of(broker, topic)
@@ -142,27 +115,17 @@ def reset_cursor(broker: Broker, topic: TopicName, name: str, position: dict[str
         each.trim_soon()
 
 
-@verb(
-    "topics.skip_all_messages",
-    needs=CONSUME,
-    removes=True,
-    http=Http(
-        "POST", "{topic}/subscription/{name}/skip_all", "Skip all messages of a subscription."
-    ),
-)
+@verb("topics.skip_all_messages", needs=CONSUME, removes=True,
+    http=Http("POST", "{topic}/subscription/{name}/skip_all",
+        "Skip all messages of a subscription."))  # fmt: skip
 def skip_all_messages(broker: Broker, topic: TopicName, name: str) -> None:
     for each, subscription in _subscriptions(kept_topics_of(broker, topic), name):
         _acknowledge_before(each, subscription, each.ledger.end_position)
 
 
-@verb(
-    "topics.skip_messages",
-    needs=CONSUME,
-    removes=True,
-    http=Http(
-        "POST", "{topic}/subscription/{name}/skip/{count}", "Skip messages of a subscription."
-    ),
-)
+@verb("topics.skip_messages", needs=CONSUME, removes=True,
+    http=Http("POST", "{topic}/subscription/{name}/skip/{count}",
+        "Skip messages of a subscription."))  # fmt: skip
 def skip_messages(broker: Broker, topic: TopicName, name: str, count: int) -> None:
     """OperationNotSupported: the topic has partitions."""
     from pulsarx.broker.subscriptions.peek import next_messages
@@ -183,15 +146,9 @@ def skip_messages(broker: Broker, topic: TopicName, name: str, count: int) -> No
         _acknowledge_before(each, subscription, partial(subscription.position_behind, count))
 
 
-@verb(
-    "topics.expire_messages",
-    needs=CONSUME,
-    http=Http(
-        "POST",
-        "{topic}/subscription/{name}/expireMessages/{seconds}",
-        "Expire older messages of a subscription.",
-    ),
-)
+@verb("topics.expire_messages", needs=CONSUME,
+    http=Http("POST", "{topic}/subscription/{name}/expireMessages/{seconds}",
+        "Expire older messages of a subscription."))  # fmt: skip
 def expire_messages(broker: Broker, topic: TopicName, name: str, seconds: int) -> None:
     """Acknowledge what is older, up to the first message that is not; of a negative age, as in
     Pulsar, what is older than a moment to come, which is everything. NotAllowedError: of none."""
@@ -263,16 +220,9 @@ def _find(ledger: LedgerList, position: dict[str, Any]) -> Position:
 # Looking ------------------------------------------------------------------------------------------
 
 
-@verb(
-    "topics.peek_messages",
-    needs=CONSUME,
-    reads=True,
-    http=Http(
-        "GET",
-        "{topic}/subscription/{name}/position/{position}",
-        "Get the n-th message that a subscription has to acknowledge.",
-    ),
-)
+@verb("topics.peek_messages", needs=CONSUME, reads=True,
+    http=Http("GET", "{topic}/subscription/{name}/position/{position}",
+        "Get the n-th message that a subscription has to acknowledge."))  # fmt: skip
 def peek_messages(
     folder: OpenFolder, topic: TopicName, name: str, count: int
 ) -> list[dict[str, Any]]:

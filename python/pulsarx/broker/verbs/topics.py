@@ -36,18 +36,10 @@ _OF_STATS = (
 DOMAINS = ("any", "persistent", "non-persistent")
 
 
-@verb(
-    "topics.get_list",
-    needs=IN_NAMESPACE,
-    reads=True,
-    http=Http(
-        "GET",
-        "/{domain}/{namespace}",
+@verb("topics.get_list", needs=IN_NAMESPACE, reads=True,
+    http=Http("GET", "/{domain}/{namespace}",
         "Get the topics of a namespace, of partitioned ones their partitions.",
-        query={"include_system_topic": "includeSystemTopic"},
-        answer="names",
-    ),
-)
+        query={"include_system_topic": "includeSystemTopic"}, answer="names"))  # fmt: skip
 def get_list(
     folder: OpenFolder, namespace: str, include_system_topic: bool, domain: str
 ) -> list[str]:
@@ -66,17 +58,9 @@ def get_list(
     ]
 
 
-@verb(
-    "topics.get_partitioned_topic_list",
-    needs=IN_NAMESPACE,
-    reads=True,
-    http=Http(
-        "GET",
-        "/{domain}/{namespace}/partitioned",
-        "Get the partitioned topics of a namespace.",
-        answer="names",
-    ),
-)
+@verb("topics.get_partitioned_topic_list", needs=IN_NAMESPACE, reads=True,
+    http=Http("GET", "/{domain}/{namespace}/partitioned",
+        "Get the partitioned topics of a namespace.", answer="names"))  # fmt: skip
 def get_partitioned_topic_list(folder: OpenFolder, namespace: str) -> list[str]:
     """Not the system's."""
     names = _names(folder, namespace, partitioned=True)
@@ -98,45 +82,24 @@ def _names(folder: OpenFolder, namespace: str, partitioned: bool) -> list[str]:
 # Creating -----------------------------------------------------------------------------------------
 
 
-@verb(
-    "topics.create_non_partitioned_topic",
-    needs=TENANT_ADMIN,
-    http=Http("PUT", "{topic}", "Create a topic without partitions."),
-)
+@verb("topics.create_non_partitioned_topic", needs=TENANT_ADMIN,
+    http=Http("PUT", "{topic}", "Create a topic without partitions."))  # fmt: skip
 def create_non_partitioned_topic(broker: Broker, topic: TopicName) -> None:
     """NotAllowedError: it exists."""
     broker.topics.create_non_partitioned_topic(topic)
 
 
-@verb(
-    "topics.create_partitioned_topic",
-    needs=TENANT_ADMIN,
-    http=Http(
-        "PUT",
-        "{topic}/partitions",
-        "Create a partitioned topic.",
-        body="integer",
-        argument="partitions",
-    ),
-)
+@verb("topics.create_partitioned_topic", needs=TENANT_ADMIN,
+    http=Http("PUT", "{topic}/partitions", "Create a partitioned topic.", body="integer",
+        argument="partitions"))  # fmt: skip
 def create_partitioned_topic(broker: Broker, topic: TopicName, partitions: int) -> None:
     """NotAllowedError: it exists."""
     broker.topics.create_partitioned_topic(topic, partitions)
 
 
-@verb(
-    "topics.update_partitioned_topic",
-    needs=TENANT_ADMIN,
-    http=Http(
-        "POST",
-        "{topic}/partitions",
-        "Give a partitioned topic more partitions.",
-        body="integer",
-        argument="partitions",
-        refused=422,
-        missing=409,
-    ),
-)
+@verb("topics.update_partitioned_topic", needs=TENANT_ADMIN,
+    http=Http("POST", "{topic}/partitions", "Give a partitioned topic more partitions.",
+        body="integer", argument="partitions", refused=422, missing=409))  # fmt: skip
 def update_partitioned_topic(broker: Broker, topic: TopicName, partitions: int) -> None:
     """NotAllowedError: partitions only become more."""
     check_is_not_of_the_system(topic, "give partitions to")
@@ -162,12 +125,9 @@ def get_producer_sequences(folder: OpenFolder, topic: TopicName) -> dict[str, in
 # Ending -------------------------------------------------------------------------------------------
 
 
-@verb(
-    "topics.delete",
-    needs=TENANT_ADMIN,
-    removes=True,
-    http=Http("DELETE", "{topic}", "Delete a topic.", query={"force": "force"}, refused=412),
-)
+@verb("topics.delete", needs=TENANT_ADMIN, removes=True,
+    http=Http("DELETE", "{topic}", "Delete a topic.", query={"force": "force"},
+        refused=412))  # fmt: skip
 def delete(broker: Broker, topic: TopicName, force: bool) -> None:
     """A partition is there again at once, without messages and subscriptions: in Pulsar when it is
     used. NotAllowedError: it has partitions; or it is in use, and it is not forced."""
@@ -192,18 +152,9 @@ def delete(broker: Broker, topic: TopicName, force: bool) -> None:
     broker.topics.delete(select, force, made_again)
 
 
-@verb(
-    "topics.delete_partitioned_topic",
-    needs=TENANT_ADMIN,
-    removes=True,
-    http=Http(
-        "DELETE",
-        "{topic}/partitions",
-        "Delete a partitioned topic.",
-        query={"force": "force"},
-        refused=412,
-    ),
-)
+@verb("topics.delete_partitioned_topic", needs=TENANT_ADMIN, removes=True,
+    http=Http("DELETE", "{topic}/partitions", "Delete a partitioned topic.",
+        query={"force": "force"}, refused=412))  # fmt: skip
 def delete_partitioned_topic(broker: Broker, topic: TopicName, force: bool) -> None:
     """With its partitions, all or nothing. NotAllowedError: one of them is in use, and it is not
     forced."""
@@ -217,11 +168,8 @@ def delete_partitioned_topic(broker: Broker, topic: TopicName, force: bool) -> N
     broker.topics.delete(select, force)
 
 
-@verb(
-    "topics.terminate",
-    needs=TENANT_ADMIN,
-    http=Http("POST", "{topic}/terminate", "Terminate a topic.", answer="MessageId"),
-)
+@verb("topics.terminate", needs=TENANT_ADMIN,
+    http=Http("POST", "{topic}/terminate", "Terminate a topic.", answer="MessageId"))  # fmt: skip
 def terminate(broker: Broker, topic: TopicName) -> str:
     """The id of the last message, as text. OperationNotSupported: it has partitions."""
     check_is_not_of_the_system(topic, "terminate")
@@ -231,23 +179,16 @@ def terminate(broker: Broker, topic: TopicName) -> str:
     return found.ledger.last_message_id().to_text()
 
 
-@verb(
-    "topics.truncate",
-    needs=TENANT_ADMIN,
-    removes=True,
-    http=Http("DELETE", "{topic}/truncate", "Remove what a topic holds."),
-)
+@verb("topics.truncate", needs=TENANT_ADMIN, removes=True,
+    http=Http("DELETE", "{topic}/truncate", "Remove what a topic holds."))  # fmt: skip
 def truncate(broker: Broker, topic: TopicName) -> None:
     """On a partitioned topic: each partition."""
     for each in topics_of(broker, topic):
         each.truncate()
 
 
-@verb(
-    "topics.trim",
-    needs=TENANT_ADMIN,
-    http=Http("POST", "{topic}/trim", "Remove ledgers that are not needed any more."),
-)
+@verb("topics.trim", needs=TENANT_ADMIN,
+    http=Http("POST", "{topic}/trim", "Remove ledgers that are not needed any more."))  # fmt: skip
 def trim(broker: Broker, topic: TopicName) -> None:
     """Remove the ledgers that are not needed any more, now. On a partitioned topic: each
     partition."""
@@ -265,11 +206,8 @@ def unload(broker: Broker, topic: TopicName) -> None:
 # Compacting ---------------------------------------------------------------------------------------
 
 
-@verb(
-    "topics.trigger_compaction",
-    needs=TENANT_ADMIN,
-    http=Http("PUT", "{topic}/compaction", "Compact a topic."),
-)
+@verb("topics.trigger_compaction", needs=TENANT_ADMIN,
+    http=Http("PUT", "{topic}/compaction", "Compact a topic."))  # fmt: skip
 def trigger_compaction(broker: Broker, topic: TopicName) -> None:
     """On a partitioned topic: each partition. NotAllowedError: a compaction goes on."""
     topics = kept_topics_of(broker, topic)
@@ -279,17 +217,9 @@ def trigger_compaction(broker: Broker, topic: TopicName) -> None:
         each.compaction.trigger()
 
 
-@verb(
-    "topics.compaction_status",
-    needs=TENANT_ADMIN,
-    reads=True,
-    http=Http(
-        "GET",
-        "{topic}/compaction",
-        "Get the status of a compaction.",
-        answer="LongRunningProcessStatus",
-    ),
-)
+@verb("topics.compaction_status", needs=TENANT_ADMIN, reads=True,
+    http=Http("GET", "{topic}/compaction", "Get the status of a compaction.",
+        answer="LongRunningProcessStatus"))  # fmt: skip
 def compaction_status(folder: OpenFolder, topic: TopicName) -> dict[str, str]:
     """A partitioned topic is RUNNING or ERROR when one of its partitions is, else SUCCESS when one
     is."""
@@ -326,17 +256,10 @@ def offload(broker: Broker, topic: TopicName, size_threshold: int) -> None:
         each.offload.trigger(size_threshold)
 
 
-@verb(
-    "topics.offload_before",
-    needs=TENANT_ADMIN,
-    http=Http(
-        "PUT",
-        "{topic}/offload",
-        "Offload the ledgers of a topic in front of the one with a message.",
-        body="MessageId",
-        argument="message_id",
-    ),
-)
+@verb("topics.offload_before", needs=TENANT_ADMIN,
+    http=Http("PUT", "{topic}/offload",
+        "Offload the ledgers of a topic in front of the one with a message.", body="MessageId",
+        argument="message_id"))  # fmt: skip
 def offload_before(broker: Broker, topic: TopicName, message_id: str) -> None:
     """The ledgers in front of the one with a message. OperationNotSupported: the topic has
     partitions. As offload."""
@@ -347,14 +270,9 @@ def offload_before(broker: Broker, topic: TopicName, message_id: str) -> None:
     found.offload.trigger(0, MessageId.from_text(message_id).ledger_id())
 
 
-@verb(
-    "topics.offload_status",
-    needs=TENANT_ADMIN,
-    reads=True,
-    http=Http(
-        "GET", "{topic}/offload", "Get the status of offloading.", answer="LongRunningProcessStatus"
-    ),
-)
+@verb("topics.offload_status", needs=TENANT_ADMIN, reads=True,
+    http=Http("GET", "{topic}/offload", "Get the status of offloading.",
+        answer="LongRunningProcessStatus"))  # fmt: skip
 def offload_status(folder: OpenFolder, topic: TopicName) -> dict[str, str]:
     """As compaction_status."""
     return _worst([each.offload_status() for each in _views_of(folder, topic)])
@@ -377,33 +295,18 @@ def merge_ledgers(broker: Broker, topic: TopicName, size_max: int) -> Json:
 # Looking ------------------------------------------------------------------------------------------
 
 
-@verb(
-    "topics.get_last_message_id",
-    needs=CONSUME,
-    reads=True,
-    http=Http(
-        "GET", "{topic}/lastMessageId", "Get the id of the last message.", answer="MessageId"
-    ),
-)
+@verb("topics.get_last_message_id", needs=CONSUME, reads=True,
+    http=Http("GET", "{topic}/lastMessageId", "Get the id of the last message.",
+        answer="MessageId"))  # fmt: skip
 def get_last_message_id(folder: OpenFolder, topic: TopicName) -> str:
     """As text. OperationNotSupported: it has partitions."""
     name = _existing(folder, topic)
     return folder.topic(name, create=False).ledger.last_message_id().to_text()
 
 
-@verb(
-    "topics.get_backlog_size",
-    needs=CONSUME,
-    reads=True,
-    http=Http(
-        "PUT",
-        "{topic}/backlogSize",
-        "Get the bytes that a topic holds from a message on.",
-        body="MessageId",
-        argument="message_id",
-        answer="integer",
-    ),
-)
+@verb("topics.get_backlog_size", needs=CONSUME, reads=True,
+    http=Http("PUT", "{topic}/backlogSize", "Get the bytes that a topic holds from a message on.",
+        body="MessageId", argument="message_id", answer="integer"))  # fmt: skip
 def get_backlog_size(folder: OpenFolder, topic: TopicName, message_id: str) -> int:
     """Bytes of the entries from a message on. OperationNotSupported: it has partitions."""
     from pulsarx._pycore.message.message_id import MessageId
@@ -414,28 +317,17 @@ def get_backlog_size(folder: OpenFolder, topic: TopicName, message_id: str) -> i
     return backlog_extent(position, ledger, 0)["backlog_size"]
 
 
-@verb(
-    "topics.get_partitioned_topic_metadata",
-    needs=LOOKUP,
-    reads=True,
-    http=Http(
-        "GET",
-        "{topic}/partitions",
+@verb("topics.get_partitioned_topic_metadata", needs=LOOKUP, reads=True,
+    http=Http("GET", "{topic}/partitions",
         "Get how many partitions a topic has; 0: it is not partitioned.",
-        more=("checkAllowAutoCreation",),
-        answer="PartitionedTopicMetadata",
-    ),
-)
+        more=("checkAllowAutoCreation",), answer="PartitionedTopicMetadata"))  # fmt: skip
 def get_partitioned_topic_metadata(folder: OpenFolder, topic: TopicName) -> dict[str, int]:
     return {"partitions": partition_count_of(folder.catalogue.state, _existing(folder, topic))}
 
 
-@verb(
-    "topics.stats",
-    needs=LOOKUP,
-    reads=True,
-    http=Http("GET", "{topic}/stats", "Get the statistics of a topic.", more=_OF_STATS),
-)
+@verb("topics.stats", needs=LOOKUP, reads=True,
+    http=Http("GET", "{topic}/stats", "Get the statistics of a topic.",
+        more=_OF_STATS))  # fmt: skip
 def stats(folder: OpenFolder, topic: TopicName) -> Json:
     """OperationNotSupported: it has partitions."""
     from pulsarx.broker.topics.statistics import topic_statistics
@@ -448,17 +340,9 @@ def stats(folder: OpenFolder, topic: TopicName) -> Json:
     return topic_statistics(folder.topic(name, create=False))
 
 
-@verb(
-    "topics.partitioned_stats",
-    needs=LOOKUP,
-    reads=True,
-    http=Http(
-        "GET",
-        "{topic}/partitioned-stats",
-        "Get the statistics of a partitioned topic.",
-        more=("perPartition", *_OF_STATS),
-    ),
-)
+@verb("topics.partitioned_stats", needs=LOOKUP, reads=True,
+    http=Http("GET", "{topic}/partitioned-stats", "Get the statistics of a partitioned topic.",
+        more=("perPartition", *_OF_STATS)))  # fmt: skip
 def partitioned_stats(folder: OpenFolder, topic: TopicName) -> Json:
     """TopicNotFound: there is no partitioned topic of this name."""
     from pulsarx.broker.topics.statistics import partitioned_statistics
