@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ground.collector_paused import call_paused
@@ -24,6 +25,7 @@ from pulsarx.enumerations import (
     RegexSubscriptionMode,
     SubscriptionMode,
 )
+from pulsarx.ground import upward
 from pulsarx.ground.attempt import attempt
 from pulsarx.ground.client_owner import ClientOwner, Leave, give_back, take_back
 from pulsarx.ground.closing import Closing
@@ -103,9 +105,8 @@ class Client:
     def __new__(cls, service_url: Any = None, *_: Any, **__: Any) -> Client:
         """A ClusterClient for the URL of a cluster that no route leads from."""
         if cls is Client and isinstance(service_url, str) and leads_to_cluster(service_url):
-            # By its name: it is a Client, and so comes after this module.
-            control_plane.load("pulsarx.cluster.cluster_client")
-            cls = sys.modules["pulsarx.cluster.cluster_client"].ClusterClient
+            # It is a Client, and so comes after this module.
+            cls = upward.load("pulsarx.cluster.cluster_client").ClusterClient
         return object.__new__(cls)
 
     def __init__(
@@ -257,13 +258,25 @@ class Client:
         if folder is None and self._url.is_lasting:
             registry.keep(self._owned())
         self._state = self._broker.state
-        self._leave = Leave(self._key, self._broker, self._pool, self._is_exclusive)
-        # Of a folder that another process owns; a broker of this process waits for nobody.
-        is_guest = hasattr(self._broker, "timeout_seconds")
-        seconds = _timeout_seconds(options) if is_guest else None
+        self._leave = Leave(
+            self._broker, self._release(self._broker), self._pool, self._is_exclusive
+        )
+        # A broker of this process waits for nobody.
+        seconds = _timeout_seconds(options) if self._broker.is_guest else None
         self._owner.opened(self._broker, WhenForgotten(self._broker.post, self._leave), seconds)
         if isinstance(clock, ManualClock):
             clock.settles(self._pool)
+
+    def _release(self, broker: Broker | ReadOnlyBroker) -> Callable[[], object]:
+        """What gives the broker back. Found now: a finalizer may call it, when nothing can be
+        imported any more."""
+        if broker.read_only:
+            return broker.close
+        if broker.is_guest:
+            return partial(upward.load("pulsarx.processes.guest.folders").release, broker)
+        from pulsarx.broker import registry
+
+        return partial(registry.release, self._key, self._owned())
 
     def _acquire(self, folder: str | None, settings: BrokerSettings, options: ClientOptions) -> Any:
         """The broker of this process, or the one by which it uses another's."""
@@ -274,9 +287,8 @@ class Client:
         except errors.FolderOwnedError:
             if options.exclusive or folder is None:
                 raise
-            # By its name: it stands on the broker and the protocol, which need no client.
-            control_plane.load("pulsarx.processes.guest.folders")
-            found = sys.modules["pulsarx.processes.guest.folders"].join(
+            guests = upward.load("pulsarx.processes.guest.folders")
+            found = guests.join(
                 self._key, folder, settings, _timeout_seconds(options), self._may_own
             )
         if options.exclusive and folder is not None:

@@ -73,7 +73,7 @@ class TableView:
     def attach(self, broker: Broker, found: Any) -> None:
         """Begin to read the topic, or each of its partitions. TopicGone, TopicNotFound: it was
         deleted meanwhile. A call of the control plane."""
-        if hasattr(found, "partition_count"):  # be it another process's
+        if found.is_partitioned:
             self._follower = PartitionFollower(found, broker.runtime, self._attach_partition)
             self._follower.start()
         else:

@@ -20,6 +20,7 @@ from pulsarx.client import Client
 from pulsarx.clock import ManualClock
 from pulsarx.consuming import subscribing
 from pulsarx.processes.guest.subscription import subscribe_there
+from pulsarx.processes.owner.session_verbs import SessionGuests
 from pulsarx.sessions.server import Server
 from pulsarx.testing.inspection import Inspection, inspect
 from pulsarx.topic_name import TopicName
@@ -40,7 +41,7 @@ class GuestSide:
         self.clients = 0
         self._server = Server(broker)
         self.clock = broker.runtime.clock
-        self.pipe = Pipe(self._server, 30, is_guest=True)
+        self.pipe = Pipe(self._server, 30, guests=SessionGuests)
         self.connection = self.pipe.connection
         self.connection.link = OwnerLink(-1, self.pipe.to_session)
         self.connection.open()

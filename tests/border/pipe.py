@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from client_connection import ClientConnection
 
 from pulsarx import errors
 from pulsarx.clock import Deadline
+from pulsarx.sessions.context import GuestPart
 from pulsarx.sessions.server import Server
 from pulsarx.wire.protobuf import WireError
 
@@ -21,10 +22,12 @@ class Pipe:
     """Between a Connection and a session of the server. As a socket would be: bytes come in pieces
     that have nothing to do with frames, and each end is called by one thread."""
 
-    def __init__(self, server: Server, timeout_seconds: float, is_guest: bool = False) -> None:
+    def __init__(
+        self, server: Server, timeout_seconds: float, guests: Callable[..., GuestPart] | None = None
+    ) -> None:
         self.connection = ClientConnection(self.to_session, self._hang_up, timeout_seconds)
         self._server = server
-        self._session = server.open_session(self._to_client, self._wake, is_guest=is_guest)
+        self._session = server.open_session(self._to_client, self._wake, guests=guests)
         self._changed = threading.Condition(threading.Lock())
         self._up: deque[bytes] = deque()
         self._down: deque[bytes] = deque()

@@ -17,6 +17,7 @@ from pulsarx._pycore.ground import owner_link
 from pulsarx._pycore.ranges.entry_codec import encode_entry
 from pulsarx._pycore.wire.hot_commands import send_encode
 from pulsarx.processes.owner.consumer import GuestConsumer
+from pulsarx.processes.owner.session_verbs import SessionGuests
 from pulsarx.sessions.server import Server
 from pulsarx.testing import inspect
 from pulsarx.wire.frames import FrameReader, frame_encode
@@ -32,7 +33,7 @@ class Guest:
         self._server = Server(inspect(client).broker)
         self._heard: list[tuple[str, dict[str, Any]]] = []
         self._reader = FrameReader(5 << 20)
-        self._session = self._server.open_session(self._hear, lambda: None, is_guest=True)
+        self._session = self._server.open_session(self._hear, lambda: None, guests=SessionGuests)
         self._say(frame_encode("CONNECT", {"client_version": "test", "protocol_version": 21}))
 
     def _hear(self, data: bytes) -> None:

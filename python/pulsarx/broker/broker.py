@@ -42,6 +42,7 @@ class Broker:
     """Calls of the control plane: the main thread hands them over, any other thread makes them."""
 
     read_only = False
+    is_guest = False
 
     def __init__(
         self,

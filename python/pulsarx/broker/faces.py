@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         name: str
         topic_name: TopicName
         decompressed_size_max: int
+        is_partitioned: bool  # False: it has a ledger; True: partitions, each of which has one
 
         @property
         def is_gone(self) -> bool: ...
@@ -136,6 +137,10 @@ if TYPE_CHECKING:
 
         @property
         def read_only(self) -> bool: ...
+        @property
+        def is_guest(self) -> bool:
+            """Whether another process owns the folder, and does what this one asks for."""
+
         @property
         def state(self) -> OpenState: ...
         @property

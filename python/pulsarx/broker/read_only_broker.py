@@ -43,6 +43,7 @@ class ReadOnlyBroker:
     """Any thread may call. Each read-only client has its own."""
 
     read_only = True
+    is_guest = False
     _opened_how = ", which is opened read_only"
 
     def __init__(

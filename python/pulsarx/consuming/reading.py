@@ -47,9 +47,8 @@ def _make_reader(
 
             refuse_reading(name.full)
         found: Any = broker.lookup(name, create=not read_only)
-        is_partitioned = hasattr(found, "partition_count")
         try:
-            reader = (_reader_of_partitions if is_partitioned else _reader_of)(
+            reader = (_reader_of_partitions if found.is_partitioned else _reader_of)(
                 broker, found, options, pool
             )
             break
@@ -69,7 +68,7 @@ def _make_reader(
 
 def _has_gone(found: Any) -> bool:
     """Whether a topic was deleted since it was found: by its owner, which is another process."""
-    return bool(found.is_deleted if hasattr(found, "partition_count") else found.is_gone)
+    return bool(found.is_deleted if found.is_partitioned else found.is_gone)
 
 
 def _reader_of(broker: Any, topic: Any, options: ReaderOptions, pool: WorkPool) -> Reader:

@@ -18,6 +18,7 @@ from pulsarx.broker.subscriptions.subscribe_request import (
     SubscribeRequest,
     type_name,
 )
+from pulsarx.broker.topics.partitioned_topic import has_partitions
 from pulsarx.broker.topics.topic import create_subscriptions
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.consuming.multi_topics_consumer import MultiTopicsConsumer
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Callable
     from typing import Any
-
-    from typing_extensions import TypeIs
 
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.ledgers.ledger_list import Position
@@ -140,7 +139,7 @@ def _subscribe_whole(
     """The consumer of a topic without partitions; None: it has some."""
     while True:
         topic = broker.lookup(wanted)
-        if _has_partitions(topic):
+        if has_partitions(topic):
             return None
         try:
             return _attach(topic, options, name, pool)
@@ -239,12 +238,7 @@ def _partitions_of(topic: PartitionedTopic) -> list[AnyTopic]:
 
 
 def _partition_count(topic: AnyTopic | PartitionedTopic) -> int:
-    return topic.partition_count if _has_partitions(topic) else 1
-
-
-def _has_partitions(topic: object) -> TypeIs[PartitionedTopic]:
-    """Whether it is a partitioned topic, be it another process's."""
-    return hasattr(topic, "partition_count")
+    return topic.partition_count if has_partitions(topic) else 1
 
 
 def _consumer_of_several(
@@ -454,7 +448,7 @@ class _Several:
     def _attach_topic(
         self, whole: MultiTopicsConsumer, topic: AnyTopic | PartitionedTopic, part: ConsumerOptions
     ) -> None:
-        if _has_partitions(topic):
+        if has_partitions(topic):
             attach = partial(self._attach_partition, part)
             follower = PartitionFollower(topic, self._broker.runtime, attach)
             whole.followers.append(follower)
@@ -488,14 +482,14 @@ class _Several:
     ) -> None:
         """Make the subscription on all topics that have it not, which one commit is enough for;
         those that went meanwhile are passed over."""
-        if hasattr(self._broker, "perform"):
+        if self._broker.is_guest:
             return  # another process makes them, one by one
         whole_topics: list[Topic] = []
         for topic in topics:
             if not topic.topic_name.persistent:
                 continue  # its subscription is not kept
             parts: list[AnyTopic] = []
-            if _has_partitions(topic):
+            if has_partitions(topic):
                 parts += _partitions_of(topic)
             else:
                 parts.append(topic)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 
 from pulsarx import errors
@@ -48,21 +47,17 @@ class Leave:
     __slots__ = ("_broker", "_is_exclusive", "_pool", "_release")
 
     def __init__(
-        self, key: str, broker: Broker | ReadOnlyBroker, pool: WorkPool, is_exclusive: bool
+        self,
+        broker: Broker | ReadOnlyBroker,
+        release: Callable[[], object],
+        pool: WorkPool,
+        is_exclusive: bool,
     ) -> None:
+        """release: gives the broker back."""
         self._is_exclusive = is_exclusive
         self._broker = broker
         self._pool = pool
-        # Named now: this may run in a finalizer, when nothing can be imported any more.
-        self._release: Callable[[], None]
-        if broker.read_only:
-            self._release = broker.close
-        elif hasattr(broker, "timeout_seconds"):  # of another process's folder
-            self._release = partial(sys.modules["pulsarx.processes.guest.folders"].release, broker)
-        else:
-            from pulsarx.broker import registry
-
-            self._release = partial(registry.release, key, broker)  # type: ignore[arg-type]
+        self._release = release
 
     def __call__(self) -> None:
         if self._broker.state.is_forked:

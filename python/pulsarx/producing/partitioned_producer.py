@@ -99,7 +99,7 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
         """See InheritedProducer."""
         options = self._options
         topic = broker.lookup(self._topic.topic_name)
-        if not hasattr(topic, "partition_count"):
+        if not topic.is_partitioned:
             raise errors.TopicNotFound(detail=f"{self._topic.name}: it has no partitions any more")
         parents_own.append((self._topic, self._runtime, list(self.producers)))
         name = options.producer_name or broker.runtime.next_producer_name()

@@ -4,6 +4,7 @@ turn. Used by Client and ClientOwner; in the control plane."""
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx.broker.topics.partitioned_topic import has_partitions
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.ground.attempt import attempt
 from pulsarx.producing.producer_creation import wait_for_turn
@@ -45,7 +46,7 @@ def bare_producer_steps(broker: Broker, options: ProducerOptions, wanted: TopicN
         )
     while True:
         found = broker.lookup(wanted)
-        if hasattr(found, "partition_count"):
+        if has_partitions(found):
             partitions: Any = found
             try:
                 return (yield from _partitioned_producer_steps(broker, options, partitions))

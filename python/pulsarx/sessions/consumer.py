@@ -6,10 +6,11 @@ from pulsarx import errors
 from pulsarx._pycore.consume.entry_consumer import EntryConsumer
 from pulsarx._pycore.dispatch.position_sink import SinkEvents
 from pulsarx._pycore.ground.locks import Lock
+from pulsarx._pycore.wire.hot_commands import message_encode
 from pulsarx.broker.subscriptions.backlog import mark_delete_position
 from pulsarx.message_id import MessageId
-from pulsarx.wire.commands import CUMULATIVE
-from pulsarx.wire.message_ids import acknowledged_runs, first_in, message_id_of
+from pulsarx.wire.commands import CUMULATIVE, FROM_BROKER
+from pulsarx.wire.message_ids import acknowledged_runs, first_in, id_data, message_id_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.ledgers.compacted_view import CompactedView
     from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
     from pulsarx.broker.subscriptions.subscription import Subscription
+    from pulsarx.sessions.context import SessionContext
 
 _PLACES_MAX = 10_000  # entries whose place is remembered; others are looked up
 _NO_ENTRY = -1  # what is before the first entry of a ledger
@@ -148,6 +150,48 @@ class SessionConsumer(EntryConsumer):
                         self._places.clear()
                     self._places[ledger_id, entry_id] = first, messages
                 yield ledger_id, entry_id, entry, count, ack_set
+
+    def send_due(self, consumer_id: int, context: SessionContext) -> None:
+        """See AnyConsumer."""
+        for ledger_id, entry_id, entry, count, ack_set in self.deliveries(context.has_room):
+            if ack_set is None:
+                ids = ledger_id, entry_id, self.partition
+                context.write(message_encode(consumer_id, *ids, count, self.epoch, entry))
+                continue
+            context.tell(
+                "MESSAGE",
+                entry,
+                consumer_id=consumer_id,
+                message_id=id_data(MessageId(self.partition, ledger_id, entry_id)),
+                redelivery_count=count or None,
+                ack_set=ack_set,
+                consumer_epoch=self.epoch or None,
+            )
+
+    def tell_news(self, consumer_id: int, context: SessionContext, was_due: bool) -> None:
+        """See AnyConsumer."""
+        for is_active in self.activations(context.listens_late):
+            context.tell("ACTIVE_CONSUMER_CHANGE", consumer_id=consumer_id, is_active=is_active)
+        if was_due and context.knows_ends and self.has_just_ended():
+            context.tell("REACHED_END_OF_TOPIC", consumer_id=consumer_id)
+
+    def end_deliveries(self) -> None:
+        """See AnyConsumer. Its client waits for no next owner."""
+
+    def close_quietly(self, consumer_id: int, context: SessionContext) -> None:
+        """See AnyConsumer. The client is to subscribe again."""
+        # The URLs spare a client a pause of 100 ms, and a LOOKUP; but that says where clients go
+        # that ask by the name of a listener. One in C++ that sought needs the pause: the thread
+        # that called seek may see the answer late, and then empties the queue, into which messages
+        # come as soon as the consumer is there again.
+        at_once = self.to_close and not self.has_sought and not context.by_name
+        context.tell(
+            "CLOSE_CONSUMER",
+            consumer_id=consumer_id,
+            request_id=FROM_BROKER,
+            service_url=context.service_url if at_once else None,
+            service_url_tls=context.service_url_tls if at_once else None,
+        )
 
     def acknowledge_entries(self, places: list[tuple[int, int]]) -> None:
         """Whole entries, by (ledger id, entry id). As acknowledge_all."""

@@ -11,17 +11,14 @@ from pulsarx import errors
 from pulsarx._pycore.dispatch.connection_sink import ConnectionSink
 from pulsarx._pycore.ground.due_ids import DueIds
 from pulsarx._pycore.ground.locks import Lock
-from pulsarx._pycore.wire.hot_commands import message_encode
 from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.broker.subscriptions.subscribe_request import ReceiverSettings, SubscribeRequest
 from pulsarx.broker.topics.non_persistent_topic import NonPersistentTopic
 from pulsarx.consuming.consumer_schema import ConsumerSchema
 from pulsarx.enumerations import ConsumerType, KeySharedMode, SchemaType
 from pulsarx.ground.attempt import attempt
-from pulsarx.message_id import MessageId
 from pulsarx.options.argument_check import INT64_MAX
 from pulsarx.options.consumer_policies import ConsumerKeySharedPolicy
-from pulsarx.processes.owner.consumer import GuestConsumer
 from pulsarx.schema.auto_consume import AutoConsumeSchema
 from pulsarx.sessions.client_proof import subscribing
 from pulsarx.sessions.consumer import SessionConsumer, position_of
@@ -42,7 +39,7 @@ from pulsarx.wire.server_errors import code_of, message_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Protocol
 
     from pulsarx._pycore.dispatch.entry_sink import EntrySink
     from pulsarx.broker.ledgers.ledger_list import Position
@@ -53,7 +50,35 @@ if TYPE_CHECKING:
     from pulsarx.sessions.topic_answers import Require
 
     Values = dict[str, Any]
-    AnyConsumer = SessionConsumer | GuestConsumer
+
+    class AnyConsumer(Protocol):
+        """A consumer of a session. Calls of the session alone, but for `due`."""
+
+        is_due: bool  # there may be something to send
+        subscription: Subscription
+
+        @property
+        def is_open(self) -> bool: ...
+        @property
+        def to_close(self) -> bool:
+            """Whether its client is to subscribe again."""
+
+        def send_due(self, consumer_id: int, context: SessionContext) -> None:
+            """Send what there is to send, as far as its client gave room. AlreadyClosed: the broker
+            shut it meanwhile."""
+
+        def tell_news(self, consumer_id: int, context: SessionContext, was_due: bool) -> None:
+            """Tell what is no message. was_due: it was just sent what there was."""
+
+        def end_deliveries(self) -> None:
+            """Send nothing more, where the client finds it at the next owner. It stays attached."""
+
+        def leave(self) -> None:
+            """Detach: messages that are not acknowledged go to the next consumer."""
+
+        def close_quietly(self, consumer_id: int, context: SessionContext) -> None:
+            """Tell the client, which waits for no answer, that the broker closed it."""
+
 
 READS_ANY = AutoConsumeSchema()
 ACTIVITY_SINCE = 12  # version of the protocol that has ACTIVE_CONSUMER_CHANGE
@@ -91,16 +116,16 @@ class SessionConsumers:
         self._due = DueIds(self._wake)
         self._failed: dict[int, Exception] = {}  # why one was closed, until its client hears of it
         self._lock = Lock()  # of the dict of consumers
-        self._arrivals = self._broker.runtime.arrivals
 
     def find(self, consumer_id: int) -> AnyConsumer | None:
         return self._consumers.get(consumer_id)
 
-    def add(self, consumer_id: int, consumer: AnyConsumer) -> None:
+    def add(self, consumer_id: int, consumer: AnyConsumer, take_link: Any = None) -> None:
+        """take_link: what is told of its link frames; None: there are none."""
         with self._lock:
             self._consumers[consumer_id] = consumer
-            if isinstance(consumer, GuestConsumer):
-                self._links[consumer_id] = consumer.take_link
+            if take_link is not None:
+                self._links[consumer_id] = take_link
 
     def all_due(self) -> None:
         """There may be something to send for each."""
@@ -130,8 +155,7 @@ class SessionConsumers:
     def end_deliveries(self) -> None:
         """Send consumers of a guest nothing more. They stay attached."""
         for _, consumer in self._each_consumer():
-            if isinstance(consumer, GuestConsumer):
-                consumer.end()
+            consumer.end_deliveries()
 
     def leave(self) -> list[Callable[[], object]]:
         """What is to be done to detach them all: each step, though one before it fails."""
@@ -152,40 +176,11 @@ class SessionConsumers:
                 self._deliver_to(consumer_id, consumer)
                 if consumer.is_due:  # there is no room for it
                     self._due.keep(consumer_id)
-            if isinstance(consumer, GuestConsumer):
-                if receipt := consumer.receipt():
-                    self._write(receipt)
-                continue
-            for is_active in consumer.activations(self._context.listens_late):
-                self._tell("ACTIVE_CONSUMER_CHANGE", consumer_id=consumer_id, is_active=is_active)
-            if was_due and self._context.knows_ends and consumer.has_just_ended():
-                self._tell("REACHED_END_OF_TOPIC", consumer_id=consumer_id)
+            consumer.tell_news(consumer_id, self._context, was_due)
 
-    def _deliver_to(self, consumer_id: int, consumer: SessionConsumer | GuestConsumer) -> None:
+    def _deliver_to(self, consumer_id: int, consumer: AnyConsumer) -> None:
         try:
-            if isinstance(consumer, GuestConsumer):
-                if not self._arrivals.is_over:  # it is woken then
-                    consumer.is_due = True
-                    return
-                consumer.send_by_link()
-                consumer.deliver(self._context.has_room)
-                return
-            found = consumer.deliveries(self._context.has_room)
-            for ledger_id, entry_id, entry, count, ack_set in found:
-                if ack_set is None:
-                    ids = ledger_id, entry_id, consumer.partition
-                    self._write(message_encode(consumer_id, *ids, count, consumer.epoch, entry))
-                    continue
-                place = id_data(MessageId(consumer.partition, ledger_id, entry_id))
-                self._tell(
-                    "MESSAGE",
-                    entry,
-                    consumer_id=consumer_id,
-                    message_id=place,
-                    redelivery_count=count or None,
-                    ack_set=ack_set,
-                    consumer_epoch=consumer.epoch or None,
-                )
+            consumer.send_due(consumer_id, self._context)
         except errors.AlreadyClosed:  # the broker shut it meanwhile
             self._close_there(consumer_id, consumer)
         except Exception as error:  # its ledger cannot be read
@@ -193,7 +188,7 @@ class SessionConsumers:
             self._failed[consumer_id] = error
             self._close_there(consumer_id, consumer)
 
-    def _each_consumer(self) -> list[tuple[int, SessionConsumer | GuestConsumer]]:
+    def _each_consumer(self) -> list[tuple[int, AnyConsumer]]:
         with self._lock:
             return list(self._consumers.items())
 
@@ -394,7 +389,7 @@ class SessionConsumers:
             if each.subscription is subscription and isinstance(each, SessionConsumer)
         ]
 
-    def _close_there(self, consumer_id: int, consumer: SessionConsumer | GuestConsumer) -> None:
+    def _close_there(self, consumer_id: int, consumer: AnyConsumer) -> None:
         """Have the client subscribe again: the broker closed the consumer. A topic that was deleted
         is not made anew by that: it is refused, once."""
         with self._lock:
@@ -408,23 +403,7 @@ class SessionConsumers:
             import logging
 
             logging.getLogger("pulsarx").error("a consumer was closed: %s", errors.detail_of(error))
-        if isinstance(consumer, GuestConsumer):
-            # Where the whole broker closes, its guests see the connection end, and go on elsewhere.
-            if self._broker.state.is_open:
-                self._write(consumer.farewell())
-            return
-        # The URLs spare a client a pause of 100 ms, and a LOOKUP; but that says where clients go
-        # that ask by the name of a listener. One in C++ that sought needs the pause: the thread
-        # that called seek may see the answer late, and then empties the queue, into which messages
-        # come as soon as the consumer is there again.
-        at_once = consumer.to_close and not consumer.has_sought and not self._context.by_name
-        self._tell(
-            "CLOSE_CONSUMER",
-            consumer_id=consumer_id,
-            request_id=commands.FROM_BROKER,
-            service_url=self._context.service_url if at_once else None,
-            service_url_tls=self._context.service_url_tls if at_once else None,
-        )
+        consumer.close_quietly(consumer_id, self._context)
 
     def get_last_message_id(self, values: Values) -> None:
         try:

@@ -50,6 +50,20 @@ if TYPE_CHECKING:
 
         def forget_session(self, session: Any) -> None: ...
 
+    class GuestPart(Protocol):
+        """What only a process that shares the folder asks for, over its session."""
+
+        verbs: dict[str, Callable[[Values], Any]]
+
+        def link(self, values: Values) -> None:
+            """Do what a link frame says."""
+
+        def deliver(self) -> None:
+            """Send the news of what is watched."""
+
+        def leave(self) -> list[Callable[[], object]]:
+            """What is to be done to end all watches: each step, though one before it fails."""
+
 
 # Clients that do not know REACHED_END_OF_TOPIC: they connect anew, and would be told again.
 _WITHOUT_ENDS = ("Pulsar-CPP", "Pulsar-Go", "PulsarX")

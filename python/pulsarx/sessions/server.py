@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.ledgers.ledger_list import Position
     from pulsarx.broker.subscriptions.subscription import Subscription
+    from pulsarx.sessions.context import GuestPart
 
 
 def _always() -> bool:
@@ -65,11 +66,11 @@ class Server:
         service_url_tls: str | None = None,
         certificate_name: Callable[[], str | None] = _nobody,
         host: str = "",
-        is_guest: bool = False,
+        guests: Callable[..., GuestPart] | None = None,
         link: OwnerLink | None = None,
     ) -> Session:
         """The session of a new connection. See Session, ClientProof and SessionContext."""
-        session = Session(self, write, wake, has_room, service_url, is_guest)
+        session = Session(self, write, wake, has_room, service_url, guests)
         if link is not None:
             session.use_link(link)
         session.context.service_url_tls = service_url_tls

@@ -13,7 +13,6 @@ from functools import partial
 from pulsarx import errors
 from pulsarx._pycore.ground.failure_log import log_failure
 from pulsarx.ground.attempt import attempt, insist
-from pulsarx.processes.owner.session_verbs import SessionGuests
 from pulsarx.sessions.client_proof import SERVER_VERSION, ClientProof
 from pulsarx.sessions.consumers import SessionConsumers
 from pulsarx.sessions.context import SessionContext
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.ground.owner_link import OwnerLink
     from pulsarx.broker.subscriptions.subscription import Subscription
-    from pulsarx.sessions.context import SessionHost
+    from pulsarx.sessions.context import GuestPart, SessionHost
 
     Values = dict[str, Any]
 
@@ -59,17 +58,17 @@ class Session:
         wake: Callable[[], object],
         has_room: Callable[[], bool],
         service_url: str | None,
-        is_guest: bool = False,
+        guests: Callable[..., GuestPart] | None = None,
     ) -> None:
         """write: sends bytes, in any thread and in the order of the calls, without waiting. wake:
         has deliver called soon; in any thread and with mutexes held, so it may only enqueue.
         has_room: whether more is to be delivered; where it is not, wake is called when there is
-        room. service_url: under which the client reaches this broker. is_guest: it is of this
-        machine, and reads the ledgers of the folder itself."""
+        room. service_url: under which the client reaches this broker. guests: makes what
+        only a guest asks for, of context, consumers and producers; None: the client is none."""
         self._server = server
         self._broker = server.broker
         self.context = context = SessionContext(server, write, wake, has_room, service_url)
-        context.is_guest = is_guest
+        context.is_guest = is_guest = guests is not None
         self._tell, self._wake, self._has_room = context.tell, wake, has_room
         self.proof = proof = ClientProof(context)
         self._permissions_changed = False
@@ -91,7 +90,7 @@ class Session:
         )
         schemas = SchemaAnswers(self._broker, tell, require)
         self._topic_lists = TopicListWatches(self._broker, tell, refuse, require, wake)
-        self._guests = SessionGuests(context, consumers, producers) if is_guest else None
+        self._guests = None if guests is None else guests(context, consumers, producers)
         self._handlers: dict[str, Callable[[Values], None]] = {
             "PRODUCER": producers.begin,
             "CLOSE_PRODUCER": producers.end,

@@ -17,7 +17,6 @@ import sys
 import threading
 from functools import partial
 
-from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.failure_log import log_failure
 from pulsarx._pycore.ground.file_system import hold_low_descriptors, open_descriptor
 from pulsarx._pycore.ground.locks import Condition, Event, RLock
@@ -25,6 +24,7 @@ from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx._pycore.ground.unix_listener import UnixListener
 from pulsarx.clock import Deadline, ManualClock
 from pulsarx.errors import PulsarException, attributes_of, detail_of
+from pulsarx.ground import upward
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -233,9 +233,7 @@ class ControlSocket:
             arrivals.has_arrived(pid)
             return False
         arrivals.comes(pid)
-        # By its name: it is above the broker.
-        control_plane.load("pulsarx.processes.owner.service")
-        service = sys.modules["pulsarx.processes.owner.service"]
+        service = upward.load("pulsarx.processes.owner.service")
         return bool(service.take_guest(self._broker, connection, pid))
 
     def _greet(self, asked: Any) -> dict[str, Any]:

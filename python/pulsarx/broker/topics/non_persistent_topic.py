@@ -45,6 +45,7 @@ class NonPersistentTopic:
     do not come here."""
 
     keeps_messages = False
+    is_partitioned = False
     deduplication = None
     deduplication_status = "Disabled"
     compaction_failed_ms = offload_failed_ms = 0

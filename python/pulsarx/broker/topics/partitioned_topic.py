@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from typing_extensions import TypeIs
+
     from pulsarx.broker.catalogue.catalogue import Catalogue
     from pulsarx.broker.catalogue.records import TopicRecord
     from pulsarx.broker.catalogue.state import CatalogueState
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 class PartitionedTopic:
     """A partitioned topic of an owned data directory. Any thread may call. The broker has one
     object a topic, and `partition_count` grows with it."""
+
+    is_partitioned = True
 
     def __init__(
         self, name: TopicName, record: TopicRecord, topic: Callable[[TopicName], AnyTopic]
@@ -84,6 +88,11 @@ class PartitionedTopic:
             self.partition_count = max(self.partition_count, partition_count)
         for watcher in self._watchers.members():
             watcher.grown(partition_count)
+
+
+def has_partitions(topic: AnyTopic | PartitionedTopic) -> TypeIs[PartitionedTopic]:
+    """Whether it is a partitioned topic, of whichever kind of broker."""
+    return topic.is_partitioned
 
 
 def partition_names(name: TopicName, partition_count: int) -> list[str]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 class ReadOnlyPartitions:
     """Stands where a PartitionedTopic stands in a folder that is owned. Any thread may call."""
 
+    is_partitioned = True
+
     def __init__(
         self,
         folder: FolderView,

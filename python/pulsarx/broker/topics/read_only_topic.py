@@ -25,6 +25,8 @@ _COUNTED_BY_OWNER = (
 class ReadOnlyTopic:
     """What a reader needs of a topic. Any thread may call."""
 
+    is_partitioned = False
+
     def __init__(self, broker: FolderView, record: TopicRecord) -> None:
         self.broker = broker
         self.name: str = record.name

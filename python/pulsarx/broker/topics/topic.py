@@ -86,6 +86,7 @@ class Topic:
         "topic_name",
     )
     keeps_messages = True
+    is_partitioned = False
 
     def __init__(
         self,

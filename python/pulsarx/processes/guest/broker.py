@@ -70,6 +70,7 @@ class GuestBroker(ReadOnlyBroker):
     """Any thread may call but the main one. All clients of a folder in this process share it."""
 
     read_only = False
+    is_guest = True
     _opened_how = ""
 
     def __init__(

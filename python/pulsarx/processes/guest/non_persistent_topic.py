@@ -28,6 +28,7 @@ class GuestNonPersistentTopic:
     """What producers, consumers and readers need of a topic. Any thread may call."""
 
     keeps_messages = False
+    is_partitioned = False
     deduplication = None  # the owner's
 
     def __init__(self, host: GuestHost, name: TopicName, topic_id: int) -> None:

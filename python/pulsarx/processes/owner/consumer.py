@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.subscriptions.subscription import Subscription
     from pulsarx.broker.topics.topic import Topic
     from pulsarx.options.consumer_policies import KeySharedPolicy
+    from pulsarx.sessions.context import SessionContext
 
 _AGAIN_MS = 1000  # between two tries to record an acknowledgement
 _READS_ANY = AutoConsumeSchema()
@@ -42,7 +43,7 @@ class GuestConsumer(PositionConsumer):
         super().__init__(sink, subscription.host)
         self.consumer_name = sink.consumer_name
         self.subscription = subscription
-        self._id = 0
+        self._arrivals = subscription.runtime.arrivals
         self._is_to_record = False
         self._acts: dict[int, Callable[..., object]] = {
             owner_link.ACKNOWLEDGE: lambda a, b, c, _: self.acknowledge_run(a, b, c),
@@ -66,8 +67,31 @@ class GuestConsumer(PositionConsumer):
     ) -> None:
         """Call wake() whenever there may be something to send by write(). consumer_id: as its
         process knows it. link: what sends by itself, once it is let; None: there is none."""
-        self._id = consumer_id
         self.begin(consumer_id, wake, write, link)
+
+    def send_due(self, consumer_id: int, context: SessionContext) -> None:
+        """See AnyConsumer. Nothing, until all guests of the last owner have come: it is woken
+        then."""
+        if not self._arrivals.is_over:
+            self.is_due = True
+            return
+        self.send_by_link()
+        self.deliver(context.has_room)
+
+    def tell_news(self, consumer_id: int, context: SessionContext, was_due: bool) -> None:
+        """See AnyConsumer: that what it acknowledged is recorded."""
+        if receipt := self.receipt():
+            context.write(receipt)
+
+    def end_deliveries(self) -> None:
+        """See AnyConsumer."""
+        self.end()
+
+    def close_quietly(self, consumer_id: int, context: SessionContext) -> None:
+        """See AnyConsumer. Where the whole broker closes, its guests see the connection end, and go
+        on elsewhere."""
+        if context.broker.state.is_open:
+            context.write(owner_link.frame(owner_link.CLOSED, consumer_id))
 
     def deliver(self, has_room: Callable[[], bool]) -> None:
         """Send the frames that there are to send, as far as permits go and has_room says."""
@@ -138,10 +162,6 @@ class GuestConsumer(PositionConsumer):
         """In the clock's thread."""
         self._is_to_record = True
         self.due()
-
-    def farewell(self) -> bytes:
-        """The frame that tells it that it was closed."""
-        return owner_link.frame(owner_link.CLOSED, self._id)
 
     def leave(self) -> None:
         """Detach: messages that are not acknowledged go to the next consumer."""

@@ -21,6 +21,7 @@ from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.control.control_socket import shut
 from pulsarx.clock import Deadline
 from pulsarx.ground.attempt import attempt, insist
+from pulsarx.processes.owner.session_verbs import SessionGuests
 from pulsarx.sessions.server import Server
 from pulsarx.wire.protobuf import WireError
 
@@ -190,7 +191,7 @@ class ServedGuest:
         """Do what the guest asks for, and deliver, until either end hangs up."""
         link = self.link
         session = self._session = self._service.server.open_session(
-            link.write, link.wake, has_room=link.has_room, is_guest=True, link=link
+            link.write, link.wake, has_room=link.has_room, guests=SessionGuests, link=link
         )
         taken = memoryview(bytearray(_READ_SIZE))
         left = _LAST_MAX

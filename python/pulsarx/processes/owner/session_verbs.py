@@ -110,7 +110,7 @@ class SessionGuests:
             consumer, made_subscription = attach_guest(topic, arguments)
         except TopicGone:
             return {"is_gone": True}
-        self._consumers.add(consumer_id, consumer)
+        self._consumers.add(consumer_id, consumer, consumer.take_link)
         marking = self._consumers.marking(consumer_id)
         consumer.open_to(consumer_id, marking, self._write, self._context.link)
         if not self._arrivals.is_over:
