@@ -13,7 +13,7 @@ from pulsarx.spark.cluster_url import folder_path
 from pulsarx.spark.given_offsets import boundary_of
 from pulsarx.spark.options import BATCH, read_options
 from pulsarx.spark.value_choice import SCHEMA
-from pulsarx.topic_name import TopicName, is_system_topic
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _topics(root: str, namespace: str) -> list[str]:
             is_partition = name.partition_index >= 0 and name.partitioned_name in state.topics
             if name.namespace_name != namespace or not name.persistent or is_partition:
                 continue
-            if not is_system_topic(name):
+            if not name.is_system:
                 found.append(text)
         return sorted(found)
     finally:

@@ -101,6 +101,11 @@ class TopicName:
             raise errors.InvalidTopicName(detail=f"partition {index} of {self.full}: from 0 up")
         return TopicName.of(f"{self.partitioned_name}{PARTITION_SUFFIX}{index}")
 
+    @property
+    def whole(self) -> TopicName:
+        """Name of the topic this one is a partition of, or itself."""
+        return self if self.partition_index < 0 else TopicName.of(self.partitioned_name)
+
     def __str__(self) -> str:
         return self.full
 
@@ -147,11 +152,6 @@ def check_namespace_name(name: str) -> str:
     check_entity_name("tenant", tenant)
     check_entity_name("namespace", local)
     return name
-
-
-def is_system_topic(name: TopicName) -> bool:
-    """See TopicName.is_system."""
-    return name.is_system
 
 
 def _is_system(name: TopicName) -> bool:

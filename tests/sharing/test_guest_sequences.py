@@ -156,10 +156,10 @@ def test_what_an_owner_was_sent_before_it_told_duplicates_is_none_for_the_next_o
     producer = client.create_producer("t", "n")
     told = Duplicates()
     producer.send(b"0")
-    owner.run("from pulsarx.broker.topics.topic import Topic")
+    owner.run("from pulsarx.broker.topics.policy_effects import KeptPolicyEffects")
     owner.run("from pulsarx.sessions.producer import SessionProducer")
     owner.run("SessionProducer.publish = lambda *arguments: None")  # it has not come to that
-    owner.run("Topic.apply_deduplication = lambda topic: os._exit(9)")
+    owner.run("KeptPolicyEffects.apply_deduplication = lambda effects: os._exit(9)")
     producer.send_async(b"1", told)
     producer.send_async(b"2", told, sequence_id=7)
     owner.ask("client.admin.topics.set_deduplication('t', True)")

@@ -335,7 +335,7 @@ def _topic_path(topic: str) -> str:
 
 def _schema_path(topic: str) -> str:
     name = TopicName.of(topic)
-    local = TopicName.of(name.partitioned_name).local_name
+    local = name.whole.local_name
     return f"/schemas/{name.namespace_name}/{quote_plus(local)}"
 
 

@@ -59,6 +59,36 @@ if TYPE_CHECKING:
         def attach(self, request: Any, make: Callable[[Any, Any], Any]) -> Any:
             """Attach a consumer, whatever the limits are."""
 
+    class SubscribedTopic(Protocol):
+        """A topic on which durable subscriptions are made and deleted."""
+
+        name: str
+        lock: RLock
+        runtime: BrokerRuntime
+        ledger: ManagedLedger
+        subscriptions: dict[str, Any]
+
+        def check_not_gone(self) -> None:
+            """TopicGone: it was deleted or unloaded."""
+
+        def check_room_for(self, name: str) -> None:
+            """NotAllowedError: it has as many subscriptions as it may."""
+
+        def cursors(self) -> Any:
+            """What makes and opens the cursors of its subscriptions."""
+
+        def keep_cursors(self) -> None:
+            """Give each subscription its cursor file."""
+
+        def admit(self, name: str, record: Any, tracker: Any) -> Any:
+            """A subscription that the catalogue names by now."""
+
+        def touch(self) -> None:
+            """It is used now."""
+
+        def trim_soon(self) -> None:
+            """Remove ledgers that are not needed any more, in the background."""
+
     class TopicView(Protocol):
         """A topic that can be read, owned or not."""
 

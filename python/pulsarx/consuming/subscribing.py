@@ -18,8 +18,8 @@ from pulsarx.broker.subscriptions.subscribe_request import (
     SubscribeRequest,
     type_name,
 )
+from pulsarx.broker.subscriptions.subscription_changes import create_subscriptions
 from pulsarx.broker.topics.partitioned_topic import has_partitions
-from pulsarx.broker.topics.topic import create_subscriptions
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.consuming.multi_topics_consumer import MultiTopicsConsumer
 from pulsarx.consuming.partition_follower import PartitionFollower
@@ -95,9 +95,9 @@ def _check_new_topic(broker: Broker, options: ConsumerOptions, name: TopicName) 
     runtime = broker.runtime
     if not topic_creation(runtime, name).allowed:
         return  # which is said first
-    check_subscription_type(runtime, full, type_name(options.consumer_type))
+    check_subscription_type(runtime, name, type_name(options.consumer_type))
     if name.persistent and options.subscription_mode == SubscriptionMode.Durable:
-        check_subscription_creation(runtime, full, options.subscription_name)
+        check_subscription_creation(runtime, name, options.subscription_name)
 
 
 def _subscribe_named(
@@ -507,7 +507,9 @@ class _Several:
                 each for each in whole_topics if name not in each.subscriptions and not each.is_gone
             ]
             for topic in missing:
-                check_subscription_type(topic.runtime, topic.name, type_name(part.consumer_type))
+                check_subscription_type(
+                    topic.runtime, topic.topic_name, type_name(part.consumer_type)
+                )
                 topic.check_subscription_creation(name)
             places = [(each, _start(each, part)()) for each in missing]
             if places:

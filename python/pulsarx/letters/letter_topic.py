@@ -32,7 +32,7 @@ def subscribe_initially(broker: Broker, topic: str, subscription_name: str) -> N
     name = TopicName.of(topic)
     ask = getattr(broker, "perform", None)
     if ask is not None:  # its owner is another process
-        check_subscription_creation(broker.runtime, str(name), subscription_name)
+        check_subscription_creation(broker.runtime, name, subscription_name)
         made = {"topics": [topic], "name": subscription_name, "position": "earliest"}
         ask("subscriptions.create", made)
         return

@@ -196,7 +196,7 @@ class Figures:
             consumers += row[_CONSUMERS]
             rate_out += row[_RATE]
             throughput_out += row[_RATE + 1]
-        quotas = self._broker.runtime.policies.of_topic(name).messages.quotas
+        quotas = self._broker.runtime.policies.of_topic(topic.topic_name).messages.quotas
         values = (
             len(subscriptions) + len(readers),
             len(topic.producers.open_producers()),

@@ -18,6 +18,7 @@ import pulsarx
 from pulsarx import BatchingType, BrokerOptions, CompressionType, Result, errors
 from pulsarx.testing import inspect
 from pulsarx.testing.faults import fault_plan
+from pulsarx.topic_name import TopicName
 
 NAMESPACE = "public/default"
 NOWHERE = (-1, -1, -1, -1)
@@ -342,7 +343,7 @@ def test_turned_on_while_batches_by_key_cannot_be_stored_it_is_told(
     producer.send_async(b"1", told, partition_key="a", sequence_id=1)
     producer.send_async(b"2", None, partition_key="b", sequence_id=2)
     broker = inspect(client).broker
-    broker.policies.set_topic_policy(producer.topic(), "deduplication", True)
+    broker.policies.set_topic_policy(TopicName.of(producer.topic()), "deduplication", True)
     with fault_plan() as plan:
         plan.fail("write", error=errno.ENOSPC, sticky=True)
         broker.topics.apply_policies()

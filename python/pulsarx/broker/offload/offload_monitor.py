@@ -10,7 +10,7 @@ from pulsarx import errors
 from pulsarx.broker import life_log
 from pulsarx.broker.offload.stored_object import StoredObject
 from pulsarx.broker.offload.topic_offload import forget_object, logger
-from pulsarx.broker.policies.creation import policy_in_force
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class OffloadMonitor:
                 if topic.topic_name.is_system:
                     continue
                 try:
-                    topic.offload.trigger_above(self._threshold(topic.name))
+                    topic.offload.trigger_above(self._threshold(topic.topic_name))
                 except (errors.TopicNotFound, errors.StorageError):
                     continue  # it goes; or its ledgers cannot be read, which others are told
         finally:
@@ -87,7 +87,7 @@ class OffloadMonitor:
     def _release(self, record: OffloadRecord, ledgers: list[LedgerRecord]) -> None:
         """Remove the file of these ledgers when its object is old enough, and is there."""
         runtime = self._runtime
-        if runtime.clock.now_ms() - record.offloaded_ms < self._lag_ms(record.topic):
+        if runtime.clock.now_ms() - record.offloaded_ms < self._lag_ms(TopicName.of(record.topic)):
             return
         path = str(runtime.directory.ledger_path(record.file_id))
         if os.path.exists(path):
@@ -113,16 +113,16 @@ class OffloadMonitor:
             life_log.info("%s: removed %s, which is in %s", record.topic, path, record.location)
         self._released.add(record.file_id)
 
-    def _threshold(self, topic: str) -> int:
+    def _threshold(self, topic: TopicName) -> int:
         """In bytes; -1: it is offloaded only when that is asked for."""
-        found = policy_in_force(self._runtime.policies, topic, THRESHOLD)
+        found = self._runtime.policies.in_force(topic, THRESHOLD)
         options = self._runtime.options
         if found is None:
             found = options.managed_ledger_offload_auto_trigger_size_threshold_bytes
         return int(found)
 
-    def _lag_ms(self, topic: str) -> int:
-        found = policy_in_force(self._runtime.policies, topic, DELETION_LAG)
+    def _lag_ms(self, topic: TopicName) -> int:
+        found = self._runtime.policies.in_force(topic, DELETION_LAG)
         options = self._runtime.options
         return int(options.managed_ledger_offload_deletion_lag_ms if found is None else found)
 

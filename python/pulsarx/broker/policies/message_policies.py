@@ -8,7 +8,7 @@ from pulsarx import errors
 from pulsarx.broker.policies.limits import TopicLimits
 from pulsarx.broker.policies.rates import rates_in_force
 from pulsarx.broker_options import BACKLOG_QUOTA_POLICIES, INACTIVE_TOPIC_MODES
-from pulsarx.topic_name import TopicName, is_system_subscription, is_system_topic
+from pulsarx.topic_name import TopicName, is_system_subscription
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ NO_SUBSCRIPTIONS, CAUGHT_UP = INACTIVE_TOPIC_MODES
 def is_exempt(name: TopicName) -> bool:
     """Whether no policy of this module holds on a topic, because it is not one of users: the
     system's, and those whose own name begins with two underscores."""
-    return name.local_name.startswith("__") or is_system_topic(name)
+    return name.local_name.startswith("__") or name.is_system
 
 
 def is_exempt_subscription(name: str) -> bool:

@@ -11,7 +11,7 @@ from pulsarx.broker.policies.message_policies import (
 )
 from pulsarx.broker.policies.retention import RetentionPolicy
 from pulsarx.broker.policies.schema_policies import SchemaPolicies
-from pulsarx.topic_name import TopicName, check_is_not_of_the_system, is_system_topic
+from pulsarx.topic_name import TopicName, check_is_not_of_the_system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,11 +89,11 @@ class PolicyStore:
         options = self._options
         return options.system_topic_enabled and options.topic_level_policies_enabled
 
-    def events_of(self, topic: str) -> list[dict[str, Any]]:
+    def events_of(self, topic: TopicName) -> list[dict[str, Any]]:
         """What a commit that changes the policies of a topic says besides."""
-        if self._tell is None or is_system_topic(TopicName.of(topic)):
+        if self._tell is None or topic.is_system:
             return []
-        return [changes.expect_change_event(topic)]
+        return [changes.expect_change_event(topic.full)]
 
     def tell_changes(self) -> None:
         """Tell of what was committed."""
@@ -105,13 +105,12 @@ class PolicyStore:
         """Number of the last commit that changed a policy."""
         return self._catalogue.state.policies_number
 
-    def of_topic(self, topic: str) -> TopicPolicies:
-        """topic: a full name. TopicNotFound: its namespace is gone."""
-        name = TopicName.of(topic)
+    def of_topic(self, topic: TopicName) -> TopicPolicies:
+        """TopicNotFound: its namespace is gone."""
         state = self._catalogue.state
         version = state.policies_number
         own = self._own(topic)
-        key = (name.namespace_name, is_exempt(name))
+        key = (topic.namespace_name, is_exempt(topic))
         if own:
             return self._effective(version, key[0], own, key[1])
         of, of_version, shared = self._shared
@@ -156,13 +155,12 @@ class PolicyStore:
             found = self._defaults[exempt] = MessagePolicies({}, self._options, exempt)
         return found
 
-    def _own(self, topic: str) -> dict[str, Any]:
+    def _own(self, topic: TopicName) -> dict[str, Any]:
         """The policies set on a topic, over those of the partitioned topic that it is a partition
         of."""
         topics = self._catalogue.state.topics
-        name = TopicName.of(topic)
-        above = topics.get(name.partitioned_name) if name.partition_index >= 0 else None
-        record = topics.get(topic)
+        above = topics.get(topic.partitioned_name) if topic.partition_index >= 0 else None
+        record = topics.get(topic.full)
         own = {} if record is None else record.policies
         return own if above is None else {**above.policies, **own}
 
@@ -178,15 +176,17 @@ class PolicyStore:
         """TopicNotFound: there is no such namespace."""
         return self._namespace(namespace).get(policy)
 
-    def own_policy(self, topic: str, policy: str) -> Any:
-        """As topic_policy, and None where there is no such topic."""
-        record = self._catalogue.state.topics.get(topic)
-        return None if record is None else record.policies.get(policy)
+    def in_force(self, topic: TopicName, policy: str) -> Any:
+        """What a topic, or else its namespace, sets; None: neither does. A partition has the
+        policies of its partitioned topic. TopicNotFound: its namespace is gone."""
+        record = self._catalogue.state.topics.get(topic.partitioned_name)
+        found = None if record is None else record.policies.get(policy)
+        return self.namespace_policy(topic.namespace_name, policy) if found is None else found
 
-    def topic_policy(self, topic: str, policy: str) -> Any:
-        """topic: a full name. TopicNotFound: there is no such topic."""
-        record = self._catalogue.state.topics.get(topic)
-        if record is None and topic in self._volatile:
+    def topic_policy(self, topic: TopicName, policy: str) -> Any:
+        """TopicNotFound: there is no such topic."""
+        record = self._catalogue.state.topics.get(topic.full)
+        if record is None and topic.full in self._volatile:
             return None
         if record is None:
             raise errors.missing_topic(topic)
@@ -215,43 +215,38 @@ class PolicyStore:
 
     def set_topic_policy(
         self,
-        topic: str,
+        topic: TopicName,
         policy: str,
         value: object,
         check: Callable[[dict[str, Any]], object] | None = None,
     ) -> None:
-        """As set_namespace_policy, of a topic by its full name. check: given what would be set for
-        it, by its namespace too. OperationNotSupported: it is not in the catalogue.
-        NotAllowedError: topics have no policies of their own."""
+        """As set_namespace_policy, of a topic. check: given what would be set for it, by its
+        namespace too. OperationNotSupported: it is not in the catalogue. NotAllowedError: topics
+        have no policies of their own."""
         self._check_may_have(topic, policy)
 
         def operations(state: CatalogueState) -> list[Operation]:
-            if topic not in state.topics:
+            if topic.full not in state.topics:
                 raise errors.TopicNotFound(detail=f"{topic}: it was deleted")
             if check is not None and value is not None:
-                own, above = self._own(topic), self._namespace(namespace_of(topic))
+                own, above = self._own(topic), self._namespace(topic.namespace_name)
                 check({**above, **own, policy: value})
-            made = changes.set_topic_policy(topic, policy, value)
+            made = changes.set_topic_policy(topic.full, policy, value)
             return [made, *self.events_of(topic)]
 
         if self.topic_policy(topic, policy) != value:
             self._catalogue.commit(operations)
             self.tell_changes()
 
-    def _check_may_have(self, topic: str, policy: str) -> None:
+    def _check_may_have(self, topic: TopicName, policy: str) -> None:
         if not self._has_topic_policies:
             raise errors.NotAllowedError(
                 detail=f"set {policy} of {topic}: topic_level_policies_enabled and "
                 "system_topic_enabled must both be on; set it on the namespace"
             )
-        check_is_not_of_the_system(TopicName.of(topic), f"set {policy} of")
-        if topic in self._volatile:
+        check_is_not_of_the_system(topic, f"set {policy} of")
+        if topic.full in self._volatile:
             raise errors.OperationNotSupported(
                 detail=f"set {policy} of {topic}: a non-persistent topic without partitions is not "
                 "kept, and neither are policies of its own; set it on the namespace"
             )
-
-
-def namespace_of(topic: str) -> str:
-    """`tenant/namespace` of a full name."""
-    return "/".join(topic.split("://", 1)[1].split("/")[:2])

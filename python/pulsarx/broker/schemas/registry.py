@@ -18,6 +18,7 @@ from pulsarx.broker.schemas.compatibility import (
 )
 from pulsarx.enumerations import SchemaType
 from pulsarx.schema.schema import SchemaInfo
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from pulsarx.broker.catalogue.catalogue import Catalogue
     from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.policies.policy_store import PolicyStore
-    from pulsarx.topic_name import TopicName
 
 
 class SchemaRegistry:
@@ -95,14 +95,14 @@ class SchemaRegistry:
         return [
             name
             for name in self._catalogue.state.schemas
-            if self._live(name) and self._policies.of_topic(name).schema.enforced
+            if self._live(name) and self._policies.of_topic(TopicName.of(name)).schema.enforced
         ]
 
     def strategy(self, topic: TopicName) -> str:
         """The compatibility strategy in force."""
         if topic.local_name.startswith("__"):
             return "ALWAYS_COMPATIBLE"  # system topics
-        return self._policies.of_topic(topic.partitioned_name).schema.strategy
+        return self._policies.of_topic(topic.whole).schema.strategy
 
     def check(self, topic: TopicName, info: SchemaInfo, strategy: str | None = None) -> None:
         """IncompatibleSchema: it may not be the next one. ValueError: it is malformed."""
@@ -129,7 +129,7 @@ class SchemaRegistry:
         """Refuse a producer before anything is made for it. IncompatibleSchema; ValueError: its
         schema is malformed."""
         name = topic.partitioned_name
-        policies = self._policies.of_topic(name).schema
+        policies = self._policies.of_topic(topic.whole).schema
         live = self._live(name)
         if info is None:
             if policies.enforced and live:
@@ -141,7 +141,7 @@ class SchemaRegistry:
     def _check_new(self, topic: TopicName, info: SchemaInfo, live: list[SchemaRecord]) -> None:
         """Refuse a producer's schema that the topic does not have."""
         name = topic.partitioned_name
-        if not self._policies.of_topic(name).schema.auto_update:
+        if not self._policies.of_topic(topic.whole).schema.auto_update:
             raise errors.IncompatibleSchema(
                 detail=f"{name} does not have this schema of type {info.schema_type().name}, and "
                 "is_allow_auto_update_schema is off; register it with admin.schemas.create_schema"
@@ -164,7 +164,7 @@ class SchemaRegistry:
         name = topic.partitioned_name
         identity_of(info)
         live = self._live(name)
-        policies = self._policies.of_topic(name).schema
+        policies = self._policies.of_topic(topic.whole).schema
         if not live and is_idle():
             if not policies.auto_update:
                 self.check_producer(topic, info)

@@ -170,7 +170,7 @@ class _Attachment:
     def _check_room(topic: Topic) -> None:
         """ProducerBlockedQuotaExceededError and ...Exception, as for a producer that comes."""
         try:
-            topic.check_room()
+            topic.effects.check_room()
         except errors.PulsarException as error:
             text = f"attach: {errors.detail_of(error)}. Nothing was attached"
             raise errors.remade(type(error), text, errors.attributes_of(error)) from error

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.subscriptions.subscribe_request import SubscribeRequest
+    from pulsarx.topic_name import TopicName
 
 HASH_RANGE, CONSISTENT_HASHING, STICKY = 1, 2, 3  # SelectorKind of the core
 SINGLE_ACTIVE = ("Exclusive", "Failover")
@@ -48,12 +49,13 @@ def dispatch_kind(request: SubscribeRequest, consistent_hashing: bool) -> tuple[
 def make_dispatcher(
     core: SubscriptionCore,
     ledgers: ManagedLedger,
-    topic: str,
+    name: TopicName,
     runtime: BrokerRuntime,
     kind: tuple[Any, ...],
     partition_index: int,
 ) -> Dispatcher:
-    """topic: its full name. kind: of dispatch_kind."""
+    """name: of the topic. kind: of dispatch_kind."""
+    topic = name.full
     limit, tail = runtime.decompressed_size_max, ledgers.tail
     if kind[0] in SINGLE_ACTIVE:
         exclusive = kind[0] == "Exclusive"
@@ -62,7 +64,7 @@ def make_dispatcher(
                 core, tail, topic, limit, exclusive, partition_index, ledgers
             )
         return SingleActiveDispatcher(core, tail, topic, limit, exclusive, partition_index)
-    limits = DispatchLimits(runtime.options, runtime.policies.of_topic(topic).messages)
+    limits = DispatchLimits(runtime.options, runtime.policies.of_topic(name).messages)
     if kind[0] == "Shared":
         return SharedDispatcher(core, tail, topic, limit, limits)
     _, selector, out_of_order = kind

@@ -176,7 +176,7 @@ class Subscription:
         return any(each not in self._read_any for each in self._consumers)
 
     def _check_limit(self) -> None:
-        limits = self.runtime.policies.of_topic(self.topic.name).messages.limits
+        limits = self.runtime.policies.of_topic(self.topic.topic_name).messages.limits
         limit = limits.max_consumers_per_subscription
         if limit and len(self._consumers) >= limit:
             raise errors.ConsumerBusy(
@@ -201,7 +201,7 @@ class Subscription:
 
     def _make_dispatcher(self) -> Dispatcher:
         made = make_dispatcher(
-            self.core, self.topic.ledger, self.topic.name, self.runtime, self._kind,
+            self.core, self.topic.ledger, self.topic.topic_name, self.runtime, self._kind,
             self._partition_index,
         )  # fmt: skip
         # It has read what is kept; whether anything will be acknowledged is not known.

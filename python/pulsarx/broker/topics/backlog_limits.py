@@ -69,6 +69,9 @@ class BacklogLimits:
         self.held_by: str | None = None  # why, of HELD
         self._held: WeakList | None = None  # producers; made with the first
 
+    def stop(self) -> None:
+        """Nothing of it runs by itself."""
+
     # Looking --------------------------------------------------------------------------------------
 
     def exceeded(self, quotas: dict[str, BacklogQuota]) -> list[tuple[str, BacklogQuota, str]]:

@@ -4,7 +4,6 @@ last compaction than their threshold says."""
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.broker.policies.creation import policy_in_force
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.topics.topic import Topic
     from pulsarx.clock import Timer
+    from pulsarx.topic_name import TopicName
 
 POLICY = "compaction_threshold"
 _INTERVAL_MS = 60_000
@@ -47,16 +47,16 @@ class CompactionMonitor:
         try:
             for topic in self._open_topics():
                 try:
-                    topic.compaction.trigger_above(self._threshold(topic.name))
+                    topic.compaction.trigger_above(self._threshold(topic.topic_name))
                 except (errors.TopicNotFound, errors.StorageError):
                     continue  # it goes; or its ledgers cannot be read, which others are told
         finally:
             self._timer = None
             self.arm()
 
-    def _threshold(self, topic: str) -> int:
+    def _threshold(self, topic: TopicName) -> int:
         """In bytes; 0: it is compacted only when that is asked for."""
-        found = policy_in_force(self._runtime.policies, topic, POLICY)
+        found = self._runtime.policies.in_force(topic, POLICY)
         options = self._runtime.options
         return int(options.broker_service_compaction_threshold_in_bytes if found is None else found)
 

@@ -19,7 +19,6 @@ from pulsarx.broker.policies.message_policies import (
     is_exempt_subscription,
 )
 from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
-from pulsarx.broker.topics.topic import delete_subscriptions
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.policies.message_policies import InactiveTopics
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.topics.any_topic import AnyTopic
+    from pulsarx.broker.topics.broker_topic import BrokerTopic
 
     class Directory(Protocol):
         """The topics by name."""
@@ -103,7 +103,9 @@ class Inactivity:
 
     def _look_at(self, full_name: str, find_names: Callable[[], list[str]]) -> None:
         with _told(full_name):
-            policy = self._runtime.policies.of_topic(full_name).messages.inactive_topics
+            policy = self._runtime.policies.of_topic(
+                TopicName.of(full_name)
+            ).messages.inactive_topics
             names = find_names() if policy.enabled else []
             if names and self._may_go(names, policy):
                 self._delete(full_name, names, policy)
@@ -117,7 +119,7 @@ class Inactivity:
                 return []
             return partition_names(name, record.partition_count)
         state = self._runtime.catalogue.state
-        count = partition_count_of(state, TopicName.of(name.partitioned_name))
+        count = partition_count_of(state, name.whole)
         return [] if 0 <= name.partition_index < count else [record.name]
 
     def _may_go(self, names: list[str], policy: InactiveTopics) -> bool:
@@ -135,7 +137,7 @@ class Inactivity:
             if policy.mode == NO_SUBSCRIPTIONS and not all(map(is_exempt_subscription, names)):
                 return False  # it need not be opened to see that
             topic = self._directory.existing(name)
-        return topic.is_inactive(policy)
+        return is_inactive(topic, policy)
 
     def _delete(self, full_name: str, names: list[str], policy: InactiveTopics) -> None:
         def select(state: CatalogueState) -> list[str]:
@@ -160,7 +162,7 @@ class Inactivity:
         for record in list(self._runtime.catalogue.state.topics.values()):
             if record.subscriptions:
                 with _told(record.name):
-                    policies = self._runtime.policies.of_topic(record.name).messages
+                    policies = self._runtime.policies.of_topic(TopicName.of(record.name)).messages
                     minutes = policies.subscription_expiration_minutes
                     if minutes:
                         self._delete_subscriptions_of(record.name, minutes * 60_000)
@@ -174,6 +176,8 @@ class Inactivity:
             if now_ms - self.active_ms(name) < idle_ms:
                 return
             topic = self._directory.existing(name)
+        from pulsarx.broker.subscriptions.subscription_changes import delete_subscriptions
+
         topic = topic.require_kept("delete subscriptions")
         for each in list(topic.subscriptions.values()):
             with topic.lock, suppress(errors.NotAllowedError, errors.SubscriptionNotFound):
@@ -182,6 +186,51 @@ class Inactivity:
                     life_log.info(
                         "%s: subscription %s deleted, as it was not used", full_name, each.name
                     )
+
+
+# Of one topic -------------------------------------------------------------------------------------
+
+
+def watched(topic: BrokerTopic, watch: object) -> None:
+    """Another process reads the topic, until watched_no_more."""
+    with topic.lock:
+        topic.watches |= {watch}
+
+
+def watched_no_more(topic: BrokerTopic, watch: object) -> None:
+    with topic.lock:
+        topic.watches -= {watch}
+
+
+def is_inactive(topic: AnyTopic, policy: InactiveTopics) -> bool:
+    """Whether nobody has used the topic for as long as the policy says, and retention keeps nothing
+    of it."""
+    if _is_used(topic, policy.mode):
+        topic.touch()
+        return False
+    idle_ms = topic.runtime.clock.now_ms() - topic.last_active_ms
+    if idle_ms < policy.seconds * 1000:
+        return False
+    if not topic.keeps_messages or not topic.ledger.entry_count():
+        return True
+    policies = topic.runtime.policies.of_topic(topic.topic_name)
+    kept_minutes = policies.retention.time_minutes
+    return 0 <= kept_minutes * 60_000 <= idle_ms
+
+
+def _is_used(topic: AnyTopic, mode: str) -> bool:
+    """The mode makes no difference to a non-persistent topic: its subscriptions go with their
+    consumers."""
+    for each in topic.all_subscriptions():
+        each.detach_forgotten()
+    found = [each for each in topic.all_subscriptions() if not is_exempt_subscription(each.name)]
+    if topic.producers.is_used() or topic.readers() or topic.watches:
+        return True
+    if not topic.keeps_messages:
+        return bool(topic.all_subscriptions())
+    if mode == NO_SUBSCRIPTIONS:
+        return bool(found)
+    return any(each.consumers() or each.backlog()[1] for each in found)
 
 
 @contextmanager

@@ -133,7 +133,7 @@ def check_may_be_created(state: CatalogueState, name: TopicName) -> None:
     """Refuse to create a topic named as a partition: partitions come with their topic."""
     if name.partition_index < 0:
         return
-    count = partition_count_of(state, TopicName.of(name.partitioned_name))
+    count = partition_count_of(state, name.whole)
     if count:
         raise errors.TopicNotFound(detail=f"{name}: {name.partitioned_name} has {count} partitions")
     raise errors.NotAllowedError(

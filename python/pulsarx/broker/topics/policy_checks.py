@@ -98,31 +98,31 @@ class PolicyChecks:
 
     def needed_by(self, topic: Topic) -> None:
         """Arm what the policies of a topic need."""
-        if topic.policies.ttl_seconds:
+        if topic.effects.policies.ttl_seconds:
             self._expiry.arm()
-        if topic.policies.quotas:
+        if topic.effects.policies.quotas:
             self._backlog.arm()
-        if topic.held_by is not None:
+        if topic.effects.held_by is not None:
             self._room.arm()
 
     def _expire(self) -> bool:
-        topics = [each for each in self._topics() if each.policies.ttl_seconds]
+        topics = [each for each in self._topics() if each.effects.policies.ttl_seconds]
         for topic in topics:
-            tell(attempt(topic.expire), topic)
+            tell(attempt(topic.effects.expire), topic)
         return bool(topics)
 
     def _check_backlogs(self) -> bool:
-        topics = [each for each in self._topics() if each.policies.quotas]
+        topics = [each for each in self._topics() if each.effects.policies.quotas]
         for topic in topics:
-            tell(attempt(topic.check_backlog), topic)
+            tell(attempt(topic.effects.check_backlog), topic)
             self.needed_by(topic)
         return bool(topics)
 
     def _look_for_room(self) -> bool:
-        held = [each for each in self._topics() if each.held_by is not None]
+        held = [each for each in self._topics() if each.effects.held_by is not None]
         for topic in held:
-            tell(attempt(topic.check_backlog), topic)
-        return any(each.held_by is not None for each in held)
+            tell(attempt(topic.effects.check_backlog), topic)
+        return any(each.effects.held_by is not None for each in held)
 
     def close(self) -> None:
         checks = (self._expiry, self._backlog, self._room)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from pulsarx.broker.policies.policy_store import TopicPolicies
     from pulsarx.broker.runtime import BrokerRuntime
+    from pulsarx.topic_name import TopicName
 
     # What `make` makes: with is_open, is_forgotten, shut, fence, abandon, last_sequence_id
     Producer = Any
@@ -71,6 +72,7 @@ class ProducerRegistry:
         "_is_terminated",
         "_keeps_epoch",
         "_lock",
+        "_name",
         "_policies",
         "_runtime",
         "_shut",
@@ -80,7 +82,7 @@ class ProducerRegistry:
 
     def __init__(
         self,
-        topic: str,
+        topic: TopicName,
         runtime: BrokerRuntime,
         policies: TopicPolicies,
         *,
@@ -88,7 +90,8 @@ class ProducerRegistry:
     ) -> None:
         """policies: those that hold on the topic now. keeps_epoch: in the catalogue; else in
         memory."""
-        self._topic = topic
+        self._name = topic
+        self._topic = topic.full
         self._policies = policies
         self._runtime = runtime
         self._keeps_epoch = keeps_epoch
@@ -301,7 +304,7 @@ class ProducerRegistry:
     def _check_limit(self) -> None:
         """ProducerBusy: the topic has as many producers as it may."""
         if self._policies.version != self._runtime.catalogue.state.policies_number:
-            self._policies = self._runtime.policies.of_topic(self._topic)
+            self._policies = self._runtime.policies.of_topic(self._name)
         limit = self._policies.messages.limits.max_producers_per_topic
         with self._lock:
             if limit and self._open_count() >= limit:

@@ -166,8 +166,8 @@ class TopicDirectory:
         except BaseException:
             self._runtime.list_cursors_again()
             raise
-        if topic.policies.ttl_seconds:
-            self._runtime.background.post(topic.expire)
+        if topic.effects.policies.ttl_seconds:
+            self._runtime.background.post(topic.effects.expire)
         self._checks.needed_by(topic)
         return topic
 
@@ -478,7 +478,7 @@ class TopicDirectory:
             event
             for name in names
             if name in topics and topics[name].policies
-            for event in self._runtime.policies.events_of(name)
+            for event in self._runtime.policies.events_of(TopicName.of(name))
         ]
 
     def volatile_topics(self, namespace: str) -> list[str]:
@@ -588,7 +588,7 @@ class TopicDirectory:
             name = topic.topic_name
             if target in (name.namespace_name, name.partitioned_name):
                 # The policy is set, whatever fails of what it does at once: that is tried again.
-                tell(attempt(topic.apply_policies), topic)
+                tell(attempt(topic.effects.apply), topic)
                 if isinstance(topic, Topic):
                     self._checks.needed_by(topic)
         self._checks.look_for_inactive()
@@ -600,13 +600,14 @@ class TopicDirectory:
     def apply_policies(self) -> None:
         """Have what was set about deduplication be in force on all topics, open or not."""
         for topic in self._kept_topics():
-            topic.apply_deduplication()
+            topic.effects.apply_deduplication()
         with self._lock:
             for record in list(self._runtime.catalogue.state.topics.values()):
                 path = snapshot_path(self._runtime, record.topic_id)
                 if path is None or record.name in self._topics or not os.path.exists(path):
                     continue
-                if not self._runtime.policies.of_topic(record.name).deduplication:
+                name = TopicName.of(record.name)
+                if not self._runtime.policies.of_topic(name).deduplication:
                     forget_snapshot(path, self._runtime)
 
     def abandon(self) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.subscriptions.subscription import Subscription
     from pulsarx.broker.topics.compaction import TopicCompaction
     from pulsarx.clock import Timer
+    from pulsarx.topic_name import TopicName
 
 
 _END = (1 << 63, 0)  # behind all ledgers
@@ -36,6 +37,7 @@ class Trimming:
         "_everyone",
         "_ledger",
         "_lock",
+        "_name",
         "_runtime",
         "_timer",
         "_topic",
@@ -44,7 +46,7 @@ class Trimming:
 
     def __init__(
         self,
-        topic: str,
+        topic: TopicName,
         runtime: BrokerRuntime,
         ledger: ManagedLedger,
         lock: RLock,
@@ -58,7 +60,8 @@ class Trimming:
         with the ids of ledgers that go."""
         self._before = before
         self._compaction = compaction
-        self._topic = topic
+        self._name = topic
+        self._topic = topic.full
         self._runtime = runtime
         self._ledger = ledger
         self._lock = lock
@@ -92,7 +95,7 @@ class Trimming:
                     self._timer = self._runtime.clock.call_after(spared_ms, self._due)
                 return []
             try:
-                policies = self._runtime.policies.of_topic(self._topic)
+                policies = self._runtime.policies.of_topic(self._name)
             except errors.TopicNotFound:
                 return []  # it was deleted just now, with its namespace
             subscriptions = self._durable()
@@ -160,8 +163,8 @@ class Trimming:
         self._timer = None
         self.soon()
 
-    def close(self) -> None:
-        """Look no more. The topic's lock is held."""
+    def stop(self) -> None:
+        """Look no more. The topic's lock is held, or nobody else knows this yet."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()

@@ -44,13 +44,13 @@ def set_topic_policy(broker: Broker, topic: TopicName, policy: dict[str, Any]) -
     OperationNotSupported: it is about kept messages, and the topic is non-persistent."""
     row, value = _checked(TOPIC, policy)
     require_effect(broker, row, value)
-    full = topic.partitioned_name
+    whole = topic.whole
     # Deduplication can be taken away where it cannot be set: it is not there.
     if row.for_kept and (value is not None or row.effect != DEDUPLICATION):
         check_keeps_messages(topic)
-    check = _check(broker, row, f"set {row.name} of {full}")
-    broker.policies.set_topic_policy(full, row.name, value, check)
-    _take_effect(broker, row, full)
+    check = _check(broker, row, f"set {row.name} of {whole}")
+    broker.policies.set_topic_policy(whole, row.name, value, check)
+    _take_effect(broker, row, whole.full)
 
 
 def require_effect(broker: Broker, row: Policy, value: object) -> None:
@@ -97,4 +97,4 @@ def get_namespace_policy(folder: OpenFolder, namespace: str, name: str) -> objec
 def get_topic_policy(folder: OpenFolder, topic: TopicName, name: str) -> object:
     """None: the topic does not set it."""
     folder.refresh()
-    return folder.policies.topic_policy(topic.partitioned_name, name)
+    return folder.policies.topic_policy(topic.whole, name)

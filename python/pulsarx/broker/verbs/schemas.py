@@ -23,7 +23,7 @@ def create(broker: Broker, topic: TopicName, schema: Json) -> dict[str, int]:
     is created, where its namespace creates those that are used. IncompatibleSchema; TopicNotFound:
     it does not."""
     check_is_not_of_the_system(topic, "create a schema of")
-    info, whole = _info(schema), TopicName.of(topic.partitioned_name)
+    info, whole = _info(schema), topic.whole
     with broker.topics.taking_back():
         broker.lookup(whole)
         return {"version": broker.schemas.register(whole, info)}
@@ -77,7 +77,7 @@ def get_version(folder: OpenFolder, topic: TopicName, schema: Json) -> dict[str,
 def _existing(folder: OpenFolder, topic: TopicName) -> TopicName:
     """The topic, of a partition its topic. TopicNotFound."""
     folder.refresh()
-    name = topic if topic.partition_index < 0 else TopicName.of(topic.partitioned_name)
+    name = topic.whole
     if name.full not in folder.catalogue.state.topics and name.full not in folder.volatile:
         raise errors.missing_topic(name)
     return name

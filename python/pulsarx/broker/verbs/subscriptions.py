@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx.broker.subscriptions.subscription_changes import locked_in_order
 from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
-from pulsarx.broker.topics.topic import locked_in_order
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.verbs.verb import SUPERUSER, verb
 from pulsarx.topic_name import (

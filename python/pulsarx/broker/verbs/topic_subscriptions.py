@@ -8,8 +8,12 @@ from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.message.message_id import MessageId
+from pulsarx.broker.subscriptions.subscription_changes import (
+    create_subscriptions,
+    delete_subscriptions,
+    locked_in_order,
+)
 from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
-from pulsarx.broker.topics.topic import create_subscriptions, delete_subscriptions, locked_in_order
 from pulsarx.broker.verbs.http import Http
 from pulsarx.broker.verbs.subscriptions import kept_topics_of
 from pulsarx.broker.verbs.verb import CONSUME, verb

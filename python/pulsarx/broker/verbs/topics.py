@@ -132,7 +132,7 @@ def delete(broker: Broker, topic: TopicName, force: bool) -> None:
     """A partition is there again at once, without messages and subscriptions: in Pulsar when it is
     used. NotAllowedError: it has partitions; or it is in use, and it is not forced."""
     full = topic.full
-    whole = TopicName.of(topic.partitioned_name)
+    whole = topic.whole
 
     def select(state: CatalogueState) -> list[str]:
         if not broker.topics.is_there(full):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pulsarx._pycore.ground.due_flag import DueFlag
 from pulsarx._pycore.ground.owner_link import frame
+from pulsarx.broker.topics.inactivity import watched, watched_no_more
 from pulsarx.wire.commands import LINK_NEWS
 
 TYPE_CHECKING = False
@@ -25,7 +26,7 @@ class GuestWatch(DueFlag):
         self._topic = topic
         self._number = number
         topic.tail.watch(self.due)
-        topic.watched(self)
+        watched(topic, self)
 
     @property
     def is_over(self) -> bool:
@@ -40,7 +41,7 @@ class GuestWatch(DueFlag):
     def close(self) -> None:
         """Nobody there reads it any more."""
         self._topic.tail.unwatch(self.due)
-        self._topic.watched_no_more(self)
+        watched_no_more(self._topic, self)
         self._topic.touch()
 
 
