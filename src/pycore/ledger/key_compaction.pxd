@@ -8,9 +8,9 @@ which all messages survive, or none, is not looked into.
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from pulsarx._core.compacted_entry cimport CompactedPlace
 from pulsarx._core.key_positions cimport KeyPositions
 from pulsarx._core.message_metadata cimport EntryParts
+from pulsarx._pycore.ledger.followed_chunks cimport FollowedChunks
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
 
@@ -26,6 +26,26 @@ cdef struct CompactedMessage:            # of an entry that is looked at
     bint survives
 
 
+cdef struct EntryInHand:
+    CompactedMessage* messages           # owned
+    uint32_t capacity
+    uint32_t count
+
+
+cdef struct SurvivorMarks:               # of messages of the second pass, a bit each
+    uint64_t* words                      # owned
+    uint64_t capacity                    # words
+    uint64_t least                       # messages that are marked together
+    uint64_t first
+    uint64_t count                       # messages
+
+
+cdef struct LastSurvivor:                # ledger id 0: there is none
+    uint64_t ledger_id
+    uint64_t entry_id
+    int64_t batch_index
+
+
 cdef enum EntryKind:
     KIND_MESSAGES                        # those in `messages`
     KIND_WHOLE                           # cannot be looked into: it is copied as it is
@@ -35,41 +55,24 @@ cdef enum EntryKind:
 
 cdef class KeyCompaction:
     cdef KeyPositions keys
-    cdef KeyPositions chunked            # where chunked messages end, by where they begin
-    # by uuid, of messages whose last chunk did not come yet: [position of the first chunk, chunks
-    # that came, chunks that belong to it]
-    cdef dict open
-    cdef Py_ssize_t open_max
-    cdef bint lost_sight                 # there were more: some are not in it
-    cdef dict left_open                  # `open` behind the first pass; None: that goes on
+    cdef FollowedChunks chunks
     cdef bint retain_null_key
     cdef object decompress
     cdef object compress
     cdef uint32_t decompressed_size_max
     cdef uint64_t end_ledger_id
     cdef uint64_t end_message
-    cdef CompactedMessage* messages      # owned, of the entry in hand
-    cdef uint32_t message_capacity
-    cdef uint32_t message_count
-    cdef bytes plain                     # its decompressed payload
-    cdef const uint8_t* payload
-    cdef uint32_t payload_size
+    cdef EntryInHand hand
+    cdef bytes plain                     # its decompressed payload, which the messages point into
     cdef uint8_t* room                   # owned: what is written
     cdef uint64_t room_size
     cdef readonly uint64_t scanned_count # messages, of the first pass
     cdef uint64_t copied_count           # messages that the second pass has come to
     cdef bint others_survive             # what no key tells of: without one, in chunks, unreadable
-    cdef uint64_t* marks                 # owned: a bit each, of messages of the second pass
-    cdef uint64_t marks_capacity         # words
-    cdef uint64_t marks_least            # messages
-    cdef uint64_t marked_from
-    cdef uint64_t marked_count           # messages
+    cdef SurvivorMarks marks
     cdef uint64_t written_back           # bytes of the new ledger that are on their way
     cdef readonly uint64_t kept_count    # messages, of the second pass
-    # Of the last survivor; 0, 0: there is none.
-    cdef uint64_t last_ledger_id
-    cdef uint64_t last_entry_id
-    cdef int64_t last_batch_index
+    cdef LastSurvivor last_survivor
     cdef readonly list ledgers           # [ledger id, behind its last survivor], ascending
 
     cdef bint next_entry(self, LedgerReader reader) except -1
@@ -81,8 +84,6 @@ cdef class KeyCompaction:
     cdef bint is_marked(self, uint64_t position) noexcept nogil
     cdef int reserve_messages(self, uint32_t count) except -1
     cdef int reserve_room(self, uint64_t size) except -1
-    cdef list follow(self, const EntryParts* parts, uint64_t first)
-    cdef int note_end(self, list chunked, uint64_t first) noexcept
     cdef bint choose_chunk(self, const EntryParts* parts, uint64_t first) except -1
     cdef int note_keys(self, uint64_t first) noexcept nogil
     cdef uint32_t choose(self, uint64_t first) noexcept nogil

@@ -34,6 +34,7 @@ from pulsarx._core.single_metadata cimport (
 )
 from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_OK, STATUS_TOO_LARGE
 from pulsarx._pycore.ground.raise_status cimport raise_status
+from pulsarx._pycore.ledger.followed_chunks cimport FollowedChunks
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader, READ_DAMAGE, READ_NOTHING
 from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
 
@@ -55,7 +56,6 @@ cdef enum:
     PADDING = 8                          # behind an entry, for the ledger
     MARKS_OF_A_KEY = 64                  # messages that are marked together: 8 bytes a key
     WRITTEN_BACK_SIZE = 8388608
-    UUID_SIZE_MAX = 64                   # bytes of a uuid that are kept as they are
 
 # payload_size 0, compacted_out 1
 cdef const uint8_t* TAKEN_OUT = b"\x00\x00\x00\x04\x18\x00\x20\x01"
@@ -66,7 +66,6 @@ cdef class KeyCompaction:
 
     def __cinit__(self):
         key_positions_init(&self.keys, 0)
-        key_positions_init(&self.chunked, 0)
 
     def __init__(self, *, end: tuple[int, int], retain_null_key: bool, seed: int, decompress,
                  compress, decompressed_size_max: int, marks_least: int,
@@ -76,24 +75,21 @@ cdef class KeyCompaction:
         marks_least: messages whose survivors are marked together, a bit each; more where there are
         many keys. open_max: messages in chunks that are followed at once; where there are more, all
         survive whose chunks were not followed to their end."""
-        self.open_max = open_max
-        self.marks_least = marks_least
+        self.chunks = FollowedChunks(seed, open_max)
+        self.marks.least = marks_least
         self.end_ledger_id, self.end_message = end
         self.retain_null_key = retain_null_key
         self.keys.seed = seed
-        self.chunked.seed = seed
         self.decompress = decompress
         self.compress = compress
         self.decompressed_size_max = decompressed_size_max
-        self.last_batch_index = -1
+        self.last_survivor.batch_index = -1
         self.ledgers = []
-        self.open = {}
 
     def __dealloc__(self):
         key_positions_free(&self.keys)
-        key_positions_free(&self.chunked)
-        free(self.messages)
-        free(self.marks)
+        free(self.hand.messages)
+        free(self.marks.words)
         free(self.room)
 
     @property
@@ -104,15 +100,14 @@ cdef class KeyCompaction:
     @property
     def memory_size(self) -> int:
         """Bytes that the keys and the marks of survivors take."""
-        return (self.keys.memory_size + self.chunked.memory_size
-                + self.marks_capacity * sizeof(uint64_t))
+        return (self.keys.memory_size + self.chunks.ends.memory_size
+                + self.marks.capacity * sizeof(uint64_t))
 
     @property
     def last(self) -> tuple[int, int, int] | None:
         """Ledger id, entry id and batch index of the last survivor."""
-        if self.last_ledger_id == 0:
-            return None
-        return self.last_ledger_id, self.last_entry_id, self.last_batch_index
+        cdef LastSurvivor* found = &self.last_survivor
+        return (found.ledger_id, found.entry_id, found.batch_index) if found.ledger_id else None
 
     # The passes -----------------------------------------------------------------------------------
 
@@ -134,10 +129,10 @@ cdef class KeyCompaction:
             if kind == KIND_MESSAGES or kind == KIND_CHUNK:
                 if kind == KIND_CHUNK:
                     self.others_survive = True
-                    chunked = self.follow(&parts, first)
+                    chunked = self.chunks.follow(&parts, first)
                     if chunked is None or chunked[1] < chunked[2]:
                         continue         # the message is where its last chunk is
-                    status = self.note_end(chunked, first)
+                    status = self.chunks.note_end(chunked, first)
                 if status == STATUS_OK:
                     with nogil:
                         status = self.note_keys(first)
@@ -163,8 +158,7 @@ cdef class KeyCompaction:
         cdef int kind
         cdef uint32_t left = entry_count
         cdef list row = self.ledgers[len(self.ledgers) - 1] if self.ledgers else None
-        if self.left_open is None:
-            self.left_open, self.open = self.open, {}
+        self.chunks.begin_again()
         while left:
             left -= 1
             if not self.next_entry(reader):
@@ -198,8 +192,8 @@ cdef class KeyCompaction:
                         survivors = self.choose(first)
                 if survivors == 0:
                     continue
-                for index in range(self.message_count):
-                    if self.messages[index].survives:
+                for index in range(self.hand.count):
+                    if self.hand.messages[index].survives:
                         last = index
                 is_batch = kind == KIND_MESSAGES and parts.metadata.flags & METADATA_BATCH != 0
                 is_whole = survivors == count or not self.needs_rewrite()
@@ -212,9 +206,9 @@ cdef class KeyCompaction:
                 self.store_rewritten(reader, writer, survivors, &parts)
             self.kept_count += survivors
             ledger_id = reader.span.ledger_id
-            self.last_ledger_id = ledger_id
-            self.last_entry_id = reader.c_frame.entry_id
-            self.last_batch_index = last if is_batch else -1
+            self.last_survivor.ledger_id = ledger_id
+            self.last_survivor.entry_id = reader.c_frame.entry_id
+            self.last_survivor.batch_index = last if is_batch else -1
             if row is None or row[0] != ledger_id:
                 row = [ledger_id, 0]
                 self.ledgers.append(row)
@@ -226,41 +220,41 @@ cdef class KeyCompaction:
         cdef uint64_t wanted
         cdef uint64_t words
         cdef uint64_t* grown
-        if first >= self.marked_from and first + count <= self.marked_from + self.marked_count:
+        if first >= self.marks.first and first + count <= self.marks.first + self.marks.count:
             return 0
         if first + count > self.scanned_count:
             raise_other_messages(reader, first + count, self.scanned_count)
         # All keys are looked at for it: seldom enough to cost nothing, and of a part of their size.
-        wanted = max(self.marks_least, MARKS_OF_A_KEY * self.keys.key_count)
+        wanted = max(self.marks.least, MARKS_OF_A_KEY * self.keys.key_count)
         wanted = min(max(wanted, <uint64_t>count), self.scanned_count - first)
         words = (wanted + 63) // 64
-        if words > self.marks_capacity:
-            grown = <uint64_t*>realloc(self.marks, words * sizeof(uint64_t))
+        if words > self.marks.capacity:
+            grown = <uint64_t*>realloc(self.marks.words, words * sizeof(uint64_t))
             if grown == NULL:
                 raise MemoryError(f"compact {reader.topic_name}: out of memory for the marks of "
                                   f"{wanted} messages")
-            self.marks = grown
-            self.marks_capacity = words
+            self.marks.words = grown
+            self.marks.capacity = words
         with nogil:
-            memset(self.marks, 0, words * sizeof(uint64_t))
-            key_positions_mark(&self.keys, first, wanted, self.marks)
-        self.marked_from = first
-        self.marked_count = wanted
+            memset(self.marks.words, 0, words * sizeof(uint64_t))
+            key_positions_mark(&self.keys, first, wanted, self.marks.words)
+        self.marks.first = first
+        self.marks.count = wanted
         return 0
 
     cdef bint is_marked(self, uint64_t position) noexcept nogil:
-        position -= self.marked_from
-        return (self.marks[position >> 6] >> (position & 63)) & 1
+        position -= self.marks.first
+        return (self.marks.words[position >> 6] >> (position & 63)) & 1
 
     cdef uint32_t marked(self, uint64_t first, uint32_t count) noexcept nogil:
         """How many of some messages survive, as far as keys tell."""
-        cdef uint64_t at = first - self.marked_from
+        cdef uint64_t at = first - self.marks.first
         cdef uint64_t end = at + count
         cdef uint64_t word
         cdef uint64_t taken
         cdef uint32_t found = 0
         while at < end:
-            word = self.marks[at >> 6] >> (at & 63)
+            word = self.marks.words[at >> 6] >> (at & 63)
             taken = min(64 - (at & 63), end - at)
             if taken < 64:
                 word &= (<uint64_t>1 << taken) - 1
@@ -271,8 +265,8 @@ cdef class KeyCompaction:
     cdef bint needs_rewrite(self) noexcept:
         """Whether a message is to be taken out of the batch that is still in it."""
         cdef uint32_t index
-        for index in range(self.message_count):
-            if not self.messages[index].survives and not self.messages[index].taken_out:
+        for index in range(self.hand.count):
+            if not self.hand.messages[index].survives and not self.hand.messages[index].taken_out:
                 return True
         return False
 
@@ -295,10 +289,12 @@ cdef class KeyCompaction:
     cdef int look_into(self, LedgerReader reader, EntryParts* parts) except -1:
         """Fill `messages`; an EntryKind."""
         cdef int status = entry_decode(reader.c_entry, reader.c_frame.entry_size, False, parts)
+        cdef const uint8_t* payload = parts.payload
+        cdef uint32_t payload_size = parts.payload_size
         cdef bint is_batch
         cdef uint32_t count
         self.plain = None
-        self.message_count = 0
+        self.hand.count = 0
         if status == STATUS_OK and not entry_count_holds(parts, reader.c_frame.message_count):
             status = STATUS_CORRUPT
         if status != STATUS_OK:
@@ -311,22 +307,20 @@ cdef class KeyCompaction:
         count = reader.c_frame.message_count
         self.reserve_messages(count)
         if not is_batch:
-            memset(&self.messages[0], 0, sizeof(CompactedMessage))
+            memset(&self.hand.messages[0], 0, sizeof(CompactedMessage))
             if parts.metadata.flags & METADATA_PARTITION_KEY:
-                self.messages[0].key = parts.metadata.partition_key
-                self.messages[0].key_size = parts.metadata.partition_key_size
-            self.messages[0].is_removal = parts.metadata.flags & METADATA_NULL_VALUE != 0 or (
+                self.hand.messages[0].key = parts.metadata.partition_key
+                self.hand.messages[0].key_size = parts.metadata.partition_key_size
+            self.hand.messages[0].is_removal = parts.metadata.flags & METADATA_NULL_VALUE != 0 or (
                 parts.metadata.uncompressed_size == 0 if parts.metadata.compression
                 else parts.payload_size == 0)
-            self.message_count = 1
+            self.hand.count = 1
             if parts.metadata.chunk_count <= 1:
                 return KIND_MESSAGES
             if parts.metadata.uuid == NULL or (
                     parts.metadata.chunk_id >= parts.metadata.chunk_count):
                 return KIND_WHOLE        # its readers are told
             return KIND_CHUNK
-        self.payload = parts.payload
-        self.payload_size = parts.payload_size
         if parts.metadata.compression:
             try:
                 self.plain = self.decompress(
@@ -334,24 +328,24 @@ cdef class KeyCompaction:
                     parts.metadata.uncompressed_size, self.decompressed_size_max)
             except (errors.CorruptDataError, errors.UnreadableEntryError):
                 return KIND_WHOLE
-            self.payload = <const uint8_t*>PyBytes_AS_STRING(self.plain)
-            self.payload_size = <uint32_t>PyBytes_GET_SIZE(self.plain)
+            payload = <const uint8_t*>PyBytes_AS_STRING(self.plain)
+            payload_size = <uint32_t>PyBytes_GET_SIZE(self.plain)
         with nogil:
-            status = batch_messages(self.payload, self.payload_size, count, self.messages)
+            status = batch_messages(payload, payload_size, count, self.hand.messages)
         if status != STATUS_OK:
             return KIND_WHOLE
-        self.message_count = count
+        self.hand.count = count
         return KIND_MESSAGES
 
     cdef int reserve_messages(self, uint32_t count) except -1:
         cdef CompactedMessage* grown
-        if count <= self.message_capacity:
+        if count <= self.hand.capacity:
             return 0
-        grown = <CompactedMessage*>realloc(self.messages, count * sizeof(CompactedMessage))
+        grown = <CompactedMessage*>realloc(self.hand.messages, count * sizeof(CompactedMessage))
         if grown == NULL:
             raise MemoryError(f"compact a batch of {count} messages: out of memory")
-        self.messages = grown
-        self.message_capacity = count
+        self.hand.messages = grown
+        self.hand.capacity = count
         return 0
 
     cdef int reserve_room(self, uint64_t size) except -1:
@@ -370,66 +364,28 @@ cdef class KeyCompaction:
         cdef uint32_t index
         cdef CompactedMessage* each
         for index in range(start, end):
-            each = &self.messages[index]
+            each = &self.hand.messages[index]
             if each.key != NULL:
                 each.hash = key_positions_hash(&self.keys, each.key, each.key_size)
                 key_positions_fetch_slot(&self.keys, each.hash)
         for index in range(start, end):
-            each = &self.messages[index]
+            each = &self.hand.messages[index]
             if each.key != NULL:
                 key_positions_fetch_record(&self.keys, each.hash)
 
     # Messages in chunks ---------------------------------------------------------------------------
 
-    cdef list follow(self, const EntryParts* parts, uint64_t first):
-        """The message of `open` that a chunk belongs to, by the rules of chunk_assembler; None: it
-        belongs to none that can become whole."""
-        cdef bytes uuid = uuid_of(parts)
-        cdef uint32_t chunk_id = parts.metadata.chunk_id
-        cdef list found
-        if chunk_id == 0:
-            found = [first, 1, parts.metadata.chunk_count]
-            self.open.pop(uuid, None)    # the same uuid may come again
-            if len(self.open) >= self.open_max:
-                del self.open[next(iter(self.open))]
-                self.lost_sight = True
-            self.open[uuid] = found
-            return found
-        found = self.open.get(uuid)
-        if found is None or chunk_id < found[1]:
-            return None
-        if chunk_id > found[1] or parts.metadata.chunk_count != found[2]:
-            del self.open[uuid]
-            return None
-        found[1] += 1
-        if found[1] == found[2]:
-            del self.open[uuid]
-        return found
-
-    cdef int note_end(self, list chunked, uint64_t first) noexcept:
-        cdef uint64_t begin = chunked[0]
-        return key_positions_put(
-            &self.chunked, key_positions_hash(&self.chunked, <uint8_t*>&begin, sizeof(begin)),
-            <uint8_t*>&begin, sizeof(begin), first)
-
     cdef bint choose_chunk(self, const EntryParts* parts, uint64_t first) except -1:
         """Whether the message survives that the chunk in hand belongs to, with the chunk. One
         that ends behind what is compacted does, with all that came of it."""
-        cdef CompactedMessage* message = &self.messages[0]
-        cdef list chunked = self.follow(parts, first)
-        cdef list left
-        cdef uint64_t begin
+        cdef CompactedMessage* message = &self.hand.messages[0]
+        cdef list chunked = self.chunks.follow(parts, first)
         cdef uint64_t end = 0
         cdef uint64_t survivor = 0
         if chunked is None:
-            message.survives = self.lost_sight
-            return message.survives
-        begin = chunked[0]
-        if not key_positions_find(
-                &self.chunked, key_positions_hash(&self.chunked, <uint8_t*>&begin, sizeof(begin)),
-                <uint8_t*>&begin, sizeof(begin), &end):
-            left = self.left_open.get(uuid_of(parts))
-            message.survives = self.lost_sight or (left is not None and left[0] == begin)
+            message.survives = self.chunks.lost_sight
+        elif not self.chunks.find_end(chunked, &end):
+            message.survives = self.chunks.may_end_later(parts, chunked)
         elif message.key == NULL:
             message.survives = self.retain_null_key
         else:
@@ -444,10 +400,10 @@ cdef class KeyCompaction:
         cdef uint32_t index
         cdef CompactedMessage* each
         cdef int status
-        for index in range(self.message_count):
+        for index in range(self.hand.count):
             if index % KEYS_AHEAD == 0:
-                self.fetch_keys(index, min(index + KEYS_AHEAD, self.message_count))
-            each = &self.messages[index]
+                self.fetch_keys(index, min(index + KEYS_AHEAD, self.hand.count))
+            each = &self.hand.messages[index]
             if each.taken_out:
                 continue
             if each.key == NULL:
@@ -464,8 +420,8 @@ cdef class KeyCompaction:
         cdef uint32_t index
         cdef uint32_t found = 0
         cdef CompactedMessage* each
-        for index in range(self.message_count):
-            each = &self.messages[index]
+        for index in range(self.hand.count):
+            each = &self.hand.messages[index]
             if each.taken_out:
                 each.survives = False
             elif each.key == NULL:
@@ -531,8 +487,8 @@ cdef class KeyCompaction:
         cdef bytes packed = None
         cdef int status
         cdef ByteWriter room
-        for index in range(self.message_count):
-            size += self.messages[index].size if self.messages[index].survives else (
+        for index in range(self.hand.count):
+            size += self.hand.messages[index].size if self.hand.messages[index].survives else (
                 <uint64_t>TAKEN_OUT_SIZE)
         head += ENTRY_HEADER_SIZE + <uint64_t>parts.encoded_metadata_size + VARINT_ROOM
         if head + size > ENTRY_SIZE_MAX:
@@ -540,7 +496,7 @@ cdef class KeyCompaction:
         self.reserve_room(head + size + PADDING)
         payload = self.room + head
         with nogil:
-            payload_write(self.messages, self.message_count, payload)
+            payload_write(self.hand.messages, self.hand.count, payload)
         if parts.metadata.compression:
             packed = self.compress(parts.metadata.compression,
                                    PyBytes_FromStringAndSize(<const char*>payload,
@@ -554,7 +510,7 @@ cdef class KeyCompaction:
         payload = entry + ENTRY_HEADER_SIZE + metadata_size
         with nogil:
             if packed is None:
-                payload_write(self.messages, self.message_count, payload)
+                payload_write(self.hand.messages, self.hand.count, payload)
         if packed is not None:
             size = <uint64_t>PyBytes_GET_SIZE(packed)
             memcpy(payload, PyBytes_AS_STRING(packed), size)
@@ -568,16 +524,6 @@ cdef class KeyCompaction:
         byte_writer_u32_be(&room, checksum)
         return self.store(reader, writer, survivors, entry, <uint32_t>size,
                           reader.c_frame.flags | ENTRY_REWRITTEN)
-
-
-cdef bytes uuid_of(const EntryParts* parts):
-    """What tells a message in chunks from others; a longer uuid counts by its digest."""
-    cdef bytes uuid = parts.metadata.uuid[:parts.metadata.uuid_size]
-    if parts.metadata.uuid_size <= UUID_SIZE_MAX:
-        return uuid
-    from hashlib import blake2b
-
-    return b"long " + blake2b(uuid).digest()
 
 
 cdef int raise_other_messages(LedgerReader reader, uint64_t found, uint64_t scanned) except -1:
