@@ -6,7 +6,7 @@ that is killed then loses nothing of it. What the socket does not take waits in 
 until the thread that reads the connection gives it that in `wait`. Any thread may call; one reads.
 
 A caller that waits for what comes over the connection reads it itself in the meantime (`lead`), so
-that one thread is woken for it and not two. Who reads is said by `reader`; the other end of it is
+that one thread is woken for it and not two. Who reads is said by `turn`; the other end of it is
 what the poller of the reading thread looks for:
 
   reader      the socket is       left by
@@ -95,6 +95,22 @@ cdef enum LinkReader:
     LINK_READ_BY_WAITER = 2
 
 
+cdef struct UnsentBytes:                 # what the socket has not taken yet
+    uint8_t* data                        # owned
+    size_t at
+    size_t size
+    size_t capacity
+    bint has_kept                        # some that the socket was not asked to take
+
+
+cdef struct ReadingTurn:                 # who reads, and what for
+    int reader                           # LinkReader
+    bint wanted                          # the reading thread wants what comes
+    bint left                            # something is with the taker for the reading thread
+    bint over                            # the end has come, which the reading thread is to meet
+    uint32_t armed                       # what the poller looks for at the socket
+
+
 cdef class OwnerLink:
     cdef readonly int descriptor         # of the socket, which the caller closes
     cdef object out                      # called with what is sent instead, for tests; or None
@@ -116,18 +132,10 @@ cdef class OwnerLink:
     cdef object wanted_owner             # keeps that; None: there is none
     # of what follows; never held for long
     cdef pthread_mutex_t reading
-    cdef int reader                      # LinkReader
-    cdef bint reads                      # the reading thread wants what comes
-    cdef bint left                       # something is with the taker for the reading thread
-    cdef bint over                       # the end has come, which the reading thread is to meet
-    cdef uint32_t armed                  # what the poller looks for at the socket
+    cdef ReadingTurn turn
     cdef pthread_mutex_t mutex           # of what follows
-    cdef bint has_kept                   # `later` has what the socket was not asked to take
+    cdef UnsentBytes later
     cdef bint ended                      # nothing is sent any more
-    cdef uint8_t* later                  # owned
-    cdef size_t later_at
-    cdef size_t later_size
-    cdef size_t later_capacity
 
     cdef int tell(self, int kind, uint64_t consumer_id, uint64_t first, uint64_t second,
                   uint64_t third, uint64_t fourth) except -1

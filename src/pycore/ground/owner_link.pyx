@@ -122,8 +122,8 @@ cdef class OwnerLink:
         pthread_mutex_init(&self.reading, NULL)
         self.descriptor = self.event = self.poller = -1
         self.unsent_max = SIZE_MAX
-        self.reader = LINK_READ_BY_THREAD    # which has not begun
-        self.armed = EPOLLET
+        self.turn.reader = LINK_READ_BY_THREAD    # which has not begun
+        self.turn.armed = EPOLLET
 
     def __init__(self, int descriptor, out=None) -> None:
         """descriptor: of a connected stream socket. out: is called with the bytes instead; it may
@@ -140,17 +140,17 @@ cdef class OwnerLink:
             close(self.event)
         if self.poller >= 0:
             close(self.poller)
-        free(self.later)
+        free(self.later.data)
         pthread_mutex_destroy(&self.mutex)
         pthread_mutex_destroy(&self.reading)
 
     @property
     def unsent(self) -> int:
         """Bytes that the socket has not taken yet."""
-        return self.later_size - self.later_at
+        return self.later.size - self.later.at
 
     cpdef bint has_room(self) except -1:
-        return self.later_size - self.later_at < self.unsent_max
+        return self.later.size - self.later.at < self.unsent_max
 
     def write(self, bytes data not None) -> None:
         """Send bytes. What answers the last of what has come is sent by `wait`: behind who is woken
@@ -168,7 +168,7 @@ cdef class OwnerLink:
         """Send what `write` has kept, wake whom `wake_soon` has, and keep nothing more. By the
         reading thread, before it does anything but `wait`."""
         self.defers = False
-        if self.has_kept or self.kept_event != NULL:
+        if self.later.has_kept or self.kept_event != NULL:
             with nogil:
                 self.wake_kept()
                 self.flush()
@@ -195,9 +195,9 @@ cdef class OwnerLink:
         cdef bint is_kept
         pthread_mutex_lock(&self.mutex)
         is_kept = self.ended
-        if not is_kept and self.later_size - self.later_at + size <= KEPT_SIZE and (
+        if not is_kept and self.later.size - self.later.at + size <= KEPT_SIZE and (
                 self.keep(data, size)):
-            is_kept = self.has_kept = True
+            is_kept = self.later.has_kept = True
         pthread_mutex_unlock(&self.mutex)
         return is_kept
 
@@ -217,9 +217,9 @@ cdef class OwnerLink:
         with nogil:
             pthread_mutex_lock(&self.mutex)
             if not self.ended:
-                if self.has_kept:
+                if self.later.has_kept:
                     self.flush_locked()
-                if self.later_size == self.later_at:
+                if self.later.size == self.later.at:
                     self.push(&data, &size)
                 if size:
                     waits = True
@@ -257,24 +257,24 @@ cdef class OwnerLink:
 
     cdef bint keep(self, const uint8_t* data, size_t size) noexcept nogil:
         """Put bytes behind what waits; mutex held. False: there is no memory."""
-        cdef size_t needed = self.later_size + size
-        cdef size_t capacity = self.later_capacity
+        cdef size_t needed = self.later.size + size
+        cdef size_t capacity = self.later.capacity
         cdef uint8_t* grown
-        if needed > capacity and self.later_at:
-            self.later_size -= self.later_at
-            memmove(self.later, self.later + self.later_at, self.later_size)
-            self.later_at = 0
-            needed = self.later_size + size
+        if needed > capacity and self.later.at:
+            self.later.size -= self.later.at
+            memmove(self.later.data, self.later.data + self.later.at, self.later.size)
+            self.later.at = 0
+            needed = self.later.size + size
         if needed > capacity:
             while capacity < needed:
                 capacity = 2 * capacity if capacity else <size_t>LATER_MIN
-            grown = <uint8_t*>realloc(self.later, capacity)
+            grown = <uint8_t*>realloc(self.later.data, capacity)
             if grown == NULL:
                 return False
-            self.later = grown
-            self.later_capacity = capacity
-        memcpy(self.later + self.later_size, data, size)
-        self.later_size = needed
+            self.later.data = grown
+            self.later.capacity = capacity
+        memcpy(self.later.data + self.later.size, data, size)
+        self.later.size = needed
         return True
 
     cpdef int wake(self) except -1:
@@ -355,7 +355,7 @@ cdef class OwnerLink:
         cdef ssize_t came
         # First who waits here: a process has more to do with an answer.
         self.wake_kept()
-        if self.has_kept:
+        if self.later.has_kept:
             self.flush()
         events = self.look(timeout_ms, &rung)
         if rung:
@@ -386,8 +386,8 @@ cdef class OwnerLink:
         cdef uint32_t events = 0
         cdef int at
         if self.poller < 0:
-            sources[0].events = (POLLIN if self.reads else 0) | (
-                POLLOUT if self.later_size != self.later_at else 0)
+            sources[0].events = (POLLIN if self.turn.wanted else 0) | (
+                POLLOUT if self.later.size != self.later.at else 0)
             # An end that hung up is always ready, also while nothing of it is to be read.
             sources[0].fd = self.descriptor if sources[0].events else -1
             sources[0].revents = 0
@@ -414,13 +414,13 @@ cdef class OwnerLink:
         # An end that hung up is always ready, also while nothing of it is to be read: so that is
         # told once.
         event.events = EPOLLET
-        if self.later_size != self.later_at:
+        if self.later.size != self.later.at:
             event.events = EPOLLOUT
-        if self.reads and self.reader != LINK_READ_BY_WAITER:
+        if self.turn.wanted and self.turn.reader != LINK_READ_BY_WAITER:
             event.events = (event.events & ~EPOLLET) | EPOLLIN
-        if event.events != self.armed and self.poller >= 0:
+        if event.events != self.turn.armed and self.poller >= 0:
             event.data.fd = self.descriptor
-            self.armed = event.events
+            self.turn.armed = event.events
             epoll_ctl(self.poller, EPOLL_CTL_MOD, self.descriptor, &event)
 
     # Who reads ------------------------------------------------------------------------------------
@@ -432,7 +432,7 @@ cdef class OwnerLink:
             low_descriptors_hold()
             poller = low_descriptors_leave(epoll_create1(EPOLL_CLOEXEC))
             if poller < 0 or not (look_for(poller, self.event, EPOLLIN)
-                                  and look_for(poller, self.descriptor, self.armed)):
+                                  and look_for(poller, self.descriptor, self.turn.armed)):
                 if poller >= 0:
                     close(poller)
                 return                   # it does all the same without them
@@ -442,9 +442,9 @@ cdef class OwnerLink:
     cdef int end_reading(self, bint reads) except -1:
         """The reading thread has done what it read."""
         pthread_mutex_lock(&self.reading)
-        if self.reader == LINK_READ_BY_THREAD:
-            self.reader = LINK_READ_BY_NOBODY
-        self.reads = reads
+        if self.turn.reader == LINK_READ_BY_THREAD:
+            self.turn.reader = LINK_READ_BY_NOBODY
+        self.turn.wanted = reads
         pthread_mutex_unlock(&self.reading)
         wanted, self.wanted_owner = self.wanted_owner, None
         if wanted is not None:
@@ -455,9 +455,9 @@ cdef class OwnerLink:
         """Whether the reading thread is to read."""
         cdef bint begins
         pthread_mutex_lock(&self.reading)
-        begins = self.reads and self.reader != LINK_READ_BY_WAITER
+        begins = self.turn.wanted and self.turn.reader != LINK_READ_BY_WAITER
         if begins:
-            self.reader = LINK_READ_BY_THREAD
+            self.turn.reader = LINK_READ_BY_THREAD
         pthread_mutex_unlock(&self.reading)
         return begins
 
@@ -465,10 +465,10 @@ cdef class OwnerLink:
         """Whether there is something that a caller left to the reading thread, which has it now."""
         cdef bint found
         pthread_mutex_lock(&self.reading)
-        found = self.left
+        found = self.turn.left
         if found:                        # so nobody leads
-            self.left = False
-            self.reader = LINK_READ_BY_THREAD
+            self.turn.left = False
+            self.turn.reader = LINK_READ_BY_THREAD
         pthread_mutex_unlock(&self.reading)
         return found
 
@@ -483,12 +483,12 @@ cdef class OwnerLink:
         if self.bell.event < 0:
             return False
         pthread_mutex_lock(&self.reading)
-        if not (self.over or self.left) and self.reader == LINK_READ_BY_NOBODY:
+        if not (self.turn.over or self.turn.left) and self.turn.reader == LINK_READ_BY_NOBODY:
             leads = True
-            self.reader = LINK_READ_BY_WAITER
+            self.turn.reader = LINK_READ_BY_WAITER
             self.arm()
         pthread_mutex_unlock(&self.reading)
-        if not leads and self.reader != LINK_READ_BY_WAITER:
+        if not leads and self.turn.reader != LINK_READ_BY_WAITER:
             self.wanted_event = event
             self.wanted_owner = owner
         return leads
@@ -496,9 +496,9 @@ cdef class OwnerLink:
     cdef int end_leading(self, bint left, bint over) except -1:
         """left: the reading thread is to go on with what the taker has."""
         pthread_mutex_lock(&self.reading)
-        self.reader = LINK_READ_BY_NOBODY
-        self.left = left
-        self.over = over
+        self.turn.reader = LINK_READ_BY_NOBODY
+        self.turn.left = left
+        self.turn.over = over
         self.arm()
         pthread_mutex_unlock(&self.reading)
         if left:
@@ -577,27 +577,28 @@ cdef class OwnerLink:
     cdef void flush_locked(self) noexcept nogil:
         cdef const uint8_t* data
         cdef size_t size
-        self.has_kept = False
-        data = self.later + self.later_at
-        size = self.later_size - self.later_at
+        self.later.has_kept = False
+        data = self.later.data + self.later.at
+        size = self.later.size - self.later.at
         self.push(&data, &size)
-        self.later_at = self.later_size - size
+        self.later.at = self.later.size - size
         if size == 0:
-            self.later_at = self.later_size = 0
+            self.later.at = self.later.size = 0
 
     def end(self) -> None:
         """Send nothing any more. Nobody reads it."""
         self.taker = None
         pthread_mutex_lock(&self.mutex)
         self.ended = True
-        self.later_at = self.later_size = 0
+        self.later.at = self.later.size = 0
         pthread_mutex_unlock(&self.mutex)
         # Given back here and not by the collector. Whoever rings has the GIL; who arms, `reading`.
         pthread_mutex_lock(&self.reading)
         if self.poller >= 0:
             close(self.poller)
         self.poller = -1
-        if self.bell is not None and self.reader != LINK_READ_BY_WAITER and self.bell.event >= 0:
+        if self.bell is not None and self.bell.event >= 0 and (
+                self.turn.reader != LINK_READ_BY_WAITER):
             close(self.bell.event)       # else who sleeps on it lets it go
             self.bell.event = -1
         pthread_mutex_unlock(&self.reading)
