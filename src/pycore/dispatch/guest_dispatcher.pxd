@@ -20,9 +20,9 @@ On Key_Shared what nobody saw goes back with each negative acknowledgement, as l
 key may be among it; and so does what arrives until the owner has heard of it.
 
 What is acknowledged is kept until the owner has recorded it, and sent once more to the next owner.
-A message may be on its way here meanwhile: it is not handed out (`is_told`). The owner says what it
-has recorded before it sends messages from another place of the subscription, so what a seek brings
-back is handed out.
+A message may be on its way here meanwhile: it is not handed out (`sent_acks_cover`). The owner says
+what it has recorded before it sends messages from another place of the subscription, so what a seek
+brings back is handed out.
 
 `reset`: what arrived before is void, for the subscription was moved, or another consumer reads on,
 or it was rewound. With the core's mutex held unless a method says otherwise.
@@ -32,16 +32,10 @@ from libc.stdint cimport int64_t, uint64_t
 
 from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
 from pulsarx._pycore.dispatch.pending_dispatcher cimport PendingDispatcher
+from pulsarx._pycore.dispatch.sent_acks cimport SentAcks
 from pulsarx._pycore.ground.owner_link cimport OwnerLink
 from pulsarx._pycore.ledger.compacted_reader cimport CompactedReader
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
-
-
-cdef struct SentAck:
-    int kind                             # LINK_ACKNOWLEDGE, LINK_ACKNOWLEDGE_THROUGH, LINK_EXPIRED
-    uint64_t ledger_id
-    uint64_t first
-    uint64_t count
 
 
 cdef class GuestDispatcher(PendingDispatcher):
@@ -61,15 +55,7 @@ cdef class GuestDispatcher(PendingDispatcher):
     cdef uint64_t rewinds_asked          # rewinds the owner was asked for
     cdef uint64_t rewinds_done           # of them, those it has told of
     cdef uint64_t resets_done
-    # acknowledgements that the owner has not recorded yet, in order: some of those after `sent_at`
-    cdef SentAck* sent                   # owned
-    cdef size_t sent_at
-    cdef size_t sent_end
-    cdef size_t sent_capacity
-    cdef uint64_t recorded_count         # by this owner
-    # behind all messages of those; ledger 0: there are none
-    cdef uint64_t told_ledger
-    cdef uint64_t told_end
+    cdef SentAcks sent                   # that the owner has not recorded yet
     cdef set kept                        # (ledger id, ordinal) held since the owner before; or None
     # the first message that did not arrive yet, of those in order; ledger 0: none did
     cdef uint64_t arrived_ledger
@@ -83,10 +69,6 @@ cdef class GuestDispatcher(PendingDispatcher):
     cdef int give_permits(self) except -1
     cdef int return_unseen(self) except -1
     """What arrived and was not handed out is the owner's again."""
-
-    cdef bint is_told(self, uint64_t ledger_id, uint64_t first, uint64_t count) noexcept
-    """Whether the owner was told of an acknowledgement of any of these messages, which it has not
-    recorded yet."""
 
     cdef int tell_ack(self, int kind, uint64_t ledger_id, uint64_t first,
                       uint64_t count) except -1

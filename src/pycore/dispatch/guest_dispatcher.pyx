@@ -1,9 +1,7 @@
 # cython: language_level=3
 """Body of guest_dispatcher.pxd."""
 
-from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
-from libc.string cimport memmove
 
 from pulsarx import errors
 from pulsarx._core.pending_acks cimport (
@@ -15,6 +13,9 @@ from pulsarx._core.timer_wheel cimport TIMER_NONE
 from pulsarx._core.wait_event cimport WaitEvent
 from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
 from pulsarx._pycore.dispatch.pending_dispatcher cimport PendingDispatcher
+from pulsarx._pycore.dispatch.sent_acks cimport (
+    SentAck, sent_acks_cover, sent_acks_free, sent_acks_keep, sent_acks_recorded,
+)
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_try_lock, mutex_unlock
@@ -32,7 +33,6 @@ from pulsarx._pycore.message.entry_view cimport EntryContext
 
 cdef enum:
     LOOK_AHEAD_MESSAGES = 64             # dispatched for one who already has something to do
-    FIRST_ACKS = 64
 
 
 class _NoLimits:
@@ -68,7 +68,7 @@ cdef class GuestDispatcher(PendingDispatcher):
         mutex_unlock(&core.mutex)
 
     def __dealloc__(self):
-        PyMem_Free(self.sent)
+        sent_acks_free(&self.sent)
 
     def join(self, EntrySink receiver not None) -> None:
         """The owner is about to attach it."""
@@ -86,13 +86,15 @@ cdef class GuestDispatcher(PendingDispatcher):
 
     def begin(self) -> None:
         """The owner has attached it: let messages come, behind what was acknowledged before."""
+        cdef SentAck* each
         cdef size_t at
         mutex_lock(&self.core.mutex)
         try:
             self.attached = True
-            for at in range(self.sent_at, self.sent_end):
-                self.link.tell(self.sent[at].kind, self.consumer_id, self.sent[at].ledger_id,
-                               self.sent[at].first, self.sent[at].count, 0)
+            for at in range(self.sent.at, self.sent.end):
+                each = &self.sent.acks[at]
+                self.link.tell(each.kind, self.consumer_id, each.ledger_id, each.first, each.count,
+                               0)
             if self.receiver is not None:
                 self.give_permits()
         finally:
@@ -154,7 +156,7 @@ cdef class GuestDispatcher(PendingDispatcher):
             if self.rewinds_asked != self.rewinds_done and self.keeps_key_order:
                 self.link.tell(LINK_GIVE_BACK, self.consumer_id, ledger_id, first, count, 0)
                 return
-            some_told = self.is_told(ledger_id, first, count)
+            some_told = sent_acks_cover(&self.sent, ledger_id, first, count)
             if coming is not None and not some_told:
                 if self.pieces is None:
                     self.pieces = {}
@@ -163,7 +165,7 @@ cdef class GuestDispatcher(PendingDispatcher):
                 self.arrived_ledger = ledger_id
                 self.arrived_end = first + count
             for message in range(first, first + count):
-                if some_told and self.is_told(ledger_id, message, 1):
+                if some_told and sent_acks_cover(&self.sent, ledger_id, message, 1):
                     continue             # the owner sent it before it heard of that
                 ack = self.core.add(ledger_id, message)
                 if self.kept is not None and ack.state == PENDING_HELD and (
@@ -213,11 +215,7 @@ cdef class GuestDispatcher(PendingDispatcher):
         """So many acknowledgements are recorded by this owner. By the thread that reads the
         connection."""
         mutex_lock(&self.core.mutex)
-        if count > self.recorded_count:
-            self.sent_at = min(self.sent_at + <size_t>(count - self.recorded_count), self.sent_end)
-            self.recorded_count = count
-        if self.sent_at == self.sent_end:
-            self.told_ledger = self.told_end = 0
+        sent_acks_recorded(&self.sent, count)
         mutex_unlock(&self.core.mutex)
 
     def unrecorded(self) -> list:
@@ -226,8 +224,9 @@ cdef class GuestDispatcher(PendingDispatcher):
         cdef size_t at
         mutex_lock(&self.core.mutex)
         try:
-            return [(self.sent[at].kind, self.sent[at].ledger_id, self.sent[at].first,
-                     self.sent[at].count) for at in range(self.sent_at, self.sent_end)]
+            return [(self.sent.acks[at].kind, self.sent.acks[at].ledger_id,
+                     self.sent.acks[at].first, self.sent.acks[at].count)
+                    for at in range(self.sent.at, self.sent.end)]
         finally:
             mutex_unlock(&self.core.mutex)
 
@@ -264,7 +263,7 @@ cdef class GuestDispatcher(PendingDispatcher):
                 message += 1
             if self.receiver is not None:
                 self.receiver.clear()
-            self.recorded_count = 0
+            self.sent.recorded_count = 0     # by the next one
         finally:
             mutex_unlock(&self.core.mutex)
             self.settle()
@@ -450,50 +449,9 @@ cdef class GuestDispatcher(PendingDispatcher):
             self.pieces.pop((ledger_id, message), None)
         return PendingDispatcher.drop(self, ledger_id, message, ack)
 
-    cdef bint is_told(self, uint64_t ledger_id, uint64_t first, uint64_t count) noexcept:
-        cdef SentAck* sent
-        cdef size_t at
-        # Messages come in order, so those that come are mostly behind all of them.
-        if ledger_id > self.told_ledger or (
-                ledger_id == self.told_ledger and first >= self.told_end):
-            return False
-        for at in range(self.sent_at, self.sent_end):
-            sent = &self.sent[at]
-            if sent.kind == LINK_ACKNOWLEDGE_THROUGH:
-                if ledger_id < sent.ledger_id or (
-                        ledger_id == sent.ledger_id and first < sent.first):
-                    return True
-            elif ledger_id == sent.ledger_id and first < sent.first + sent.count and (
-                    sent.first < first + count):
-                return True
-        return False
-
     cdef int tell_ack(self, int kind, uint64_t ledger_id, uint64_t first,
                       uint64_t count) except -1:
-        cdef SentAck* grown
-        cdef size_t capacity
-        if self.sent_end == self.sent_capacity and self.sent_at and (
-                2 * self.sent_at >= self.sent_capacity):
-            self.sent_end -= self.sent_at
-            memmove(self.sent, self.sent + self.sent_at, self.sent_end * sizeof(SentAck))
-            self.sent_at = 0
-        elif self.sent_end == self.sent_capacity:
-            capacity = 2 * self.sent_capacity if self.sent_capacity else FIRST_ACKS
-            grown = <SentAck*>PyMem_Realloc(self.sent, capacity * sizeof(SentAck))
-            if grown == NULL:
-                raise MemoryError("keep an acknowledgement: out of memory")
-            self.sent = grown
-            self.sent_capacity = capacity
-        self.sent[self.sent_end].kind = kind
-        self.sent[self.sent_end].ledger_id = ledger_id
-        self.sent[self.sent_end].first = first
-        self.sent[self.sent_end].count = count
-        self.sent_end += 1
-        if ledger_id > self.told_ledger:
-            self.told_ledger = ledger_id
-            self.told_end = first + count
-        elif ledger_id == self.told_ledger:
-            self.told_end = max(self.told_end, first + count)
+        sent_acks_keep(&self.sent, kind, ledger_id, first, count)
         if not self.attached:
             return 0             # `begin` tells it
         return self.link.tell(kind, self.consumer_id, ledger_id, first, count, 0)
