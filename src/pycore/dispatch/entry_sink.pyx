@@ -511,8 +511,8 @@ cdef class Dispatcher(EntrySource):
         cdef int64_t waited_ms = core.later_ms(0)
         cdef EntrySink asked
         cdef PendingAck* ack
-        while timer_wheel_pop(&core.wheel, now_ms, &node) or (
-                timer_wheel_pop(&core.waits, waited_ms, &node)):
+        while timer_wheel_pop(&core.delays.wheel, now_ms, &node) or (
+                timer_wheel_pop(&core.waits.wheel, waited_ms, &node)):
             if node.first == 0:          # no ledger's: chunks that waited
                 self.expire_chunks(waited_ms)
                 continue

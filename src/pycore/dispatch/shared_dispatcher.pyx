@@ -310,7 +310,7 @@ cdef class SharedDispatcher(PendingDispatcher):
         """See Dispatcher."""
         mutex_lock(&self.core.mutex)
         try:
-            return self.core.wheel.count
+            return self.core.delays.wheel.count
         finally:
             mutex_unlock(&self.core.mutex)
 
@@ -559,7 +559,7 @@ cdef class SharedDispatcher(PendingDispatcher):
             timer = self.core.arm(reader.c_frame.deliver_at_ms - self.early_ms, ledger_id, message)
             ack = pending_acks_add(&self.core.pending, ledger_id, message)
             if ack == NULL:
-                timer_wheel_cancel(&self.core.wheel, timer)
+                timer_wheel_cancel(&self.core.delays.wheel, timer)
                 raise MemoryError("keep a message for later: out of memory")
             pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_DELAYED)
             ack.tag = timer

@@ -42,16 +42,31 @@ cdef class LossLog:
     """As tell, of acknowledgements that the log does not tell."""
 
 
+cdef class Expiries:
+    """Counts what became too old to be delivered. The subscription's mutex is held."""
+    cdef uint64_t messages
+    cdef uint64_t entries                # that held one of them
+    cdef object last                     # deque of (when, messages, entries), a minute
+
+    cdef int drop_old(self, int64_t now_ms) except -1
+
+
+cdef struct Deadlines:                   # by one of the clock's two times
+    TimerWheel wheel
+    uint64_t armed_ms                    # when the clock calls for the earliest; UINT64_MAX: never
+
+
 cdef class SubscriptionCore(SectionsSource):
     # guards everything here, the dispatcher, the tracker and the receivers
     cdef OwnedMutex mutex
     cdef readonly AckTracker tracker     # None: a reader, which remembers nothing
     cdef PendingAcks pending
-    cdef TimerWheel wheel                # what is due at a time of day: delayed messages
+    cdef Deadlines delays                # at a time of day: delayed messages
+    cdef Deadlines waits                 # in monotonic time: all else that waits for a while
+    cdef Timer delay_timer               # of the clock, for the earliest; None: not armed
+    cdef Timer wait_timer
     cdef public object dispatcher        # the one in force; None: a reader's
     cdef ClockCore clock                 # of the broker; None: a reader, which has no deadline
-    cdef Timer timer                     # for the earliest of the wheel; None: not armed
-    cdef uint64_t armed_ms               # when it is due
     cdef DeadlineCall on_due             # what it calls; None: no deadline is kept
     cdef LossLog losses                  # told what can never be delivered; None: a reader's
     cdef ChunkAssembler chunks           # None: no chunk was read yet
@@ -64,15 +79,10 @@ cdef class SubscriptionCore(SectionsSource):
     cdef uint64_t delayed_changed        # delayed messages found since the last snapshot
     cdef int64_t fold_failed_ms          # when the cursor could not be written; 0: it could
     cdef int64_t ttl_ms                  # messages that are older are not delivered; 0: all are
-    cdef uint64_t expired_count          # messages that expired
-    cdef uint64_t expired_entries        # that held one of them
+    cdef Expiries expired                # None: nothing has
     # that its consumers were given, redeliveries included, and bytes of the entries
     cdef readonly uint64_t given_messages
     cdef readonly uint64_t given_size
-    cdef object expiries                 # deque of (when, messages, entries), a minute; or None
-    cdef TimerWheel waits                # what waits for a while, in monotonic time: all else
-    cdef Timer waits_timer               # as timer, of waits
-    cdef uint64_t waits_armed_ms
     cdef list gathered                   # those times, ascending; None: nothing was refused yet
     cdef bint unarmed                    # memory ran out for that: the next dispatch does it
 
@@ -95,11 +105,13 @@ cdef class SubscriptionCore(SectionsSource):
                            uint64_t message) except? 4294967295
     """As arm, at a monotonic time, for a message in any other state."""
 
-    cdef int rearm_for(self, TimerWheel* wheel, uint32_t timer) except -1
+    cdef uint32_t arm_for(self, Deadlines* deadlines, int64_t due_ms, uint64_t ledger_id,
+                          uint64_t message) except? 4294967295
     cdef int rearm(self) except -1
     """Have the clock call at the earliest deadlines. MemoryError: it calls as it was to, or not at
     all, until this is called again; see unarmed."""
 
+    cdef Timer armed(self, Deadlines* deadlines, bint by_wall, Timer before)
     cdef Timer timer_at(self, uint64_t due_ms, bint by_wall, Timer before, uint64_t before_ms)
     cdef int disarm(self) except -1
     cdef bint is_expired(self, int64_t publish_time_ms) except -1

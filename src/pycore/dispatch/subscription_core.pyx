@@ -102,15 +102,27 @@ cdef class LossLog:
         self.trim()
 
 
+cdef class Expiries:
+    """See the pxd."""
+
+    def __cinit__(self):
+        self.last = deque()
+
+    cdef int drop_old(self, int64_t now_ms) except -1:
+        while self.last and self.last[0][0] < now_ms - RATE_MS:
+            self.last.popleft()
+        return 0
+
+
 cdef class SubscriptionCore(SectionsSource):
     """The state of one subscription or reader. Any thread may call; the mutex orders them."""
 
     def __cinit__(self):
         mutex_init(&self.mutex)
         pending_acks_init(&self.pending)
-        timer_wheel_init(&self.wheel)
-        timer_wheel_init(&self.waits)
-        self.armed_ms = self.waits_armed_ms = UINT64_MAX
+        timer_wheel_init(&self.delays.wheel)
+        timer_wheel_init(&self.waits.wheel)
+        self.delays.armed_ms = self.waits.armed_ms = UINT64_MAX
         self.chunk_limits.pending_max = 10   # of a reader, as of a consumer that does not say
         self.chunk_limits.expiry_ms = 60000
 
@@ -125,8 +137,8 @@ cdef class SubscriptionCore(SectionsSource):
 
     def __dealloc__(self):
         pending_acks_free(&self.pending)
-        timer_wheel_free(&self.wheel)
-        timer_wheel_free(&self.waits)
+        timer_wheel_free(&self.delays.wheel)
+        timer_wheel_free(&self.waits.wheel)
         mutex_destroy(&self.mutex)
 
     def locked(self, object work):
@@ -229,7 +241,7 @@ cdef class SubscriptionCore(SectionsSource):
             if tag == CURSOR_SECTION_DUE:
                 value = 0
                 if ack.state == PENDING_DELAYED:
-                    value = timer_wheel_due_ms(&self.wheel, ack.tag)
+                    value = timer_wheel_due_ms(&self.delays.wheel, ack.tag)
             if value and section_writer_add(&writer, ledger_id, message, value) != STATUS_OK:
                 section_writer_free(&writer)
                 raise MemoryError("write down what is known of single messages: out of memory")
@@ -240,7 +252,7 @@ cdef class SubscriptionCore(SectionsSource):
         if self.delayed_changed == 0 or self.tracker is None or not self.tracker.is_kept:
             return 0
         if every_one or (self.delayed_changed >= DELAYED_KEPT_MIN
-                         and 4 * self.delayed_changed >= self.wheel.count):
+                         and 4 * self.delayed_changed >= self.delays.wheel.count):
             self.tracker.fold()
         return 0
 
@@ -274,35 +286,34 @@ cdef class SubscriptionCore(SectionsSource):
         return publish_time_ms < self.now_ms() - self.ttl_ms
 
     cdef int count_expired(self, uint64_t count, uint64_t entries) except -1:
+        cdef int64_t now_ms
         if count == 0:
             return 0
-        self.expired_count += count
-        self.expired_entries += entries
-        if self.expiries is None:
-            self.expiries = deque()
-        self.expiries.append((self.now_ms(), count, entries))
-        self.drop_old_expiries()
-        return 0
-
-    def drop_old_expiries(self) -> None:
-        cdef int64_t since_ms = self.now_ms() - RATE_MS
-        while self.expiries and self.expiries[0][0] < since_ms:
-            self.expiries.popleft()
+        now_ms = self.now_ms()
+        if self.expired is None:
+            self.expired = Expiries()
+        self.expired.messages += count
+        self.expired.entries += entries
+        self.expired.last.append((now_ms, count, entries))
+        return self.expired.drop_old(now_ms)
 
     def expiry_statistics(self) -> tuple[int, float, int, float]:
         """How many messages expired, and how many a second in the last minute; the same of their
         entries. Takes the mutex."""
         cdef uint64_t count = 0
         cdef uint64_t entries = 0
+        cdef Expiries found
         mutex_lock(&self.mutex)
         try:
-            if self.expiries is not None:
-                self.drop_old_expiries()
-                for _, of_messages, of_entries in self.expiries:
-                    count += of_messages
-                    entries += of_entries
-            return (self.expired_count, count * 1000.0 / RATE_MS,
-                    self.expired_entries, entries * 1000.0 / RATE_MS)
+            found = self.expired
+            if found is None:
+                return 0, 0.0, 0, 0.0
+            found.drop_old(self.now_ms())
+            for _, of_messages, of_entries in found.last:
+                count += of_messages
+                entries += of_entries
+            return (found.messages, count * 1000.0 / RATE_MS,
+                    found.entries, entries * 1000.0 / RATE_MS)
         finally:
             mutex_unlock(&self.mutex)
 
@@ -335,54 +346,45 @@ cdef class SubscriptionCore(SectionsSource):
 
     cdef uint32_t arm(self, int64_t due_ms, uint64_t ledger_id,
                       uint64_t message) except? 4294967295:
-        cdef uint32_t timer = TIMER_NONE
-        if timer_wheel_insert(&self.wheel, <uint64_t>max(due_ms, 0), ledger_id, message,
-                              &timer) != STATUS_OK:
-            raise MemoryError("arm a timer for a message: out of memory")
-        if <uint64_t>due_ms < self.armed_ms:
-            self.rearm_for(&self.wheel, timer)
-        return timer
+        return self.arm_for(&self.delays, due_ms, ledger_id, message)
 
     cdef uint32_t arm_wait(self, int64_t due_ms, uint64_t ledger_id,
                            uint64_t message) except? 4294967295:
+        return self.arm_for(&self.waits, due_ms, ledger_id, message)
+
+    cdef uint32_t arm_for(self, Deadlines* deadlines, int64_t due_ms, uint64_t ledger_id,
+                          uint64_t message) except? 4294967295:
         cdef uint32_t timer = TIMER_NONE
-        if timer_wheel_insert(&self.waits, <uint64_t>max(due_ms, 0), ledger_id, message,
+        if timer_wheel_insert(&deadlines.wheel, <uint64_t>max(due_ms, 0), ledger_id, message,
                               &timer) != STATUS_OK:
             raise MemoryError("arm a timer for a message: out of memory")
-        if <uint64_t>due_ms < self.waits_armed_ms:
-            self.rearm_for(&self.waits, timer)
+        if <uint64_t>due_ms < deadlines.armed_ms:
+            try:
+                self.rearm()
+            except BaseException:
+                timer_wheel_cancel(&deadlines.wheel, timer)
+                raise
         return timer
 
-    cdef int rearm_for(self, TimerWheel* wheel, uint32_t timer) except -1:
-        """As rearm, for a timer that is in no wheel when this raises."""
-        try:
-            self.rearm()
-        except BaseException:
-            timer_wheel_cancel(wheel, timer)
-            raise
-        return 0
-
     cdef int rearm(self) except -1:
-        cdef uint64_t due_ms = timer_wheel_next_due(&self.wheel)
-        cdef uint64_t wait_ms = timer_wheel_next_due(&self.waits)
-        cdef Timer timer
         self.unarmed = True              # until it is done
-        if due_ms != self.armed_ms:
-            timer = self.timer
-            self.timer = self.timer_at(due_ms, True, timer, self.armed_ms)
-            if self.timer is not timer:
-                self.armed_ms = due_ms if self.timer is not None else UINT64_MAX
-                if timer is not None:
-                    timer.cancel()
-        if wait_ms != self.waits_armed_ms:
-            timer = self.waits_timer
-            self.waits_timer = self.timer_at(wait_ms, False, timer, self.waits_armed_ms)
-            if self.waits_timer is not timer:
-                self.waits_armed_ms = wait_ms if self.waits_timer is not None else UINT64_MAX
-                if timer is not None:
-                    timer.cancel()
+        self.delay_timer = self.armed(&self.delays, True, self.delay_timer)
+        self.wait_timer = self.armed(&self.waits, False, self.wait_timer)
         self.unarmed = False
         return 0
+
+    cdef Timer armed(self, Deadlines* deadlines, bint by_wall, Timer before):
+        """The timer of the clock for the earliest of them, in the place of the one before."""
+        cdef uint64_t due_ms = timer_wheel_next_due(&deadlines.wheel)
+        cdef Timer timer
+        if due_ms == deadlines.armed_ms:
+            return before
+        timer = self.timer_at(due_ms, by_wall, before, deadlines.armed_ms)
+        if timer is not before:
+            deadlines.armed_ms = due_ms if timer is not None else UINT64_MAX
+            if before is not None:
+                before.cancel()
+        return timer
 
     cdef Timer timer_at(self, uint64_t due_ms, bint by_wall, Timer before, uint64_t before_ms):
         """A timer of the clock for the earliest deadline; None: there is none. Where memory runs
@@ -401,9 +403,9 @@ cdef class SubscriptionCore(SectionsSource):
     cdef int disarm(self) except -1:
         """Forget the clock's timers; one has fired, or there is nothing to wait for."""
         cdef Timer timer, other
-        timer, self.timer = self.timer, None
-        other, self.waits_timer = self.waits_timer, None
-        self.armed_ms = self.waits_armed_ms = UINT64_MAX
+        timer, self.delay_timer = self.delay_timer, None
+        other, self.wait_timer = self.wait_timer, None
+        self.delays.armed_ms = self.waits.armed_ms = UINT64_MAX
         if timer is not None:
             timer.cancel()
         if other is not None:
@@ -429,8 +431,8 @@ cdef class SubscriptionCore(SectionsSource):
     cdef int cancel_timer(self, PendingAck* ack) noexcept:
         if (ack.state == PENDING_HELD or ack.state == PENDING_NACKED
                 or ack.state == PENDING_DELAYED) and ack.tag != TIMER_NONE:
-            timer_wheel_cancel(&self.wheel if ack.state == PENDING_DELAYED else &self.waits,
-                               ack.tag)
+            timer_wheel_cancel(
+                &self.delays.wheel if ack.state == PENDING_DELAYED else &self.waits.wheel, ack.tag)
             ack.tag = TIMER_NONE
         return 0
 
