@@ -33,16 +33,27 @@ cdef class SentEntry:
     cdef bint continues                  # a chunk, and not the first one
 
 
+cdef struct StoredIds:
+    # What is sent now is to be compared with what is stored. What was sent before the broker said
+    # that it tells duplicates is not: its ids may lie below those of others of the same name.
+    bint compares
+    bint joins                           # the next entry is `joined`
+    int64_t highest                      # that is known to be stored, or -1
+    int64_t before                       # that, before the first of what is joined
+
+
+cdef struct SendTimes:
+    int64_t timeout_ms                   # of a send; 0: never
+    int64_t leave_ms                     # how long a producer that closes waits; 0: without end
+    bint is_leaving                      # and leave_ms is what counts
+    int64_t said_ms                      # the time of sends that the broker was told last
+
+
 cdef class ConnectionPublisher(EntryPublisher):
     cdef OwnerLink link                  # None: there is no connection
     cdef object encode                   # native: the frame of a SEND
     cdef uint64_t number                 # of the producer, on the link
-    # What is sent now is to be compared with what is stored. What was sent before the broker said
-    # that it tells duplicates is not: its ids may lie below those of others of the same name.
-    cdef bint compares
-    cdef bint joins                      # the next entry is `joined`
-    cdef int64_t stored_id               # the highest that is known to be stored, or -1
-    cdef int64_t stored_before_id        # that, before the first of what is joined
+    cdef StoredIds stored
     cdef uint64_t link_count             # entries that went out over the link
     cdef object pending                  # deque of SentEntry, the oldest first
     cdef dict refused                    # receipt: why it failed, until its `wait` is told
@@ -54,11 +65,8 @@ cdef class ConnectionPublisher(EntryPublisher):
     cdef uint64_t answered_count         # or given up
     cdef object last                     # (ledger id, entry id) of what was confirmed last, or None
     cdef ClockCore clock                 # of the send timeout
-    cdef int64_t send_timeout_ms         # 0: never
+    cdef SendTimes times
     cdef Timer timer
-    cdef int64_t said_ms                 # the time of sends that the broker was told last
-    cdef int64_t leave_ms                # how long a producer that closes waits; 0: without end
-    cdef bint is_leaving                 # and leave_ms is what counts
     cdef str held_by                     # why the broker takes nothing for now; None: it does
     cdef str what                        # is sent to, for the text of a timeout
     cdef object unserved                 # (within): what is said of an owner that does not answer

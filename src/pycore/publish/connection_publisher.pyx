@@ -96,11 +96,11 @@ cdef class ConnectionPublisher(EntryPublisher):
         self.refused = {}
         self.answered = Condition()
         self.clock = clock
-        self.send_timeout_ms = send_timeout_ms if clock is not None and send_timeout_ms > 0 else 0
-        self.leave_ms = leave_ms if clock is not None else 0
+        self.times.timeout_ms = send_timeout_ms if clock is not None and send_timeout_ms > 0 else 0
+        self.times.leave_ms = leave_ms if clock is not None else 0
         self.what = what
         self.unserved = unserved
-        self.stored_id = self.stored_before_id = -1
+        self.stored.highest = self.stored.before = -1
 
     cdef int publish(self, EntryFrame* frame, uint8_t* entry, Receipt receipt, list callbacks,
                      bint awaited) except -1:
@@ -122,13 +122,13 @@ cdef class ConnectionPublisher(EntryPublisher):
         sent.message_count = frame.message_count
         sent.callbacks = callbacks
         sent.awaited = awaited
-        sent.compared = self.compares
-        sent.joined = self.joins
+        sent.compared = self.stored.compares
+        sent.joined = self.stored.joins
         sent.is_part = parts.metadata.chunk_id + 1 < parts.metadata.chunk_count
         sent.continues = parts.metadata.chunk_count > 1 and parts.metadata.chunk_id > 0
         sent.entry = PyBytes_FromStringAndSize(<const char*>entry, frame.entry_size)
-        if self.send_timeout_ms:
-            sent.expires_ms = self.clock.monotonic() + self.send_timeout_ms
+        if self.times.timeout_ms:
+            sent.expires_ms = self.clock.monotonic() + self.times.timeout_ms
             if sent.continues and self.pending:
                 # A message is given up as a whole: the rest of one would be confirmed without it.
                 sent.expires_ms = (<SentEntry>self.pending[len(self.pending) - 1]).expires_ms
@@ -137,18 +137,18 @@ cdef class ConnectionPublisher(EntryPublisher):
             command = self.encode(self.number, sent.sequence_id, sent.message_count, sent.entry)
         self.pending.append(sent)
         # See batch_encode; also that of one message of id 0.
-        self.joins = (parts.metadata.flags & METADATA_BATCH != 0
+        self.stored.joins = (parts.metadata.flags & METADATA_BATCH != 0
                       and parts.metadata.highest_sequence_id == 0)
         if command is not None:
             if sent.expires_ms:
-                self.say_sent_at(sent.expires_ms - self.send_timeout_ms)
+                self.say_sent_at(sent.expires_ms - self.times.timeout_ms)
             # Native up to the socket, so that no signal comes between the two steps.
             sent.was_sent = True
             self.link_count += 1
             self.link.write(command)
         self.sent_count += 1
         self.pending_count += frame.message_count
-        if self.send_timeout_ms and self.timer is None:
+        if self.times.timeout_ms and self.timer is None:
             self.arm_timeout()
         return 0
 
@@ -156,7 +156,7 @@ cdef class ConnectionPublisher(EntryPublisher):
         """What was sent first and not answered; mutex held."""
         cdef SentEntry sent = self.pending.popleft()
         if not sent.joined:
-            self.stored_before_id = self.stored_id
+            self.stored.before = self.stored.highest
         if not sent.given_up:
             self.answered_count += 1
             self.pending_count -= sent.message_count
@@ -210,7 +210,7 @@ cdef class ConnectionPublisher(EntryPublisher):
         elif self.broken is not None:
             return self.refuse(sent, self.broken)
         if not sent.is_part:
-            self.stored_id = max(self.stored_id, sent.last_sequence_id)
+            self.stored.highest = max(self.stored.highest, sent.last_sequence_id)
             if ledger_id != UINT64_MAX:
                 if kept is None:
                     self.published_sequence_id = sent.last_sequence_id
@@ -319,7 +319,7 @@ cdef class ConnectionPublisher(EntryPublisher):
     cdef int refuse_oldest(self, error) except -1:
         """Later ones are stored: a duplicate succeeds, any other was refused. Mutex held."""
         cdef SentEntry sent = self.take_oldest()
-        if sent.compared and sent.last_sequence_id <= self.stored_before_id:
+        if sent.compared and sent.last_sequence_id <= self.stored.before:
             return self.confirm(sent, UINT64_MAX, UINT64_MAX, None)
         self.refuse(sent, error or errors.ConnectError(
             detail=f"send to {self.what}: the owner of the folder stored later messages of the "
@@ -327,7 +327,7 @@ cdef class ConnectionPublisher(EntryPublisher):
         return 0
 
     cdef int compare_from_here(self) except -1:
-        self.compares = True
+        self.stored.compares = True
         if self.link is not None:        # else `resume` tells the next broker
             self.link.tell(LINK_SEQUENCE_NOTED, self.number, 0, 0, 0, 0)
         return 0
@@ -360,7 +360,7 @@ cdef class ConnectionPublisher(EntryPublisher):
         cdef Py_ssize_t found
         mutex_lock(&self.mutex)
         try:
-            self.stored_id = max(self.stored_id, known)
+            self.stored.highest = max(self.stored.highest, known)
             for entry, ledger_id, entry_id in stored:
                 found = self.place_in_pending(entry)
                 if found < 0:
@@ -382,10 +382,10 @@ cdef class ConnectionPublisher(EntryPublisher):
             self.link = link
             self.held_by = None
             self.number = number
-            self.compares = compares
+            self.stored.compares = compares
             self.link_count = <uint64_t>len(self.pending)
-            self.said_ms = 0
-            if self.send_timeout_ms and link is not None:
+            self.times.said_ms = 0
+            if self.times.timeout_ms and link is not None:
                 # First: by this one it knows the clock.
                 self.say_sent_at(self.clock.monotonic())
             for sent in self.pending:
@@ -396,7 +396,7 @@ cdef class ConnectionPublisher(EntryPublisher):
                     self.compare_from_here()
                 if link is not None:
                     if sent.expires_ms:
-                        self.say_sent_at(sent.expires_ms - self.send_timeout_ms)
+                        self.say_sent_at(sent.expires_ms - self.times.timeout_ms)
                     sent.was_sent = True
                     link.write(self.encode(number, sent.sequence_id, sent.message_count,
                                            sent.entry))
@@ -449,7 +449,7 @@ cdef class ConnectionPublisher(EntryPublisher):
         cdef SentEntry sent
         cdef int64_t now_ms
         cdef uint32_t told
-        if self.send_timeout_ms == 0:
+        if self.times.timeout_ms == 0:
             return 0
         now_ms = self.clock.monotonic()
         for sent in self.pending:
@@ -478,25 +478,25 @@ cdef class ConnectionPublisher(EntryPublisher):
         """Tell the broker when what comes next was sent, unless it knows that nearly: what waits
         there for a publish rate is not to be stored when its time is over, and LINK_GIVEN_UP is
         behind it. Mutex held."""
-        if sent_ms < self.said_ms or sent_ms - self.said_ms >= SAID_FOR_MS:
-            self.said_ms = sent_ms
+        if sent_ms < self.times.said_ms or sent_ms - self.times.said_ms >= SAID_FOR_MS:
+            self.times.said_ms = sent_ms
             self.link.tell(LINK_SENT_AT, self.number, <uint64_t>sent_ms,
-                           <uint64_t>(self.send_timeout_ms + SAID_FOR_MS), 0, 0)
+                           <uint64_t>(self.times.timeout_ms + SAID_FOR_MS), 0, 0)
         return 0
 
     cdef str within(self):
-        if self.is_leaving:
-            return f"{self.send_timeout_ms} ms, while the producer was being closed"
-        return f"send_timeout_millis {self.send_timeout_ms}"
+        if self.times.is_leaving:
+            return f"{self.times.timeout_ms} ms, while the producer was being closed"
+        return f"send_timeout_millis {self.times.timeout_ms}"
 
     cdef object timeout(self, SentEntry sent, str silent):
         known = "nothing was stored"
         if sent.was_sent:
             known = ("the message may be stored all the same, so sending it again may store it "
                      "twice where the topic has no deduplication")
-        if self.held_by is not None and not self.is_leaving:
+        if self.held_by is not None and not self.times.is_leaving:
             return errors.Timeout(
-                detail=f"{self.held_by}; no room for {self.send_timeout_ms} ms, which "
+                detail=f"{self.held_by}; no room for {self.times.timeout_ms} ms, which "
                 f"is send_timeout_millis; {known}")
         if silent is None:
             silent = f"the owner of the folder has not answered within {self.within()}"
@@ -508,13 +508,13 @@ cdef class ConnectionPublisher(EntryPublisher):
         cdef int64_t expires_ms
         mutex_lock(&self.mutex)
         try:
-            if self.send_timeout_ms == 0 and self.leave_ms > 0:
-                self.send_timeout_ms = self.leave_ms
-                self.is_leaving = True
-                expires_ms = self.clock.monotonic() + self.leave_ms
+            if self.times.timeout_ms == 0 and self.times.leave_ms > 0:
+                self.times.timeout_ms = self.times.leave_ms
+                self.times.is_leaving = True
+                expires_ms = self.clock.monotonic() + self.times.leave_ms
                 for sent in self.pending:
                     sent.expires_ms = expires_ms
-                self.said_ms = 0             # it is another time now
+                self.times.said_ms = 0             # it is another time now
                 if self.timer is None:
                     self.arm_timeout()
         finally:
