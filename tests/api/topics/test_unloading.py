@@ -12,7 +12,7 @@ from support.topics import filled
 from topic_reading import OpenClient, numbers, payloads
 
 import pulsarx
-from pulsarx import InitialPosition, MessageId
+from pulsarx import InitialPosition, MessageId, errors
 from pulsarx.broker.schemas.registry import SchemaRegistry
 from pulsarx.broker.topics.producer_registry import ProducerRegistry
 from pulsarx.broker.topics.reader_cursor import ReaderCursor
@@ -156,3 +156,17 @@ def test_a_reader_that_was_refused_does_not_keep_its_topic(
         memory_client.create_reader("t", MessageId.earliest, schema=StringSchema())
     assert error
     topics.delete("t")
+
+
+@pytest.mark.parametrize("end", ["delete", "unload"])
+def test_a_topic_that_ended_is_compacted_no_more(open_client: OpenClient, end: str) -> None:
+    """What compacts is made when it is asked for: not to be stopped, and stopped where somebody
+    who found the topic before asks for it afterwards."""
+    client = open_client()
+    client.admin.topics.create_non_partitioned_topic("t")
+    topic = inspect(client).topic("t")
+    getattr(client.admin.topics, end)("t")
+    assert topic.part_there("compaction") is None
+    with pytest.raises(errors.TopicNotFound, match="closed or deleted"):
+        topic.compaction.trigger()
+    assert topic.trim() == []
