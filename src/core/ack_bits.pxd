@@ -1,5 +1,5 @@
-"""Which messages of one ledger are acknowledged: everything below `contiguous`, and a bitmap of
-what lies above.
+"""Records which messages of one ledger are acknowledged: everything below `contiguous`, and a
+bitmap of what lies above.
 
 One thread at a time. The bitmap exists only while something above `contiguous` is acknowledged; it
 grows by a quarter and moves along, so memory stays at 1 to 1.25 bits for each message between

@@ -1,5 +1,5 @@
-"""Loads and stores that other threads and processes see, and the mutex of the house. Any module
-may use it."""
+"""Atomic loads and stores that other threads and processes see, and the mutex of the library. Any
+module may use it."""
 
 from libc.stdint cimport uint32_t, uint64_t
 

@@ -120,8 +120,8 @@ cdef int batch_encode_compressed(BatchEncode* self, MessageMetadata* envelope,
                                  const uint8_t* compressed,
                                  uint32_t compressed_size, uint8_t** entry,
                                  uint32_t* entry_size) noexcept nogil
-"""As finish, with the payload (what batch_encode_plain_payload shows) replaced by its compressed
-form, or its encrypted one.
+"""Like finish, with the payload (which batch_encode_plain_payload shows) replaced by its compressed
+or encrypted form.
 
 envelope.compression is set by the caller, 0 for none, and so is what says how it is encrypted;
 compressed lies outside the buffer. The
@@ -130,8 +130,8 @@ batch is used up by this.
 
 cdef void batch_encode_plain_payload(const BatchEncode* self, const uint8_t** payload,
                                      uint32_t* size) noexcept nogil
-"""What is to be compressed: all messages with their headers, or of a batch of one the bare
-payload."""
+"""Show the bytes to compress: all messages with their headers, or the bare payload of a batch of
+one."""
 
 cdef int batch_encode_single(BatchEncode* self, const MessageMetadata* metadata,
                              const uint8_t* payload, uint32_t payload_size,

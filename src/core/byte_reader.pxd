@@ -1,4 +1,5 @@
-"""The only way to untrusted bytes: a cursor that knows its end. Any module may use it.
+"""Reads untrusted bytes through a cursor that knows its end; there is no other way to them. Any
+module may use it.
 
 Every take checks the bound and answers STATUS_TRUNCATED past the end; a failed take moves nothing.
 """

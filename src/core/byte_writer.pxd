@@ -1,4 +1,4 @@
-"""Writes into room that the caller sized. Any module may use it.
+"""Writes bytes into a buffer that the caller sized. Any module may use it.
 
 Size first, then encode: running past the end is our bug, so it is an invariant and not a status.
 """

@@ -1,4 +1,4 @@
-"""An entry of a compacted ledger: the entry of the topic, and in front of it where it was there.
+"""An entry of a compacted ledger: the entry of the topic, preceded by the place that it had there.
 
 As every entry it begins with 0x0e01 and a checksum of all that follows, big endian; the rest of the
 header is little endian:

@@ -14,7 +14,7 @@ cdef uint32_t crc32c_u64(uint32_t seed, uint64_t value) noexcept nogil
 """The checksum of the eight little-endian bytes of value; a few cycles."""
 
 cdef uint32_t crc32c_older(uint32_t seed, const uint8_t* data, size_t size) noexcept nogil
-"""As processors without AVX-512 compute it."""
+"""Compute it like processors without AVX-512."""
 
 cdef uint32_t crc32c_portable(uint32_t seed, const uint8_t* data, size_t size) noexcept nogil
-"""As processors without any such instruction compute it."""
+"""Compute it like processors without any such instruction."""

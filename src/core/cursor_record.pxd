@@ -82,7 +82,8 @@ TRUNCATED: the file ends before the snapshot does.
 """
 
 cdef uint32_t cursor_seed(const CursorHeader* header) noexcept nogil
-"""Where the checksums of this file's records start: those of other files do not hold in it."""
+"""Return the seed of the checksums of this file's records: records of other files do not verify
+with it."""
 
 cdef void cursor_tail_start(CursorTail* self, const CursorHeader* header, uint64_t* slots,
                             uint64_t slot_count) noexcept nogil

@@ -1,4 +1,4 @@
-"""What a cursor keeps of single messages: how often each was redelivered, and when each is due.
+"""Encodes the redelivery counts and due times that a cursor keeps of single messages.
 
 It lies in two sections of a cursor's snapshot and, for the counts, the records of its tail. One
 thread at a time; the layout is in FORMAT.md.

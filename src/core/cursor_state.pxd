@@ -1,4 +1,4 @@
-"""Which messages of a topic's ledgers are acknowledged, and how a snapshot says it.
+"""Records which messages of a topic's ledgers are acknowledged, and encodes it as a snapshot.
 
 One thread at a time. A ledger with an id below acknowledged_below is wholly acknowledged, whether
 it is known or not.

@@ -1,4 +1,5 @@
-"""Which messages of a topic's ledgers are acknowledged. One thread at a time; see the pxd."""
+"""Records which messages of a topic's ledgers are acknowledged. One thread at a time; see the
+pxd."""
 
 from libc.stdint cimport uint8_t, uint64_t
 from libc.stdlib cimport free, realloc

@@ -75,8 +75,8 @@ cdef int file_write(int fd, const uint8_t* data, size_t size, uint64_t offset) n
 """All of it or an errno; after an errno a part may be written."""
 
 cdef int file_zeros(int fd, const uint8_t* data, size_t size, uint64_t offset) noexcept nogil
-"""As file_write, of zeros in prepared space. An operation of its own: a thread writes them when it
-may, and a plan of faults means an entry by the n-th write."""
+"""Like file_write, for zeros in prepared space. An operation of its own: a thread writes them when
+it may, and a plan of faults means an entry by the n-th write."""
 
 cdef int file_read(int fd, uint8_t* room, size_t size, uint64_t offset, size_t* done) noexcept nogil
 """done: less than size only at the end of the file."""
@@ -88,7 +88,7 @@ of the file meanwhile."""
 
 cdef int file_flush(int fd) noexcept nogil
 cdef int file_flush_map(uint8_t* base, uint64_t size) noexcept nogil
-"""As file_flush, of what is written in a mapping, whose descriptor may be closed by now."""
+"""Like file_flush, for what is written in a mapping, whose descriptor may be closed by now."""
 
 cdef int file_flush_directory(const char* path) noexcept nogil
 """0, too, where the file system has no such operation."""

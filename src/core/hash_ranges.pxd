@@ -1,4 +1,5 @@
-"""65536 slots in half-open regions [start, end): auto-split hash range, and sticky ranges.
+"""Assigns the 65536 hash slots of Key_Shared to consumers, in half-open ranges [start, end):
+auto-split hash range, and sticky ranges.
 
 Auto-split has one region a consumer and no hole. A new consumer takes the lower half of the widest
 region (the lowest of equally wide ones); a leaver's region joins the one on its right, the last one

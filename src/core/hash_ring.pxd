@@ -1,4 +1,5 @@
-"""Auto-split by consistent hashing: a ring of 2^31 places, 100 points a consumer.
+"""Assigns hashes to consumers of Key_Shared by consistent hashing: a ring of 2^31 places, 100
+points a consumer.
 
 Point i (1..100) of a consumer is murmur3_32(name + str(i)), sign bit cleared. A key belongs to the
 first point at or behind its hash (sign bit cleared), going round. Points on one place are a list in

@@ -1,4 +1,4 @@
-"""Key_Shared: which waiting message may go out next, and to whom.
+"""Decides for Key_Shared which waiting message may be dispatched next, and to which consumer.
 
 The guarantee: at any time the unacknowledged messages of a key that were delivered are with one
 consumer, and a message is delivered only when every earlier one of its key is acknowledged or with
@@ -82,7 +82,7 @@ cdef uint32_t key_order_add_key(KeyOrder* self, uint32_t hash) noexcept nogil
 cdef void key_order_refresh(KeyOrder* self, uint32_t key, int64_t now_ms) noexcept nogil
 
 cdef inline uint32_t key_order_spread(uint32_t hash) noexcept nogil:
-    """Where in the table to look first, to be cut to its size."""
+    """Return where in the table to look first, to be cut to its size."""
     return (hash ^ (hash >> 16)) * <uint32_t>2654435769
 
 cdef inline uint32_t key_order_find(const KeyOrder* self, uint32_t hash) noexcept nogil:

@@ -1,4 +1,4 @@
-"""Where the last message of each key is: a hash table of keys to positions, for compaction.
+"""A hash table from the key of a message to the position of its last message, for compaction.
 
 One thread at a time. A position is any number below UINT64_MAX, that of a removed key. The table
 keeps a copy of each key, so its memory is bounded by the distinct keys: of each its bytes, 12
@@ -41,8 +41,8 @@ cdef void key_positions_free(KeyPositions* self) noexcept nogil
 
 cdef uint64_t key_positions_hash(const KeyPositions* self, const uint8_t* key,
                                  uint32_t size) noexcept nogil
-"""What the functions below want of a key. Nearly each of them waits for memory, so a caller that
-has many asks for all their slots first, then for their records, and then for them."""
+"""Hash a key, as the functions below expect it. Nearly each of them waits for memory, so a caller
+that has many asks for all their slots first, then for their records, and then for them."""
 
 cdef inline void key_positions_fetch_slot(const KeyPositions* self, uint64_t hash) noexcept nogil:
     if self.slot_count:

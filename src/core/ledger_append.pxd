@@ -57,8 +57,8 @@ Source: BookKeeper LedgerStorage.addEntry.
 
 cdef int ledger_append_quietly(LedgerAppend* self, EntryFrame* frame, uint8_t* entry,
                                uint64_t* offset) noexcept nogil
-"""As ledger_append_entry, for a caller that wakes those who wait: those of other processes by
-ledger_append_tell_others, and those of the topic."""
+"""Like ledger_append_entry, for a caller that wakes the waiting readers itself: those of other
+processes by ledger_append_tell_others, and those of the topic."""
 
 cdef void ledger_append_tell_others(LedgerAppend* self) noexcept nogil
 

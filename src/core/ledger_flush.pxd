@@ -1,5 +1,5 @@
-"""The turn to flush a ledger, what is durable, and publishing. For ledger_append and
-ledger_prepare only.
+"""Gives one thread at a time the turn to flush a ledger, records what is durable, and publishes it
+to readers. For ledger_append and ledger_prepare only.
 
 One flush of a file runs at a time: the kernel reports a lost page to one flush only, so the thread
 that gets the error must be able to tell all others. The order of the locks: the turn,

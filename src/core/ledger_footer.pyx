@@ -82,7 +82,7 @@ cdef int header_sector_decode(const uint8_t* sector, LedgerHeader* header) noexc
 
 
 cdef int header_status(const uint8_t* block, int status) noexcept nogil:
-    """What is to be said of a block neither of whose headers holds; status: of the first."""
+    """Return the status for a block neither of whose headers is valid; status: of the first."""
     cdef const uint8_t* copy = block + LEDGER_HEADER_COPY_OFFSET
     # A newer version may sum otherwise: two equal claims are believed.
     if (memcmp(block, MAGIC_LEDGER, 8) == 0 and memcmp(block, copy, 12) == 0

@@ -1,5 +1,5 @@
-"""The sparse index of a ledger: where to start looking. One writer; any number of readers beside
-it.
+"""The sparse index of a ledger: where to start looking for an entry. One writer; any number of
+readers beside it.
 
 It lives in chunks that never move while a ledger is open, or in the mapping of a sealed one. A
 record (32 bytes):

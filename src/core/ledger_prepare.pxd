@@ -1,4 +1,4 @@
-"""Space of ledger files, allocated ahead of the writes by one native thread a process. For
+"""Allocates space of ledger files ahead of the writes, by one native thread a process. For
 ledger_append only.
 
 The thread starts with the first request, takes no signals and sleeps while nothing is due. A

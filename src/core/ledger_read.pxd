@@ -32,8 +32,8 @@ that a caller may skip a damaged entry and go on with the next.
 cdef int ledger_read_find(const LedgerRead* self, int kind, uint64_t value, uint64_t end,
                           const LedgerIndex* index, uint64_t* offset,
                           LedgerGap* gap) noexcept nogil
-"""Where the entry looked for (LedgerFind) begins; frames alone are verified. STATUS_END: it is not
-below end.
+"""Find where the entry looked for (LedgerFind) begins; only frames are verified. STATUS_END: it is
+not below end.
 
 index: may be NULL, then every frame is passed. Damaged entries are skipped: the answer may
 then be a later one. gap: set by STATUS_OK and STATUS_END; the damaged place right in front of the

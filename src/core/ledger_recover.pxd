@@ -1,5 +1,5 @@
-"""Finds out what a ledger holds whose owner died before sealing it, and seals it. For one thread,
-while nothing is appended.
+"""Recovers and seals a ledger whose owner died before sealing it. For one thread, while nothing is
+appended.
 
 What does not hold is either a torn tail, cut off, or damage, reported and kept:
   entry id below the greatest durable_count in a valid frame,

@@ -191,7 +191,7 @@ cdef uint64_t tail_messages(const LedgerRecover* self, const Scan* scan) noexcep
 
 
 cdef uint64_t tail_end(const LedgerRecover* self, const Scan* scan) noexcept nogil:
-    """Where the damaged end of the data ends: its bytes are kept."""
+    """Return where the damaged end of the data ends: its bytes are kept."""
     cdef uint64_t end
     if self.header.sealed or self.header.cut:
         return scan.limit
@@ -283,7 +283,7 @@ cdef int ledger_recover_scan(LedgerRecover* self, const LedgerHeader* header, bi
 
 
 cdef void footer_take(LedgerRecover* self, const uint8_t* base, uint64_t size) noexcept nogil:
-    """What the footer of a sealed file counts and its entries do not show is damage, too."""
+    """Count as damage what the footer of a sealed file counts and its entries do not show."""
     cdef LedgerFooter footer
     if ledger_footer_decode(base, size, &self.header, &footer) != STATUS_OK:
         return

@@ -1,5 +1,5 @@
-"""An open ledger file: what appending, flushing and preparing space share. Appends are made by
-ledger_append alone.
+"""The state of an open ledger file, which appending, flushing and preparing space share. Appends
+are made by ledger_append alone.
 
   state      holds                                      left by
   OPEN       appends accepted                           a failed write, flush_failed, seal, close

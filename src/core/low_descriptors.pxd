@@ -1,4 +1,5 @@
-"""Keeps descriptors 0, 1 and 2 from all that is opened. Called by whatever opens anything.
+"""Keeps the file descriptors 0, 1 and 2 from being given to files that the library opens. Called by
+whatever opens anything.
 
 A process that closed them (a careless daemon, `2>&-` of a shell) would get them for its next file,
 and what some library writes to standard error would then be written over messages.

@@ -1,4 +1,4 @@
-"""What is known of single messages of one subscription that are neither acknowledged nor unread.
+"""Keeps the state of each message of a subscription that is neither acknowledged nor unread.
 
 The law of a subscription that shares messages: below its read position every message that is not
 acknowledged is here, in exactly one state. A message that is not here and lies at or above the
@@ -128,7 +128,7 @@ cdef inline PendingAck* pending_acks_add(PendingAcks* self, uint64_t ledger_id,
 
 cdef PendingAck* pending_acks_add_run(PendingAcks* self, uint64_t ledger_id, uint64_t first,
                                       uint64_t count, uint64_t* added) noexcept nogil
-"""As add, for messages that follow each other: answers the first of an array of `added`, at most
+"""Like add, for messages that follow each other: answers the first of an array of `added`, at most
 count (1 up) and at most to the end of a page, so call again for the rest. Those that were here keep
 what they hold. NULL: out of memory; nothing changed."""
 
@@ -166,7 +166,7 @@ cdef PendingAck* pending_acks_next(PendingAcks* self, uint64_t* ledger_id,
 
 cdef PendingAck* pending_acks_next_due(PendingAcks* self, uint64_t* ledger_id,
                                        uint64_t* message) noexcept nogil
-"""As next, of those that are DUE."""
+"""Like next, for messages that are DUE."""
 
 cdef uint64_t pending_acks_next_absent(PendingAcks* self, uint64_t ledger_id, uint64_t message,
                                        uint64_t end) noexcept nogil

@@ -1,5 +1,5 @@
-"""What a core function may answer. Any module may use it; `pulsarx._pycore.ground.raise_status`
-turns it into an exception.
+"""The statuses that core functions return. Any module may use it;
+`pulsarx._pycore.ground.raise_status` turns it into an exception.
 
 Zero is success, so `if status: return status` reads as it runs.
 """

@@ -1,4 +1,5 @@
-"""Deadlines: insert and cancel cost the same however many are pending. One thread at a time.
+"""A timer wheel: inserting and cancelling a deadline costs the same however many are pending. One
+thread at a time.
 
 A hierarchy of wheels of 64 slots, one millisecond wide at the bottom and 64 times wider at each
 level above. A timer waits at the level of the highest digit (base 64) in which it differs from the
@@ -58,7 +59,7 @@ cdef inline bint timer_wheel_is_pending(const TimerWheel* self, uint32_t timer) 
     return timer < self.used_nodes and self.nodes[timer].previous != TIMER_NONE
 
 cdef inline uint64_t timer_wheel_due_ms(const TimerWheel* self, uint32_t timer) noexcept nogil:
-    """When a pending timer is due."""
+    """Return when a pending timer is due."""
     return self.nodes[timer].due_ms
 
 cdef void timer_wheel_cancel(TimerWheel* self, uint32_t timer) noexcept nogil

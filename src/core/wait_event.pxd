@@ -1,5 +1,5 @@
-"""Sleep until something happened, across threads and processes, without a lock and without cost
-while no thread waits.
+"""Lets a thread sleep until something happened, across threads and processes, without a lock and
+without cost while no thread waits.
 
   waiter                                      waker
     seen = wait_event_enter(event)              make the change (release store)
@@ -27,12 +27,13 @@ STATUS_INTERRUPTED (signal)."""
 
 cdef int wait_events_sleep(WaitEvent** events, const uint32_t* seen, uint32_t count,
                            int64_t until_ns) noexcept nogil
-"""As wait_event_sleep, until any of them moves, all of which were entered; at most until a time of
-the monotonic clock, -1: for ever. More than WAIT_EVENTS_MAX are not slept on. Where the kernel has
-no futex_waitv it sleeps on the first, for WAIT_EVENTS_POLL_NS."""
+"""Like wait_event_sleep, until any of the events moves, all of which were entered; at most until a
+time of the monotonic clock, -1: for ever. More than WAIT_EVENTS_MAX are not slept on. Where the
+kernel has no futex_waitv it sleeps on the first, for WAIT_EVENTS_POLL_NS."""
 
 cdef void wait_event_wake(WaitEvent* self) noexcept nogil
 """Wake all waiters. Without one it costs a fence and a load."""
 
 cdef void wait_event_wake_one(WaitEvent* self) noexcept nogil
-"""As wait_event_wake, of one waiter that sleeps: where each of them does for the change."""
+"""Like wait_event_wake, for one sleeping waiter, where any single waiter is enough for the
+change."""

@@ -1,4 +1,4 @@
-"""Reads values out of Arrow arrays of others. For arrow_import alone.
+"""Reads values out of Arrow arrays that other libraries made. For arrow_import alone.
 
 Their type is checked once, their lengths once a batch, every offset when its row is read. What the
 C data interface cannot tell is how large a buffer is: a producer that lies about that is believed.

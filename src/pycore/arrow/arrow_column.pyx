@@ -116,7 +116,7 @@ cdef int map_check(const ArrowSchema* schema) except -1:
 
 cdef int check_array(const ArrowSchema* schema, const ArrowArray* array, int64_t buffers,
                      int64_t rows) except -1:
-    """That there are as many buffers and rows as will be looked at."""
+    """Check that there are as many buffers and rows as will be looked at."""
     if array == NULL or array.release == NULL:
         raise ValueError(f"column {arrow_column_name(schema)!r} has no data: it was released")
     if array.n_buffers < buffers or (buffers > 0 and array.buffers == NULL):

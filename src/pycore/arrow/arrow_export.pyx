@@ -235,7 +235,7 @@ cdef class ArrowMessages:
         return needed("polars", "polars", "to_polars").DataFrame(self)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the first rows."""
+        """Show the first rows in a notebook."""
         control_plane.load("html")
         control_plane.load("numpy")
         from html import escape

@@ -1,4 +1,5 @@
-"""Takes tables of others through the Arrow PyCapsule interface, batch by batch. For send_arrow."""
+"""Imports tables of other libraries through the Arrow PyCapsule interface, batch by batch. For
+send_arrow."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 

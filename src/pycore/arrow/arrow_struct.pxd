@@ -52,7 +52,7 @@ cdef object arrow_export_schema(const ArrowColumns* columns)
 """The capsule of __arrow_c_schema__."""
 
 cdef object arrow_export_array(const ArrowColumns* columns)
-"""What __arrow_c_array__ answers."""
+"""The pair of capsules that __arrow_c_array__ answers."""
 
 cdef object arrow_export_stream(const ArrowColumns* columns)
 """The capsule of __arrow_c_stream__: a stream of one record batch."""

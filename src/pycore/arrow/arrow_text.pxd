@@ -1,4 +1,4 @@
-"""Makes UTF-8 of bytes that should be: Arrow's strings must be valid. For arrow_block alone."""
+"""Makes valid UTF-8 of text columns: Arrow's strings must be valid. For arrow_block alone."""
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 

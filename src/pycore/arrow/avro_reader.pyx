@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Values of Avro as columns, by programs that were made of their schemas. For
+"""Decodes Avro values into Arrow columns, by programs that were made of their schemas. For
 `tables/avro_columns`, which makes the programs and knows Arrow's types.
 
 A program is a tree of nodes, of which number 0 is the record itself. A node of column -1 reads, and
@@ -520,7 +520,7 @@ cdef class AvroReader(ColumnReader):
         return 0
 
     cdef int check_kind(self, int operation, int column, int at) except -1:
-        """That a column holds what an operation appends."""
+        """Check that a column holds what an operation appends."""
         cdef int kind
         if column < 0 or operation in (OP_OPTIONAL, OP_CONSTANT):
             return 0
@@ -535,7 +535,7 @@ cdef class AvroReader(ColumnReader):
         return 0
 
     def read(self, offsets, data, validity, int64_t first, int64_t count, programs) -> tuple:
-        """As ColumnReader.read_column.
+        """Like ColumnReader.read_column.
 
         programs: the number of each row's as a byte, 255 to refuse it; or that of all.
         """

@@ -1,6 +1,6 @@
 # cython: language_level=3
-"""Columns in buffers of Python objects, such as NumPy arrays, as an Arrow struct array. For
-`send_columns`, whose caller keeps the buffers until all is sent."""
+"""Presents columns in buffers of Python objects, such as NumPy arrays, as an Arrow struct array.
+For `send_columns`, whose caller keeps the buffers until all is sent."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer, Py_buffer
 from cpython.pycapsule cimport PyCapsule_New

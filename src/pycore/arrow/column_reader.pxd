@@ -23,4 +23,4 @@ cdef class ColumnReader:
 
 
 cdef int32_t* numbers_of(tuple given, int least, int end) except NULL
-"""As an array of C, which the caller frees. ValueError: one is out of bounds."""
+"""Copy the numbers into a C array, which the caller frees. ValueError: one is out of bounds."""

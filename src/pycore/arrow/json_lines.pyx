@@ -1,5 +1,6 @@
 # cython: language_level=3
-"""JSON objects of a column, one a line, as parsers of many of them want it. For `read_table`."""
+"""Writes the JSON objects of a column one a line, as parsers of many objects read them. For
+`read_table`."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer, Py_buffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize

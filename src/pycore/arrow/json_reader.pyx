@@ -1,6 +1,6 @@
 # cython: language_level=3
-"""JSON objects as columns of the fields that are wanted. For `tables/json_columns`, which knows
-Arrow's types.
+"""Decodes JSON objects into Arrow columns of the fields that are wanted. For `tables/json_columns`,
+which knows Arrow's types.
 
 All of an object is checked, what is passed over too. A value is taken only if every reader of JSON
 would take it, and as the same: fields that come twice, names with escapes, characters that are
@@ -134,8 +134,8 @@ cdef int take_unit(Scan* self, uint32_t* unit) noexcept nogil:
 
 
 cdef int take_escape(Scan* self, uint32_t* character) noexcept nogil:
-    """What an escape stands for; at is behind its backslash. STATUS_CORRUPT: half a surrogate, or
-    a zero, too."""
+    """Decode an escape sequence; at is behind its backslash. STATUS_CORRUPT: half a surrogate, or a
+    zero, too."""
     cdef uint8_t kind
     cdef uint32_t low = 0
     if self.at == self.end:
@@ -172,7 +172,7 @@ cdef int take_escape(Scan* self, uint32_t* character) noexcept nogil:
 
 cdef int take_string(Scan* self, const uint8_t** data, int64_t* size,
                      bint* is_escaped) noexcept nogil:
-    """What is between the quotes; at is behind the first one, and comes behind the second."""
+    """Take the text between the quotes; at is behind the first one, and comes behind the second."""
     cdef const uint8_t* at = self.at
     cdef const uint8_t* end = self.end
     cdef uint32_t character = 0
@@ -559,7 +559,7 @@ cdef class JsonReader(ColumnReader):
         free(self.names)
 
     def read(self, offsets, data, validity, int64_t first, int64_t count) -> tuple:
-        """As ColumnReader.read_column."""
+        """Like ColumnReader.read_column."""
         return self.read_column(offsets, data, validity, first, count)
 
     cdef int read_row(self, int64_t row, const uint8_t* data, size_t size) noexcept nogil:

@@ -1,5 +1,6 @@
 # cython: language_level=3
-"""Batch receive: messages until one of three bounds is reached. For all kinds of consumers."""
+"""Receives a batch: takes messages until one of three bounds is reached. For all kinds of
+consumers."""
 
 from libc.stdint cimport uint64_t
 

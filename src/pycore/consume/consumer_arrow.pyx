@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Receiving columns: `receive_arrow` of a consumer. Imported by the first call."""
+"""Receives messages as Arrow columns: `receive_arrow` of a consumer. Imported by the first call."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -219,7 +219,7 @@ cdef class Collector:
 
     cdef int collect_claimed(self, ArrowBlock* block, const BlockEntry* entry,
                              int64_t wanted) except -1:
-        """As collect_entry, of a slice whose messages are claimed one by one."""
+        """Like collect_entry, for a slice whose messages are claimed one by one."""
         cdef EntrySink receiver = self.receiver
         cdef EntryView view = receiver.view
         cdef BatchMessage passed

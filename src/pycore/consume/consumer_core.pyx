@@ -100,8 +100,8 @@ cdef class ConsumerCore:
         return self.wait(deadline)
 
     def ask_there(self) -> bool:
-        """Where the subscription is in another process, return when what that has for this consumer
-        has come; False: it is in this one."""
+        """Ask the owner, if the subscription is in another process, and return when what it has for
+        this consumer has come; False: the subscription is in this process."""
         return self.dispatcher.ask_there()
 
     def watch(self, object notify not None) -> None:
@@ -194,8 +194,8 @@ cdef class ConsumerCore:
         return receive_arrow_of(self, max_messages, timeout_millis)
 
     def receive_arrow_of_one_schema(self, max_messages: int, timeout_millis: int | None = None):
-        """As receive_arrow, up to a message that was written with another version of the schema
-        than those before; its schema_version is b"" of those written without one."""
+        """Like receive_arrow, up to a message that was written with another version of the schema
+        than those before; schema_version of the result is b"" for messages written without one."""
         control_plane.load("pulsarx._pycore.consume.consumer_arrow")
         from pulsarx._pycore.consume.consumer_arrow import receive_arrow_of
 
@@ -359,7 +359,8 @@ cdef class ConsumerCore:
 
     cdef int find(self, object message, uint64_t* ledger_id, uint64_t* first,
                   uint64_t* count) except -1:
-        """Where a Message of this topic or a MessageId is; count 0: nowhere any more."""
+        """Find the messages that a Message of this topic or a MessageId names; count 0: nowhere any
+        more."""
         cdef Message received
         if type(message) is Message:
             received = <Message>message
@@ -561,7 +562,7 @@ cdef class ConsumerCore:
                 return 0
 
     cdef bint settle(self, int status, uint64_t ledger_id, uint64_t message) except -1:
-        """What an acknowledgement leaves to do with the GIL in hand; True: try it again."""
+        """Do what an acknowledgement leaves to do with the GIL in hand; True: try it again."""
         if status == STATUS_FOLD:
             mutex_lock(&self.core.mutex)
             try:

@@ -1,5 +1,5 @@
-"""What a consumer needs of its subscription, and a reader of its topic, beside the dispatcher:
-where an id is, and what an acknowledgement leaves to be done. Any thread may call, without a mutex.
+"""Finds messages by id and does what follows from acknowledgements, for a consumer or reader beside
+its dispatcher. Any thread may call, without a mutex.
 """
 
 from libc.stdint cimport uint64_t
@@ -16,7 +16,7 @@ cdef class ConsumerHost:
 
     cdef int locate(self, object message_id, uint64_t* ledger_id, uint64_t* first,
                     uint64_t* count) except -1
-    """Where the messages are that an id names; count 0: they are trimmed, or were never kept.
+    """Find the messages that an id names; count 0: they are trimmed, or were never kept.
 
     NotAllowedError: the topic never had such a message. TypeError: no id.
     """

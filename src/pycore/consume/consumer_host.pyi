@@ -5,7 +5,8 @@ from pulsarx._pycore.ground.interval_job import IntervalJob
 from pulsarx._pycore.ground.job_queue import JobQueue
 
 class ConsumerHost:
-    """What a consumer needs of its subscription beside the dispatcher. Any thread may call."""
+    """Finds messages by id and does what follows from acknowledgements, for a consumer. Any thread
+    may call."""
 
     def __init__(
         self,

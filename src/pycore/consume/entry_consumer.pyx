@@ -1,6 +1,6 @@
 # cython: language_level=3
-"""The broker's side of a consumer at the other end of a connection: takes entries to be sent to it,
-and acknowledges and redelivers as it says."""
+"""Serves, in the broker, a consumer at the other end of a connection: takes entries to be sent to
+it, and acknowledges and redelivers as it says."""
 
 from libc.stdint cimport uint32_t
 
@@ -33,8 +33,8 @@ cdef class EntryConsumer(ConsumerCore):
         mutex_unlock(&self.core.mutex)
 
     def watch(self, object notify not None) -> None:
-        """As ConsumerCore.watch; of Shared and Key_Shared notify() is called where there may be
-        something for this consumer, or for others as well."""
+        """Like ConsumerCore.watch; on Shared and Key_Shared subscriptions notify() is called when
+        there may be a message for this consumer, or for others as well."""
         if not isinstance(self.dispatcher, SharedDispatcher):
             ConsumerCore.watch(self, notify)
             return

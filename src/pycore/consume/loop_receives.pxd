@@ -1,5 +1,5 @@
-"""Coroutines of one loop that wait for messages of one consumer, in order. Called in the thread of
-the loop, except `__call__`, by which any thread says that messages may have come.
+"""The queue of coroutines of one asyncio loop that wait for messages of one consumer. Called in the
+thread of the loop, except `__call__`, by which any thread says that messages may have come.
 
 A coroutine gets its turn, and takes its message when it runs: so one that is cancelled in between
 has taken nothing. `ready` holds a message for each turn that was given and not taken; they are the

@@ -154,7 +154,7 @@ cdef class MultiConsumerCore:
         return self.take()
 
     def give_back(self, list messages not None) -> None:
-        """As ConsumerCore.give_back, of each to its topic."""
+        """Like ConsumerCore.give_back, each message to the consumer of its topic."""
         cdef Message each
         cdef Source source
         cdef dict by_topic = {}
@@ -168,18 +168,18 @@ cdef class MultiConsumerCore:
             source.flag.signal()
 
     def wait_for_message(self, Deadline deadline not None) -> bool:
-        """As ConsumerCore.wait_for_message."""
+        """Like ConsumerCore.wait_for_message."""
         return self.wait(deadline)
 
     def watch(self, object notify not None) -> None:
-        """As ConsumerCore.watch."""
+        """Like ConsumerCore.watch."""
         self.ready.watchers.append(notify)
 
     def unwatch(self, object notify not None) -> None:
         watchers_remove(self.ready.watchers, notify)
 
     def receive_many(self, max_messages: int, timeout_millis=None) -> list:
-        """As Consumer.receive_many."""
+        """Like Consumer.receive_many."""
         cdef Py_ssize_t wanted = max_messages
         cdef Message message
         cdef list found = []
@@ -211,7 +211,7 @@ cdef class MultiConsumerCore:
                 return found
 
     def receive_arrow(self, max_messages: int, timeout_millis=None) -> ArrowMessages:
-        """As Consumer.receive_arrow; all rows of one call are of one topic."""
+        """Like Consumer.receive_arrow; all rows of one call are of one topic."""
         cdef Source source
         cdef object found = None
         cdef Deadline deadline = deadline_of(timeout_millis)
@@ -239,7 +239,7 @@ cdef class MultiConsumerCore:
                 return found if found is not None else self.no_columns()
 
     cdef ArrowMessages no_columns(self):
-        """What receive_arrow returns while no topic has this consumer."""
+        """Make the empty table that receive_arrow returns while this consumer has no topic."""
         cdef ArrowBlock* block = arrow_block_new()
         if block == NULL or arrow_block_finish(block, -1) != STATUS_OK:
             if block != NULL:
@@ -419,7 +419,7 @@ cdef class MultiConsumerCore:
         return False
 
     def acknowledge(self, message) -> None:
-        """As Consumer.acknowledge, on the topic the message came from."""
+        """Like Consumer.acknowledge, on the topic the message came from."""
         if self.state != MULTI_OPEN:
             self.check_open()
         consumer = self.consumer_of(message)
@@ -427,14 +427,14 @@ cdef class MultiConsumerCore:
             consumer.acknowledge(message)
 
     def acknowledge_cumulative(self, message) -> None:
-        """As Consumer.acknowledge_cumulative, on the topic the message came from."""
+        """Like Consumer.acknowledge_cumulative, on the topic the message came from."""
         self.check_open()
         consumer = self.consumer_of(message)
         if consumer is not None:
             consumer.acknowledge_cumulative(message)
 
     def acknowledge_many(self, messages) -> None:
-        """As Consumer.acknowledge_many."""
+        """Like Consumer.acknowledge_many."""
         cdef Source source
         self.check_open()
         if type(messages) is ArrowMessages:
@@ -453,7 +453,7 @@ cdef class MultiConsumerCore:
             consumer.acknowledge_many(of_topic)
 
     def negative_acknowledge(self, message) -> None:
-        """As Consumer.negative_acknowledge, on the topic the message came from."""
+        """Like Consumer.negative_acknowledge, on the topic the message came from."""
         if self.state != MULTI_OPEN:
             return
         consumer = self.consumer_of(message, True)

@@ -1,4 +1,4 @@
-"""Futures of one consumer that wait for a message, in order. Any thread may call.
+"""The queue of futures that wait for messages of one consumer. Any thread may call.
 
 A message is taken and its future claimed under one lock, which cancelling takes too: so no message
 is ever taken for a future that was cancelled. Either is a single step to a signal handler.

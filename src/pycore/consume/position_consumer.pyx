@@ -1,6 +1,6 @@
 # cython: language_level=3
-"""The owner's side of a consumer in another process that reads the ledgers itself: sends it
-positions, and does what it says."""
+"""Serves, in the process that owns the folder, a consumer of another process that reads the ledgers
+itself: sends it positions, and does what it says."""
 
 from libc.stdint cimport int64_t, uint64_t
 
@@ -133,7 +133,7 @@ cdef class PositionConsumer(ConsumerCore):
         wake()
 
     def end(self) -> None:
-        """Nothing is sent any more."""
+        """Send nothing any more."""
         self.flag.consumer = None
         self.unwatch((<object>self.flag).due)
 

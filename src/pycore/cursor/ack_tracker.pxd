@@ -54,8 +54,8 @@ cdef class AckTracker:
 
     cdef int take_restored(self, RestoredMessage** counts, size_t* counted,
                            RestoredMessage** due, size_t* due_count) except -1
-    """What was kept of single messages: redelivery counts and due_ms, ascending by (ledger id,
-    ordinal).
+    """Take the redelivery counts and due_ms that the cursor kept of single messages, ascending by
+    (ledger id, ordinal).
 
     The caller frees the arrays with free(); NULL when empty. Messages that are acknowledged or that
     the topic does not hold are left out: call it when it was told the ledgers.

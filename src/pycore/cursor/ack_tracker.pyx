@@ -32,11 +32,11 @@ from pulsarx._pycore.ground.raise_status cimport raise_status
 
 
 cdef class AckTracker:
-    """Which messages a subscription has acknowledged; one thread, except for flush and dirty.
-    store: None for a subscription that leaves nothing behind. fold, reset, close and delete wait
-    for the disk and release the GIL in between: a thread that locks the subscription's mutex must
-    not keep the GIL while it waits for it.
-    After opening: forget_ledgers(first), then add_ledger and seal_ledger for each of the topic.
+    """Records which messages a subscription has acknowledged; one thread, except for flush and
+    dirty. store: None for a subscription that leaves nothing behind. fold, reset, close and delete
+    wait for the disk and release the GIL in between: a thread that locks the subscription's mutex
+    must not keep the GIL while it waits for it. After opening: forget_ledgers(first), then
+    add_ledger and seal_ledger for each of the topic.
     """
 
     def __init__(self, store: CursorStore | None = None) -> None:
@@ -449,7 +449,7 @@ cdef class AckTracker:
 
     @property
     def damage(self) -> tuple[str, ...]:
-        """What was found damaged on opening, one sentence each."""
+        """The damage found on opening, one sentence each."""
         return self.store.damage if self.store is not None else ()
 
     def close(self) -> None:

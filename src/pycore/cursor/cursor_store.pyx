@@ -141,7 +141,7 @@ cdef class CursorStore:
 
     @property
     def damage(self) -> tuple[str, ...]:
-        """What was found damaged, one sentence each."""
+        """The damage found in the file, one sentence each."""
         return tuple(self.damage_texts or ())
 
     @property

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""How many entries of a ledger hold a message that is not acknowledged. For statistics."""
+"""Counts the entries of a ledger that hold a message that is not acknowledged. For statistics."""
 
 from libc.stdint cimport uint64_t
 

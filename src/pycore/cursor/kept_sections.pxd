@@ -19,7 +19,7 @@ cdef class KeptSections:
     """Become what the snapshot holds; answers the section of ledgers."""
 
     cdef dict current(self, SectionsSource source)
-    """What the next snapshot holds besides the ledgers."""
+    """Return the sections that the next snapshot holds besides the ledgers."""
 
     cdef int adopt(self, dict sections, SectionsSource source) except -1
     """A snapshot with these was written; what the source tells it will tell again."""

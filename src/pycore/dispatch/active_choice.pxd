@@ -1,5 +1,5 @@
-"""Which consumer of an Exclusive or Failover subscription is the active one. Called by the
-dispatchers that have one, with the subscription's mutex held.
+"""Chooses the active consumer of an Exclusive or Failover subscription. Called by the dispatchers
+that have one, with the subscription's mutex held.
 
 Source: Pulsar's AbstractDispatcherSingleActiveConsumer.pickAndScheduleActiveConsumer.
 """

@@ -1,5 +1,5 @@
-"""Puts messages together whose chunks a dispatcher reads: which chunks belong together, which of
-them can never become a message, and what is acknowledged with a message.
+"""Assembles messages from the chunks that a dispatcher reads: which chunks belong together, which
+of them can never become a message, and what is acknowledged with a message.
 
 One for each subscription or reader, made with the first chunk that is read. Only the last chunk's
 message is known to dispatchers and pending messages: the chunks in front of it stay unacknowledged
@@ -53,7 +53,7 @@ cdef class ChunkAssembler:
     """The whole message whose last chunk lies there, or None."""
 
     cdef int remember(self, ChunkedMessage chunked) except -1
-    """It may be read again from its last chunk on."""
+    """The message may be read again from its last chunk on."""
 
     cdef int acknowledged(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1
     """Messages were acknowledged: the other chunks of those in chunks are, too."""

@@ -176,7 +176,7 @@ cdef class ChunkAssembler:
         return 0
 
     cdef int drop(self, ChunkedMessage chunked) except -1:
-        """It is none of those any more that wait for chunks."""
+        """Remove the message from those that wait for chunks."""
         if self.open.get(chunked.uuid) is chunked:
             del self.open[chunked.uuid]
             self.promote()
@@ -338,7 +338,7 @@ cdef class ChunkAssembler:
     # What never becomes a message -----------------------------------------------------------------
 
     cdef int give_up(self, ChunkedMessage chunked, int64_t now_ms) except -1:
-        """It can never become whole."""
+        """Give up a message that can never become whole."""
         cdef uint32_t number
         self.drop(chunked)
         for number in range(chunked.count):

@@ -1,4 +1,4 @@
-"""An Exclusive or Failover subscription, or a reader, that reads the topic as it was compacted.
+"""Dispatches a compacted topic to an Exclusive or Failover subscription, or to a reader.
 
 What compaction removed counts as acknowledged once the active receiver has passed it, so that
 backlog, mark-delete position and trimming go on.

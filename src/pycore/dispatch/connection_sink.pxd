@@ -14,7 +14,7 @@ cdef class ConnectionSink(EntrySink):
     cdef public bint counts_left_out
 
     cdef list take_entry(self)
-    """What there is to send of the next entry, as (ledger id, entry id, bytes of the entry,
+    """Take what is to be sent of the next entry, as (ledger id, entry id, bytes of the entry,
     redelivery count, ack set, ordinal of its first message, messages) for each redelivery count
     among its messages; None: nothing, or no permit. messages 0: it is a chunk.
 

@@ -1,4 +1,4 @@
-"""Those consumers of a Shared or Key_Shared subscription that are at the other end of connections.
+"""The consumers of a Shared or Key_Shared subscription that are at the other end of connections.
 For SharedDispatcher, EntryConsumer and LedgerTail, which calls it as a watcher.
 
 A message goes to one of them. So few are told that one may have come, and who looks dispatches for
@@ -12,7 +12,8 @@ from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
 
 
 cdef class CrowdConnection:
-    """Those of a crowd that are at the end of one connection, which looks for one at a time."""
+    """The consumers of a crowd that share one connection, which looks for messages of one at a
+    time."""
 
     cdef object key                      # the same object for all of them; None: one alone
     cdef list sinks                      # each with its `notify`
@@ -34,10 +35,10 @@ cdef class ConsumerCrowd:
     without."""
 
     cdef int looks(self, EntrySink sink) except -1
-    """It begins to look. Mutex held."""
+    """The member begins to look. Mutex held."""
 
     cdef int looked(self, EntrySink sink) except -1
-    """It found nothing more."""
+    """The member found nothing more."""
 
     cdef int stalls(self, EntrySink sink) except -1
     """Its connection takes no more, before it has found nothing more. No mutex held."""

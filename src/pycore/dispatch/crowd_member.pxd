@@ -1,4 +1,4 @@
-"""A consumer at the end of a connection, as the crowd of its subscription sees it. For
+"""One of the consumers at the end of connections that consumer_crowd chooses from. For
 consumer_crowd; entry_sink notes there what the consumer was given. With the subscription's mutex
 held.
 """

@@ -1,5 +1,5 @@
-"""How fast a subscription or reader is given messages: the limit of its topic, which it shares with
-the others, and its own.
+"""Limits how fast a subscription or reader is given messages: by the limit of its topic, which it
+shares with the others, and by its own.
 
 A dispatcher asks before it delivers an entry, and says what it delivered. Who is refused waits for
 the topic as for a message: when a period begins in which something may pass, all that wait for the
@@ -16,7 +16,7 @@ from pulsarx._pycore.message.entry_view cimport EntryView
 
 
 cdef class PeriodBegins:
-    """What a clock calls when something may pass again. Keeps nothing alive."""
+    """The callback of a clock for when messages may pass the limit again. Keeps nothing alive."""
     cdef object throttle                 # weak reference
 
 

@@ -157,13 +157,14 @@ cdef class DispatchThrottle:
         return 0
 
     def events(self) -> tuple[int, int, int, int]:
-        """How often something waited: for messages and bytes of the topic's limit, and of its
+        """Count how often something waited: for messages and bytes of the topic's limit, and of its
         own."""
         return (self.by_topic_messages, self.by_topic_bytes, self.by_subscription_messages,
                 self.by_subscription_bytes)
 
 
 def throttle_statistics(DispatchThrottle throttle) -> dict[str, int]:
-    """As Pulsar calls it: how often a subscription had to wait, and which limit was used up."""
+    """Count how often a subscription had to wait, and which limit was used up, by Pulsar's
+    names."""
     events = (0, 0, 0, 0) if throttle is None else throttle.events()
     return dict(zip(THROTTLE_EVENTS, events, strict=True))

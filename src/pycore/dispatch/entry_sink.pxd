@@ -40,8 +40,7 @@ cdef class Dispatcher
 
 
 cdef class ConsumerEvents:
-    """What a consumer is told by the broker: that it became active, or inactive. Telling is one
-    step."""
+    """Tells a consumer that the broker made it active, or inactive. Telling is one step."""
     cdef SerialWork work                 # looks at what waits
     cdef object waiting                  # deque of (active, partition)
 
@@ -84,7 +83,7 @@ cdef class EntrySink:
     """The next message, decoded; None when there is none. Of a Receiver alone."""
 
     cdef inline void locate_next(self, uint32_t* at, uint32_t* index) noexcept:
-        """Where the next message of the current slice is."""
+        """Say where the next message of the current slice is."""
         if self.place.items == NULL:
             at[0] = self.place.at
             index[0] = self.place.index
@@ -125,16 +124,16 @@ cdef class EntrySink:
 
     cdef EntryView bounded_view(self, EntryView view)
     cdef int reserve_slices(self, uint32_t count) except -1
-    """As reserve_slice, of so many."""
+    """Like reserve_slice, for count slices."""
 
     cdef void push(self, const Slice* slice) noexcept
     """Queue a slice, for which there is room; its view and items are the queue's from now on."""
 
     cdef void push_first(self, const Slice* slice) noexcept
-    """As push, in front of what is queued."""
+    """Like push, in front of the queued slices."""
 
     cdef inline void count_given(self, EntryView view, uint64_t messages) noexcept:
-        """It is given so many messages of an entry."""
+        """Count messages of an entry as given to the consumer."""
         cdef uint64_t size = view.entry_size
         if view.chunked is not None:
             size = view.chunked.entries_size()
@@ -161,14 +160,15 @@ cdef class EntrySink:
         self.taken = 0
 
     cdef void forget_given(self) noexcept
-    """It need not be told of what it was given."""
+    """The consumer need not be told of what it was given."""
 
     cdef bint next_slice(self) noexcept
     """Make the first queued slice the current one."""
 
     cdef bint slice_at(self, uint32_t number, Slice* slice) noexcept
-    """What is left of the current slice (number 0) or of one behind it (from 1 on), as a run from
-    first to end of items or of batch indexes; the queue's own, to be looked at. False: none."""
+    """Show the rest of the current slice (number 0) or of one behind it (from 1 on), as a run from
+    first to end of items or of batch indexes; it belongs to the queue and may only be read. False:
+    none."""
 
     cdef void drop_view(self) noexcept
     cdef void clear(self) noexcept
@@ -222,7 +222,7 @@ cdef class Dispatcher(EntrySource):
     """A claimed message is nothing to hand out, and never will be."""
 
     cdef int failure_action(self, EntrySink receiver) except -1
-    """What becomes of what the receiver cannot decrypt: a CryptoFailureAction."""
+    """Return the CryptoFailureAction for messages that the receiver cannot decrypt."""
 
     cdef int join_chunks(self, EntrySink receiver, EntryView view) except -1
     """Put the payload of a claimed message in chunks together, decrypted; the receiver's view is
@@ -240,8 +240,7 @@ cdef class Dispatcher(EntrySource):
     """Whether take would find something; dispatches for it."""
 
     cdef bint has_next(self, EntrySink receiver) except -1
-    """As is_ready, or of a reader whether there is something for which only the dispatch rate makes
-    it wait."""
+    """Like is_ready; for a reader also True when only the dispatch rate makes a message wait."""
 
     cdef int acknowledge_there(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1
     """Acknowledge messages where the cursor is, which is in another process. Takes the mutex."""
@@ -294,8 +293,8 @@ cdef class Dispatcher(EntrySource):
 
     cdef int try_all_due(self) except -1
     cdef EntrySink asks_backoff(self, uint64_t ledger_id, uint64_t message)
-    """Who must be asked how long a message waits before it is delivered again, because its
-    acknowledgement is overdue; None: nobody."""
+    """Return the consumer whose backoff says how long a message waits before it is delivered again,
+    because its acknowledgement is overdue; None: nobody."""
 
     cdef int pop_due(self) except -1
     cdef int try_due(self, uint64_t ledger_id, uint64_t message, int64_t backoff_ms) except -1

@@ -177,9 +177,9 @@ cdef class EntrySink:
             self.dispatcher.core.later_ms(self.redelivery.ack_timeout_ms))
 
     def statistics(self, uint64_t unacknowledged) -> dict:
-        """As Pulsar's consumer stats. available_permits: messages that may still be pushed.
-        reads_ledger_on_receive: Exclusive and Failover, where nothing is pushed: no message waits
-        in a queue, and the permits stay what receiver_queue_size says."""
+        """Return the figures of Pulsar's consumer stats. available_permits: messages that may still
+        be pushed. reads_ledger_on_receive: Exclusive and Failover, where nothing is pushed: no
+        message waits in a queue, and the permits stay what receiver_queue_size says."""
         return {
             "consumer_name": self.consumer_name,
             "available_permits": self.permits,
@@ -322,8 +322,8 @@ cdef class Dispatcher(EntrySource):
 
     def expire_before(self, uint64_t ledger_id, uint64_t message, uint64_t hidden,
                       uint64_t entries) -> bool:
-        """As acknowledge_before, of messages that expired: they are counted. hidden: chunks among
-        them that are not the last one of their message. entries: that hold one of them."""
+        """Like acknowledge_before, for messages that expired: they are counted. hidden: chunks
+        among them that are not the last one of their message. entries: that hold one of them."""
         cdef AckTracker tracker = self.core.tracker
         cdef LedgerAcks* acks
         cdef uint64_t count = 0
@@ -366,7 +366,7 @@ cdef class Dispatcher(EntrySource):
         collector cannot see through an EntryView, which leads back here by way of the topic."""
 
     def check(self) -> list:
-        """What its counts say wrong, recounted; for tests."""
+        """Recount and return where the counts are wrong; for tests."""
         return []
 
     cdef int64_t bytes_ahead(self) noexcept:
@@ -580,7 +580,7 @@ cdef class Dispatcher(EntrySource):
         return 0
 
     cdef int due_again(self, uint64_t ledger_id, uint64_t message) except -1:
-        """What `due` was to do failed: have it called once more."""
+        """Have `due` called once more, because what it was to do failed."""
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
         cdef uint32_t timer
         if ack == NULL or ack.tag != TIMER_NONE or (

@@ -1,6 +1,6 @@
-"""What stands in front of a dispatcher: entries of ledgers as it is to see them. Chunks are put
-together, and what is damaged, too old, or cannot be decrypted by anybody counts as acknowledged and
-is told, so that a dispatcher decides one thing: who gets an entry.
+"""Reads the entries of ledgers in front of a dispatcher, and gives it those that it is to dispatch.
+Chunks are put together, and what is damaged, too old, or cannot be decrypted by anybody counts as
+acknowledged and is told, so that a dispatcher decides one thing: who gets an entry.
 
 Base of all dispatchers. Everything is called with the subscription's mutex held.
 """
@@ -40,7 +40,7 @@ cdef class EntrySource:
     """Messages were acknowledged: whatever the dispatcher knows of them goes."""
 
     cdef int acknowledged_through(self, uint64_t ledger_id, uint64_t end) except -1
-    """As acknowledged, of everything before a message."""
+    """Like acknowledged, for everything before a message."""
 
     cdef int read_chunk(self, LedgerReader reader) except -1
     """The entry read last says that it is a chunk: a ChunkStep."""
@@ -73,20 +73,21 @@ cdef class EntrySource:
     CorruptDataError, unless that was told before."""
 
     cdef int lose_one(self, EntryView view, uint32_t index, int status) except -1
-    """As lose_rest, of this message alone."""
+    """Like lose_rest, for this message alone."""
 
     cdef str count_rest(self, EntryView view, uint32_t index, uint32_t end, int status)
-    """What messages index .. end - 1 of a batch cost that cannot be read, in words; None: nobody
-    misses them."""
+    """Say in words what losing messages index .. end - 1 of a batch costs, which cannot be read;
+    None: nobody misses them."""
 
     cdef int lose_entry(self, LedgerReader reader, object error) except -1
-    """As lose_rest, of the entry the reader read last, which cannot be taken apart."""
+    """Like lose_rest, for the entry the reader read last, which cannot be taken apart."""
 
     cdef int tell_damage(self, LedgerReader reader) except -1
-    """As lose_rest, of what the reader found damaged."""
+    """Like lose_rest, for the damage that the reader found."""
 
     cdef str count_damage(self, LedgerReader reader)
-    """What the reader found damaged, in words; None: nobody misses anything of it."""
+    """Say in words what the damage that the reader found costs; None: nobody misses anything of
+    it."""
 
     cdef str count_text(self, uint64_t missing)
     cdef int raise_loss(self, str text) except -1
@@ -101,7 +102,7 @@ cdef class EntrySource:
     acknowledged."""
 
     cdef int expire_view(self, EntryView view) except -1
-    """As expire, of the whole entry."""
+    """Like expire, for the whole entry."""
 
     cdef int report_loss(self, str text) except -1
     """Have the subscription say in the log what was lost."""

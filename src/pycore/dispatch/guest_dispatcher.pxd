@@ -1,4 +1,4 @@
-"""The dispatcher of a consumer whose subscription is in the process that owns the folder.
+"""The dispatcher of a consumer whose subscription is in another process, which owns the folder.
 
 The owner says which messages are this consumer's (`arrive`); their bytes are read here, from the
 mapped ledger. A message that arrived is DUE until the receiver has room, then QUEUED and HELD, as
@@ -68,7 +68,7 @@ cdef class GuestDispatcher(PendingDispatcher):
     cdef int step_to(self, uint64_t ledger_id, uint64_t message) except -1
     cdef int give_permits(self) except -1
     cdef int return_unseen(self) except -1
-    """What arrived and was not handed out is the owner's again."""
+    """Return to the owner what arrived and was not handed out."""
 
     cdef int tell_ack(self, int kind, uint64_t ledger_id, uint64_t first,
                       uint64_t count) except -1

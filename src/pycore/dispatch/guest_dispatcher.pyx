@@ -36,7 +36,7 @@ cdef enum:
 
 
 class _NoLimits:
-    """As DispatchLimits: the owner keeps them."""
+    """Answers for DispatchLimits with no limits: the owner keeps them."""
 
     unacknowledged_per_consumer = 0
     unacknowledged_per_subscription = 0
@@ -101,7 +101,8 @@ cdef class GuestDispatcher(PendingDispatcher):
             mutex_unlock(&self.core.mutex)
 
     def leave(self, EntrySink receiver not None) -> None:
-        """What it has is the owner's again, whom its caller tells."""
+        """Detach the receiver and drop what it has; its caller tells the owner, which has it
+        again."""
         mutex_lock(&self.core.mutex)
         try:
             self.receiver = None
@@ -132,7 +133,7 @@ cdef class GuestDispatcher(PendingDispatcher):
     # From the owner -------------------------------------------------------------------------------
 
     def chunk(self, uint64_t ledger_id, uint64_t message) -> None:
-        """Where a chunk is of the message that arrives next. By the thread that reads the
+        """Note where a chunk is of the message that arrives next. By the thread that reads the
         connection."""
         if self.coming is None:
             self.coming = []

@@ -1,4 +1,5 @@
-"""Which consumer of a Key_Shared subscription a key belongs to: the three mappings behind one face.
+"""Chooses the consumer of a Key_Shared subscription that a key belongs to, by one of three
+mappings.
 
 With the subscription's mutex held. A consumer is an index below 65000 that the dispatcher chose.
 """

@@ -32,7 +32,7 @@ cdef list checked_ranges(str name, object sticky_ranges):
 
 
 cdef class HashRangeSelector:
-    """Which consumer a key belongs to. With the subscription's mutex held.
+    """Chooses the consumer that a key belongs to. With the subscription's mutex held.
 
     kind: 1 auto-split hash range, 2 auto-split consistent hashing, 3 sticky.
     """

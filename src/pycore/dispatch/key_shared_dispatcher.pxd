@@ -1,4 +1,5 @@
-"""Key_Shared: each message to the consumer its key belongs to, the messages of a key in order.
+"""Dispatches a Key_Shared subscription: each message to the consumer its key belongs to, the
+messages of a key in order.
 
 Which consumer a key belongs to, HashRangeSelector says; what may go out when, KeyOrder. What is
 read for a consumer without room waits in KeyOrder, so one that stalls holds back its own keys only.

@@ -204,8 +204,8 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         return self.route()
 
     cdef uint64_t look_ahead_max(self) noexcept:
-        """As Pulsar's dispatcher; without look-ahead limits those of what is unacknowledged
-        count."""
+        """Bound the look-ahead like Pulsar's dispatcher; without look-ahead limits the limits of
+        unacknowledged messages count."""
         cdef uint64_t of_receivers = self.look_ahead_of_receiver
         cdef uint64_t of_all = self.look_ahead_of_all
         if of_receivers == 0 and of_all == 0:

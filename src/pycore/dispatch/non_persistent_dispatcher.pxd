@@ -1,5 +1,5 @@
-"""A subscription or reader of a non-persistent topic: what is published goes at once into the queue
-of a receiver that has room, and is dropped where none has.
+"""Dispatches a non-persistent topic to a subscription or reader: what is published goes at once
+into the queue of a receiver that has room, and is dropped where none has.
 
 Exclusive and Failover: to the active receiver. Shared: to the next one in turn, a batch whole.
 Key_Shared: to the owner of the key; a batch of several keys is split. Nothing is delivered again,

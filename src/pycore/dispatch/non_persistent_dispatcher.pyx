@@ -101,7 +101,7 @@ cdef class NonPersistentDispatcher(Dispatcher):
         return 0
 
     def leave(self, EntrySink receiver not None) -> None:
-        """What it has in its queue is lost. Call `settled` afterwards."""
+        """Detach a receiver; the messages in its queue are lost. Call `settled` afterwards."""
         mutex_lock(&self.core.mutex)
         try:
             if receiver not in self.receivers:
@@ -181,7 +181,7 @@ cdef class NonPersistentDispatcher(Dispatcher):
         return 0
 
     def check(self) -> list:
-        """What its counts say wrong, recounted; for tests."""
+        """Recount and return where the counts are wrong; for tests."""
         cdef EntrySink each
         mutex_lock(&self.core.mutex)
         try:
@@ -226,7 +226,8 @@ cdef class NonPersistentDispatcher(Dispatcher):
         return dropped
 
     cdef EntrySink next_receiver(self):
-        """Whose turn it is: the next of the highest level (the lowest number) that has room."""
+        """Return the receiver whose turn it is: the next of the highest level (the lowest number)
+        that has room."""
         cdef uint32_t count = <uint32_t>len(self.receivers)
         cdef uint32_t at = self.turn
         cdef EntrySink each

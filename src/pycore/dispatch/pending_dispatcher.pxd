@@ -1,5 +1,5 @@
-"""What happens to messages that were delivered one by one: received, acknowledged, delivered again,
-given up. The lower half of SharedDispatcher.
+"""Keeps the state of each delivered message: received, acknowledged, to be delivered again, given
+up. The lower half of SharedDispatcher.
 
 The states are those of pulsarx._core.pending_acks. With the subscription's mutex held.
 """
@@ -50,13 +50,13 @@ cdef class PendingDispatcher(Dispatcher):
     """Take the message from its holder: permits and counts."""
 
     cdef int give_back(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
-    """It goes out as soon as a receiver may take it."""
+    """Have the message delivered as soon as a receiver may take it."""
 
     cdef int postpone(self, uint64_t ledger_id, uint64_t message, int64_t delay_ms) except -1
     """A message that is held, or waits already: it goes out again after a while."""
 
     cdef int again_or_dead(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
-    """It goes out again, counted, or is given up when that was done often enough."""
+    """Deliver the message again, counted, or give it up when that was done often enough."""
 
     cdef int delay_over(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
     """The deliver-at time of a message has come."""
@@ -64,13 +64,13 @@ cdef class PendingDispatcher(Dispatcher):
     cdef bint give_up(self, uint64_t ledger_id, uint64_t message, PendingAck* ack,
                       EntrySink receiver) except -1
     cdef int drop(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
-    """It was acknowledged, or is gone."""
+    """Forget a message that was acknowledged, or is gone."""
 
     cdef int lost(self, uint64_t ledger_id, uint64_t message) except -1
-    """It was trimmed, or cannot be read any more."""
+    """Give up a message that was trimmed, or cannot be read any more."""
 
     cdef int expire_queued(self, EntrySink receiver) except -1
-    """What is too old leaves the receiver's queue."""
+    """Take messages that are too old out of the receiver's queue."""
 
     cdef bint find_again(self, EntryContext context, uint64_t ledger_id, uint64_t message) except -1
     """Make again_view the entry that holds a message, walked to it. False: it is gone, or cannot be

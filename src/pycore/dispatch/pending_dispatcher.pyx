@@ -676,7 +676,7 @@ cdef class PendingDispatcher(Dispatcher):
         return bool(self.blocked)
 
     def check(self) -> list:
-        """What its counts say wrong, recounted; for tests."""
+        """Recount and return where the counts are wrong; for tests."""
         cdef EntrySink each
         mutex_lock(&self.core.mutex)
         try:

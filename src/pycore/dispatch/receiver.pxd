@@ -30,8 +30,8 @@ cdef class Receiver(EntrySink):
     """Claim all that is left of the current slice: (batch index, redelivery count) of each."""
 
     cdef int claim_stored(self, EntryView view) except -2
-    """As claim_rest, of an entry that is handed out as it is stored: the highest redelivery count,
-    CLAIM_STALE when nothing is left of it."""
+    """Like claim_rest, for an entry that is handed out as it is stored: the highest redelivery
+    count, CLAIM_STALE when nothing is left of it."""
 
     cdef bint undecrypted(self, EntryView view) except -1
     """Do with what could not be decrypted as the consumer wants. True: it is to be handed out."""

@@ -1,6 +1,6 @@
-"""When messages of one consumer come again, and when they are given up instead. Beneath entry_sink
-and the dispatchers; with the subscription's mutex held, but for the delays: a backoff is the user's
-code.
+"""Decides when messages of one consumer are delivered again, and when they are given up instead.
+Beneath entry_sink and the dispatchers; with the subscription's mutex held, but for the delays: a
+backoff is the user's code.
 """
 
 from libc.stdint cimport int64_t, uint32_t
@@ -11,9 +11,9 @@ from pulsarx._pycore.message.message cimport Message
 
 
 cdef class DeadLetterSink:
-    """Where a consumer's messages go that were redelivered too often. Handing over is one step.
-    They wait as they are stored: what takes memory of its own, for it was decompressed, decrypted
-    or put together, is one entry at a time (`open`)."""
+    """Hands messages that a consumer gave up, as redelivered too often, to its dead letter topic.
+    Handing over is one step. They wait as they are stored: what takes memory of its own, for it was
+    decompressed, decrypted or put together, is one entry at a time (`open`)."""
     cdef JobQueue jobs
     cdef object handler                  # job: takes what waits and moves it
     cdef object waiting                  # deque of (receiver, list of messages)

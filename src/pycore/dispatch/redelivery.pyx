@@ -36,8 +36,8 @@ cdef class DeadLetterSink:
         return self.waiting.popleft() if self.waiting else None
 
     def open(self, Message letter not None) -> Message:
-        """What was handed over, with its content; by the handler, which lets go of it before the
-        next one. CorruptDataError, CryptoError: that cannot be read."""
+        """Return the message that was handed over, with its content; by the handler, which lets go
+        of it before the next one. CorruptDataError, CryptoError: that cannot be read."""
         cdef EntryView waited = letter.entry
         cdef EntryView view
         cdef Message found
@@ -70,7 +70,8 @@ cdef inline bint waits_packed(EntryView view) noexcept:
 
 
 cdef Message packed_letter(Message message, list dead):
-    """As it waits: without what takes memory of its own. dead: those before it."""
+    """Return the message in the form in which it waits: without memory of its own. dead: those
+    before it."""
     cdef EntryView view = message.entry
     cdef EntryView packed = None
     if view.plain is None:

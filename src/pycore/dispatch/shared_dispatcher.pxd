@@ -1,4 +1,5 @@
-"""Several receivers share the messages one by one: Shared, and the ground Key_Shared stands on.
+"""Dispatches a Shared subscription, whose consumers share the messages one by one; the base of the
+dispatcher of Key_Shared.
 
 Messages are pushed into receiver queues, as many as permits allow: what is to be delivered again
 first, then what became due, then new entries. That happens whenever somebody looks: a receiver

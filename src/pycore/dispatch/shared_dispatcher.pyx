@@ -146,7 +146,8 @@ cdef class SharedDispatcher(PendingDispatcher):
             mutex_unlock(&self.core.mutex)
 
     def leave(self, EntrySink receiver not None) -> None:
-        """What it has goes to the others, uncounted. Call `settled` afterwards."""
+        """Detach a receiver; its messages go to the others, and are not counted as redelivered.
+        Call `settled` afterwards."""
         mutex_lock(&self.core.mutex)
         try:
             if receiver.index == PENDING_NOBODY:
@@ -221,7 +222,8 @@ cdef class SharedDispatcher(PendingDispatcher):
         return room
 
     cdef EntrySink next_receiver(self):
-        """Whose turn it is: the next of the highest level (the lowest number) that has room."""
+        """Return the receiver whose turn it is: the next of the highest level (the lowest number)
+        that has room."""
         cdef uint32_t count = <uint32_t>len(self.receivers)
         cdef uint32_t at = self.turn
         cdef uint32_t step

@@ -1,4 +1,5 @@
-"""One receiver at a time reads everything in order: Exclusive and Failover subscriptions, readers.
+"""Dispatches everything in order to one receiver at a time: Exclusive and Failover subscriptions,
+readers.
 
 The active receiver takes entries straight from the ledger when it is asked for a message; nothing
 is queued. With the subscription's mutex held unless a method says otherwise.
@@ -38,13 +39,14 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef EntryView next_later(self, EntrySink receiver)
 
     cdef EntryView throttled_view(self, EntrySink receiver)
-    """As next_view; None too while the dispatch rate lets nothing pass."""
+    """Like next_view; None also while the dispatch rate lets nothing pass."""
 
     cdef EntryView view_ahead(self, EntrySink receiver)
-    """What waits for the dispatch rate, or else next_view. It waits from now on."""
+    """Return the view that waits for the dispatch rate, or else next_view. It waits from now on."""
 
     cdef int pass_gap(self, bint to_end) except -1
-    """What lies between the entry read before and this one, or the end, was compacted away."""
+    """Acknowledge the messages between the entry read before and this one, or the end: compaction
+    removed them."""
 
     cdef bint takes_rewritten(self, EntryView view) except -1
     """Whether any message is wanted of a batch from which compaction took some out."""

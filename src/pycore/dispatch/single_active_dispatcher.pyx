@@ -73,7 +73,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
             mutex_unlock(&self.core.mutex)
 
     def leave(self, EntrySink receiver not None) -> None:
-        """What it did not acknowledge goes to the next one. Call `settled` afterwards."""
+        """Detach a receiver; what it did not acknowledge goes to the next active one. Call
+        `settled` afterwards."""
         mutex_lock(&self.core.mutex)
         try:
             if receiver in self.receivers:
@@ -212,7 +213,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         return {"consumers": found, "unacked_messages": held, "active_consumer_name": active}
 
     def reader_statistics(self) -> tuple:
-        """Of a reader: the first message (ledger id, ordinal) that it was not given, and the
+        """Return the first message (ledger id, ordinal) that a reader was not given, and the
         figures of its consumer."""
         cdef EntrySink each
         cdef uint64_t ledger_id = 0
@@ -477,7 +478,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
         return 0
 
     def come_in_turn(self, uint64_t ledger_id, uint64_t message) -> None:
-        """What is read from this message on is not to come before that, too."""
+        """Drop the messages set aside for later that are read again, from this message on, so that
+        each comes once."""
         cdef ChunkedMessage each
         if self.later:
             self.later = [each for each in self.later if (
@@ -812,7 +814,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
             at += 1
 
     cdef int count_one(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:
-        """It is redelivered once more, or given up."""
+        """Redeliver the message once more, or give it up."""
         cdef EntrySink active = self.active
         cdef ChunkedMessage chunked
         if ack.state == PENDING_DEAD:

@@ -1,4 +1,4 @@
-"""The entries of which a consumer was given messages, in order: a queue of slices. Beneath
+"""A queue of slices: the entries of which a consumer was given messages, in order. Beneath
 entry_sink; with the subscription's mutex held.
 
 A slice is a run of messages of one entry, or picked ones. A queue counts how much of what its
@@ -55,7 +55,7 @@ cdef void slices_push(SliceQueue* self, const Slice* slice) noexcept
 """Queue a slice, for which there is room; its view and items are the queue's from now on."""
 
 cdef void slices_push_first(SliceQueue* self, const Slice* slice) noexcept
-"""As slices_push, in front of what is queued."""
+"""Like slices_push, in front of what is queued."""
 
 cdef Slice* slices_pop(SliceQueue* self) noexcept
 """Take the first out of one that is not empty; its view and items are the caller's. To be read
@@ -70,7 +70,7 @@ cdef void slices_clear(SliceQueue* self) noexcept
 """Let go of everything that is queued."""
 
 cdef void slices_free(SliceQueue* self) noexcept
-"""As slices_clear, and of the ring itself."""
+"""Like slices_clear, and free the ring itself."""
 
 cdef bint plain_has_room(EntryView view)
 """Whether what a view has decompressed may be queued as it is."""

@@ -20,8 +20,7 @@ from pulsarx._pycore.dispatch.dispatch_throttle cimport DispatchThrottle
 
 
 cdef class DeadlineCall:
-    """What a clock calls when the earliest deadline of a subscription has come. Keeps nothing
-    alive."""
+    """The callback of a clock for the earliest deadline of a subscription. Keeps nothing alive."""
     cdef object core                     # weak reference
 
 
@@ -39,7 +38,7 @@ cdef class LossLog:
     """The subscription's mutex is held."""
 
     cdef int keep_soon(self) except -1
-    """As tell, of acknowledgements that the log does not tell."""
+    """Like tell, for acknowledgements that the log does not tell."""
 
 
 cdef class Expiries:
@@ -87,15 +86,15 @@ cdef class SubscriptionCore(SectionsSource):
     cdef bint unarmed                    # memory ran out for that: the next dispatch does it
 
     cdef ChunkAssembler assembler(self)
-    """What puts messages together that are in chunks."""
+    """The assembler of the messages that are in chunks."""
 
     cdef int64_t now_ms(self) except -1
     cdef int64_t later_ms(self, int64_t delay_ms) except -1
     """The monotonic time after a delay; the latest there is for one that is longer."""
 
     cdef int64_t gathered_ms(self, int64_t delay_ms) except -1
-    """As later_ms; or the time of a refusal before this one that is due no more than a tick
-    earlier, so that both come again together."""
+    """Like later_ms; or the time of an earlier refusal that is due no more than a tick before, so
+    that both come again together."""
 
     cdef uint32_t arm(self, int64_t due_ms, uint64_t ledger_id, uint64_t message) except? 4294967295
     """Let on_due be called at a time of day, for a message that becomes PENDING_DELAYED; answers
@@ -103,7 +102,7 @@ cdef class SubscriptionCore(SectionsSource):
 
     cdef uint32_t arm_wait(self, int64_t due_ms, uint64_t ledger_id,
                            uint64_t message) except? 4294967295
-    """As arm, at a monotonic time, for a message in any other state."""
+    """Like arm, at a monotonic time, for a message in any other state."""
 
     cdef uint32_t arm_for(self, Deadlines* deadlines, int64_t due_ms, uint64_t ledger_id,
                           uint64_t message) except? 4294967295

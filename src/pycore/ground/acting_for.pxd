@@ -1,6 +1,6 @@
-"""For whom a thread acts: a control thread for the caller that waits for it. Called by
-`control_plane` and `mutex`; what the caller held when it handed the call over cannot be waited for
-here. What a signal handler takes in the caller's thread meanwhile can: it is given back.
+"""Records for which caller a thread acts: a control thread for the caller that waits for it. Called
+by `control_plane` and `mutex`; what the caller held when it handed the call over cannot be waited
+for here. What a signal handler takes in the caller's thread meanwhile can: it is given back.
 """
 
 from libc.stdint cimport uint32_t, uint64_t

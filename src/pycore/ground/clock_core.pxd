@@ -52,7 +52,7 @@ cdef class ClockCore:
     wait is measured by."""
 
     cdef Timer arm_monotonic(self, int64_t due_ms, object callback)
-    """As arm, at a time of `monotonic`."""
+    """Like arm, at a time of `monotonic`."""
 
     cdef Timer timer(self, int64_t due_ms, object callback)
 

@@ -6,7 +6,7 @@ def wall_ms() -> int:
     """The time of day, whatever clock a client was given."""
 
 def monotonic_us() -> int:
-    """As monotonic_ms, in microseconds: for measurements."""
+    """Like monotonic_ms, in microseconds: for measurements."""
 
 def monotonic_ms() -> int:
     """Real time from an arbitrary start; it never goes back."""
@@ -41,7 +41,7 @@ class ClockCore:
         """Call back after a while."""
 
     def call_monotonic(self, due_ms: int, callback: Callable[[], object]) -> Timer:
-        """As call_at, at a time that a publish rate says."""
+        """Like call_at, at a time that a publish rate says."""
 
     def deliver_at_ms(self, deliver_after: timedelta) -> int:
         """The time that lies deliver_after ahead. ValueError: no timedelta."""

@@ -74,7 +74,7 @@ def monotonic_ms() -> int:
 
 
 def monotonic_us() -> int:
-    """As monotonic_ms, in microseconds: for measurements."""
+    """Like monotonic_ms, in microseconds: for measurements."""
     return monotonic_ns() // 1000
 
 
@@ -115,7 +115,7 @@ cdef class ClockCore:
         return self.arm(due_ms, callback)
 
     def call_monotonic(self, due_ms, callback) -> Timer:
-        """As call_at, at a time that a publish rate says."""
+        """Like call_at, at a time that a publish rate says."""
         return self.arm_monotonic(clamped_ms(due_ms), callback)
 
     cdef Timer timer(self, int64_t due_ms, object callback):
@@ -269,7 +269,7 @@ cdef class SystemClockCore(ClockCore):
         return 0
 
     def run(self) -> None:
-        """What the thread does."""
+        """Run the thread of the clock."""
         cdef Timer timer
         self.thread = PyThread_get_thread_ident()
         while not self.stopped:

@@ -1,5 +1,5 @@
-"""Keeps the collector of Python from running while much is made that stays: there is no garbage
-then, and looking for it takes longer than making it. Any module may use it.
+"""Pauses Python's garbage collector while much is made that stays: there is no garbage then, and
+looking for it takes longer than making it. Any module may use it.
 
 The collector runs again when the last of those that paused it is done, if it ran before; also in a
 child that is forked meanwhile.

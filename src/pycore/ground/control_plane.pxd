@@ -61,15 +61,15 @@ cdef class ControlPlane:
 
     cpdef object perform(self, object function, tuple arguments=*, object give_back=*)
     cdef object perform_held(self, object function, tuple arguments=*)
-    """As perform, for a caller that may hold a mutex: no other greenlet of its thread runs
+    """Like perform, for a caller that may hold a mutex: no other greenlet of its thread runs
     meanwhile."""
 
     cdef object perform_whole(self, object function, tuple arguments)
-    """As perform, for native code that holds mutexes: waited for whatever signals arrive. The
+    """Like perform, for native code that holds mutexes: waited for whatever signals arrive. The
     function is brief, and takes no mutex of a producer or dispatcher."""
 
     cdef ControlCall begin(self, object function, tuple arguments)
-    """As perform_whole, in any thread, which goes on at once; its caller calls `end` whatever
+    """Like perform_whole, in any thread, which goes on at once; its caller calls `end` whatever
     happens. None: no thread can be started."""
 
     cdef object end(self, ControlCall call)
@@ -88,8 +88,8 @@ cdef class ControlPlane:
     """Have job() run soon, in a control thread; at any moment. What it raises is logged."""
 
     cdef int wait_for_left(self, const bint* is_left) except -1
-    """What an interrupted call began is over on return, or hangs. is_left: of a call that was begun
-    and is left as well: it waits no longer; NULL: of none."""
+    """Wait until the calls whose callers were interrupted have ended, or hang. is_left: of a call
+    that was begun and is left as well: it waits no longer; NULL: of none."""
 
     cdef int left_begun(self) except -1
     """A call that was begun has nobody who waits for it any more."""

@@ -52,7 +52,7 @@ cdef class ControlCall:
         return 0
 
     cdef int wait_whole(self, WaitEvent* came) except -1:
-        """As wait. Handlers of signals run when the caller is back in Python."""
+        """Like wait. Handlers of signals run when the caller is back in Python."""
         cdef uint32_t seen
         while self.state == CALL_WAITED_FOR:
             seen = wait_event_enter(&self.ended)
@@ -65,7 +65,7 @@ cdef class ControlCall:
         return 0
 
     cdef object take_result(self):
-        """What the call returned or raised, for its caller. Nothing stays here, for the thread
+        """Return or raise what the call did, for its caller. Nothing stays here, for the thread
         that performed it may keep it a while."""
         result, self.result = self.result, None
         error, self.error = self.error, None
@@ -250,7 +250,7 @@ cdef class ControlPlane:
         return give(self, call)
 
     cdef int submit(self, ControlCall call) except -1:
-        """As enqueue, of a call that nobody waits for."""
+        """Like enqueue, for a call that nobody waits for."""
         if threads_have_ended():
             return 0         # what clients had was closed before, and this would need imports
         self.enqueue(call)
@@ -309,7 +309,7 @@ cdef class ControlPlane:
                     await_memory()
 
     def run(self) -> None:
-        """What a thread does."""
+        """Run one thread of the control plane."""
         cdef ControlCall call, done = None
         while True:
             call = self.take(done)

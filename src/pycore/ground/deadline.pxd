@@ -1,4 +1,4 @@
-"""How long a caller still waits, in real time. For the thread that made it."""
+"""A deadline: how long a caller still waits, in real time. For the thread that made it."""
 
 from libc.stdint cimport int64_t
 

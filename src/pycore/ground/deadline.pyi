@@ -2,7 +2,7 @@ from typing import final
 
 @final
 class Deadline:
-    """How long a caller still waits, in real time. For the thread that made it."""
+    """A deadline: how long a caller still waits, in real time. For the thread that made it."""
 
     def __init__(self, timeout_ms: float | None) -> None:
         """timeout_ms: None waits for ever; 0 and less has passed already."""
@@ -11,6 +11,6 @@ class Deadline:
         """Rounded up, so that 0 means over; None: for ever."""
 
     def remaining_seconds(self) -> float | None:
-        """As `threading` wants it; None: for ever."""
+        """The seconds left, as `threading` takes them; None: for ever."""
 
     def expired(self) -> bool: ...

@@ -34,7 +34,7 @@ cdef class Deadline:
         return (self.remaining_ns() + NS_IN_MS - 1) // NS_IN_MS
 
     def remaining_seconds(self) -> float | None:
-        """As `threading` wants it; None: for ever."""
+        """The seconds left, as `threading` takes them; None: for ever."""
         if self.due_ns < 0:
             return None
         return self.remaining_ns() / 1e9

@@ -1,4 +1,5 @@
-"""Says that there is something to do, to the one thread that does it. Any thread may call."""
+"""A flag by which any thread tells one other thread that it has something to do. Any thread may
+call."""
 
 
 cdef class DueFlag:

@@ -1,5 +1,5 @@
-"""Which producers or consumers of a connection have something due, so that the others are not
-looked at: a client may have thousands of them. Any thread may call, with any mutex held.
+"""Collects the producers or consumers of a connection that have something due, so that the others
+are not looked at: a client may have thousands of them. Any thread may call, with any mutex held.
 """
 
 

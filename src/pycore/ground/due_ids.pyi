@@ -1,8 +1,9 @@
 from collections.abc import Callable
 
 class DueIds:
-    """Which producers or consumers of a connection have something due, so that the others are not
-    looked at: a client may have thousands of them. Any thread may call, with any mutex held."""
+    """Collects the producers or consumers of a connection that have something due, so that the
+    others are not looked at: a client may have thousands of them. Any thread may call, with any
+    mutex held."""
 
     def __init__(self, wake: Callable[[], object]) -> None:
         """wake: has the session take them soon; it may only enqueue something or set an event."""
@@ -11,10 +12,11 @@ class DueIds:
         """There is something to do, and the session is woken."""
 
     def marking(self, number: int) -> Callable[[], None]:
-        """What marks that one."""
+        """Return the callable that marks this number as due."""
 
     def keep(self, number: int) -> None:
-        """It stays due, or becomes so by what the session does just now."""
+        """Keep a number due, or make it so, by what the session does just now."""
 
     def take(self) -> list[int]:
-        """Those that are due, in the order in which they became so; they are not any more."""
+        """Return the numbers that are due, in the order in which they became so, and unmark
+        them."""

@@ -16,18 +16,19 @@ cdef class DueIds:
         return 0
 
     def marking(self, number) -> DueMark:
-        """What marks that one."""
+        """Return the callable that marks this number as due."""
         cdef DueMark made = DueMark.__new__(DueMark)
         made.due = self
         made.number = number
         return made
 
     def keep(self, number) -> None:
-        """It stays due, or becomes so by what the session does just now."""
+        """Keep a number due, or make it so, by what the session does just now."""
         self.ids[number] = None
 
     def take(self) -> list[int]:
-        """Those that are due, in the order in which they became so; they are not any more."""
+        """Return the numbers that are due, in the order in which they became so, and unmark
+        them."""
         cdef list found = list(self.ids)
         for each in found:
             self.ids.pop(each, None)

@@ -82,14 +82,15 @@ cdef int refuse(int error, path, other=None) except -1:
 
 
 cdef bint has_no_links(int error) noexcept nogil:
-    """As exFAT, SMB and many of FUSE; or too many, or none to a file of another user."""
+    """Whether an error means that the file system has no hard links (exFAT, SMB, many FUSE), or
+    allows none here: too many, or to a file of another user."""
     return (error == EPERM or error == EOPNOTSUPP or error == ENOSYS or error == EMLINK
             or error == EXDEV or error == EINVAL)
 
 
 cdef int claimed_rename(const char* source, const char* target, const char* claim) noexcept nogil:
-    """Who makes the file claim may give the target its name, where no renaming tells whether it is
-    taken. The next owner removes one that was left."""
+    """Rename where no system call refuses a taken target: whoever creates the file claim may
+    rename. The next owner removes one that was left."""
     cdef int fd = -1
     cdef int error = file_open(claim, FILE_WRITE | FILE_CREATE | FILE_EXCLUSIVE, &fd)
     if error:
@@ -404,7 +405,7 @@ cdef class FileSystem:
         return is_spent
 
     def end_spending(self) -> None:
-        """What spend_reserve was called for is over: fill the reserve, or leave that to the last
+        """End what spend_reserve was called for: fill the reserve, or leave that to the last caller
         that spends it."""
         with nogil:
             pthread_mutex_lock(&self.c_reserve_mutex)
@@ -434,7 +435,7 @@ crc32_prepare()
 
 
 def crc32(bytes data not None, uint32_t start=0) -> int:
-    """That of zlib. start: the checksum of what is in front."""
+    """The checksum of zlib. start: the checksum of what is in front."""
     cdef const uint8_t* at = <const uint8_t*>PyBytes_AS_STRING(data)
     cdef size_t left = PyBytes_GET_SIZE(data)
     cdef uint32_t state = ~start
@@ -475,7 +476,7 @@ def hold_low_descriptors() -> None:
 
 
 def open_descriptor(path, int flags, int mode=0o666) -> int:
-    """As os.open, with a descriptor of 3 or more. The opener of each `open` of ours."""
+    """Like os.open, with a descriptor of 3 or more. The opener of each `open` of ours."""
     hold_low_descriptors()
     cdef int opened = low_descriptors_leave(os.open(path, flags, mode))
     if opened < 0:

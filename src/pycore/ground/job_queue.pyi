@@ -4,7 +4,7 @@ from pulsarx._pycore.ground.clock_core import SystemClockCore
 from pulsarx._pycore.ground.deadline import Deadline
 
 def retry_by(clock: SystemClockCore) -> None:
-    """By which clock queues ask again for a thread that they were refused."""
+    """Set the clock by which queues ask again for a thread that they were refused."""
 
 class JobQueue:
     """A thread that runs jobs one after another, in the order they were put. Any thread."""

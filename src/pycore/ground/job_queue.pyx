@@ -28,7 +28,7 @@ cdef SystemClockCore process_clock = None
 
 
 def retry_by(SystemClockCore clock) -> None:
-    """By which clock queues ask again for a thread that they were refused."""
+    """Set the clock by which queues ask again for a thread that they were refused."""
     global process_clock
     process_clock = clock
 
@@ -111,7 +111,7 @@ cdef class JobQueue:
         return 0
 
     def start_again(self) -> None:
-        """What the clock calls."""
+        """Start the thread once more; called by the clock."""
         self.is_retried = False
         if self.state == JOBS_IDLE and self.jobs:
             self.start()
@@ -129,7 +129,7 @@ cdef class JobQueue:
         return self.thread == PyThread_get_thread_ident()
 
     def busy_with(self) -> list[str]:
-        """What it is called, for messages."""
+        """Return the name of the queue, for messages."""
         return [self.name]
 
     @property
@@ -186,7 +186,7 @@ cdef class JobQueue:
         self.state = JOBS_CLOSED
 
     def run(self) -> None:
-        """What the thread does."""
+        """Run the thread of the queue."""
         self.thread = PyThread_get_thread_ident()
         while True:
             job = self.take()

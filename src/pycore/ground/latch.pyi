@@ -15,4 +15,4 @@ class Latch:
         """Return when it is set; False: the time (seconds) is over. A signal may end it."""
 
     def wait_or(self, leave: Callable[[], object]) -> None:
-        """As wait; interrupted, leave() is called first, in the control plane."""
+        """Like wait; interrupted, leave() is called first, in the control plane."""

@@ -50,7 +50,7 @@ cdef class Latch:
         return True
 
     def wait_or(self, leave) -> None:
-        """As wait; interrupted, leave() is called first, in the control plane."""
+        """Like wait; interrupted, leave() is called first, in the control plane."""
         try:
             self.wait()
         except BaseException:

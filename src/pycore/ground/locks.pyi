@@ -4,7 +4,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 class Lock:
-    """As threading.Lock; the thread that took it gives it back. Any thread."""
+    """Like threading.Lock; the thread that took it gives it back. Any thread."""
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
     def release(self) -> None: ...
@@ -13,10 +13,10 @@ class Lock:
     def __exit__(self, *_: object) -> None: ...
 
 class RLock(Lock):
-    """As threading.RLock."""
+    """Like threading.RLock."""
 
 class Condition:
-    """As threading.Condition, of a lock that is given or of one of its own, which is reentrant."""
+    """Like threading.Condition, with a lock that is given or one of its own, which is reentrant."""
 
     def __init__(self, lock: Lock | None = None) -> None: ...
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
@@ -32,7 +32,7 @@ class Condition:
     def notify_all(self) -> None: ...
 
 class Event:
-    """As threading.Event."""
+    """Like threading.Event."""
 
     def is_set(self) -> bool: ...
     def set(self) -> None: ...

@@ -15,7 +15,7 @@ cdef extern from "Python.h":
 
 
 cdef class Lock:
-    """As threading.Lock; the thread that took it gives it back."""
+    """Like threading.Lock; the thread that took it gives it back."""
 
     def acquire(self, blocking=True, timeout=-1) -> bool:
         return self.take(timeout if blocking else 0)
@@ -81,14 +81,14 @@ cdef class Lock:
 
 
 cdef class RLock(Lock):
-    """As threading.RLock."""
+    """Like threading.RLock."""
 
     def __cinit__(self) -> None:
         self.is_reentrant = True
 
 
 cdef class Condition:
-    """As threading.Condition, of a lock that is given or of one of its own, which is reentrant."""
+    """Like threading.Condition, with a lock that is given or one of its own, which is reentrant."""
 
     def __cinit__(self, Lock lock=None) -> None:
         self.lock = RLock() if lock is None else lock
@@ -159,7 +159,7 @@ cdef class Condition:
 
 
 cdef class Event:
-    """As threading.Event."""
+    """Like threading.Event."""
 
     def is_set(self) -> bool:
         return self.flag

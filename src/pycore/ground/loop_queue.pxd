@@ -1,5 +1,5 @@
-"""What other threads have done for one asyncio loop, until the loop has taken notice. `put` may be
-called by any thread, with any mutex held; the rest is called in the thread of the loop.
+"""Collects what other threads have finished for one asyncio loop, until the loop takes it. `put`
+may be called by any thread, with any mutex held; the rest is called in the thread of the loop.
 
 The loop watches one eventfd, so a burst of completions costs one system call and wakes it once.
 """

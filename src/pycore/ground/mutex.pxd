@@ -69,7 +69,7 @@ cdef inline int mutex_lock(OwnedMutex* self) except -1:
 
 
 cdef inline bint mutex_enter(OwnedMutex* self) noexcept:
-    """As mutex_lock. False: this thread has it already, or the one that waits for this one."""
+    """Like mutex_lock. False: this thread has it already, or the one that waits for this one."""
     cdef unsigned long me = PyThread_get_thread_ident()
     if pthread_mutex_trylock(&self.mutex) != 0:
         if is_within(self, me):

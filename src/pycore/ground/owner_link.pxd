@@ -159,7 +159,7 @@ cdef class OwnerLink:
     """Have the reading thread call sender.send_due soon. As `wake`."""
 
     cdef int put_due_here(self, LinkSender sender) except -1
-    """As put_due, by the reading thread, which is awake."""
+    """Like put_due, by the reading thread, which is awake."""
 
     cdef int send_all_due(self) except -1
     cpdef bint has_room(self) except -1

@@ -38,7 +38,8 @@ class OwnerLink:
         that came was read. reads: whether anything is to be read."""
 
     def let_callers_read(self, taker: LinkTaker) -> None:
-        """What callers that wait give to `taker` is not for the reading thread. By that thread."""
+        """Let callers that wait read the connection themselves, for `taker`, in place of the
+        reading thread. By that thread."""
 
     def end(self) -> None:
         """Send nothing any more."""

@@ -426,7 +426,8 @@ cdef class OwnerLink:
     # Who reads ------------------------------------------------------------------------------------
 
     def let_callers_read(self, LinkTaker taker) -> None:
-        """What callers that wait give to `taker` is not for the reading thread. By that thread."""
+        """Let callers that wait read the connection themselves, for `taker`, in place of the
+        reading thread. By that thread."""
         cdef int poller
         if self.poller < 0:
             low_descriptors_hold()

@@ -7,8 +7,8 @@ For everything else it asks the json module, so the answer is always that one's.
 """
 
 cpdef bytes json_bytes(object value)
-"""What `json.dumps(value, separators=(",", ":"), allow_nan=False)` writes. ValueError, TypeError,
-RecursionError: as it raises them."""
+"""Write the bytes that `json.dumps(value, separators=(",", ":"), allow_nan=False)` writes.
+ValueError, TypeError, RecursionError: as it raises them."""
 
 cpdef object json_value(bytes text)
-"""What `json.loads` reads. ValueError, RecursionError: as it raises them."""
+"""Read the value that `json.loads` reads. ValueError, RecursionError: as it raises them."""

@@ -13,7 +13,7 @@ from pulsarx._pycore.ground.rate_counter cimport RateCounter
 
 
 cdef class PublishMeter:
-    """What is published on a topic, for limits that are relative to it."""
+    """Counts what is published on a topic, for limits that are relative to it."""
     cdef ClockCore clock
     cdef RateCounter message_count
     cdef RateCounter byte_count

@@ -1,7 +1,7 @@
 from pulsarx._pycore.ground.clock_core import ClockCore
 
 class PublishMeter:
-    """What is published on a topic, for limits that are relative to it."""
+    """Counts what is published on a topic, for limits that are relative to it."""
 
     def __init__(self, clock: ClockCore) -> None: ...
 

@@ -105,7 +105,7 @@ cdef int64_t permits_beside(int64_t limit, double per_second, int64_t period_ms)
 
 
 cdef int64_t unpaid(int64_t used, int64_t permits, int64_t periods) noexcept:
-    """What is left to be paid of what was used, so many periods later."""
+    """Return how much of what was used is still to be paid, so many periods later."""
     if permits == 0 or periods > used // permits:
         return 0
     return used - periods * permits

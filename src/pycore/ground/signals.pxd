@@ -1,4 +1,4 @@
-"""Python's signal handlers and calls that wait. All of pycore uses it; needs the GIL.
+"""Runs Python's signal handlers in calls that wait. All of pycore uses it; needs the GIL.
 
 Handlers run in the main thread only, whichever thread the system gave the signal to. So a wait of
 the main thread sleeps no longer than SIGNAL_LOOK_NS at a time and looks; a wait of another thread

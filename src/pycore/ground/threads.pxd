@@ -22,7 +22,7 @@ cdef bint threads_have_ended() noexcept
 soon as they want the GIL, so nobody may wait for them."""
 
 cdef uint64_t fork_number() noexcept
-"""Of this process, seen as the child of all before it."""
+"""Return how many forks lie between the first process with PulsarX and this one."""
 
 
 cdef class OwnThread:

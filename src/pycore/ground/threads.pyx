@@ -135,7 +135,7 @@ def rest_for_memory() -> None:
 
 
 def _begin(run, name) -> None:
-    """What each thread does. Without memory it has no name, but runs."""
+    """Run one thread. Without memory it has no name, but runs."""
     global starting
     thread = None
     try:
@@ -212,7 +212,7 @@ cdef class OwnThread:
             raise
 
     def run(self) -> None:
-        """What the thread does."""
+        """Run the work of the thread."""
         self.ident = PyThread_get_thread_ident()
         work, self.work = self.work, None
         try:

@@ -1,5 +1,5 @@
-"""How a call of the user waits. All of pycore uses it, with the GIL; the library's own threads
-sleep with `wait_event_sleep`, which nothing but the event ends.
+"""The ways in which a call of the user waits. All of pycore uses it, with the GIL; the library's
+own threads sleep with `wait_event_sleep`, which nothing but the event ends.
 
 Where greenlets of gevent share the calling thread, the others run meanwhile: one thread of the
 library, made by the first such wait, sleeps on the events of all greenlets and tells their hubs.
@@ -18,12 +18,12 @@ STATUS_INTERRUPTED. Raises what a handler raises, and what another greenlet thro
 wakes: one waiter of it is woken first, and finds the GIL free; NULL: none."""
 
 cdef int sleep_on(WaitEvent* event, uint32_t seen, int64_t left_ns) except -1
-"""As wait_on, without leaving the event and without a look for signals: left_ns is a time after
+"""Like wait_on, without leaving the event and without a look for signals: left_ns is a time after
 which the caller looks (signals_sleep_ns). Raises what another greenlet throws into this one."""
 
 cdef int sleep_on_any(WaitEvent** events, const uint32_t* seen, uint32_t count,
                       int64_t left_ns) except -1
-"""As sleep_on, until one of them moves."""
+"""Like sleep_on, until one of the events moves."""
 
 cdef bint others_run_here() except -1
 """Whether greenlets of the calling thread are to run while this one waits."""

@@ -121,7 +121,7 @@ cdef int hub_sleep(object hub, WaitEvent** events, const uint32_t* seen, uint32_
 
 
 cdef class HubWait:
-    """Of one greenlet, for one event."""
+    """The wait of one greenlet for one event."""
     cdef WaitEvent* event                # the greenlet keeps it
     cdef uint32_t seen
     cdef object tell                     # wakes the greenlet, from any thread
@@ -174,7 +174,7 @@ cdef class HubWatch:
         return moved
 
     def run(self) -> None:
-        """What the thread does."""
+        """Run the thread that looks at the events."""
         while True:
             try:
                 self.look()

@@ -1,4 +1,4 @@
-"""A list of what is called when messages may have come. For all of pycore; no lock.
+"""A list of callbacks for when messages may have come. For all of pycore; no lock.
 
 Changed by steps that neither allocate nor let another thread run: a finalizer that unwatches may
 come in the middle of anything that does.

@@ -3,7 +3,7 @@ call; needs the GIL.
 """
 
 cdef class WeakList:
-    """As weakref.WeakSet, without its callbacks: a callback is Python code that runs wherever the
+    """Like weakref.WeakSet, without its callbacks: a callback is Python code that runs wherever the
     last reference goes, in the middle of a call of the main thread for one; what a signal handler
     raises there is lost. And without the weakref module, which is dear to import."""
 

@@ -18,6 +18,6 @@ cdef class WeakList:
             self.prune_at = 2 * len(self.references) + 16
 
     def members(self) -> list:
-        """Those that are still there, in the order they came."""
+        """Return the objects that are still there, in the order they were added."""
         found = [reference() for reference in list(self.references.values())]
         return [each for each in found if each is not None]

@@ -14,7 +14,7 @@ class WhenForgotten:
         """Forget the job, because the object was closed."""
 
 class PostLater:
-    """As a callback of weak references: posts a job, whatever it is called with."""
+    """Posts a job whatever it is called with: for callbacks of weak references."""
 
     def __init__(
         self,

@@ -1,5 +1,5 @@
-"""Threads that run what a client's users gave it: listeners, futures, consumer events. A server
-has such threads for its connections.
+"""A pool of threads that run what a client's users gave it: listeners, futures, consumer events. A
+server has such threads for its connections.
 
 SerialWork is a step that runs there whenever it is due: never twice at a time, never forgotten.
 `due` and `put` are one step to a signal handler and may be called at any moment, with any mutex

@@ -21,7 +21,7 @@ class WorkPool:
         """Return when nothing runs or waits to; False: the deadline came first."""
 
     def busy_with(self) -> list[str]:
-        """What runs now, by name."""
+        """Return the names of the jobs that run now."""
 
     def runs_here(self) -> bool:
         """Whether the calling thread is one of the pool's."""

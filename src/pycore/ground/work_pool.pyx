@@ -97,7 +97,7 @@ cdef class WorkPool:
         return PyThread_get_thread_ident() in self.running
 
     def busy_with(self) -> list[str]:
-        """What runs now, by name."""
+        """Return the names of the jobs that run now."""
         return [(<SerialWork>each).name if isinstance(each, SerialWork) else repr(each)
                 for each in list(self.running.values()) if each is not None]
 
@@ -127,7 +127,7 @@ cdef class WorkPool:
         self.closed = True               # last: where there was no memory, it can be closed again
 
     def run(self) -> None:
-        """What a thread does."""
+        """Run one thread of the pool."""
         me = self.register()
         while True:
             job = self.take()

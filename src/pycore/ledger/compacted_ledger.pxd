@@ -30,8 +30,8 @@ cdef class CompactedLedger:
     cdef object __weakref__
 
     cdef int find(self, uint64_t ledger_id, uint64_t message, CompactedCursor* cursor) except -1
-    """Where to read on for a position of the topic: at the first entry that ends behind it, or at
-    the damaged place in which it may lie; the end when there is none."""
+    """Find where to read on for a position of the topic: at the first entry that ends behind it, or
+    at the damaged place in which it may lie; the end when there is none."""
 
     cdef int begin(self, uint64_t ledger_id, uint64_t message, CompactedCursor* cursor) except -1
     cdef uint64_t offset_of(self, uint64_t ledger_id, uint64_t entry_id) except? 0

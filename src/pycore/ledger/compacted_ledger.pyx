@@ -165,8 +165,8 @@ cdef class CompactedLedger:
                             False, parts) == STATUS_OK and parts.metadata.uuid != NULL
 
     cdef uint64_t offset_of(self, uint64_t ledger_id, uint64_t entry_id) except? 0:
-        """Where the first entry is from an id of the topic on; the end when there is none that can
-        be read."""
+        """Return where the first entry is from an id of the topic on; the end when there is none
+        that can be read."""
         cdef CompactedCursor cursor
         cdef CompactedPlace place
         cdef EntryFrame frame
@@ -192,7 +192,7 @@ cdef class CompactedLedger:
         return at
 
     def place_at_time(self, publish_time_ms: int) -> tuple[int, int, int, int] | None:
-        """As place_of_entry, of the first one that was published at a time or later."""
+        """Like place_of_entry, for the first one that was published at a time or later."""
         if self.file is None:
             return None
         return self.place_at(self.file.find_publish_time(publish_time_ms, self.end))

@@ -1,4 +1,4 @@
-"""A place in a compacted topic: up to the horizon the compacted ledger is read, then the topic's.
+"""Reads a compacted topic: up to the horizon the compacted ledger, then the topic's ledgers.
 
 As a LedgerReader, with the ids and ordinals of the topic throughout. The position it has reached is
 compared with the horizon where it begins, and where it goes on to another ledger and some behind it

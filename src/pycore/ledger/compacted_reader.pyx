@@ -86,7 +86,7 @@ cdef class CompactedReader(LedgerReader):
             self.leave()
 
     def is_at_end(self) -> bool:
-        """As LedgerReader."""
+        """Like LedgerReader.is_at_end."""
         return self.compacted is None and not self.asks and LedgerReader.is_at_end(self)
 
     cdef int leave(self) except -1:

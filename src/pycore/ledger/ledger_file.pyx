@@ -179,8 +179,8 @@ cdef class LedgerFile:
         return ledger_summary(&self.c_footer)
 
     def damage(self) -> list[tuple[int, int, int, int]]:
-        """What recovery found damaged before it sealed the file: (entry_id, entry_count, offset,
-        next_offset)."""
+        """Return the damage that recovery found before it sealed the file: (entry_id, entry_count,
+        offset, next_offset)."""
         cdef const LedgerDamage* records
         cdef uint32_t position
         self.c_footer_load()
@@ -399,14 +399,14 @@ cdef class LedgerFile:
         return find(self, FIND_PUBLISH_TIME, <uint64_t><int64_t>publish_time_ms, end)
 
     def find_entry_or_gap(self, entry_id: int, end: int) -> tuple[int, tuple[int, int] | None]:
-        """As find_entry, and where the entry belongs if it lies in a damaged place: (entry id,
+        """Like find_entry, and where the entry belongs if it lies in a damaged place: (entry id,
         ordinal of its first message) with which that place begins, else None."""
         return find_or_gap(self, FIND_ENTRY, entry_id, end)
 
     def find_publish_time_or_gap(self, publish_time_ms: int,
                                  end: int) -> tuple[int, tuple[int, int] | None]:
-        """As find_publish_time, and the damaged place right in front of the entry found, as
-        find_entry_or_gap says it."""
+        """Like find_publish_time, and the damaged place right in front of the entry found, in the
+        form of find_entry_or_gap."""
         return find_or_gap(self, FIND_PUBLISH_TIME, <uint64_t><int64_t>publish_time_ms, end)
 
     def end_of_times(self, publish_time_ms: int, end: int) -> tuple[int, int] | None:
@@ -456,8 +456,8 @@ cdef class LedgerFile:
         return ordinal, status != STATUS_END
 
     def cuts(self, begin: int, end: int, step: int) -> list[tuple[int, int]]:
-        """Where to cut begin..end into parts of about step bytes: (offset, first ordinal) of the
-        entry that each part but the first begins with.
+        """Cut begin..end into parts of about step bytes: (offset, first ordinal) of the entry that
+        each part but the first begins with.
 
         A sealed file answers from its index; an open one is walked, frame by frame.
         """
@@ -530,7 +530,7 @@ cdef dict frame_dict(const EntryFrame* frame):
 
 
 cdef int read_bytes(int fd, uint64_t at, size_t size, uint8_t** base) noexcept nogil:
-    """As file_map, into memory of its own; EIO: the file was cut meanwhile."""
+    """Like file_map, into memory of its own; EIO: the file was cut meanwhile."""
     cdef size_t done = 0
     cdef int error
     base[0] = <uint8_t*>malloc(size)

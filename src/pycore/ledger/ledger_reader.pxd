@@ -1,4 +1,4 @@
-"""A place in the ledgers of a topic from which entries are read one after the other.
+"""Reads entries one after the other from a place in the ledgers of a topic.
 
 Belongs to one dispatcher, which calls it with its mutex held; no call sleeps. What an entry pointer
 points into stays mapped as long as `span` is the same, or while `span.file` is held.
@@ -72,7 +72,7 @@ cdef class LedgerReader:
     """Nothing came of the entry read last: the next call reads it again."""
 
     cdef str damage_text(self, str count)
-    """What READ_DAMAGE found, in words; count: how many messages that costs, in words."""
+    """Say in words what READ_DAMAGE found; count: how many messages that costs, in words."""
 
     cdef int go(self, LedgerSpan span, uint64_t offset, uint64_t entry_id, uint64_t ledger_id,
                 uint64_t message) noexcept

@@ -291,8 +291,8 @@ cdef class LedgerReader:
         return False
 
     cdef int pass_damage(self, int status, uint64_t next_offset, uint64_t end) except -1:
-        """What was read at offset is not the entry that comes next. READ_ENTRY: it is all the
-        same; READ_AGAIN: the ledger grew meanwhile."""
+        """Pass over damage: what was read at offset is not the entry that comes next. READ_ENTRY:
+        it is all the same; READ_AGAIN: the ledger grew meanwhile."""
         cdef uint64_t entry_count, count
         cdef bint counted = ledger_span_counts(self.span, end, &entry_count, &count)
         cdef uint64_t damaged = self.offset
@@ -383,9 +383,9 @@ cdef class LedgerReader:
 
 cdef bint find_in(LedgerSpan span, uint64_t message, uint64_t* offset,
                   uint64_t* entry_id) except -1:
-    """Where to read on for a message: at its entry, or at the damaged place it lies in. entry_id:
-    of the entry there, if that is known. False: the ledger was sealed elsewhere a moment ago, and
-    has to be looked up again."""
+    """Find where to read on for a message: at its entry, or at the damaged place it lies in.
+    entry_id: of the entry there, if that is known. False: the ledger was sealed elsewhere a moment
+    ago, and has to be looked up again."""
     cdef LedgerGap gap
     cdef uint64_t entries, messages
     cdef uint64_t end = ledger_span_end(span)

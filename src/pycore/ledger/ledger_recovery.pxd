@@ -1,4 +1,4 @@
-"""What recovery found in a ledger file. A value; anybody may read it."""
+"""LedgerRecovery: the result of recovering a ledger file. A value; anybody may read it."""
 
 from libc.stdint cimport uint8_t, uint64_t
 

@@ -16,7 +16,7 @@ import os
 
 
 cdef class LedgerRecovery:
-    """What a ledger holds whose owner died. A value.
+    """The result of recovering a ledger whose owner died: what it holds. A value.
 
     Entries 0..entry_count-1 exist, those in damage cannot be read; frames lie in 4096..end;
     torn_size bytes behind

@@ -1,4 +1,5 @@
-"""What a sealed ledger says of itself, and what recovery found. Values; anybody may use them."""
+"""LedgerSummary: the counts, times and damage that the footer of a sealed ledger states. Values;
+anybody may use them."""
 
 from pulsarx._core.ledger_footer cimport LedgerFooter
 

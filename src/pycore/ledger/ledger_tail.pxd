@@ -1,5 +1,5 @@
-"""Where a topic grows, and where its readers read: the part of a managed ledger that hot calls
-touch.
+"""The growing end of a topic, and where its readers read: the part of a managed ledger that hot
+calls touch.
 
 LedgerTail is one per topic, shared by its producers, dispatchers and the managed ledger above,
 which alone may switch it. LedgerSpan is one ledger as a reader sees it: its mapping and how far it
@@ -52,13 +52,13 @@ cdef class LedgerTail:
     """Make the threads that sleep until messages come look again, and tell no watcher."""
 
     cdef int wake_at_once(self) except -1
-    """As `wake`, of a caller that holds no mutex. The GIL is given up meanwhile: who wakes would
+    """Like `wake`, for a caller that holds no mutex. The GIL is given up meanwhile: who wakes would
     else sleep anew, until the caller gives it up for another reason."""
 
     cdef int notify(self) except -1
     cdef int notify_at_once(self) except -1
-    """As notify, by a thread that may give the GIL up, for a message whose sender waits: a watcher
-    may send it to another process itself, where `is_at_once`."""
+    """Like notify, by a thread that may give the GIL up, for a message whose sender waits: a
+    watcher may send it to another process itself, where `is_at_once`."""
 
     cdef bint is_at_once(self) noexcept
     cdef int open_next(self) except -1
@@ -86,7 +86,8 @@ cdef class LedgerTail:
 
     cdef LedgerSpan span_after(self, LedgerSpan span, uint64_t passed_ledger_id, uint64_t offset,
                                bint defers=*)
-    """Where a reader goes that has read a span to an offset; None: it waits."""
+    """Return the span where a reader goes on that has read this one to an offset; None: it
+    waits."""
 
     cdef uint64_t ledger_id_after(self, uint64_t ledger_id) except? 0
     cdef uint64_t messages_in(self, uint64_t ledger_id) except? 0

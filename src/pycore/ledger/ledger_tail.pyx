@@ -62,7 +62,7 @@ cdef WaitEvent* event_take() except NULL:
 
 @cython.no_gc_clear
 cdef class LedgerTail:
-    """Where a topic grows. Made and switched by its managed ledger; hot calls only look."""
+    """The growing end of a topic. Made and switched by its managed ledger; hot calls only look."""
 
     def __cinit__(self):
         self.c_event = self.own_event = event_take()
@@ -146,8 +146,8 @@ cdef class LedgerTail:
         return 0
 
     def ask_again(self, int64_t now_ms) -> None:
-        """What was asked for could not be prepared: ask again when half of what is left now is
-        used."""
+        """Ask again, when half of what is left now is used, for the next ledger, which could not be
+        prepared."""
         if self.writer is not None and self.prepared is None:
             self.ask_at_part(self.writer, max(<uint64_t>1, self.writer.c_ledger.entry_count),
                              self.writer.c_ledger.end, now_ms)
@@ -158,7 +158,8 @@ cdef class LedgerTail:
         self.prepared = writer
 
     def take_prepared(self) -> LedgerWriter | None:
-        """What was prepared, to be discarded: from here on no publisher switches to it."""
+        """Take the ledger that was prepared, to be discarded: from here on no publisher switches to
+        it."""
         cdef LedgerWriter prepared = self.prepared
         self.prepared = None
         return prepared
@@ -423,7 +424,8 @@ cdef bint ledger_span_counts(LedgerSpan self, uint64_t end, uint64_t* entries,
 
 cdef void writer_counts(LedgerWriter writer, uint64_t* end, uint64_t* entries,
                         uint64_t* messages) noexcept:
-    """What readers may see of an open ledger: in a topic of durability sync, what is flushed."""
+    """Count what readers may see of an open ledger: in a topic of durability sync, what is
+    flushed."""
     with nogil:
         if writer.c_ledger.publish_on_flush:
             pthread_mutex_lock(&writer.c_ledger.flush_mutex)

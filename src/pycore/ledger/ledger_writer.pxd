@@ -1,4 +1,5 @@
-"""The extension type over one open ledger. Any thread may call."""
+"""LedgerWriter: creates one ledger file, appends to it, flushes and seals it. Any thread may
+call."""
 
 from libc.stdint cimport uint64_t
 

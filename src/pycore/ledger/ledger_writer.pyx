@@ -274,7 +274,8 @@ cdef class LedgerWriter:
 
     @property
     def published_end(self) -> int:
-        """What readers may see: of all written, or with publish_on_flush of all durable entries."""
+        """The end up to which readers may read: of all written, or with publish_on_flush of all
+        durable entries."""
         return self.durable_end if self.c_ledger.publish_on_flush else self.end
 
     @property

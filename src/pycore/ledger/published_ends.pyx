@@ -201,7 +201,7 @@ cdef class PublishedEnds:
                 self.free.append(slot)
 
     def published(self, slot: int, ledger_id: int) -> tuple[int, int, int]:
-        """As left, when the file was opened of another owner, dead or alive."""
+        """Like left, for a file opened of another owner, dead or alive."""
         cdef PublishedEnd* at
         cdef uint64_t wanted = ledger_id
         if slot < 1:
@@ -293,7 +293,7 @@ cdef class PublishedEnds:
 
 
 cdef tuple evidence(const PublishedEnd* at):
-    """What a slot says, if that can be; a power cut may have left any bytes."""
+    """Return what a slot says, if that is possible; a power cut may have left any bytes."""
     cdef uint64_t end = at.end
     cdef uint64_t entries = at.entry_count
     cdef uint64_t messages = at.message_count

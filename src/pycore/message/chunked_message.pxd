@@ -72,7 +72,7 @@ cdef class ChunkedMessage:
     their metadata claim."""
 
     cdef bytes stored(self)
-    """As join, of payloads that are encrypted, and may be of any length."""
+    """Like join, for payloads that are encrypted, and may be of any length."""
 
 
 cdef ChunkedMessage chunked_message_new(bytes uuid, uint32_t chunk_count, uint32_t chunked_size)

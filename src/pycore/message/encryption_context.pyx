@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""How a message was encrypted: what consumers may ask of it, and what decrypting it needs."""
+"""EncryptionContext: how a message was encrypted, for consumers that ask and for decrypting it."""
 
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport uint8_t, uint32_t
@@ -36,7 +36,7 @@ class EncryptionKey:
 
 
 class EncryptionContext:
-    """What the metadata of an encrypted message say, so that a program can decrypt it by itself."""
+    """The metadata of an encrypted message that a program needs to decrypt it by itself."""
 
     __slots__ = ("_algorithm", "_batch_size", "_compression_type", "_failed", "_keys", "_param",
                  "_uncompressed_size")
@@ -63,7 +63,7 @@ class EncryptionContext:
         return self._param
 
     def algorithm(self) -> str:
-        """What the producer called the cipher; `""` when it said nothing, as Pulsar's do."""
+        """The cipher's name as the producer gave it; `""` when it gave none, as Pulsar's do."""
         return self._algorithm
 
     def compression_type(self):

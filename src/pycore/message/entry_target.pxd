@@ -1,4 +1,4 @@
-"""Where the entries of a topic go that keeps none: the face of subscriptions towards publishers.
+"""Hands the entries of a non-persistent topic from its publishers to its subscriptions.
 
 EntryFanOut is one per topic, shared by its publishers and by the broker, which alone changes the
 targets: it puts another list in the place of the one before, so a publisher that took one walks it

@@ -1,7 +1,7 @@
 from pulsarx._pycore.ledger.ledger_tail import LedgerTail
 
 class EntryTarget:
-    """Where the entries of a topic go that keeps none."""
+    """A subscription or reader of a non-persistent topic, as publishers see it."""
 
 class EntryFanOut:
     """The targets of one topic. The broker changes them, one thread at a time."""

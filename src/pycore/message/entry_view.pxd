@@ -43,7 +43,7 @@ cdef class EntryContext:
 
     cdef Decoding decoding_of_schema(self) except *
     cdef object decoder_of(self, bytes version)
-    """What decodes payloads of this version of the topic's schema, b"" for none."""
+    """Return the decoder of payloads of this version of the topic's schema, b"" for none."""
 
 
 cdef class EntryView:
@@ -82,7 +82,7 @@ CorruptDataError names ledger and entry when it is no entry."""
 
 cdef EntryView entry_view_stored(object pin, EntryContext context, uint64_t ledger_id,
                                  const EntryFrame* frame, const uint8_t* entry)
-"""As entry_view_new, and not decompressed yet. See entry_view_unpack."""
+"""Like entry_view_new, and not decompressed yet. See entry_view_unpack."""
 
 
 cdef bint entry_view_is_packed(EntryView view) noexcept
@@ -111,7 +111,7 @@ read. False: it is ENTRY_UNREADABLE. CorruptDataError: it does not decompress. N
 
 cdef EntryView entry_view_packed(object pin, EntryContext context, const EntryFrame* frame,
                                  const uint8_t* entry, bytes plain)
-"""As entry_view_new of an entry of no ledger (its id is 0, 0), which is not decompressed yet.
+"""Like entry_view_new, for an entry of no ledger (its id is 0, 0), which is not decompressed yet.
 
 plain: its payload, decompressed already, or None. See entry_view_unpack.
 """
@@ -126,8 +126,8 @@ cdef EntryView entry_view_share(EntryView view, EntryContext context)
 
 
 cdef object entry_view_key_wanted(EntryView view)
-"""What is to be called without a mutex before a message in chunks is joined, as of KeyWanted; None:
-nothing. With the mutex held."""
+"""Return the function to call without a mutex before a message in chunks is joined, as of
+KeyWanted; None: nothing. With the mutex held."""
 
 cdef uint64_t entry_view_offset(EntryView view) noexcept
-"""Where the frame of an entry of a ledger lies in its file."""
+"""Return where the frame of an entry of a ledger lies in its file."""

@@ -335,7 +335,7 @@ cdef EntryView entry_view_share(EntryView view, EntryContext context):
 
 
 cdef int seal(EntryView view) except -1:
-    """What one consumer decrypted is not the other's."""
+    """Reset a view to its encrypted form: what one consumer decrypted is not the other's."""
     cdef EntryParts parts
     entry_decode(view.c_entry, view.entry_size, False, &parts)
     view.plain = None

@@ -33,7 +33,7 @@ cdef inline Message message_new(EntryView entry, const uint8_t* payload, uint32_
 
 
 cdef inline uint64_t message_ordinal(Message message) noexcept:
-    """Which message of its ledger it is."""
+    """The ordinal of the message in its ledger."""
     return message.entry.first_message + <uint32_t>(
         message.batch_index if message.batch_index > 0 else 0)
 

@@ -59,7 +59,7 @@ cdef class Message:
         return self.payload_size
 
     def length(self) -> int:
-        """As size; the name that `_pulsar` has."""
+        """Like size; the name that `_pulsar` has."""
         return self.payload_size
 
     def value(self):
@@ -273,7 +273,7 @@ cdef int message_metadata(Message self, SingleMetadata* single) except -1:
 
 
 cdef object decoded_value(Message self):
-    """What value() gives for a message that has one."""
+    """Return the value of a message that has one, for value()."""
     cdef EntryContext context = self.entry.context
     cdef Decoding decoding = context.decoding
     cdef uint64_t key

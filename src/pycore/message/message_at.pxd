@@ -17,7 +17,7 @@ cdef Message message_in(EntryView view, uint32_t index, uint32_t redelivery_coun
 
 cdef Message chunked_message_at(ChunkedMessage chunked, EntryContext context,
                                 uint32_t redelivery_count, uint32_t decompressed_size_max)
-"""As message_at, of a whole message in chunks."""
+"""Like message_at, for a whole message in chunks."""
 
 cdef int message_place(EntryView view, uint32_t index, uint32_t* at, uint32_t* walked) noexcept
 """Walk from batch index walked, which lies at offset at, to index; both move to it, or where the

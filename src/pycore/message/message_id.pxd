@@ -1,4 +1,5 @@
-"""Where a message is. Immutable; any thread may use it, and any module may make one."""
+"""MessageId: the place of a message in its topic. Immutable; any thread may use it, and any module
+may make one."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 

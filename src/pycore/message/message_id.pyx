@@ -329,7 +329,8 @@ def message_id_in_batch(int64_t ledger_id, int64_t entry_id, int32_t batch_index
 
 def _message_id_restore(int64_t ledger_id, int64_t entry_id, int32_t partition,
                         int32_t batch_index, int32_t batch_size, bint has_topic=False):
-    """What pickle calls. Its name and arguments are part of what is pickled."""
+    """Make the id that was pickled; called by pickle. Its name and arguments are part of what is
+    pickled."""
     made = message_id_new(ledger_id, entry_id, partition, batch_index, batch_size)
     made.c_has_topic = has_topic
     return made
@@ -338,8 +339,8 @@ def _message_id_restore(int64_t ledger_id, int64_t entry_id, int32_t partition,
 def _message_id_restore_chunked(int64_t ledger_id, int64_t entry_id, int32_t partition,
                                 int64_t first_ledger_id, int64_t first_entry_id,
                                 bint has_topic=False):
-    """What pickle calls for a message in chunks. Its name and arguments are part of what is
-    pickled."""
+    """Make the id of a message in chunks that was pickled; called by pickle. Its name and arguments
+    are part of what is pickled."""
     made = message_id_chunked(ledger_id, entry_id, partition, first_ledger_id, first_entry_id)
     made.c_has_topic = has_topic
     return made

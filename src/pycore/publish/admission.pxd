@@ -1,5 +1,5 @@
-"""Whether one producer may take a message now. Beneath batcher, which asks before anything of a
-send is done.
+"""Decides whether one producer may take a message now. Beneath batcher, which asks before anything
+of a send is done.
 
   state     sends are                                           left for
   OPEN      taken                                               HELD, FENCED, CLOSED, FORKED
@@ -104,7 +104,7 @@ cdef class Admission:
 
     cdef int change_hold(self) except -1
     cdef int wake_held(self) except -1
-    """Those that wait look again. Any thread, the mutex need not be held."""
+    """Have the senders that wait look again. Any thread, the mutex need not be held."""
 
     cdef inline int64_t may_be_delayed(self, int64_t deliver_at_ms) except? -1:
         """The time a message is delivered at. NotAllowedError: it is too late."""

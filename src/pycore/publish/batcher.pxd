@@ -1,4 +1,4 @@
-"""Encodes the messages of one producer, lets them wait for company, and hands entries to its
+"""Encodes the messages of one producer, collects them into batches, and hands entries to its
 publisher. Beneath producer_core.
 
 Beside it stand what its entries have in common (`envelope`), the ids of its messages
@@ -28,7 +28,7 @@ cdef enum BatchLimits:
 
 
 cdef class BatchDue:
-    """What a clock calls when the delay of a batch is over. Keeps no producer alive."""
+    """The callback of a clock for when the delay of a batch is over. Keeps no producer alive."""
     cdef object producer                 # weak reference
 
 
@@ -125,7 +125,7 @@ cdef class Batcher:
     """Tell the sends that are queued why they are not sent. No mutex held."""
 
     cdef int wait_for_queued(self) except -1
-    """What send_async queued until now is on its way on return, or refused. No mutex held."""
+    """Wait until what send_async queued so far is on its way, or refused. No mutex held."""
 
     cdef int wait_between(self) except -1
     """Between the batches of one call: wait as a sender would. What others put into the open batch

@@ -183,7 +183,7 @@ cdef class Batcher:
         mutex_unlock(&self.publisher.mutex)
 
     def lift_own_ids_above(self, int64_t sequence_id, bint begin=False) -> bool:
-        """As resume_after, when messages were sent already: those that wait go out first. begin:
+        """Like resume_after, when messages were sent already: those that wait go out first. begin:
         the broker tells duplicates of what is sent from here on.
 
         Whether the name has come further than its producer, which another one used meanwhile, or

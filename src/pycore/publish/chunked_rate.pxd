@@ -1,5 +1,5 @@
-"""How many chunks a producer has published in the last minute. Beneath batcher and
-entry intake; the mutex of the producer orders who counts, and any thread asks."""
+"""Counts the chunks that a producer has published in the last minute. Beneath batcher and entry
+intake; the mutex of the producer orders who counts, and any thread asks."""
 
 from libc.stdint cimport int64_t
 

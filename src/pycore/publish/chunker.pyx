@@ -129,7 +129,7 @@ cdef class ChunkedCallback:
 
 
 cdef class ChunkedSend(SendTold):
-    """As ChunkedCallback, of one that only takes note."""
+    """Like ChunkedCallback, for a send that only takes note."""
     cdef SendTold send
     cdef Receipt first
 

@@ -35,7 +35,7 @@ cdef class SentEntry:
 
 
 cdef class SendsDue:
-    """What a clock calls when a send may have timed out. Keeps no publisher alive."""
+    """The callback of a clock for when a send may have timed out. Keeps no publisher alive."""
     cdef object publisher                # weak reference
 
     def __call__(self) -> None:
@@ -47,7 +47,8 @@ cdef class SendsDue:
 
 
 cdef list callbacks_of(SentEntry sent):
-    """Those of an entry that is stored, with the places that its messages have there."""
+    """Return the callbacks of an entry that is stored, with the places that its messages have
+    there."""
     cdef list found = []
     cdef Py_ssize_t at
     cdef int place
@@ -153,7 +154,7 @@ cdef class ConnectionPublisher(EntryPublisher):
         return 0
 
     cdef SentEntry take_oldest(self):
-        """What was sent first and not answered; mutex held."""
+        """Take the oldest entry that is not answered; mutex held."""
         cdef SentEntry sent = self.pending.popleft()
         if not sent.joined:
             self.stored.before = self.stored.highest
@@ -305,7 +306,8 @@ cdef class ConnectionPublisher(EntryPublisher):
         mutex_unlock(&self.mutex)
 
     cdef Py_ssize_t place_in_pending(self, bytes entry) except -2:
-        """Of an entry that is stored, whole or without its duplicates; -1: it is not there."""
+        """Find an entry that is stored among the pending ones, whole or without its duplicates; -1:
+        it is not there."""
         cdef SentEntry sent
         cdef Py_ssize_t at
         for at, sent in enumerate(self.pending):

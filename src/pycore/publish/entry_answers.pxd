@@ -32,4 +32,4 @@ cdef class EntryAnswer(SendTold):
     cdef list kept                       # places of those messages that were new; None: all were
 
     cdef object callback(self)
-    """What a publisher is to tell."""
+    """Return the callback that a publisher is to tell."""

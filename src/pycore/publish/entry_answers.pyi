@@ -16,7 +16,7 @@ class EntriesInFlight:
         """Whether so much is in flight that nothing more should be read."""
 
 class EntryAnswers:
-    """Those to one producer."""
+    """The answers to the entries of one producer."""
 
     def __init__(
         self,
@@ -36,10 +36,10 @@ class EntryAnswers:
         """The answer to an entry that has come, which is in flight until it is told."""
 
     def leave(self) -> None:
-        """What is not answered yet may never be."""
+        """Give up the entries that are not answered: they may never be."""
 
 class EntryAnswer:
-    """That to one entry."""
+    """The answer to one entry."""
 
     def tell(self, error: Exception | None, message_id: MessageId | None) -> None:
         """error: None where it is stored."""

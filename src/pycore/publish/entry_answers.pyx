@@ -8,7 +8,7 @@ from pulsarx._pycore.publish.completion_queue cimport SendTold
 
 
 cdef class EntriesInFlight:
-    """Those of all producers of a connection."""
+    """The entries of all producers of a connection that are not answered yet."""
 
     def __init__(self, int64_t size_max, wake not None) -> None:
         """wake: called when the connection may be read again; in any thread, and with mutexes
@@ -23,7 +23,7 @@ cdef class EntriesInFlight:
 
 
 cdef class EntryAnswers:
-    """Those to one producer."""
+    """The answers to the entries of one producer."""
 
     def __init__(self, EntriesInFlight in_flight not None, uint64_t producer_id, write not None,
                  encode not None, otherwise not None, bint at_once) -> None:
@@ -59,12 +59,12 @@ cdef class EntryAnswers:
         return 0
 
     def leave(self) -> None:
-        """What is not answered yet may never be."""
+        """Give up the entries that are not answered: they may never be."""
         self.land(self.size)
 
 
 cdef class EntryAnswer(SendTold):
-    """That to one entry."""
+    """The answer to one entry."""
 
     cdef object callback(self):
         return self if self.producer.at_once else (<object>self).tell

@@ -29,7 +29,7 @@ class EntryIntake:
     def settle(self) -> None: ...
     def flush(self) -> None: ...
     def shut(self) -> None:
-        """As flush; what comes from now on is not published, and not answered."""
+        """Like flush; what comes from now on is not published, and not answered."""
 
     def deduplicate(
         self,

@@ -61,7 +61,8 @@ cdef uint64_t messages_held_at_most(const EntryParts* parts) noexcept:
 
 
 cdef bytes replicate_to_of(const EntryParts* parts):
-    """Where the producer wants the entry to be replicated to, as its metadata has it."""
+    """Return the clusters to which the producer wants the entry replicated, as its metadata has
+    them."""
     cdef ByteReader reader
     cdef const uint8_t* field = NULL
     cdef uint32_t size = 0
@@ -73,7 +74,8 @@ cdef bytes replicate_to_of(const EntryParts* parts):
 
 
 cdef int64_t last_sequence_id(const EntryParts* parts, const BatchMessage* last) noexcept:
-    """Of a batch; what ids its messages have is only read where its metadata do not say it."""
+    """Return the last sequence id of a batch; the ids of its messages are read only where its
+    metadata do not say it."""
     cdef SingleMetadata metadata
     cdef uint64_t highest = max(parts.metadata.sequence_id, parts.metadata.highest_sequence_id)
     if parts.metadata.highest_sequence_id == 0 and single_metadata_decode(
@@ -83,7 +85,7 @@ cdef int64_t last_sequence_id(const EntryParts* parts, const BatchMessage* last)
 
 
 cdef object told_of(callback):
-    """What a publisher is to tell."""
+    """Return the callback that a publisher is to tell."""
     return (<EntryAnswer>callback).callback() if isinstance(callback, EntryAnswer) else callback
 
 
@@ -395,7 +397,7 @@ cdef class EntryIntake:
             raise failure
 
     def shut(self) -> None:
-        """As flush; what comes from now on is not published, and not answered."""
+        """Like flush; what comes from now on is not published, and not answered."""
         mutex_lock(&self.publisher.mutex)
         self.is_shut = True
         mutex_unlock(&self.publisher.mutex)
@@ -418,7 +420,7 @@ cdef class EntryIntake:
         self.publisher.published_sequence_id = sequence_id
 
     def last_sequence_id(self) -> int:
-        """Of the last message that was published; -1 before the first."""
+        """The sequence id of the last message that was published; -1 before the first."""
         return self.publisher.published_sequence_id
 
     def chunked_message_rate(self) -> float:

@@ -25,7 +25,7 @@ cdef enum Durability:
 
 
 cdef class Receipt:
-    """Where one entry went. message_count 0: it is not published."""
+    """The place where one entry was published. message_count 0: it is not published."""
     cdef LedgerWriter writer             # of a LedgerPublisher
     cdef uint64_t ledger_id
     cdef uint64_t entry_id
@@ -76,7 +76,7 @@ cdef class EntryPublisher:
     """
 
     cdef int release(self, Receipt receipt) except -1
-    """What the receipt has reserved of the memory limit is free again."""
+    """Free what the receipt has reserved of the memory limit."""
 
     cdef int made_room(self) except -1
     """Fewer messages are pending."""
@@ -128,7 +128,7 @@ cdef class EntryPublisher:
 
 
 cdef class TimeoutDue:
-    """What a clock calls when a send may have timed out. Keeps no publisher alive."""
+    """The callback of a clock for when a send may have timed out. Keeps no publisher alive."""
     cdef object publisher                # weak reference
 
 

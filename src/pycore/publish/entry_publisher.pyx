@@ -146,7 +146,7 @@ cdef class EntryPublisher:
         return 0
 
     def flush_expected(self) -> None:
-        """What `CompletionQueue.expect` asked for: a flush that no caller waits for."""
+        """Flush for no caller, as `CompletionQueue.expect` asked."""
         raise NotImplementedError
 
     cdef int compare_from_here(self) except -1:
@@ -520,8 +520,8 @@ cdef class LedgerPublisher(EntryPublisher):
         return None
 
     def flush_expected(self) -> None:
-        """What `CompletionQueue.expect` asked for. What failed is told by the next flush too: it
-        must not look like a success, even where callbacks were told."""
+        """Flush for no caller, as `CompletionQueue.expect` asked. What failed is told by the next
+        flush too: it must not look like a success, even where callbacks were told."""
         cdef Receipt given_up = self.timed_out
         failed = self.flush_pending()
         if given_up is not None:

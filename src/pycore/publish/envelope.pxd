@@ -1,5 +1,5 @@
-"""What all entries of one producer have in common: its name, its schema's version, how payloads are
-compressed and encrypted, how large an entry may be. Beneath batcher and chunker; with the
+"""The settings that all entries of one producer share: its name, its schema's version, how payloads
+are compressed and encrypted, how large an entry may be. Beneath batcher and chunker; with the
 producer's mutex held.
 """
 
@@ -58,4 +58,4 @@ cdef class Envelope:
 
 cdef void fill_frame(EntryFrame* frame, const MessageMetadata* metadata,
                      uint32_t entry_size) noexcept
-"""What the frame of an entry of one message, or of a chunk, says."""
+"""Fill in the frame of an entry of one message, or of a chunk."""

@@ -37,4 +37,4 @@ cdef class KeyBatches:
     """
 
     cdef int forget_closed(self) except -1
-    """Those that were emptied are published, or given up: their buffers are used again."""
+    """Drop the batches that were published or given up, and keep their buffers for new ones."""

@@ -76,7 +76,8 @@ cdef inline uint32_t size_of(const SingleMetadata* metadata) noexcept:
 
 
 cdef bytes sticky_key(const SingleMetadata* metadata):
-    """What all messages of a batch have in common. An ordering key and an equal key differ."""
+    """Return the key that all messages of a batch share. An ordering key and an equal key
+    differ."""
     if metadata.flags & METADATA_ORDERING_KEY:
         return b"o" + PyBytes_FromStringAndSize(
             <const char*>metadata.ordering_key, metadata.ordering_key_size)

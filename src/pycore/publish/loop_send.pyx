@@ -32,7 +32,8 @@ cdef class LoopSend(SendTold):
         return 0
 
     def __call__(self, result, message_id) -> None:
-        """As a callback that an interceptor's producer tells."""
+        """Take a result and an id like a callback of send_async, from a producer with
+        interceptors."""
         if result.name == "Ok":
             self.told(message_id, None)
             return

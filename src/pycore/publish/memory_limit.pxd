@@ -1,5 +1,5 @@
-"""How many bytes of messages the producers of one client may have on their way. Beneath batcher and
-publishers; any thread, each step is one to a signal handler.
+"""Limits how many bytes of messages the producers of one client may have on their way. Beneath
+batcher and publishers; any thread, each step is one to a signal handler.
 """
 
 from libc.stdint cimport int64_t

@@ -1,5 +1,5 @@
 class MemoryLimit:
-    """How many bytes of messages the producers of a client may have on their way."""
+    """Limits how many bytes of messages the producers of a client may have on their way."""
 
     limit: int
     used: int

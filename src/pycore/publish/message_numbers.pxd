@@ -31,7 +31,8 @@ cdef class MessageNumbers:
     answer, else -1."""
 
     cdef bint resume_after(self, int64_t sequence_id) noexcept
-    """As lift_above, and do so for each id that is used from now on, chosen by the user or not."""
+    """Like lift_above, and do so for each id that is used from now on, chosen by the user or
+    not."""
 
     cdef bint lift_above(self, int64_t sequence_id) noexcept
     """Have the producer's own ids go on above this one. False: they do."""
@@ -49,9 +50,9 @@ cdef class MessageNumbers:
     Where there are sequences."""
 
     cdef int known(self, uint64_t sequence_id) except -1
-    """What is known of a message with this id, as Known; a new one counts as pushed. Where there
-    are sequences."""
+    """Say whether a message with this id is known, as Known; a new one counts as pushed. Where
+    there are sequences."""
 
     cdef bint is_stored(self, uint64_t sequence_id) except -1
-    """Of KNOWN_ON_ITS_WAY, once nothing is: whether the first one is stored; else this one counts
-    as pushed. What the first one failed with is raised."""
+    """Whether the first message of an id KNOWN_ON_ITS_WAY is stored, once nothing is on its way;
+    else this one counts as pushed. What the first one failed with is raised."""

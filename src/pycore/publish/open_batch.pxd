@@ -1,4 +1,4 @@
-"""Messages that wait for company: one batch of a producer, until it is an entry. With the
+"""One batch of a producer while it collects messages, until it is encoded as an entry. With the
 producer's mutex held.
 
   state     holds                                                   left by
@@ -36,7 +36,7 @@ cdef class OpenBatch:
 
     cdef int take_packed(self) except -1
     cdef int pack_beside(self, Envelope envelope) except -1
-    """As pack, in another thread, if there is one: `encode` and `clear` wait for it, until then
+    """Like pack, in another thread, if there is one: `encode` and `clear` wait for it, until then
     nobody else touches the batch."""
 
     cdef int encode(self, MessageMetadata* metadata, Envelope envelope) except -1
@@ -48,4 +48,4 @@ cdef class OpenBatch:
     """Empty it: it is published, or given up."""
 
     cdef int add_callback(self, object callback) except -1
-    """For the message added last."""
+    """Add the callback of the message added last."""

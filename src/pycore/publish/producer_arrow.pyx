@@ -59,7 +59,8 @@ cdef int wait_for(ProducerCore producer, SentRows sent) except -1:
 
 
 cdef Receipt last_new(list receipts):
-    """That of the last entry of which something is stored; None: all were duplicates."""
+    """Return the receipt of the last entry of which something is stored; None: all were
+    duplicates."""
     cdef Receipt receipt
     for receipt in reversed(receipts):
         if not receipt.is_duplicate:

@@ -28,7 +28,7 @@ cdef class QueuedSend:
 
 
 cdef class ResumeCall:
-    """What has the queued sends of a producer look again. Keeps no producer alive."""
+    """The callback that has the queued sends of a producer look again. Keeps no producer alive."""
     cdef object producer                 # weak reference
 
 
@@ -67,7 +67,7 @@ cdef class ProducerCore(Batcher):
     cdef int wait_for_place(self) except -1
     cdef int give_places(self) except -1
     cdef int end_queued(self, QueuedSend send, object error) except -1
-    """It was sent, or refused with an error. No mutex held."""
+    """The queued message was sent, or refused with an error. No mutex held."""
 
     cdef int tell(self, object callback, object error) except -1
     """Tell a callback that its message was refused; no mutex held."""
@@ -80,7 +80,7 @@ cdef class ProducerCore(Batcher):
     max_pending_messages wait it waits for a place, or is refused."""
 
     cdef int append_queued(self, object content, object callback, tuple rest) except -1
-    """As queue_send, without waiting for a place; the mutex may be held."""
+    """Like queue_send, without waiting for a place; the mutex may be held."""
 
     cdef int send_described(self, object content, object callback, tuple rest,
                             Wait* wait) except -1

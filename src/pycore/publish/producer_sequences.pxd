@@ -1,5 +1,5 @@
-"""How far the producers of a topic with deduplication have come: the highest sequence id of each,
-by which a message that is sent again is told from a new one.
+"""Records the highest sequence id of each producer of a topic with deduplication, by which a
+message that is sent again is told from a new one.
 
 A name belongs to one producer at a time, so its numbers are guarded by that producer's mutex. They
 may be read without it, for a snapshot: what is stored afterwards is read from the ledgers.
@@ -43,7 +43,7 @@ cdef class ProducerSequences:
     that belong to it are stored behind it."""
 
     cdef int note_read(self, int64_t last, list ids, bint more_follow, int64_t now_ms) except -1
-    """As note_stored, of an entry that was in the topic before."""
+    """Like note_stored, for an entry that was in the topic before."""
 
     cdef int note_seen(self, list ids) except -1
     cdef int begin(self, int64_t pushed) except -1

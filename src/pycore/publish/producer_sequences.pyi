@@ -28,7 +28,7 @@ class EntryCounter:
     def stop(self) -> None: ...
 
 class ProducerSequences:
-    """How far one producer of a topic has come."""
+    """Records how far one producer of a topic has come."""
 
     last_ms: int
     def __init__(
@@ -43,7 +43,7 @@ class ProducerSequences:
     @property
     def stored(self) -> int: ...
     def row(self) -> list[Any]:
-        """What a snapshot keeps; as the arguments, without the counter."""
+        """Return what a snapshot keeps; in the form of the arguments, without the counter."""
 
 def read_sequences(
     tail: LedgerTail,

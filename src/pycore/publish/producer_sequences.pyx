@@ -70,7 +70,7 @@ cdef class ProducerSequences:
 
     def __init__(self, EntryCounter counter not None, int64_t complete=-1, seen=None,
                  int64_t last_ms=0) -> None:
-        """As a snapshot has it."""
+        """Takes the arguments that a snapshot has kept."""
         self.counter = counter
         self.complete = complete
         self.seen = set(seen) if seen else None
@@ -80,7 +80,7 @@ cdef class ProducerSequences:
         self.last_ms = last_ms
 
     def row(self) -> list:
-        """What a snapshot keeps; as the arguments, without the counter."""
+        """Return what a snapshot keeps; in the form of the arguments, without the counter."""
         cdef set seen = self.seen
         return [self.complete, sorted(seen) if seen else [], self.last_ms]
 

@@ -1,4 +1,5 @@
-"""What bare vectorcall functions need that stand in the place of a method."""
+"""Declares the C calls by which a bare vectorcall function replaces a method of an extension
+type."""
 
 from cpython.object cimport PyObject, PyTypeObject
 

@@ -1,6 +1,6 @@
 # cython: language_level=3
-"""send_async of a PartitionRouter as send_entry has it of a ProducerCore, installed when this
-module is imported."""
+"""send_async of a PartitionRouter as a bare vectorcall function, installed when this module is
+imported."""
 
 from cpython.object cimport PyCallable_Check, PyObject, PyTypeObject
 

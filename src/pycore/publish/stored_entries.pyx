@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""What a producer has stored, read from the ledgers of its topic."""
+"""Finds the entries that a producer has stored, in the ledgers of its topic."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport uint64_t

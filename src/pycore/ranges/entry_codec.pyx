@@ -1,4 +1,4 @@
-"""Entries for Python callers: tests, tools, Spark. Any thread may call.
+"""Encodes and decodes entries for Python callers: tests, tools, Spark. Any thread may call.
 
 They go through the same functions of the core as the product's.
 """
@@ -65,7 +65,8 @@ cdef str text(const uint8_t* data, uint32_t size):
 
 
 cdef class MessageFields:
-    """What one message carries beside its payload, as C pointers. Made and used within one call."""
+    """The fields of one message beside its payload, as C pointers. Made and used within one
+    call."""
 
     cdef SingleMetadata c_metadata
     cdef PropertyView* c_properties  # owned

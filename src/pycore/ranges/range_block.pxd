@@ -109,4 +109,4 @@ the message at index[0] is damaged, or there is no memory for it.
 """
 
 cdef int range_block_take_single(RangeBlock* self, const BlockEntry* entry) noexcept nogil
-"""As take_batch, of an entry that is no batch."""
+"""Like take_batch, for an entry that is no batch."""

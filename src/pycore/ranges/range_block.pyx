@@ -496,7 +496,8 @@ cdef int fill_of_metadata(RangeBlock* self, const BlockEntry* entry,
 
 cdef int fill_places(RangeBlock* self, const BlockEntry* entry, int64_t first_row,
                      int64_t first_index, int64_t batch_size) noexcept nogil:
-    """What their entry says of the rows from first_row on, neighbours in it."""
+    """Fill in the columns that come from the entry, for the rows from first_row on, which are
+    neighbours in it."""
     cdef int64_t row
     cdef int64_t time_us = entry.publish_time_ms
     cdef int status

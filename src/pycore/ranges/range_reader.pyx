@@ -169,7 +169,7 @@ cdef int fill_block(RangeCursor* self, LedgerRead* read, RangeBlock* block) noex
 
 @cython.final
 cdef class LedgerPlace:
-    """Which ledger of which topic, for errors. Made of every range, and seldom said."""
+    """Names the ledger and its topic, for errors. Made of every range, and seldom said."""
 
     def __init__(self, uint64_t ledger_id, topic, path):
         self.ledger_id = ledger_id

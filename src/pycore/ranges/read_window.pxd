@@ -1,5 +1,5 @@
-"""A part of a ledger file that was read into memory which is used again and again. Beneath
-range_reader; for one thread at a time.
+"""Reads a ledger file part by part into a buffer that is used again. Beneath range_reader; for one
+thread at a time.
 
 For files whose pages the system keeps one by one: there, to read a ledger once from end to end by
 its mapping takes a tenth longer than to copy it, for the pages are mapped and unmapped one by one.
@@ -28,6 +28,6 @@ cdef void read_window_close(ReadWindow* self) noexcept nogil
 
 cdef int read_window_entry(ReadWindow* self, uint64_t offset, uint64_t end, EntryFrame* frame,
                            const uint8_t** entry, uint64_t* next_offset) noexcept nogil
-"""As ledger_read_entry, whose answer counts where this one is not STATUS_OK: then the entry is
+"""Like ledger_read_entry, whose answer counts where this one is not STATUS_OK: then the entry is
 larger than the window, or damaged, or the file is not that of the mapping any more. entry holds
 until the next call."""

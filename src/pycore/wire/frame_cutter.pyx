@@ -1,6 +1,6 @@
 # cython: language_level=3
-"""Cuts what comes over one connection into frames, and tells whom it knows what hot ones say: so no
-Python runs for those between the socket and who waits."""
+"""Cuts the bytes of one connection into frames, and passes frequent commands on to their receivers,
+so that no Python runs for those between the socket and the thread that waits."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize

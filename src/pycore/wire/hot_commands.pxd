@@ -1,4 +1,4 @@
-"""What frame_cutter reads of the commands of which there is one an entry."""
+"""Declares the fields that frame_cutter reads of the commands that come once per entry."""
 
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 
