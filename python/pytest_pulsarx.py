@@ -97,7 +97,8 @@ def pulsar_aio_client(pulsar_url: str) -> Iterator[AioClient]:
 
 
 def _options(test: pytest.Item) -> BrokerOptions:
-    """Those of all markers; where two name the same one, that nearer to the test counts."""
+    """Collect the options of all markers; where two name the same one, the marker nearer to the
+    test counts."""
     from pulsarx import BrokerOptions
 
     options: dict[str, object] = {}

@@ -108,7 +108,7 @@ def _finishing(
 
 
 class Snapshot:
-    """What a DataFrame is of: from where to where in which folder. Pickles."""
+    """The range that a DataFrame reads: from where to where in which folder. Pickles."""
 
     def __init__(self, options: Options) -> None:
         """Looks at the folder. Whatever is wrong with topics and places is an error here."""
@@ -209,7 +209,7 @@ class FilteringReader(BatchReader):
     ranges, and to rows before they leave the task."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Those that are left to Spark."""
+        """Take the filters that are applied here, and return those that are left to Spark."""
         return [each for each in filters if not self._note(each)]
 
     def _note(self, given: Filter) -> bool:

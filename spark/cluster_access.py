@@ -1,4 +1,4 @@
-"""How a Pulsar cluster is reached: its brokers through the official client, its admin REST API.
+"""Reaches a Pulsar cluster: its brokers through the official client, and its admin REST API.
 
 Of the driver and of tasks, which each connect by themselves.
 """

@@ -1,5 +1,5 @@
-"""What format("pulsarx") reads of a cluster: planned from the admin REST API in the driver, read
-by tasks through the official client, by ranges of entries."""
+"""The batch and stream readers of format("pulsarx") for a cluster: planned from the admin REST API
+in the driver, read by tasks through the official client, by ranges of entries."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _read(partition: InputPartition) -> Iterator[Any]:
 
 
 class ClusterSnapshot:
-    """From where to where a DataFrame is, of which cluster. Pickles."""
+    """The range that a DataFrame reads: from where to where in which cluster. Pickles."""
 
     def __init__(self, options: Options) -> None:
         topics = ClusterTopics(options)
@@ -238,7 +238,7 @@ class ClusterStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return None
 
     def _status(self, topics: ClusterTopics) -> dict[str, Any]:
-        """What is left behind the batch that was last begun, as stream_progress reads it."""
+        """Report what is left behind the batch that was last begun, as stream_progress reads it."""
         backlog = topics.backlog(self._reached or {})
         since = backlog.first_publish_ms
         age_ms = 0 if since is None else max(system_clock().now_ms() - since, 0)

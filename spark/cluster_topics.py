@@ -96,8 +96,8 @@ class TopicLedgers:
         )
 
     def amounts(self, begin: Place, end: Place) -> list[tuple[int, int, int, int]]:
-        """What lies between two places, for each ledger: id, first entry, entry behind the last,
-        bytes."""
+        """List what lies between two places, for each ledger: id, first entry, entry behind the
+        last, bytes."""
         found = []
         for number, count, size in self.ledgers:
             if not begin[0] <= number <= end[0]:
@@ -109,7 +109,7 @@ class TopicLedgers:
         return found
 
     def advanced(self, begin: Place, end: Place, entries: int | None, size: int | None) -> Place:
-        """Behind so many entries, or about so many bytes, but one entry at least."""
+        """Find the place behind so many entries, or about so many bytes, but one entry at least."""
         for number, first, last, its_size in self.amounts(begin, end):
             count = last - first
             most = count
@@ -150,7 +150,7 @@ class TopicLedgers:
 
 
 class ClusterBacklog:
-    """What is still to be read. A value."""
+    """The amount that is still to be read. A value."""
 
     __slots__ = ("bytes", "entries", "first_publish_ms", "ledgers")
 
@@ -238,7 +238,8 @@ class ClusterTopics:
         return {name: each.latest() for name, each in self.topics.items()}
 
     def at_time(self, time_ms: int, name: str) -> Place:
-        """In front of the first message of that time or later, as the cluster finds it."""
+        """Find the place in front of the first message of that time or later, as the cluster finds
+        it."""
         topic = self.topics[name]
         if not topic.ledgers:
             return BEGINNING
@@ -311,7 +312,8 @@ class ClusterTopics:
         }
 
     def backlog(self, reached: Places) -> ClusterBacklog:
-        """What lies behind these places, as of the last look, and the age of its first message."""
+        """Measure what lies behind these places, as of the last look, and the age of its first
+        message."""
         places = self.earliest() | self.resolved(reached, False)
         latest = self.latest()
         first: list[tuple[str, int, int]] = []
@@ -336,7 +338,7 @@ class ClusterTopics:
         return milliseconds_of(found.headers.get("X-Pulsar-publish-time"))
 
     def limited(self, begin: Places, end: Places) -> Places:
-        """Where a micro-batch ends: what it may have is shared by how much each topic has."""
+        """Find where a micro-batch ends: what it may have is shared by how much each topic has."""
         options = self.options
         entries, size = options.maxEntriesPerTrigger, options.maxBytesPerTrigger
         if entries is None and size is None:
@@ -385,7 +387,7 @@ class ClusterTopics:
 
 
 class ClusterSchemas:
-    """As a plan of values asks for them."""
+    """The schemas of a cluster's topics, as a plan of values asks for them."""
 
     def __init__(self, admin: Any) -> None:
         self._admin = admin
@@ -438,6 +440,6 @@ def _name_of(admin: Any) -> str:
 
 
 class AwaitingTopics(ClusterTopics):
-    """Those of a stream, for which topics that match may come later."""
+    """The topics of a stream, for which topics that match may come later."""
 
     _may_be_empty = True

@@ -1,4 +1,4 @@
-"""What a root is: a data directory, or a Pulsar cluster."""
+"""Tells data directories from Pulsar clusters, as the root of a reader or writer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def is_cluster(root: str) -> bool:
 
 
 def flaw_of_store(root: str) -> str:
-    """What is wrong with a root that is the URL of an object store; "": it is none."""
+    """Say what is wrong with a root that is the URL of an object store; "": it is none."""
     scheme, mark, _ = root.strip().partition("://")
     if not mark or scheme.lower() not in _STORES:
         return ""

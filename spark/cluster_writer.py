@@ -1,5 +1,5 @@
-"""What format("pulsarx") writes to a cluster: tasks send through the official client, and nothing
-is left for the driver to commit.
+"""The writers of format("pulsarx") for a cluster: tasks send through the official client, and
+nothing is left for the driver to commit.
 
 What is sent is published at once, and stays when the job fails. A task that is tried again sends
 anew: at least once. With option deduplicate (streams), or with txnAppId and txnVersion, the cluster
@@ -161,7 +161,7 @@ def plan_cluster_job(
 
 
 def _plan_values(options: Options) -> WrittenValues | None:
-    """As written_values.plan_values; the brokers register a definition, when a task makes its
+    """Like written_values.plan_values; the brokers register a definition, when a task makes its
     producer."""
     found, definition = options.valueFormat, options.valueSchema
     check_choice(found, definition)
@@ -212,7 +212,7 @@ def _check_deduplication(job: ClusterJob) -> None:
 
 
 def _parts_of(job: ClusterJob) -> list[str]:
-    """What producers of the topic of a job are made for."""
+    """Return the names that producers for the topic of a job are made for."""
     assert job.topic is not None
     name = TopicName.of(job.topic)
     count = job.partition_counts[job.topic]
@@ -220,7 +220,7 @@ def _parts_of(job: ClusterJob) -> list[str]:
 
 
 def _check_namespace(access: ClusterAccess, topic: str) -> None:
-    """As _check_topic, of one that is not there yet."""
+    """Like _check_topic, for a topic that is not there yet."""
     admin = access.admin()
     namespace = TopicName.of(topic).namespace_name
     enabled = admin.json(f"/namespaces/{namespace}/deduplication")
@@ -335,7 +335,7 @@ def _options_of(job: ClusterJob) -> dict[str, Any]:
 
 
 class SentMessage(WriterCommitMessage):
-    """What one task has sent. Pickles."""
+    """The count of messages that one task has sent. Pickles."""
 
     def __init__(self, message_count: int) -> None:
         self.message_count = message_count
@@ -364,7 +364,7 @@ class ClusterBatchWriter(DataSourceArrowWriter):
         self.job.create_topic()
 
     def abort(self, messages: list[Any]) -> None:
-        """What was sent is published, and stays."""
+        """Do nothing: messages that were sent are published, and stay."""
 
 
 class ClusterStreamWriter(DataSourceStreamArrowWriter):
@@ -387,7 +387,7 @@ class ClusterStreamWriter(DataSourceStreamArrowWriter):
         """Everything is published."""
 
     def abort(self, messages: list[Any], batchId: int) -> None:
-        """What was sent is published, and stays."""
+        """Do nothing: messages that were sent are published, and stay."""
 
 
 def _send(job: ClusterJob, partition_id: int, batches: Iterator[Any]) -> SentMessage:

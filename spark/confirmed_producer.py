@@ -49,8 +49,8 @@ OPTIONS = {
 
 
 class SentRows:
-    """How far the rows of one Spark partition in one topic have come, now and in an attempt before.
-    Outlives the producers that send them. One thread."""
+    """Tells how far the rows of one Spark partition in one topic have come, now and in an attempt
+    before. Outlives the producers that send them. One thread."""
 
     __slots__ = ("_digest", "_epoch", "row", "stored", "stored_id")
 

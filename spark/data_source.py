@@ -119,8 +119,8 @@ def _snapshot_of(options: Options) -> Snapshot | ClusterSnapshot:
 
 
 def _columns(schema: StructType, options: Options) -> tuple[tuple[str, ...], ValueFormat | None]:
-    """What is read of messages, and how the value becomes columns; None: it does not. ValueError:
-    the schema is not that of a topic, or not that of option columns."""
+    """Return the columns that are read of messages, and how the value becomes columns; None: it
+    does not. ValueError: the schema is not that of a topic, or not that of option columns."""
     values = None
     if options.valueFormat == "raw":
         found = columns_of(schema)

@@ -128,7 +128,7 @@ class _RangeReader:
             yield self._batch()
 
     def _messages(self) -> Iterator[tuple[Any, MessageId]]:
-        """Those of the range that come."""
+        """Yield the messages of the range that come."""
         planned = self._planned
         start = MessageId(planned.partition, planned.ledger_id, planned.first[0], -1)
         reader = self._client.create_reader(planned.topic, start, start_message_id_inclusive=True)

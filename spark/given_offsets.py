@@ -1,4 +1,5 @@
-"""Places in topics as people write them into options: JSON by topic, and by partition if they like.
+"""Reads places in topics as people write them into options: JSON by topic, and by partition if they
+like.
 
     {"orders": {"0": [12, 5120], "1": "latest"}, "clicks": "12:40:0:7"}
 
@@ -37,7 +38,7 @@ def offsets_by_topic(text: str) -> dict[str, Any]:
 
 
 def by_topic(text: str, read: Callable[[Any], Any]) -> dict[str, Any]:
-    """What read makes of each place, by the full names of topics or partitions."""
+    """Read each place with the function, by the full names of topics or partitions."""
     import json
 
     try:
@@ -60,8 +61,8 @@ def by_topic(text: str, read: Callable[[Any], Any]) -> dict[str, Any]:
 
 
 def boundary_of(given: Any, names: Iterable[str]) -> Any:
-    """What `Planner` takes, of what people give to functions: as options say it, a mapping with
-    topics by any of their names, or a datetime with its zone."""
+    """Turn what people give to functions into what `Planner` takes: as options say it, a mapping
+    with topics by any of their names, or a datetime with its zone."""
     if isinstance(given, Mapping):
         import json
 
@@ -81,7 +82,7 @@ def boundary_of(given: Any, names: Iterable[str]) -> Any:
 
 
 def for_partitions(given: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """What is given to a whole topic, given to each of its partitions among names.
+    """Give what is given to a whole topic to each of its partitions among names.
 
     ValueError: a place inside of one of several partitions.
     """

@@ -1,4 +1,5 @@
-"""Arguments that functions hand on to another: refused by the name that the user called."""
+"""Checks arguments that functions hand on to another, and refuses them by the name that the user
+called."""
 
 from __future__ import annotations
 

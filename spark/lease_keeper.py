@@ -83,13 +83,14 @@ class _KeptLease:
         return any(until_ms > now_ms for until_ms, _ in self.held)
 
     def hold(self, key: object, now_ms: int) -> None:
-        """For a plan that joined, from now on for ttl_ms."""
+        """Hold the lease for a plan that joined, from now on for ttl_ms."""
         self.let_go(key)
         self.held = [each for each in self.held if each[0] > now_ms]
         self.held.append((now_ms + self.ttl_ms, key))
 
     def let_go(self, key: object) -> None:
-        """Of this plan, if it is held; never of another one, which may still be read."""
+        """Let go of the lease of this plan, if it is held; never of another one, which may still be
+        read."""
         self.held = [each for each in self.held if each[1] is not key]
 
 
@@ -191,7 +192,7 @@ class LeaseKeeper:
         return True
 
     def leave(self, ranges: list[LedgerRange]) -> bool:
-        """Nobody will read what joined; False: its lease is not kept here."""
+        """Note that nobody will read what joined; False: its lease is not kept here."""
         self.goes_out(_key_of(ranges))
         return ranges[0].lease is not None and self._leave(_key_of(ranges), ranges[0].lease[0])
 
@@ -228,7 +229,7 @@ class LeaseKeeper:
             _give_back(*found, _RELEASE_TIMEOUT_MS)
 
     def _plan_of(self, ranges: list[LedgerRange]) -> PlannedHere:
-        """That of the first of them, who tells it from other plans."""
+        """Return the plan of the first range, which tells it from other plans."""
         first = ranges[0]
         if first.planned is None:
             first.planned = PlannedHere(self.goes_out, self.forgotten)
@@ -337,7 +338,7 @@ class LeaseKeeper:
 
 
 def _key_of(ranges: list[LedgerRange]) -> object:
-    """Of the plan of leased ranges; None: it was not made here."""
+    """Return the key of the plan of leased ranges; None: it was not made here."""
     planned = ranges[0].planned
     return None if planned is None else planned.key
 
@@ -369,7 +370,7 @@ def is_leased(groups: Iterable[list[LedgerRange]]) -> bool:
 
 
 def frame_is_left(frame: DataFrame) -> IsLeft:
-    """For a DataFrame that mapInArrow made."""
+    """Make the check whether a DataFrame that mapInArrow made still exists."""
     java_frame = getattr(frame, "_jdf", None)
     if java_frame is None:  # Spark Connect
         plan = weakref.ref(frame._plan)
@@ -379,12 +380,13 @@ def frame_is_left(frame: DataFrame) -> IsLeft:
 
 
 def rdd_is_left(rdd: RDD[Any]) -> IsLeft:
-    """For an RDD that SparkContext.parallelize made."""
+    """Make the check whether an RDD that SparkContext.parallelize made still exists."""
     return _java_is_left(rdd.context, rdd._jrdd.rdd())
 
 
 def _weak_reference_class(context: SparkContext) -> Any:
-    """Of this Java: it is asked about each part of the name, a third of a millisecond a time."""
+    """Return the class WeakReference of this Java, kept: it is asked about each part of the name, a
+    third of a millisecond a time."""
     assert context._jvm is not None
     known = _weak_references.get(context._jvm)
     if known is None:

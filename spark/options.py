@@ -320,7 +320,7 @@ class Options:
 
     @property
     def times(self) -> JsonTimes | None:
-        """How times are written in JSON, where something is said of it."""
+        """The formats of times in JSON, where something is said of them."""
         said = (self.timeZone, self.timestampFormat, self.dateFormat)
         return times_of(*said)
 
@@ -422,7 +422,8 @@ _WITHOUT_FILES = {  # of a cluster; why, or what to use
 
 
 def _flaw_of_place(values: dict[str, Any], given: frozenset[str]) -> str:
-    """What is for folders alone, or for clusters."""
+    """Say which option does not fit the root: one that is for folders alone, or for clusters
+    alone."""
     if not is_cluster(values["root"]):
         wrong = [name for name in _ONLY_CLUSTERS if name in given]
         return f"option {wrong[0]} is for a cluster, and root is a folder" if wrong else ""

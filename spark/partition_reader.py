@@ -317,7 +317,8 @@ def _read_and_map(
     bytes_max: int | None,
     ids: Batches,
 ) -> Batches:
-    """What a task does. Of this module, so that tasks are given its name and not its code."""
+    """Read the ranges of one task. Of this module, so that tasks are given its name and not its
+    code."""
     found = read_partitions(
         _parts_of(ids, texts),
         fail_on_data_loss=fail_on_data_loss,
@@ -467,7 +468,8 @@ def _rows_of(batches: Batches) -> Iterator[Row]:
 
 
 def _values_of(column: pa.Array) -> list[Any]:
-    """With properties as dict. PyArrow does that from version 20 on, we ask for 18."""
+    """Return the values of a column, properties as dict. PyArrow does that from version 20 on, we
+    ask for 18."""
     import pyarrow as pa
 
     values: list[Any] = column.to_pylist()

@@ -63,7 +63,8 @@ def message_batches(messages: Iterable[CommitMessage]) -> Iterator[pa.RecordBatc
 
 
 def message_accumulator(spark: SparkSession) -> Accumulator[list[CommitMessage]]:
-    """Where tasks of foreachPartition leave their messages; its value is for `commit_write`."""
+    """Make the accumulator where tasks of foreachPartition leave their messages; its value is for
+    `commit_write`."""
     from pyspark.accumulators import AccumulatorParam
 
     class _Messages(AccumulatorParam[list[CommitMessage]]):

@@ -1,4 +1,4 @@
-"""Rows of an RDD as Arrow record batches, for the writer. Runs in workers.
+"""Converts rows of an RDD to Arrow record batches, for the writer. Runs in workers.
 
 A time is a datetime, or int: milliseconds since 1970. A datetime without a zone is local
 time, as Spark makes them of timestamps.
@@ -63,7 +63,7 @@ def row_batches(parts: Iterable[Any], partition_id: int = 0) -> Iterator[pa.Reco
 
 
 class _Place:
-    """How errors call the rows of one Spark partition."""
+    """Names the rows of one Spark partition in errors."""
 
     def __init__(self, partition_id: int) -> None:
         self.first = 0  # of the rows that are waiting

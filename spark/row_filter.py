@@ -1,5 +1,5 @@
-"""Filters that Spark hands over: what they say of messages, exactly, so that Spark need not apply
-them again. Planned on the driver, where they leave out ranges; tasks apply them to rows.
+"""Applies the filters that Spark hands over, exactly, so that Spark need not apply them again.
+Planned on the driver, where they leave out ranges; tasks apply them to rows.
 
 A filter is one comparison of a column of messages with values, in which no null is, as SQL has it,
 or says whether the column is null; all of them hold together.
@@ -58,7 +58,7 @@ class RowFilter:
         return bool(getattr(operator, names[self.operation])(found, self.values[0]))
 
     def mask(self, batch: pa.RecordBatch) -> pa.Array:
-        """Which rows it holds for."""
+        """Compute which rows the filter holds for."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

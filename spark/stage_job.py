@@ -48,7 +48,7 @@ HASHINGS = {
 
 
 class StagedMessage(WriterCommitMessage):
-    """What one task staged, and for which query. Pickles."""
+    """The message of one task: what it staged, and for which query. Pickles."""
 
     def __init__(self, message: CommitMessage | None, job: WriteJob) -> None:
         self.message = message  # None: the task had nothing to do

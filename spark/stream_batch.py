@@ -1,4 +1,4 @@
-"""Which micro-batch a task belongs to: it is not told by Spark, it has to ask. Runs in workers."""
+"""Finds out which micro-batch a task belongs to, as Spark does not tell it. Runs in workers."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def of_spark(offset: SparkOffset) -> Offsets:
 
 
 def start_of(offset: SparkOffset) -> Offsets | None:
-    """Where the batch began that ends there; None: it is not a first one."""
+    """Return where the batch began that ends there; None: it is not a first one."""
     start = offset.get(START)
     return None if start is None else of_spark(start)
 

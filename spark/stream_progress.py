@@ -1,4 +1,4 @@
-"""How far the queries are that read topics: what is left, how fast it goes, what holds it.
+"""Shows how far the queries are that read topics: what is left, how fast it goes, what holds it.
 
 Spark's API for Python sources has no metrics (`sources[].metrics` stays empty). But it shows the
 latest offset of a source in the progress of its query, and there the stream reader says more.
@@ -60,7 +60,7 @@ class StreamProgress:
         self.subscription: str | None = status["subscription"]
 
     def line(self) -> str:
-        """For a log."""
+        """Return the progress as a line for a log."""
         held = f"subscription {self.subscription}" if self.subscription else "no subscription"
         left = [
             f"{count:,}{unit}"

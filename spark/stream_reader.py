@@ -160,7 +160,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start
 
     def _reach(self, planner: Planner, begin: Offsets, limit: ReadLimit) -> Offsets:
-        """Where the next batch ends."""
+        """Find where the next batch ends."""
         end = planner.latest()
         if self._target is not None:
             end = {
@@ -231,7 +231,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return None
 
     def _status(self, planner: Planner) -> dict[str, Any]:
-        """What is left behind the batch that was last begun, as stream_progress reads it."""
+        """Report what is left behind the batch that was last begun, as stream_progress reads it."""
         reached = self._reached if self._reached is not None else planner.earliest()
         known = set(planner.topics)
         backlog = planner.backlog({name: at for name, at in reached.items() if name in known})
@@ -300,7 +300,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def _what_is_left(self, planner: Planner, start: Offsets) -> Offsets:
-        """Where a batch can begin, and a word to the log when that is not its start."""
+        """Find where a batch can begin, and write to the log when that is not its start."""
         known = set(planner.topics)
         kept = {name: position for name, position in start.items() if name in known}
         found = planner.resolve(kept, fail_on_data_loss=False)

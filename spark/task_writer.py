@@ -220,7 +220,8 @@ class TaskWriter:
             raise self._of_row(ValueError(reason), int(at[flaws[0]]))
 
     def _digest(self, topic: str, rows: pa.RecordBatch) -> None:
-        """What is not in the columns that a digest knows is part of the topic to it."""
+        """Add rows to the digest; what is not in the columns that a digest knows is part of the
+        topic to it."""
         columns = _present(rows)
         if _GIVEN in rows.schema.names:
             columns["given"] = _GIVEN

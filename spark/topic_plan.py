@@ -50,7 +50,8 @@ def plan_topic(
     lease_ms: int = LEASE_MS,
     where: str | None = None,
 ) -> list[list[LedgerRange]]:
-    """What each task reads: ledger ranges in order, small ones together, also of several topics.
+    """Plan what each task reads: ledger ranges in order, small ones together, also of several
+    topics.
 
     root: the data directory, with or without a living owner. start, end: "earliest", "latest", a
         time (datetime, or milliseconds since 1970), or offsets by topic, as in the options of

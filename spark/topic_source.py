@@ -57,7 +57,7 @@ class TopicSource:
         return Planner(self.broker, topics, sealed_only=self.options.sealedOnly)
 
     def _find(self) -> list[str]:
-        """Which of the topics are there."""
+        """Find which of the topics are there."""
         if self.options.topicsPattern is not None:
             return self._match()
         there = self.broker.catalogue.state.topics
@@ -96,7 +96,7 @@ class TopicSource:
 
 
 def starting_offsets(planner: Planner, options: Options, default: str) -> Offsets:
-    """Where options say that reading starts."""
+    """Find where reading starts, as the options say."""
     if options.startingTimestamp is not None:
         return planner.at_time(options.startingTimestamp)
     return _resolve(
@@ -105,7 +105,7 @@ def starting_offsets(planner: Planner, options: Options, default: str) -> Offset
 
 
 def ending_offsets(planner: Planner, options: Options) -> Offsets:
-    """Where options say that reading ends, but for endingTimestamp."""
+    """Find where reading ends, as the options but endingTimestamp say."""
     return _resolve(
         planner, options.endingOffsets or "latest", options.endingOffsetsByTimestamp, options, True
     )

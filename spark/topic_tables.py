@@ -1,5 +1,5 @@
-"""Topics of a namespace as tables of a session. Spark's API for Python knows data sources but no
-catalogs, so what there is are temporary views: SHOW TABLES lists them, SELECT reads them."""
+"""Makes the topics of a namespace tables of a session. Spark's API for Python knows data sources
+but no catalogs, so what there is are temporary views: SHOW TABLES lists them, SELECT reads them."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def tables(
 
 
 def tables_version(root: str | os.PathLike[str], *, namespace: str = NAMESPACE) -> str:
-    """How far the topics of a namespace are now, as text: `tables(as_of=...)` reads up to there,
-    for as long as retention keeps it, and so does option endingOffsets."""
+    """Return how far the topics of a namespace are now, as text: `tables(as_of=...)` reads up to
+    there, for as long as retention keeps it, and so does option endingOffsets."""
     path = folder_path(root)
     names = _topics(path, namespace)
     broker = ReadOnlyBroker(path)

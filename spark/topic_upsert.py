@@ -1,5 +1,5 @@
-"""Rows as the newest state of their keys: what foreachBatch does with output mode update or
-complete. The topic is a table for those who read it compacted."""
+"""Publishes rows as the newest state of their keys: what foreachBatch does with output mode update
+or complete. The topic is a table for those who read it compacted."""
 
 from __future__ import annotations
 

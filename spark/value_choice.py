@@ -1,4 +1,5 @@
-"""What a user says of values: their format, and what becomes of those that are not of it."""
+"""Checks the choice that a user makes of values: their format, and what becomes of those that are
+not of it."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ MODES = FAIL_FAST, PERMISSIVE, DROP_MALFORMED = "FAILFAST", "PERMISSIVE", "DROPM
 def times_of(
     time_zone: str | None, timestamp_format: str | None, date_format: str | None
 ) -> JsonTimes | None:
-    """How times are written in JSON; None: nothing is said of it. ValueError: one is not known."""
+    """Return the formats of times in JSON; None: nothing is said of them. ValueError: one is not
+    known."""
     if time_zone is None and timestamp_format is None and date_format is None:
         return None
     from pulsarx.tables.json_times import JsonTimes

@@ -1,5 +1,5 @@
-"""What the values of a topic are for Spark, and which columns they become. Planned on the driver;
-tasks decode by it (value_decoder).
+"""Plans how the values of a topic become columns in Spark. Planned on the driver; tasks decode by
+it (value_decoder).
 
 format   value                                     columns
 raw      bytes, as they were published             value binary
@@ -37,7 +37,7 @@ _MESSAGE_COLUMNS = tuple(name for name in EVERY_TYPE if name != VALUE)
 
 
 class ValueFormat:
-    """How values become columns. A value that pickles: it travels to the tasks."""
+    """Turns values into columns. A value that pickles: it travels to the tasks."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class ValueFormat:
 
     @property
     def read_columns(self) -> tuple[str, ...]:
-        """What is read of the ledgers."""
+        """The columns that are read of the ledgers."""
         found = [name for name in self.columns if name in _MESSAGE_COLUMNS]
         if self.fields.names:
             found.append(VALUE)
@@ -97,7 +97,7 @@ def _writers(broker: ReadOnlyBroker, topics: Iterable[str]) -> dict[str, dict[in
 
 
 class FormatPlan:
-    """What options say of values, looked up in the topics. Driver only."""
+    """Plans the format of values: looks up in the topics what the options say. Driver only."""
 
     def __init__(
         self,
@@ -161,7 +161,8 @@ class FormatPlan:
         return info
 
     def schema(self, columns: Sequence[str] | None) -> StructType:
-        """What a DataFrame has. columns: None: all fields and the usual columns of a message."""
+        """Return the schema of the DataFrame. columns: None: all fields and the usual columns of a
+        message."""
         from pyspark.sql.types import BinaryType, StructField, StructType
 
         if self._fields is None:
@@ -242,7 +243,7 @@ class FormatPlan:
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """As Spark wants it from a data source."""
+    """Return the Arrow schema that Spark wants from a data source."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(schema, timezone="UTC")

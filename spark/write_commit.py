@@ -138,8 +138,9 @@ def _content_of(job: WriteJob, messages: list[CommitMessage]) -> str:
 
 
 def find_commit(job: WriteJob) -> AttachResult | None:
-    """What an earlier write of this application has attached, with this version or a later one;
-    None, too, when only the messages tell whether it was the same write: `commit_write` compares.
+    """Find what an earlier write of this application has attached, with this version or a later
+    one; None, too, when only the messages tell whether it was the same write: `commit_write`
+    compares.
 
     NotAllowedError: it was a later version, as for `commit_write`.
     """

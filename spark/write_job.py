@@ -96,7 +96,7 @@ class WriteJob:
         return WriteJob(**values | {"on_conflict": on_conflict})
 
     def without_topics(self) -> WriteJob:
-        """What is enough for the commit; there may be many topics."""
+        """Copy the job with what is enough for the commit; there may be many topics."""
         found = self.of_batch(self.name, self.application, self.version, self.on_conflict)
         found.partition_counts = {}
         found.closed_topics = frozenset()
@@ -104,7 +104,7 @@ class WriteJob:
 
     @property
     def staging(self) -> str:
-        """Where its tasks put what they write."""
+        """The folder where its tasks put what they write."""
         return f"{self.root}/{STAGING_NAME}/{self.name}"
 
     def full_name(self, topic: str) -> str:
@@ -244,7 +244,7 @@ def _check_limit(name: str, value: int, most: int) -> None:
 
 
 def _check_kinds(hashing_scheme: object, compression: object) -> None:
-    """What no task could do is told here, also a package that is not installed."""
+    """Refuse on the driver what no task could do, also a package that is not installed."""
     for name, value, example in (
         ("hashing_scheme", hashing_scheme, HashingScheme.Murmur3_32Hash),
         ("compression", compression, CompressionType.LZ4),
@@ -324,7 +324,8 @@ def _closed_topics(path: str) -> frozenset[str]:
 
 
 def _new_partitions(broker: ReadOnlyBroker, name: TopicName, create: bool | None) -> int:
-    """How many partitions a topic gets that is created, 0: none; -1: it is not to be created."""
+    """Return how many partitions a topic gets that is created, 0: none; -1: it is not to be
+    created."""
     if name.namespace_name not in broker.catalogue.state.namespaces:
         return -1
     policy: Any = broker.policies.namespace_policy(name.namespace_name, "auto_topic_creation")

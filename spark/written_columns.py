@@ -1,4 +1,4 @@
-"""The columns of Arrow record batches that are to be messages: checked, and brought to types that
+"""Checks the columns of Arrow record batches that are to be messages, and brings them to types that
 rows can be taken of. Runs in workers."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The columns that a DataFrame may have that is written. Driver only."""
+"""Checks the columns of a DataFrame that is written. Driver only."""
 
 from __future__ import annotations
 

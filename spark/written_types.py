@@ -1,4 +1,5 @@
-"""Whether columns of a DataFrame have values that a schema takes, by their types. Driver only.
+"""Checks, by their types, whether columns of a DataFrame have values that a schema takes. Driver
+only.
 
 What some value may not fit, as a long in an int, is for the tasks to tell, by the row.
 """
@@ -30,7 +31,7 @@ _TAKEN: list[tuple[Callable[[pa.DataType], bool], tuple[str, ...]]] = [
 
 
 def check_field(kind: DataType, field: pa.Field, path: str, is_json: bool) -> None:
-    """As check_fits, of a field; ValueError, too: it must not be null, and the column is."""
+    """Like check_fits, for a field; ValueError, too: it must not be null, and the column is."""
     from pyspark.sql.types import NullType
 
     if isinstance(kind, NullType) and not field.nullable:

@@ -1,4 +1,4 @@
-"""Columns that become the value of messages: planned on the driver, encoded in tasks.
+"""Turns columns into the value of messages: planned on the driver, encoded in tasks.
 
 format   columns                                     value
 raw      value, binary or string                     as it is
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class WrittenValues:
-    """How columns become values. A value that pickles: it travels to the tasks."""
+    """Turns columns into values. A value that pickles: it travels to the tasks."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class WrittenValues:
         return self.info is not None and self.info.schema_type().name != "JSON"
 
     def fields_of(self, schema: StructType) -> list[StructField]:
-        """Those columns of a frame that become the value. ValueError: they cannot."""
+        """Return the columns of a frame that become the value. ValueError: they cannot."""
         from pyspark.sql.types import StringType
 
         from pulsarx.spark.value_format import check_json
@@ -133,7 +133,8 @@ def plan_values(
     broker: ReadOnlyBroker,
     is_new: bool,
 ) -> WrittenValues | None:
-    """What options say, looked up in the topic; None: the payload is a column. Driver only.
+    """Plan the values as the options say, looked up in the topic; None: the payload is a column.
+    Driver only.
 
     topic: None: the column __topic chooses. is_new: the commit makes it.
     A definition that the topic does not have is registered by the commit; here it is checked that
@@ -243,7 +244,8 @@ class ValueEncoder:
             self._encode = _noting(self._given, self._encode)
 
     def take_given(self) -> pa.Array | None:
-        """What the values of the last batch were made of, as texts; None: the values tell."""
+        """Return what the values of the last batch were made of, as texts; None: the values
+        tell."""
         import pyarrow as pa
 
         if self._given is None:
@@ -280,7 +282,7 @@ class ValueEncoder:
 
 
 def _encoder_of(values: WrittenValues) -> Callable[[Any], bytes | None]:
-    """What encodes a row, a dict; where the value is no record, the value."""
+    """Make the function that encodes a row, a dict; where the value is no record, the value."""
     if values.value_format == STRING:
         return _text
     info = values.info
@@ -308,8 +310,8 @@ def _encoder_of(values: WrittenValues) -> Callable[[Any], bytes | None]:
 
 
 def _number_checker(kind: SchemaType) -> Callable[[Any], Any]:
-    """What a number becomes before it is encoded, as a field of a record would take it: an integer
-    that a float cannot hold exactly is refused."""
+    """Make the function that converts a number before it is encoded, as a field of a record would
+    take it: an integer that a float cannot hold exactly is refused."""
     from pulsarx.tables.value_types import PRIMITIVES, checker
     from pulsarx.tables.written_limits import check_float
 
@@ -357,7 +359,7 @@ def _as_json(row: Any) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has no type for, as valueFormat json reads it."""
+    """Convert a value that JSON has no type for, as valueFormat json reads it."""
     if isinstance(value, datetime):
         if value.tzinfo is None:
             return value.isoformat()
@@ -375,7 +377,7 @@ _dumps = json.JSONEncoder(
 
 
 def _told(value: Any) -> Any:
-    """What JSON has no type for, told apart from texts."""
+    """Convert a value that JSON has no type for, so that it is told apart from texts."""
     if isinstance(value, bytes):
         return {"bytes": value.hex()}
     if isinstance(value, datetime) and value.tzinfo is not None:

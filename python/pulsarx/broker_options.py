@@ -413,7 +413,7 @@ class BrokerOptions:
         return _restore, (self.as_dict(),)
 
     def __repr__(self) -> str:
-        """Only what differs from the defaults."""
+        """Show only what differs from the defaults."""
         changed = (
             f"{name}={value!r}" for name, value in self._values.items() if value != _DEFAULTS[name]
         )

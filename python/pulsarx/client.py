@@ -388,7 +388,7 @@ class Client:
             options.memory_limit = self._memory
 
     def _wait_for_turn(self, creation: ProducerCreation) -> Any:
-        """As _create_producer, when there is a next step to take."""
+        """Like _create_producer, when there is a next step to take."""
         creation.wait()
         return control_plane.perform(self._owner.advance, (creation,), give_back)
 
@@ -524,8 +524,9 @@ class Client:
     def create_table_view(
         self, topic: str, subscription_name: str | None = None, schema: Any = BYTES_SCHEMA
     ) -> TableView:
-        """The last value of each key of a topic, or of all partitions of one. Returns when what the
-        topic holds has been read; then follows it in the client's message_listener_threads.
+        """Make a view of the last value of each key of a topic, or of all partitions of one.
+        Returns when what the topic holds has been read; then follows it in the client's
+        message_listener_threads.
 
         subscription_name shows in its repr only. OperationNotSupported with read_only, where new
         messages are not announced.
@@ -574,8 +575,8 @@ class Client:
         crypto_key_reader: Any = None,
         progress: Any = False,
     ) -> Any:
-        """The messages that a topic holds now, as a `pyarrow.Table` with a column for each field of
-        their values; of all partitions, one after the other. Not in the official client.
+        """Return the messages that a topic holds now, as a `pyarrow.Table` with a column for each
+        field of their values; of all partitions, one after the other. Not in the official client.
 
         The types come from the topic's schemas, all versions of them: JSON and Avro records,
         strings, bytes and numbers (one column, value). Messages of a topic without a schema are
@@ -640,7 +641,7 @@ class Client:
         )
 
     def get_topic_partitions(self, topic: str) -> list[str]:
-        """The names of a topic's partitions; the topic itself when it has none."""
+        """Return the names of a topic's partitions; the topic itself when it has none."""
         self._require_authentication()
         control_plane.load("pulsarx.topic_name")
         from pulsarx.topic_name import TopicName
@@ -715,7 +716,7 @@ class Client:
         return self._broker  # type: ignore[return-value]
 
     def _come_back(self) -> None:
-        """In a forked child: use the folder as another process does. A call of the control
+        """Use the folder, in a forked child, as another process does. A call of the control
         plane."""
         with _coming_back:
             options = self._options
@@ -795,7 +796,7 @@ class Client:
         self.shutdown()
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: topics and subscriptions."""
+        """Show the topics and subscriptions in a notebook."""
         control_plane.load("pulsarx.tables.notebook")
         from pulsarx.tables.notebook import facts_html
 
@@ -808,7 +809,7 @@ class Client:
 
 
 def _timeout_seconds(options: ClientOptions) -> int:
-    """How long calls of a client wait for the owner of its folder."""
+    """Return how long calls of a client wait for the owner of its folder."""
     seconds = options.operation_timeout_seconds
     return seconds if seconds > 0 else 30
 
@@ -846,8 +847,8 @@ def _refuse_eventlet() -> None:
 
 
 def _load_for_child() -> None:
-    """Where a folder is open: the child could not load what another thread is just loading here,
-    as that would never end there."""
+    """Load the modules that a forked child needs, where a folder is open: the child could not load
+    what another thread is just loading here, as that would never end there."""
     registry = sys.modules.get("pulsarx.broker.registry")
     is_owner = registry is not None and registry.has_folders()
     if is_owner or "pulsarx.processes.guest.folders" in sys.modules:

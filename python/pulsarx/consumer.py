@@ -98,7 +98,7 @@ class Consumer(Typed[T]):
         return work
 
     def start_listener(self) -> None:
-        """Everything is in place: the listener may be called."""
+        """Begin to call the listener: everything is in place."""
         if self._loop is not None:
             work = self._begin_work()
             self.watch(work.due)
@@ -125,7 +125,7 @@ class Consumer(Typed[T]):
 
     @in_subclass
     def receive(self, timeout_millis: int | None = None) -> Message[T]:
-        """The next message; waits for one.
+        """Return the next message; wait until there is one.
 
         timeout_millis: how long at most, in real milliseconds; None: for ever; 0 or less: not at
             all.
@@ -148,11 +148,11 @@ class Consumer(Typed[T]):
 
     @in_subclass
     def receive_arrow(self, max_messages: int, timeout_millis: int | None = None) -> ArrowMessages:
-        """Up to max_messages messages as columns; all of one topic. See ArrowMessages."""
+        """Return up to max_messages messages as columns; all of one topic. See ArrowMessages."""
         raise NotImplementedError
 
     def receive_async(self) -> Future[Message[T]]:
-        """A `concurrent.futures.Future` of the next message. Not in the official client.
+        """Return a `concurrent.futures.Future` of the next message. Not in the official client.
 
         Several are served in the order they were asked for. Cancelling one loses nothing: its
         message goes to the next receive. Callbacks run in a listener thread of the client, never in
@@ -182,8 +182,8 @@ class Consumer(Typed[T]):
         return found
 
     def batch_receive(self) -> list[Message[T]]:
-        """Messages until a bound of the batch receive policy is reached: number, bytes or time
-        (real), whichever comes first. The bytes are not exceeded, except by one message alone.
+        """Return messages until a bound of the batch receive policy is reached: number, bytes or
+        time (real), whichever comes first. The bytes are not exceeded, except by one message alone.
 
         Empty without a receiver queue, and beside a message_listener. An interrupt gives back the
         messages that were taken: they come again, as if not received.
@@ -212,7 +212,7 @@ class Consumer(Typed[T]):
             yield message
 
     def take_now(self) -> Message[T] | None:
-        """The next message, None when there is none: receive that never waits. Also beside a
+        """Return the next message, None when there is none: receive that never waits. Also beside a
         listener."""
         raise NotImplementedError
 
@@ -315,7 +315,7 @@ class Consumer(Typed[T]):
         return self._options.subscription_name
 
     def consumer_name(self) -> str:
-        """The given name, or the generated one."""
+        """Return the given name, or the generated one."""
         return self._name
 
     @property
@@ -323,12 +323,12 @@ class Consumer(Typed[T]):
         return bool(original_of(self).is_open)
 
     def is_connected(self) -> bool:
-        """Tell whether it can still be used."""
+        """Tell whether the consumer can still be used."""
         return bool(self.is_open)
 
     @in_subclass
     def get_last_message_id(self) -> MessageId:
-        """Id of the last message of the topic; (-1,-1,-1,-1) when it has none.
+        """Return the id of the last message of the topic; (-1,-1,-1,-1) when it has none.
 
         OperationNotSupported on several topics, as in the official client.
         """
@@ -414,7 +414,7 @@ class Consumer(Typed[T]):
         self._closing.close(self._take_leave, self.owner)
 
     def close_with_client(self) -> None:
-        """As close, when the client does. A call of the control plane."""
+        """Like close, when the client closes. A call of the control plane."""
         self._closing.finish(self._take_leave, self.owner)
 
     def take_back(self) -> None:
@@ -429,7 +429,7 @@ class Consumer(Typed[T]):
             self._leave()
 
     def let_go(self) -> None:
-        """Live no longer than its user wants: it was closed."""
+        """Let the consumer be deallocated with the user's last reference: it was closed."""
         if self.owner is not None:
             self.owner.let_go(self)
 
@@ -463,7 +463,7 @@ class Consumer(Typed[T]):
             self.close()
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Show the consumer in a notebook."""
         control_plane.load("pulsarx.tables.notebook")
         from pulsarx.tables.notebook import facts_html
 

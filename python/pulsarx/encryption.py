@@ -118,8 +118,7 @@ class PayloadDecryption:
             self._aes, self._keys, self._invalid_tag = _load()
 
     def decrypt(self, metadata: bytes, payload: bytes, defers: bool = False) -> bytes:
-        """What was encrypted; metadata: of its entry, encoded. CryptoError says why it cannot
-        be.
+        """Decrypt a payload; metadata: of its entry, encoded. CryptoError says why it cannot be.
 
         defers: a mutex is held. KeyWanted: call `fetch` of it without one, and this once more.
         """
@@ -220,7 +219,7 @@ class PayloadDecryption:
 
 
 class _PrivateKey:
-    """What the file of a private key held, and which data keys it does not decrypt."""
+    """The contents of the file of a private key, and which data keys it does not decrypt."""
 
     __slots__ = ("key", "pem", "refused")
 

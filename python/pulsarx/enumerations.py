@@ -150,7 +150,7 @@ class KeySharedMode(Enumeration):
 
 
 class LoggerLevel(Enumeration):
-    """From which level on something is logged."""
+    """The level from which on something is logged."""
 
     __slots__ = ()
     Debug: ClassVar[LoggerLevel]
@@ -160,7 +160,7 @@ class LoggerLevel(Enumeration):
 
 
 class PartitionsRoutingMode(Enumeration):
-    """Which partition a message without key goes to."""
+    """The ways to choose the partition of a message without key."""
 
     __slots__ = ()
     UseSinglePartition: ClassVar[PartitionsRoutingMode]
@@ -179,7 +179,7 @@ class ProducerAccessMode(Enumeration):
 
 
 class RegexSubscriptionMode(Enumeration):
-    """Which topics a pattern may match."""
+    """The kinds of topics that a pattern may match."""
 
     __slots__ = ()
     PersistentOnly: ClassVar[RegexSubscriptionMode]

@@ -14,7 +14,8 @@ NON_KEY = b"NON_KEY"
 
 
 def murmur3_32(key: str | bytes, seed: int = 0) -> int:
-    """0 .. 2^32-1: the hash of Pulsar's clients and brokers, of bytes or of text as UTF-8."""
+    """Return the hash that Pulsar's clients and brokers use, 0 .. 2^32-1, of bytes or of text as
+    UTF-8."""
     control_plane.load("mmh3")
     import mmh3
 
@@ -25,7 +26,7 @@ def murmur3_32(key: str | bytes, seed: int = 0) -> int:
 def partition_of(
     key: str, partitions: int, hashing_scheme: HashingScheme = HashingScheme.JavaStringHash
 ) -> int:
-    """The partition that a producer with this `hashing_scheme` sends a key to.
+    """Return the partition that a producer with this `hashing_scheme` sends a key to.
 
     ValueError: no key, or no partition.
     """
@@ -42,11 +43,11 @@ def partition_of(
 
 
 def sticky_key_hash(key: str | bytes | None) -> int:
-    """The hash that Key_Shared dispatches by. key: ordering key, else partition key; None:
+    """Return the hash that Key_Shared dispatches by. key: ordering key, else partition key; None:
     neither."""
     return murmur3_32(NON_KEY if key is None else key)
 
 
 def key_shared_slot(key: str | bytes | None) -> int:
-    """1 .. 65535: where a key lies in the `sticky_ranges` of a ConsumerKeySharedPolicy."""
+    """Return the slot of a key, 1 .. 65535, in the `sticky_ranges` of a ConsumerKeySharedPolicy."""
     return (sticky_key_hash(key) & 0x7FFFFFFF) % SLOT_COUNT or 1

@@ -153,12 +153,12 @@ class Producer(Typed[T]):
 
     @in_subclass
     def topic(self) -> str:
-        """Full name of the topic."""
+        """Return the full name of the topic."""
         raise NotImplementedError
 
     @in_subclass
     def producer_name(self) -> str:
-        """The given name, or the generated one: the same on every partition."""
+        """Return the given name, or the generated one: the same on every partition."""
         raise NotImplementedError
 
     @in_subclass
@@ -184,7 +184,7 @@ class Producer(Typed[T]):
             self.owner.let_go(self)
 
     def close_with_client(self) -> None:
-        """As close, when the client does. A call of the control plane."""
+        """Like close, when the client closes. A call of the control plane."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:
@@ -195,7 +195,7 @@ class Producer(Typed[T]):
             self.close()
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Show the producer in a notebook."""
         control_plane.load("pulsarx.tables.notebook")
         from pulsarx.tables.notebook import facts_html
 

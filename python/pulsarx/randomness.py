@@ -1,4 +1,4 @@
-"""Where chance comes from: names, ids, partitions. Any layer may use it."""
+"""Random names, ids and partitions. Any layer may use it."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Reader(Typed[T]):
             self._work = SerialWork(pool, self._step, f"the listener of a reader on {name}")
 
     def start_listener(self) -> None:
-        """Everything is in place: the listener may be called. It keeps the reader until closed."""
+        """Begin to call the listener: everything is in place. It keeps the reader until closed."""
         if self._options.reader_listener is not None:
             self._core.watch(self._work.due)
             self._work.due()
@@ -86,11 +86,11 @@ class Reader(Typed[T]):
         return self._core.receive(timeout_millis)
 
     def read_many(self, max_messages: int, timeout_millis: int | None = None) -> list[Message[T]]:
-        """As Consumer.receive_many."""
+        """Like Consumer.receive_many."""
         return self._core.receive_many(max_messages, timeout_millis)
 
     def read_arrow(self, max_messages: int, timeout_millis: int | None = None) -> Any:
-        """As Consumer.receive_arrow."""
+        """Like Consumer.receive_arrow."""
         return self._core.receive_arrow(max_messages, timeout_millis)
 
     def __iter__(self) -> Iterator[Message[T]]:
@@ -118,15 +118,15 @@ class Reader(Typed[T]):
         return self._core.has_message()
 
     def topic(self) -> str:
-        """Full name of the topic."""
+        """Return the full name of the topic."""
         return self._name
 
     def is_connected(self) -> bool:
-        """Tell whether it can still be used."""
+        """Tell whether the reader can still be used."""
         return self._core.is_open
 
     def get_last_message_id(self) -> MessageId:
-        """Id of the last message of the topic; (-1,-1,-1,-1) when it has none."""
+        """Return the id of the last message of the topic; (-1,-1,-1,-1) when it has none."""
         self._core.require_open()
         found: MessageId = perform_for(self.owner, self._cursor.positions.last_message_id)
         return found
@@ -153,7 +153,7 @@ class Reader(Typed[T]):
         self._closing.close(self._take_leave, self.owner)
 
     def close_with_client(self) -> None:
-        """As close, when the client does. A call of the control plane."""
+        """Like close, when the client closes. A call of the control plane."""
         self._closing.finish(self._take_leave, self.owner)
 
     def _take_leave(self) -> None:
@@ -174,7 +174,7 @@ class Reader(Typed[T]):
             self.close()
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Show the reader in a notebook."""
         control_plane.load("pulsarx.tables.notebook")
         from pulsarx.tables.notebook import facts_html
 

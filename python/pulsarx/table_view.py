@@ -167,12 +167,12 @@ class TableView:
     # Reading --------------------------------------------------------------------------------------
 
     def topic(self) -> str:
-        """Full name of the topic."""
+        """Return the full name of the topic."""
         return self._name
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value of a key, decoded by the schema; default when the table has none. Raises what
-        the schema raised for it."""
+        """Return the value of a key, decoded by the schema; default when the table has none. Raises
+        what the schema raised for it."""
         return _value_of(self._values.get(key, default))
 
     def __getitem__(self, key: str) -> Any:
@@ -189,15 +189,15 @@ class TableView:
         return iter(self.keys())
 
     def keys(self) -> list[str]:
-        """The keys there are now, in a new list."""
+        """Return the keys there are now, in a new list."""
         return list(self._values)
 
     def values(self) -> list[Any]:
-        """The values there are now, in a new list."""
+        """Return the values there are now, in a new list."""
         return [_value_of(each) for each in list(self._values.values())]
 
     def items(self) -> list[tuple[str, Any]]:
-        """Keys and values as they are now, in a new list."""
+        """Return the keys and values there are now, in a new list."""
         return [(key, _value_of(each)) for key, each in list(self._values.items())]
 
     def for_each(self, callback: Listener) -> None:
@@ -232,7 +232,7 @@ class TableView:
         self._closing.close(self._shut, self.owner)
 
     def close_with_client(self) -> None:
-        """As close, when the client does. A call of the control plane."""
+        """Like close, when the client closes. A call of the control plane."""
         self._closing.finish(self._shut, self.owner)
 
     def _shut(self) -> None:
@@ -264,7 +264,7 @@ class TableView:
             self.close()
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Show the table view in a notebook."""
         control_plane.load("pulsarx.tables.notebook")
         from pulsarx.tables.notebook import facts_html
 
@@ -346,7 +346,7 @@ def _check_is_callable(callback: object) -> None:
 
 
 def _decoded(message: Message) -> object:
-    """In a listener thread, where no signal arrives."""
+    """Decode a value in a listener thread, where no signal arrives."""
     try:
         return message.value()
     except Exception:

@@ -279,7 +279,7 @@ def _parse(name: str) -> TopicName:
 
 
 def _flaw_of_text(name: str) -> str:
-    """What keeps a name from being stored and shown, or nothing."""
+    """Say why a name cannot be stored and shown; empty: it can."""
     if not name.isprintable() and any(c < " " or "\x7f" <= c <= "\x9f" for c in name):
         return "it holds a control character"
     try:

@@ -111,7 +111,7 @@ class Client:
         return Producer(made, batching_enabled)
 
     def _begin_producer(self, arguments: dict[str, Any]) -> Any:
-        """As pulsarx.Client._create_producer."""
+        """Like pulsarx.Client._create_producer."""
         from pulsarx.options.members import ProducerOptions
 
         options = ProducerOptions(**_with_schema(arguments))
@@ -224,7 +224,8 @@ class Client:
     async def create_table_view(
         self, topic: str, subscription_name: str | None = None, schema: Schema[Any] | None = None
     ) -> TableView:
-        """The last value of each key of a topic. See pulsarx.Client.create_table_view."""
+        """Make a view of the last value of each key of a topic. See
+        pulsarx.Client.create_table_view."""
         arguments = {"topic": topic, "subscription_name": subscription_name, "schema": schema}
         return TableView(
             await perform(
@@ -235,7 +236,7 @@ class Client:
         )
 
     async def get_topic_partitions(self, topic: str) -> list[str]:
-        """The names of a topic's partitions; the topic itself when it has none."""
+        """Return the names of a topic's partitions; the topic itself when it has none."""
         names: list[str] = await perform(self._client.get_topic_partitions, topic)
         return names
 

@@ -40,8 +40,8 @@ class Consumer(Receiving):
         return message
 
     async def batch_receive(self) -> list[Message]:
-        """Messages until a bound of the batch receive policy is reached: number, bytes or time
-        (real), whichever comes first. Cancelled, it gives back the messages it took; on an
+        """Return messages until a bound of the batch receive policy is reached: number, bytes or
+        time (real), whichever comes first. Cancelled, it gives back the messages it took; on an
         Exclusive or Failover subscription all later messages that were delivered come again, too.
         Empty without a receiver queue."""
         if self._consumer._options.receiver_queue_size == 0:
@@ -105,7 +105,7 @@ class Consumer(Receiving):
         await perform(self._consumer.seek, messageid)
 
     async def get_last_message_id(self) -> MessageId:
-        """Id of the last message of the topic; (-1,-1,-1,-1) when it has none."""
+        """Return the id of the last message of the topic; (-1,-1,-1,-1) when it has none."""
         found: MessageId = await perform(self._consumer.get_last_message_id)
         return found
 
@@ -131,7 +131,7 @@ class Consumer(Receiving):
         self._listening.resume()
 
     def topic(self) -> str:
-        """The full name of the topic; for several topics all names, separated by commas."""
+        """Return the full name of the topic; for several topics all names, separated by commas."""
         name: str = self._consumer.topic()
         return name
 
@@ -140,7 +140,7 @@ class Consumer(Receiving):
         return name
 
     def consumer_name(self) -> str:
-        """The given name, or the generated one."""
+        """Return the given name, or the generated one."""
         name: str = self._consumer.consumer_name()
         return name
 

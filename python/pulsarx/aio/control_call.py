@@ -16,8 +16,8 @@ async def perform(
     give_back: Callable[[Any], object] | None = None,
     **named: Any,
 ) -> Any:
-    """What the function returns. It runs to its end also when the caller is cancelled, and the next
-    call begins when it has, so that it can be repeated.
+    """Call the function in the control plane and return what it returns. It runs to its end also
+    when the caller is cancelled, and the next call begins when it has, so that it can be repeated.
 
     give_back: called with a result that its caller did not wait for.
     """

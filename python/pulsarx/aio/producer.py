@@ -70,17 +70,17 @@ class Producer:
         await perform(self._producer.close)
 
     def topic(self) -> str:
-        """Full name of the topic."""
+        """Return the full name of the topic."""
         name: str = self._producer.topic()
         return name
 
     def producer_name(self) -> str:
-        """The given name, or the generated one."""
+        """Return the given name, or the generated one."""
         name: str = self._producer.producer_name()
         return name
 
     def last_sequence_id(self) -> int:
-        """Sequence id of the last message that was published, -1 before the first."""
+        """Return the sequence id of the last message that was published, -1 before the first."""
         found: int = self._producer.last_sequence_id()
         return found
 

@@ -39,7 +39,7 @@ class Reader(Receiving):
         await perform(self._reader.seek, messageid)
 
     async def get_last_message_id(self) -> MessageId:
-        """Id of the last message of the topic; (-1,-1,-1,-1) when it has none."""
+        """Return the id of the last message of the topic; (-1,-1,-1,-1) when it has none."""
         found: MessageId = await perform(self._reader.get_last_message_id)
         return found
 
@@ -48,7 +48,7 @@ class Reader(Receiving):
         await perform(self._reader.close)
 
     def topic(self) -> str:
-        """Full name of the topic."""
+        """Return the full name of the topic."""
         name: str = self._reader.topic()
         return name
 

@@ -1,4 +1,5 @@
-"""What consumers and readers of asyncio share: coroutines that wait for messages, and listeners."""
+"""Receiving messages in coroutines and listeners, as the consumers and readers of asyncio share
+it."""
 
 from __future__ import annotations
 

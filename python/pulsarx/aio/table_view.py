@@ -25,12 +25,12 @@ class TableView:
         self._listeners: list[_Updates] = []
 
     def topic(self) -> str:
-        """Full name of the topic."""
+        """Return the full name of the topic."""
         name: str = self._view.topic()
         return name
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value of a key, decoded by the schema; default when the table has none."""
+        """Return the value of a key, decoded by the schema; default when the table has none."""
         return self._view.get(key, default)
 
     def __getitem__(self, key: str) -> Any:
@@ -47,17 +47,17 @@ class TableView:
         return iter(self._view.keys())
 
     def keys(self) -> list[str]:
-        """The keys there are now, in a new list."""
+        """Return the keys there are now, in a new list."""
         found: list[str] = self._view.keys()
         return found
 
     def values(self) -> list[Any]:
-        """The values there are now, in a new list."""
+        """Return the values there are now, in a new list."""
         found: list[Any] = self._view.values()
         return found
 
     def items(self) -> list[tuple[str, Any]]:
-        """Keys and values as they are now, in a new list."""
+        """Return the keys and values there are now, in a new list."""
         found: list[tuple[str, Any]] = self._view.items()
         return found
 
@@ -115,7 +115,7 @@ class _Updates:
         self._task = self._loop.create_task(self._run())
 
     def add(self, key: str, value: Any) -> None:
-        """In a thread of the client."""
+        """Add an update; called in a thread of the client."""
         if not self._task.done() and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._waiting.put_nowait, (key, value))
 

@@ -145,7 +145,8 @@ def _channel(
     authentication: Authentication | None,
     tls_trust_certs_file_path: str | None,
 ) -> HttpChannel | None:
-    """To the server that a URL names; None: it is a folder. InvalidUrl: it can be neither."""
+    """Open the channel to the server that a URL names; None: it is a folder. InvalidUrl: it can be
+    neither."""
     if _is_url(folder, ("http", "https")):
         control_plane.load("pulsarx.admin.http_channel")
         from pulsarx.admin.http_channel import HttpChannel

@@ -1,4 +1,4 @@
-"""What a copy of a folder holds, and what of it is damaged."""
+"""The report of what a copy of a folder holds, and what of it is damaged."""
 
 from __future__ import annotations
 

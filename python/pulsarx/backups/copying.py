@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     Steps = Generator[Any, None, None]
 
     class CopyTarget(Protocol):
-        """Where a copy is made. One copy; names are paths in the folder. Its generators yield when
-        a block is copied, whatever the one who drives them wants of it."""
+        """Writes the files of a copy. One copy; names are paths in the folder. Its generators yield
+        when a block is copied, whatever the one who drives them wants of it."""
 
         copied: int  # bytes of files, but for the catalogue
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
             bytes at most; None: all. False: it is not there."""
 
         def fetch(self, name: str, offload: OffloadRecord) -> Generator[Any, None, bool]:
-            """As copy, of the object that has the bytes of the file."""
+            """Like copy, for the object that has the bytes of the file."""
 
         def write(self, name: str, data: bytes) -> Steps: ...
         def remove(self, names: list[str]) -> Steps:
@@ -169,7 +169,8 @@ class Copying:
     # The lease ------------------------------------------------------------------------------------
 
     def _lease(self, snapshot: Snapshot) -> None:
-        """What has gone since is noticed where it is copied."""
+        """Lease the ledgers of the snapshot; a ledger that is gone by now is noticed where it is
+        copied."""
         wanted = snapshot.leased() if self._leases else {}
         if wanted or self._is_leased:
             control_plane.perform(self._view.lease, (self._job, wanted, LEASE_MS))
@@ -190,8 +191,8 @@ class Copying:
     # Steps ----------------------------------------------------------------------------------------
 
     def _snapshot(self) -> Generator[Any, None, Snapshot]:
-        """What there is to copy, under a lease, and behind its cursors and sequences, which are
-        copied."""
+        """Take a snapshot of what there is to copy, under a lease, after copying its cursors and
+        sequences."""
         copied: dict[int, bool] = {}  # by cursor: whether its topic had ledgers then
         topics: set[int] = set()
         while True:

@@ -1,5 +1,5 @@
-"""What a folder holds, as another process than its owner sees it: for copies. Calls of the control
-plane.
+"""Reads the state of a folder from outside its owner, so that it can be copied. Calls of the
+control plane.
 """
 
 from __future__ import annotations
@@ -65,11 +65,12 @@ class Snapshot:
         self.lost: list[LedgerCopy] = []  # what the folder has not any more
 
     def topics(self) -> list[TopicRecord]:
-        """Those that messages are in."""
+        """The topics that hold messages: all but partitioned ones, whose partitions do."""
         return [each for each in self.state.topics.values() if not each.partition_count]
 
     def cursors(self) -> dict[int, bool]:
-        """By id: whether the topic has ledgers, so that the cursor should have a file."""
+        """Say for each cursor id whether the topic has ledgers, so that the cursor should have a
+        file."""
         return {
             each.cursor_id: bool(topic.ledgers)
             for topic in self.topics()
@@ -87,7 +88,7 @@ class Snapshot:
         return sum(each.size for each in self.ledgers)
 
     def leave_out(self, name: str) -> None:
-        """As if a topic had been deleted just before."""
+        """Leave a topic out, as if it had been deleted just before."""
         draft = CatalogueDraft(self.state)
         apply_operations(draft, [changes.delete_topic(name)])
         draft.publish(self.state.number, self.state.checksum)
@@ -186,8 +187,8 @@ class FolderView:
         return found
 
     def published(self, ledger: LedgerCopy) -> tuple[int | None, bool]:
-        """How many bytes of a ledger's file are published, None: all of it; and whether it never
-        changes any more."""
+        """Return how many bytes of a ledger's file are published, None: all of it; and whether it
+        never changes any more."""
         if ledger.sealed:
             return None, True
         for is_fresh in (False, True):

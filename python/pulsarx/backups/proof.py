@@ -436,8 +436,8 @@ class Proof:
 
 
 def _require_permission(error: Exception) -> None:
-    """What this user, or this process with so many open files, may not read is no damage: raise
-    StorageError. Nor is what a signal handler raised."""
+    """Raise StorageError for what this user, or this process with so many open files, may not read:
+    that is no damage. Nor is what a signal handler raised."""
     if getattr(error, "errno", None) not in _NOT_ALLOWED:
         if isinstance(error, OSError) and errors.raised_by_handler(error):
             raise error

@@ -50,7 +50,7 @@ class ReceivedFolder:
             self._file.close()
 
     def begin(self, name: Any) -> None:
-        """What is written from here on is this file, from its first byte on."""
+        """Begin a file: what is written from here on is this file, from its first byte on."""
         path = self._path_of(name)
         self.finish()
         with refusals(f"write {path}"):

@@ -1,5 +1,5 @@
-"""What a server answers to those who check its folder, or copy it, from elsewhere: in pieces, made
-when they are asked for.
+"""Streams a check or a copy of a server's folder to a client elsewhere: in pieces, made when they
+are asked for.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class Stream:
             return found
 
     def end(self) -> None:
-        """Nobody wants any more of it. Waits for the piece that is being made."""
+        """End the stream, because nobody wants any more of it. Waits for the piece that is being
+        made."""
         self._is_over = True
         with self._lock:
             self._steps.close()
@@ -60,7 +61,7 @@ class Stream:
         raise NotImplementedError
 
     def _told(self, error: Exception) -> Exception:
-        """What its client is told of an error."""
+        """Return the error that a client is told."""
         if isinstance(error, errors.AlreadyClosed):
             return errors.ServiceUnitNotReady(detail="the folder is being closed")
         if not isinstance(error, (errors.PulsarException, Stopped)):
@@ -74,7 +75,7 @@ class Stream:
 
 
 class CheckStream(Stream):
-    """Of a check."""
+    """Streams the findings of a check."""
 
     def __init__(self, folder: str) -> None:
         super().__init__("a check over HTTP")
@@ -100,7 +101,7 @@ class CheckStream(Stream):
 
 
 class CopyStream(Stream):
-    """Of a copy."""
+    """Streams the files of a copy."""
 
     def __init__(self, folder: str, ask: Ask) -> None:
         """ask: see FolderView."""

@@ -1,5 +1,4 @@
-"""What the commands of the command line share: the options about the folder and the output, and the
-exit statuses."""
+"""The options that commands share, about the folder and the output, and the exit statuses."""
 
 from __future__ import annotations
 

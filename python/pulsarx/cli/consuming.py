@@ -128,7 +128,8 @@ def _consume_of_cluster(
 def _received(
     output: Output, damage: Damage, consumer: Consumer, count: int, wait_ms: int = 0
 ) -> int:
-    """How many messages came, printed and then acknowledged; at most count, unless that is 0."""
+    """Return how many messages came, printed and then acknowledged; at most count, unless that is
+    0."""
     found = damage.take(consumer.receive, min(count, _AT_ONCE) if count else _AT_ONCE, wait_ms)
     for message in found:
         output.message(message)
@@ -138,7 +139,7 @@ def _received(
 
 
 def _wait_for_messages(folder: Folder, topic: str, subscription: str) -> None:
-    """Until one is published, or one may be due that was delayed."""
+    """Wait until a message is published, or one may be due that was delayed."""
     from pulsarx.message_id import MessageId
 
     with folder.read_only() as client:

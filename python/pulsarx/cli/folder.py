@@ -33,7 +33,7 @@ def _authentication() -> Authentication | None:
 
 
 class Folder:
-    """What was said of it on the command line. It is never made, and never owned for longer than a
+    """The folder that the command line names. It is never made, and never owned for longer than a
     request or, for messages that are published or acknowledged, the work on those."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Folder:
 
     @property
     def place(self) -> str:
-        """As it was given, or the current one."""
+        """The folder or URL as it was given, or the current folder."""
         return self.url or os.environ.get(VARIABLE) or "."
 
     @property
@@ -70,8 +70,8 @@ class Folder:
         return path
 
     def to_read(self) -> tuple[str, dict[str, Any]]:
-        """What pulsarx.backups takes, and with which arguments: the folder, or the URL of the
-        server that reads it. InvalidUrl: it can be neither."""
+        """Return what pulsarx.backups takes, and with which arguments: the folder, or the URL of
+        the server that reads it. InvalidUrl: it can be neither."""
         if not self.is_http:
             return self.path, {}
         return self.place, {"authentication": _authentication()}
@@ -82,7 +82,7 @@ class Folder:
         return self.place.partition("://")[0].lower() in CLUSTER_SCHEMES
 
     def connected(self, action: str) -> Client:
-        """To a cluster, where it is the URL of one; else as owned."""
+        """Open a client of a cluster, if this is the URL of one; else like owned."""
         if not self.is_cluster:
             return self.owned(action)
         from pulsarx.client import Client
@@ -106,19 +106,21 @@ class Folder:
         return Admin.at(self.place, authentication=_authentication())
 
     def channel(self) -> HttpChannel:
-        """To the server at an http:// URL, for what is not in the API of Pulsar."""
+        """Open the channel to the server at an http:// URL, for what is not in the API of
+        Pulsar."""
         from pulsarx.admin.http_channel import HttpChannel
 
         return HttpChannel(self.place, _authentication())
 
     def read_only(self) -> Client:
-        """Beside the owner."""
+        """Open a client that reads beside the owner."""
         from pulsarx.client import Client
 
         return Client(self.path, read_only=True)
 
     def reading(self) -> Client:
-        """To read messages with: as read_only, or to a cluster, where it is the URL of one."""
+        """Open a client to read messages with: like read_only, or of a cluster, if this is the URL
+        of one."""
         return self.connected("read") if self.is_cluster else self.read_only()
 
     def owned(self, action: str) -> Client:

@@ -96,7 +96,7 @@ def _figures(admin: Admin, topic: str, partitions: int) -> dict[str, Any]:
 
 
 def topic_stats(admin: Admin, topic: str, partitions: int | None = None) -> dict[str, Any]:
-    """As admin.topics has them, of a topic with or without partitions."""
+    """Return the statistics of a topic with or without partitions, as admin.topics has them."""
     if partitions is None:
         partitions = admin.topics.get_partitioned_topic_metadata(topic)["partitions"]
     return admin.topics.partitioned_stats(topic) if partitions else admin.topics.stats(topic)

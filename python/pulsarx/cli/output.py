@@ -1,4 +1,4 @@
-"""What commands print: tables on a terminal, JSON lines elsewhere.
+"""Prints the results of commands: tables on a terminal, JSON lines elsewhere.
 
 One JSON object a line, in ASCII, fields as they are listed in README.md. On a terminal nothing that
 comes from a folder moves its cursor: what is not printable is escaped.
@@ -123,8 +123,8 @@ class Output:
 
     @contextmanager
     def bar(self, action: str) -> Iterator[Callable[[int, int | None], object]]:
-        """As progress, of work that prints nothing while it lasts; what it yields is told how much
-        is done, and of how much."""
+        """Like progress, for work that prints nothing while it lasts; the function it yields is
+        told how much is done, and of how much."""
         if not sys.stderr.isatty():
             yield _ignore
             return
@@ -157,8 +157,8 @@ def _write(text: str) -> None:
 
 
 def message_fields(message: Any) -> dict[str, Any]:
-    """What a JSON line says of a message. data: text, or base64 of bytes that are none; null where
-    the message has no value."""
+    """Return the fields of the JSON line of a message. data: text, or base64 of bytes that are
+    none; null where the message has no value."""
     data, encoding = None, None
     if not message.has_null_value():
         data, encoding = _text_of(message.data())

@@ -265,7 +265,7 @@ def _keys_of(mode: str | None) -> Iterator[str | None]:
 
 
 def _share(messages: int, threads: int, index: int) -> int | None:
-    """How many of the messages a thread sends; None: without end."""
+    """Return how many of the messages a thread sends; None: without end."""
     return messages // threads + (index < messages % threads) if messages else None
 
 
@@ -352,7 +352,7 @@ def consume(
 
 
 class _Left:
-    """How many messages are still to be received, of all consumers."""
+    """Counts the messages that all consumers have still to receive."""
 
     def __init__(self, messages: int) -> None:
         self._numbers = iter(range(messages)) if messages else count()
@@ -414,7 +414,8 @@ class _Run:
         self._threads.append(threading.Thread(target=run, name="pulsarx-perf"))
 
     def wait(self) -> None:
-        """Until all threads have ended, or it is over; prints. Raises what one of them raised."""
+        """Wait until all threads have ended, or the time is over; prints. Raises what one of them
+        raised."""
         begun_us = printed_us = monotonic_us()
         before = Figures([])
         for each in self._threads:

@@ -1,5 +1,6 @@
-"""What roles may do: `grant-permission`, `revoke-permission` and `permissions`, of `pulsarx
-namespaces` and `pulsarx topics`; the same of subscriptions, of `pulsarx namespaces`."""
+"""The commands about permissions of roles: `grant-permission`, `revoke-permission` and
+`permissions`, of `pulsarx namespaces` and `pulsarx topics`; the same of subscriptions, of `pulsarx
+namespaces`."""
 
 from __future__ import annotations
 

@@ -100,14 +100,14 @@ def _add(
 
 
 def _kind(argument: str, row: Policy) -> Kind:
-    """Of the values of an argument."""
+    """Return the kind of the values of an argument."""
     if not isinstance(row.kind, Record):
         return row.kind
     return next(each.kind for each in row.kind.fields if each.argument == argument)
 
 
 def _parameters(option: Option | Switch, row: Policy) -> list[click.Parameter]:
-    """What click makes of an option."""
+    """Make click's parameters for an option."""
     name = option.argument
     if isinstance(option, Switch):
         return [
@@ -132,7 +132,8 @@ def _parameters(option: Option | Switch, row: Policy) -> list[click.Parameter]:
 
 
 def _value(option: Option | Switch, row: Policy, given: dict[str, Any]) -> Any:
-    """What the method of `client.admin` gets for what was given. UsageError: it makes no sense."""
+    """Return the value that the method of `client.admin` gets for what was given. UsageError: it
+    makes no sense."""
     if isinstance(option, Switch):
         on, off = given[f"{option.argument}_on"], given[f"{option.argument}_off"]
         if on == off:

@@ -126,7 +126,7 @@ def _last(client: Client, damage: Damage, topic: str, count: int) -> tuple[Reade
 def _last_there(
     admin: Admin, client: Client, damage: Damage, topic: str, count: int
 ) -> tuple[Reader, list[Any]]:
-    """As _last, of a topic of a cluster."""
+    """Like _last, for a topic of a cluster."""
     from pulsarx.message_id import MessageId
 
     begin = MessageId.latest
@@ -153,7 +153,7 @@ def _place(message: Any) -> tuple[int, int]:
 
 
 def _start(ledgers: list[dict[str, Any]], entries: int) -> MessageId | None:
-    """Where so many entries are left; None: nowhere, there are fewer."""
+    """Find the place behind which so many entries are left; None: nowhere, there are fewer."""
     from pulsarx.message_id import MessageId
 
     if not entries:

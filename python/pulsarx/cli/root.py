@@ -49,7 +49,7 @@ class Root(Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """By the table, so that help loads no command."""
+        """List the commands by the table, so that help loads no command."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, purpose) for name, (_, purpose) in COMMANDS.items()])
 

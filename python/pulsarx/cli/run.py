@@ -68,7 +68,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _run_file(program: str) -> None:
-    """As `python program`. The module stays `__main__`, also for threads that outlive its code."""
+    """Run a file like `python program`. The module stays `__main__`, also for threads that outlive
+    its code."""
     module = ModuleType("__main__")
     module.__file__ = program
     sys.modules["__main__"] = module
@@ -135,7 +136,7 @@ def _serve(service_url: str, port: int) -> None:
 
 
 def _options(arguments: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
-    """What follows our options, and these."""
+    """Split the arguments into what follows our options, and our options."""
     found: list[tuple[str, str]] = []
     rest = list(arguments)
     while rest:

@@ -123,7 +123,7 @@ def _looks(admin: Admin, namespace: str | None) -> dict[str, _Look]:
 
 
 class _Look:
-    """What a topic holds at one moment. A value."""
+    """The figures of a topic at one moment. A value."""
 
     def __init__(self, topic: Row, stats: dict[str, Any]) -> None:
         parts = list(stats["partitions"].values()) if topic["partitions"] else [stats]

@@ -74,7 +74,8 @@ class ClusterConsumer(Handle, Consumer[T]):
         """The official client calls it."""
 
     def _listen(self, listener: Callable[..., object], native: Any, message: Any) -> None:
-        """In a thread of the official client, perhaps before the native consumer is known."""
+        """Call the listener, in a thread of the official client, perhaps before the native consumer
+        is known."""
         if self._native is None:
             self._native = native
         received = self._received(message)
@@ -98,8 +99,8 @@ class ClusterConsumer(Handle, Consumer[T]):
     # Receiving ------------------------------------------------------------------------------------
 
     def receive(self, timeout_millis: int | None = None) -> Any:
-        """As Consumer.receive. A signal during a call with a timeout is seen at its end, as in the
-        official client."""
+        """Like Consumer.receive. A signal during a call with a timeout is seen at its end, as in
+        the official client."""
         if timeout_millis is None:
             return self._received(self._open_call(self._native.receive))
         if not isinstance(timeout_millis, int):
@@ -109,7 +110,7 @@ class ClusterConsumer(Handle, Consumer[T]):
         return self._received(self._open_call(self._native.receive, timeout_millis))
 
     def receive_many(self, max_messages: int, timeout_millis: int | None = None) -> list[Any]:
-        """As Consumer.receive_many."""
+        """Like Consumer.receive_many."""
         if not isinstance(max_messages, int) or max_messages < 1:
             raise ValueError(f"max_messages must be 1 or more, not {errors.shown(max_messages)}")
         found: list[Any] = []
@@ -122,7 +123,7 @@ class ClusterConsumer(Handle, Consumer[T]):
         return found
 
     def receive_async(self) -> Future[Any]:
-        """As Consumer.receive_async. The message of a future that was cancelled is negatively
+        """Like Consumer.receive_async. The message of a future that was cancelled is negatively
         acknowledged: it comes again."""
         future: Future[Any] = Future()
         self._open_call(self._native.receive_async, partial(self._answer, future))
@@ -144,7 +145,7 @@ class ClusterConsumer(Handle, Consumer[T]):
         raise no_columns("receive_arrow")
 
     def batch_receive(self) -> list[Any]:
-        """As Consumer.batch_receive."""
+        """Like Consumer.batch_receive."""
         self.require_open()
         if self._options.receiver_queue_size == 0 or self._loop is not None:
             return []
@@ -178,13 +179,13 @@ class ClusterConsumer(Handle, Consumer[T]):
     # Acknowledging --------------------------------------------------------------------------------
 
     def acknowledge(self, message: Any) -> None:
-        """As Consumer.acknowledge. OperationNotSupported: the id of a message in a batch that no
+        """Like Consumer.acknowledge. OperationNotSupported: the id of a message in a batch that no
         message of this consumer was asked for."""
         self._acknowledge(self._native.acknowledge, "on_acknowledge", message)
         self._forget(message)
 
     def acknowledge_cumulative(self, message: Any) -> None:
-        """As Consumer.acknowledge_cumulative; ids as of acknowledge."""
+        """Like Consumer.acknowledge_cumulative; takes the ids that acknowledge takes."""
         self._acknowledge(self._native.acknowledge_cumulative, "on_acknowledge_cumulative", message)
         last = message if isinstance(message, MessageId) else message.message_id()
         with self._ids_lock:
@@ -210,14 +211,14 @@ class ClusterConsumer(Handle, Consumer[T]):
             self.acknowledge(each)
 
     def negative_acknowledge(self, message: Any) -> None:
-        """As Consumer.negative_acknowledge."""
+        """Like Consumer.negative_acknowledge."""
         target = self._target(message)
         self._open_call(self._native.negative_acknowledge, target)
         if self._interceptors:
             self._tell_interceptors("on_negative_acks_send", {official.id_of(_id_in(target))})
 
     def _target(self, message: Any) -> Any:
-        """What the official client takes for a message or id."""
+        """Return the object that the official client takes for a message or id."""
         if isinstance(message, ClusterMessage):
             return message.native
         if not isinstance(message, MessageId):
@@ -269,7 +270,7 @@ class ClusterConsumer(Handle, Consumer[T]):
     # The subscription -----------------------------------------------------------------------------
 
     def topic(self) -> str:
-        """As the official client says it."""
+        """Return the name of the topic, as the official client says it."""
         return str(self._native.topic())
 
     def get_last_message_id(self) -> MessageId:

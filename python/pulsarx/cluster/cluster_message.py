@@ -76,7 +76,7 @@ class ClusterMessage:
         return int(self.native.length())
 
     def length(self) -> int:
-        """As size."""
+        """Like size."""
         return self.size()
 
     def value(self) -> Any:
@@ -139,7 +139,7 @@ class ClusterMessage:
         return int(self.native.redelivery_count())
 
     def schema_version(self) -> str:
-        """As the official client says it."""
+        """Return the version of the schema, as the official client says it."""
         return str(self.native.schema_version())
 
     def int_schema_version(self) -> int:
@@ -150,7 +150,7 @@ class ClusterMessage:
         return str(self.native.producer_name())
 
     def encryption_context(self) -> ClusterEncryptionContext | None:
-        """How it was encrypted; None: it was not."""
+        """Return how the message was encrypted; None: it was not."""
         context = self.native.encryption_context()
         return None if context is None else ClusterEncryptionContext(self.native, context)
 
@@ -162,7 +162,7 @@ class ClusterMessage:
 
 
 class ClusterEncryptionContext:
-    """How a message of a cluster was encrypted."""
+    """Says how a message of a cluster was encrypted."""
 
     __slots__ = ("_context", "_message")
 

@@ -72,7 +72,7 @@ class ClusterProducer(Handle, Producer[T]):
         deliver_at: int | None = None,
         deliver_after: timedelta | None = None,
     ) -> MessageId:
-        """As Producer.send."""
+        """Like Producer.send."""
         outgoing = self._before(
             OutgoingMessage(
                 content,
@@ -109,7 +109,7 @@ class ClusterProducer(Handle, Producer[T]):
         deliver_at: int | None = None,
         deliver_after: timedelta | None = None,
     ) -> None:
-        """As Producer.send_async; the callback runs in a thread of the official client."""
+        """Like Producer.send_async; the callback runs in a thread of the official client."""
         if callback is not None and not callable(callback):
             raise TypeError(
                 "callback must be a function of a Result and a MessageId, or None, and not "
@@ -147,7 +147,7 @@ class ClusterProducer(Handle, Producer[T]):
         properties: Sequence[dict[str, str] | None] | None = None,
         event_timestamps: Sequence[int | None] | None = None,
     ) -> list[MessageId]:
-        """As Producer.send_many: returns when all are stored, raises what the first one failed
+        """Like Producer.send_many: returns when all are stored, raises what the first one failed
         with."""
         contents = list(payloads)
         columns = {"keys": keys, "properties": properties, "event_timestamps": event_timestamps}
@@ -300,7 +300,7 @@ class ClusterProducer(Handle, Producer[T]):
     # Closing --------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """As Producer.close: what was sent is stored first."""
+        """Like Producer.close: what was sent is stored first."""
         if self.is_forked or (self._closing.told and not client_is_closing(self.owner)):
             self.require_open()
         self._closing.close(self._take_leave, self.owner)
@@ -310,7 +310,7 @@ class ClusterProducer(Handle, Producer[T]):
         self._closing.close(self._leave_at_once, self.owner)
 
     def close_with_client(self) -> None:
-        """As close, when the client does. A call of the control plane."""
+        """Like close, when the client closes. A call of the control plane."""
         self._closing.finish(self._take_leave, self.owner)
 
     def _take_leave(self) -> None:

@@ -55,7 +55,7 @@ class ClusterReader(Handle, Reader[T]):
         """The official client calls it."""
 
     def _listen(self, listener: Callable[..., object], native: Any, message: Any) -> None:
-        """In a thread of the official client."""
+        """Call the listener, in a thread of the official client."""
         if self._native is None:
             self._native = native
         try:
@@ -64,7 +64,7 @@ class ClusterReader(Handle, Reader[T]):
             log_exception("%s: the reader listener raised", self._where)
 
     def read_next(self, timeout_millis: int | None = None) -> Any:
-        """As Reader.read_next."""
+        """Like Reader.read_next."""
         self._require_reading()
         if timeout_millis is None:
             return ClusterMessage(self._call(self._native.read_next), self._values)
@@ -75,7 +75,7 @@ class ClusterReader(Handle, Reader[T]):
         return ClusterMessage(self._call(self._native.read_next, timeout_millis), self._values)
 
     def read_many(self, max_messages: int, timeout_millis: int | None = None) -> list[Any]:
-        """As Consumer.receive_many."""
+        """Like Consumer.receive_many."""
         if not isinstance(max_messages, int) or max_messages < 1:
             raise ValueError(f"max_messages must be 1 or more, not {errors.shown(max_messages)}")
         found: list[Any] = []
@@ -113,7 +113,7 @@ class ClusterReader(Handle, Reader[T]):
         )
 
     def seek(self, messageid: MessageId | int) -> None:
-        """As Reader.seek."""
+        """Like Reader.seek."""
         self._open_call(self._native.seek, seek_target(messageid))
 
     def _leave(self) -> None:

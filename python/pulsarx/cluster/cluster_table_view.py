@@ -86,7 +86,8 @@ class ClusterTableView(Handle, TableView):
         return found
 
     def for_each_and_listen(self, callback: Callable[[str, Any], object]) -> None:
-        """As TableView.for_each_and_listen; updates are told in a thread of the official client."""
+        """Like TableView.for_each_and_listen; updates are told in a thread of the official
+        client."""
         if not callable(callback):
             raise TypeError(f"callback must be callable, not {type(callback).__name__}")
         listener = _Listener(self, callback)

@@ -1,4 +1,4 @@
-"""What producers, consumers, readers and table views of a cluster share."""
+"""The base of producers, consumers, readers and table views of a cluster."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Handle:
         return official.call(self._where, function, *arguments)
 
     def _open_call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """As _call, of an object that must be open."""
+        """Like _call, for an object that must be open."""
         self.require_open()
         return official.call(self._where, function, *arguments)
 

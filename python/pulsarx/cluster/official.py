@@ -169,7 +169,7 @@ def _set(conf: Any, options: Options, *others: str) -> None:
 
 
 def _set_parts(conf: Any, options: ProducerOptions | ConsumerOptions | ReaderOptions) -> None:
-    """What producers, consumers and readers have of their own kind."""
+    """Set the options that producers, consumers and readers have in different kinds."""
     conf.schema(native_schema_of(options.schema))
     given = options.crypto_key_reader
     if given is not None:

@@ -141,7 +141,7 @@ class Configuration:
     RENAMED: ClassVar[dict[str, str]] = {}
     """Settings that the call of `pulsar` knows by another name."""
     EMPTY: ClassVar[tuple[Any, ...]] = ("",)
-    """What stands for an option that is not given."""
+    """The values that stand for an option that is not given."""
 
     def __init_subclass__(cls, options: type[Options], without: tuple[str, ...] = ()) -> None:
         """without: arguments that are no settings."""
@@ -156,7 +156,7 @@ class Configuration:
         self._values: dict[str, Any] = {}
 
     def arguments(self) -> dict[str, Any]:
-        """What was set, as arguments of the call of `pulsar`. Not in the official client."""
+        """Return the settings as arguments of the call of `pulsar`. Not in the official client."""
         return {
             self.RENAMED.get(name, name): value
             for name, value in self._values.items()

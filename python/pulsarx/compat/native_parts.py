@@ -1,5 +1,6 @@
-"""What programs reach into for what the official client does not offer: `producer._producer`, the
-native producer, `consumer._client` and the like. With the alias our classes have them too."""
+"""Native parts of our classes, which programs reach into for what the official client does not
+offer: `producer._producer`, the native producer, `consumer._client` and the like. With the alias
+our classes have them too."""
 
 from __future__ import annotations
 

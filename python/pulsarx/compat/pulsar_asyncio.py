@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class PulsarException(Exception):
-    """What calls of this module raise: a result, and a text that may say more."""
+    """The exception of this module: a result, and a text that may say more."""
 
     def __init__(self, result: Result, msg: str | None = None) -> None:
         self._result = result
@@ -322,7 +322,7 @@ def _set_future(future: asyncio.Future[Any], result: Result, value: Any) -> None
 
 
 def _set_future_v2(future: asyncio.Future[Any], value: Any) -> None:
-    """As _set_future, with a value or an error: an object with `error` and `message`."""
+    """Like _set_future, with a value or an error: an object with `error` and `message`."""
     result, text = getattr(value, "error", None), getattr(value, "message", None)
 
     def complete() -> None:

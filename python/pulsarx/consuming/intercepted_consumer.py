@@ -25,7 +25,7 @@ else:
 
 
 class _Intercepting(_Kind):  # type: ignore[misc]  # what is behind it is not known here
-    """In front of a kind of consumer: its calls, with the interceptors around them. Any thread."""
+    """Adds interceptors to the calls of a kind of consumer. Any thread."""
 
     _interceptors: tuple[ConsumerInterceptor, ...] = ()
 
@@ -117,7 +117,7 @@ class _Intercepting(_Kind):  # type: ignore[misc]  # what is behind it is not kn
 
 
 class _Unseen:
-    """What receive_batch takes from: what it gives back was not seen by interceptors."""
+    """Gives receive_batch its messages: what it gives back was not seen by interceptors."""
 
     def __init__(self, take_now: Callable[[], Message | None], consumer: Any) -> None:
         self.take_now = take_now

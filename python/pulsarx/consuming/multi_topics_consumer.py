@@ -85,7 +85,7 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer[T]):
                 self.drop(member)
 
     def _members_of(self, name: TopicName) -> list[TopicConsumer]:
-        """Those of a topic, or of its partitions."""
+        """Return the consumers of a topic, or of its partitions."""
         return [
             each
             for each in self.members()

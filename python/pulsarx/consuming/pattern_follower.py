@@ -102,7 +102,7 @@ class PatternFollower:
             self._broker.runtime.background.post(partial(self.created, name))
 
     def _attach(self, names: list[TopicName], is_new: bool) -> None:
-        """Those that are deleted meanwhile are passed over."""
+        """Attach the consumer to the topics; those that are deleted meanwhile are passed over."""
         wanted = names
         while wanted:
             found = []

@@ -43,7 +43,8 @@ def seek_position(ledgers: Positions, target: MessageId | int, inclusive: bool) 
 
 
 def reader_position(ledgers: Positions, target: MessageId | int, inclusive: bool) -> Position:
-    """As seek_position, of a reader: latest, inclusive, is the last message, where there is one."""
+    """Like seek_position, for a reader: latest, inclusive, is the last message, where there is
+    one."""
     if inclusive and isinstance(target, MessageId) and target == MessageId.latest:
         last = ledgers.last_message_id()
         target = target if last == MessageId.earliest else last
@@ -51,7 +52,7 @@ def reader_position(ledgers: Positions, target: MessageId | int, inclusive: bool
 
 
 def start_position(topic: Any, target: MessageId, inclusive: bool, compacted: bool) -> Position:
-    """As reader_position, of a reader that begins to read a topic. A non-persistent topic has no
+    """Like reader_position, for a reader that begins to read a topic. A non-persistent topic has no
     positions: its readers are handed what comes from now on."""
     if not topic.topic_name.persistent:
         return 0, 0

@@ -310,7 +310,7 @@ def _attach(
 
 
 def _start(topic: AnyTopic, options: ConsumerOptions) -> Callable[[], Position]:
-    """Where a new subscription begins."""
+    """Return the function that finds the position where a new subscription begins."""
     earliest = options.initial_position == InitialPosition.Earliest
     if earliest and options.is_read_compacted:
         return CompactedView(topic.ledger).first_position
@@ -387,7 +387,7 @@ class _Several:
     def attach_checked(
         self, topics: list[AnyTopic | PartitionedTopic], is_new: bool = False
     ) -> list[TopicName]:
-        """As attach_all, of topics that a pattern has found: their schemas are compared with the
+        """Like attach_all, for topics that a pattern has found: their schemas are compared with the
         consumer's."""
         if self._options.schema_info is None:
             return self.attach_all(topics, is_new)

@@ -105,7 +105,7 @@ def _remade(kind: type[PulsarException], args: tuple[Any, ...]) -> PulsarExcepti
 
 
 def detail_of(error: BaseException) -> str:
-    """What an error says to people, to be put into a log or into another error."""
+    """Return what an error says to people, to be put into a log or into another error."""
     return getattr(error, "detail", "") or str(error)
 
 

@@ -1,4 +1,4 @@
-"""What a function runs with: the options of `pulsar-admin functions localrun`, checked."""
+"""The checked options of a function: those of `pulsar-admin functions localrun`."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class FunctionConfig:
 
     @property
     def topics(self) -> list[str]:
-        """Those named, each once."""
+        """The topics that the options name, each once."""
         return list(dict.fromkeys([*self.inputs, *self.custom_serde_inputs]))
 
     @property

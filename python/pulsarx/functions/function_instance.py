@@ -98,7 +98,8 @@ class FunctionInstance:
         self._thread.join()
 
     def close(self) -> None:
-        """When its thread has ended: what it had not begun goes back to the subscription."""
+        """Close the consumer, when the thread has ended: what it had not begun goes back to the
+        subscription."""
         self._consumer.close()
 
     # Its thread -----------------------------------------------------------------------------------

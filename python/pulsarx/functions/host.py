@@ -1,4 +1,4 @@
-"""What the instances of a function ask of the runner that made them."""
+"""The protocol by which the instances of a function call the runner that made them."""
 
 from __future__ import annotations
 

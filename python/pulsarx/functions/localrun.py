@@ -195,7 +195,7 @@ def main(arguments: list[str]) -> int:
 
 
 def run_until_told(runner: FunctionRunner) -> int:
-    """As main; the signals have their handlers again afterwards."""
+    """Like main; the signals have their handlers again afterwards."""
     received: list[int] = []
 
     def told(number: int, _: object) -> None:

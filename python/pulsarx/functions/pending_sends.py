@@ -50,5 +50,5 @@ class PendingSends:
 
 
 def sentence_of(error: BaseException) -> str:
-    """What a log says of an error."""
+    """Describe an error for a log, in one sentence."""
     return f"{type(error).__name__}: {detail_of(error)}"

@@ -162,7 +162,7 @@ class FunctionRunner:
         return steps
 
     def fail(self, error: BaseException) -> None:
-        """It cannot go on; `stop` raises the error."""
+        """Stop because an instance cannot go on; `stop` raises the error."""
         with self._lock:
             is_first = self._error is None
             if is_first:

@@ -49,7 +49,8 @@ def check_found(function: Any) -> None:
 
 
 def serializer(named: Any) -> SerDe:
-    """By class, instance or class name; None: IdentitySerDe."""
+    """Return the SerDe that a class, an instance or a class name stands for; None:
+    IdentitySerDe."""
     if named is None:
         return IdentitySerDe()
     if isinstance(named, str):
@@ -67,7 +68,7 @@ def serializer(named: Any) -> SerDe:
 
 
 def name_of(function: Any) -> str:
-    """What a function is called when it is given no name, as by pulsar-admin."""
+    """Return the name that a function has when it is given none, as pulsar-admin names it."""
     if isinstance(function, str):
         return function.rpartition(".")[2]
     if isinstance(function, ModuleType):
@@ -77,7 +78,8 @@ def name_of(function: Any) -> str:
 
 
 def callable_of(function: Any) -> Callable[[Any, Any], Any]:
-    """What is called with input and context. Each call makes an instance of a class of its own.
+    """Return the callable that takes input and context. Each call makes an instance of a class of
+    its own.
 
     function: a Function class or an instance of one, a module with `process(input)`, something to
         call with input, or with input and context; or the name of one of these.

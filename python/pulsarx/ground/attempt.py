@@ -1,4 +1,4 @@
-"""Steps of closing and deleting, of which the next ones are taken even when one fails."""
+"""Takes the steps of closing and deleting, the next ones even when one fails."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def attempt(step: Callable[[], object]) -> Exception | None:
 
 
 def insist(step: Callable[[], T]) -> T:
-    """What a step returns, which is taken again until there is memory for it: by a thread that
+    """Take a step again until there is memory for it, and return what it returns: for threads that
     others need. Raises what else it fails with."""
     while True:
         try:

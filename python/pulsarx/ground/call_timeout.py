@@ -1,6 +1,6 @@
-"""How long a call waits for the process that owns its folder. Clients of a process share their
-connection to that one, so the timeout of each travels with its calls: in the thread that makes
-them, or the greenlet."""
+"""The operation timeout of calls that wait for the process that owns their folder. Clients of a
+process share their connection to that one, so the timeout of each travels with its calls: in the
+thread that makes them, or the greenlet."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _seconds: ContextVar[int | None] = ContextVar("pulsarx_call_timeout", default=No
 
 
 def within(seconds: int | None, function: Callable[..., T], *arguments: object) -> T:
-    """What the function returns, called for a client with this operation timeout. None: as if it
-    were called without this."""
+    """Call the function for a client with this operation timeout, and return what it returns. None:
+    as if it were called without this."""
     if seconds is None:
         return function(*arguments)
     token = _seconds.set(seconds)

@@ -1,4 +1,5 @@
-"""What a client is to what it made: its owner, and what is given back when it ends."""
+"""Keeps, for a client, the producers, consumers and readers it made, and closes them when it
+ends."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from pulsarx.table_view import TableView
 
     class OwningClient(Protocol):
-        """What is asked of a client."""
+        """A client, as its owner sees it."""
 
         _kept: dict[int, Any]
 
@@ -132,7 +133,8 @@ class ClientOwner:
             self._within = partial(within, timeout_seconds)
 
     def within(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """What the function returns, called within the operation timeout of the client."""
+        """Call the function within the operation timeout of the client, and return what it
+        returns."""
         if self._within is None:
             return function(*arguments)
         return self._within(function, *arguments)
@@ -155,7 +157,7 @@ class ClientOwner:
         return self.advance(ProducerCreation(steps, self._owned().post))
 
     def advance(self, creation: ProducerCreation) -> Any:
-        """As make, when there is a next step to take."""
+        """Like make, when there is a next step to take."""
         within = self._within
         producer = creation.advance() if within is None else within(creation.advance)
         if producer is None:
@@ -180,7 +182,7 @@ class ClientOwner:
             raise errors.AlreadyClosed(detail="client")
 
     def members(self) -> list[Member]:
-        """What is to be closed with the client."""
+        """Return the members to be closed with the client."""
         with self.lock:
             found: list[Member] = self._members.members()
         return found
@@ -227,6 +229,6 @@ def give_back(member: Member | tuple[Member]) -> None:
 
 
 def take_back(consumer: Consumer) -> None:
-    """As give_back; a subscription that was made with it goes too."""
+    """Like give_back; a subscription that was made with it goes too."""
     attempt(consumer.take_back)
     consumer.let_go()

@@ -43,8 +43,8 @@ class Closing:
             raise failure
 
     def finish(self, steps: Callable[[], object], owner: MemberOwner | None) -> None:
-        """As `close`, when the user did not close it; raises only what these steps failed with. A
-        call of the control plane."""
+        """Like `close`, for an object that the user did not close; raises only what these steps
+        failed with. A call of the control plane."""
         failure = self._take(steps, owner)
         if failure is not None:
             raise failure

@@ -61,7 +61,7 @@ _WITH_LIBRARY = (f"{PACKAGE}/_core", f"{PACKAGE}/_pycore")
 
 
 class LinkedModules:
-    """What the import system asks for the modules of LIBRARY."""
+    """Finds the modules of LIBRARY for the import system."""
 
     def find_spec(self, name: str, target: ModuleType | None = None) -> ModuleSpec | None:
         return ModuleSpec(name, ExtensionFileLoader(name, LIBRARY), origin=LIBRARY)
@@ -126,7 +126,7 @@ _OF_THIS_PYTHON = MAGIC_NUMBER + bytes(4)  # and with the time of the source
 
 
 class SourceModules(FileFinder):
-    """What the import system asks for the modules in a folder of the package: sources, and nothing
+    """Finds the modules in a folder of the package for the import system: sources, and nothing
     else."""
 
     def __init__(self, path: str) -> None:
@@ -164,9 +164,9 @@ class SourceModules(FileFinder):
 
 
 class PythonsModules(FileFinder):
-    """What the import system asks in the place of SourceModules, where a private part of the
-    interpreter is missing or unknown, or somebody installed byte code alone: all is Python's own,
-    but that the library is in the path of a package."""
+    """Replaces SourceModules where a private part of the interpreter is missing or unknown, or
+    somebody installed byte code alone: all is Python's own, but that the library is in the path of
+    a package."""
 
     def __init__(self, path: str) -> None:
         from importlib import machinery

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 def perform_for(
     owner: MemberOwner | None, function: Callable[..., Any], arguments: tuple[Any, ...] = ()
 ) -> Any:
-    """A call of the control plane by what a client made. None: it has no client."""
+    """Perform a call of the control plane for what a client made. None: it has no client."""
     if owner is None:
         return control_plane.perform(function, arguments)
     return owner.perform(function, arguments)

@@ -1,4 +1,4 @@
-"""What is done when the process ends: whatever is open is closed, behind the hooks of all others.
+"""Closes at the end of the process whatever is open, behind the hooks of all others.
 
 Hooks of `atexit` run in the reverse of the order they were registered in, and many are registered
 before pulsarx is imported: `logging.shutdown` always, which has handlers flush what they keep. So
@@ -37,7 +37,7 @@ class _Ending:
         self._has_begun = False
 
     def __call__(self) -> None:
-        """As a hook; those that follow may use clients."""
+        """Run as an exit hook; hooks that follow may use clients."""
         self._has_begun = True
         await_beginnings()  # threads that they start are awaited, too
 
@@ -76,7 +76,8 @@ def take_steps() -> None:
 
 
 def _await_end_of_child(package: str) -> None:
-    """Where this process is a child that ends by os._exit."""
+    """Have the steps taken at the end of this process too, if it is a child that ends by
+    os._exit."""
     this = (package, os.getpid())
     process: Any = sys.modules[f"{package}.process"].current_process()
     if this in _awaited or getattr(process, "_parent_pid", None) is None:

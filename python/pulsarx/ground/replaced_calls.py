@@ -72,7 +72,8 @@ def _of_original(call: Callable[Parameters, Returned]) -> Callable[Parameters, R
 
 
 def original_of(member: Any) -> Any:
-    """What a client made and an object has the attributes of. TypeError: there is none."""
+    """Return the object that a client made and that this one has the attributes of. TypeError:
+    there is none."""
     kept = vars(member).get("kept_original")
     if kept is not None:
         return kept

@@ -1,5 +1,5 @@
-"""Publishes letters to one topic. Belongs to a consumer; see letter_rules. Calls of the control
-plane.
+"""Publishes letters, messages that a consumer gave up or wants again later, to one topic. Belongs
+to a consumer; see letter_rules. Calls of the control plane.
 
 state      holds                                              left by
 UNMADE     no letter was sent yet                             send

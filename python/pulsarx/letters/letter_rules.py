@@ -1,4 +1,5 @@
-"""Names the topics of a subscription's letters: messages given up, and those to be tried later.
+"""Names the dead letter and retry letter topics of a subscription: for messages given up, and those
+to be tried later.
 
   letter     a message goes there when                    topic, unless the policy names one
   dead       it was redelivered too often                 <topic>-<subscription>-DLQ
@@ -33,7 +34,7 @@ DELAY_TIME = "DELAY_TIME"
 
 
 class LetterRules:
-    """What one consumer does with letters. Immutable by custom; any thread may ask."""
+    """Decides what one consumer does with letters. Immutable by custom; any thread may ask."""
 
     def __init__(
         self,
@@ -83,11 +84,11 @@ class LetterRules:
         self._refuse_circles([parent_of(topic) for topic in topics])
 
     def dead_letter_topic(self, topic: str) -> str:
-        """Where the dead letters of a topic or partition go."""
+        """Return the topic that the dead letters of a topic or partition go to."""
         return self._dead_letter_topic or self._named_after(parent_of(topic), "DLQ")
 
     def letter_topics(self) -> tuple[str, ...]:
-        """Those that are one for all topics of the consumer."""
+        """The letter topics shared by all topics of the consumer."""
         return tuple(each for each in (self._dead_letter_topic, self.retry_letter_topic) if each)
 
     def dead_letter_producer_name(self, topic: str, consumer_name: str) -> str:

@@ -1,5 +1,5 @@
-"""A topic that letters go to: made without partitions, and with its first subscription if wanted.
-Calls of the control plane."""
+"""Finds or makes a dead letter or retry letter topic: without partitions, and with its first
+subscription if wanted. Calls of the control plane."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ class Letters:
             self._retry = RetryLetters(owner, runtime, rules, self._dead)
 
     def retry_options(self, options: ConsumerOptions) -> ConsumerOptions:
-        """How to subscribe to the retry topic beside topics with these options: where a delay
-        counts."""
+        """Return the options to subscribe to the retry topic with, beside topics with these
+        options: there a delay counts."""
         if options.consumer_type == ConsumerType.KeyShared:
             return options
         values = options.as_dict() | {"consumer_type": ConsumerType.Shared}

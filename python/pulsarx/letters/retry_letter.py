@@ -103,7 +103,8 @@ def check_reconsume_arguments(message: object, delay_ms: object, properties: obj
 
 
 def reconsume_times(message: Message) -> int:
-    """How often it was asked for later so far; a property that is no number counts as never."""
+    """Return how often a message was asked for later so far; a property that is no number counts as
+    never."""
     text = message.properties().get(RECONSUMETIMES, "")
     if not (text.isascii() and text.isdigit()) or len(text) > len(str(INT64_MAX)):
         return 0

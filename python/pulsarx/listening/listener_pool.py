@@ -13,7 +13,7 @@ ListenerPool = WorkPool  # at most `message_listener_threads` of them
 
 
 def log_exception(text: str, *arguments: object) -> None:
-    """With the traceback of what is being handled."""
+    """Log a text with the traceback of what is being handled."""
     import logging
 
     logging.getLogger("pulsarx").error(text, *arguments, exc_info=True)

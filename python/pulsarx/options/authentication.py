@@ -135,7 +135,7 @@ def _is_file(path: str) -> bool:
 
 
 def _problem_of(method: str, parameters: str) -> str | None:
-    """What is missing in the JSON text of a method's parameters."""
+    """Say what is missing in the JSON text of a method's parameters."""
     import json
 
     try:

@@ -66,7 +66,7 @@ UNSIGNED_64 = Whole(0, INT64_MAX)
 
 
 class Argument:
-    """What a row says besides the name."""
+    """The columns of a row beside the name."""
 
     __slots__ = ("default", "is_official", "kind")
 

@@ -18,7 +18,8 @@ MAX_REDELIVER_COUNT_DEFAULT = 16  # of a consumer with retry_enable and no polic
 
 
 class BatchReceivePolicy:
-    """When a batch receive is complete: enough messages, enough bytes, or waited long enough."""
+    """Says when a batch receive is complete: enough messages, enough bytes, or waited long
+    enough."""
 
     __slots__ = ("_max_num_bytes", "_max_num_messages", "_timeout_ms")
 
@@ -61,7 +62,7 @@ class ConsumerBatchReceivePolicy:
 
 
 class DeadLetterPolicy:
-    """When a message is given up, and where it goes then."""
+    """Says when a message is given up, and which topic it goes to then."""
 
     __slots__ = (
         "_dead_letter_topic",
@@ -152,7 +153,7 @@ class ConsumerDeadLetterPolicy:
 
 
 class KeySharedPolicy:
-    """Which keys a Key_Shared consumer gets."""
+    """Says which keys a Key_Shared consumer gets."""
 
     __slots__ = ("_allow_out_of_order_delivery", "_key_shared_mode", "_sticky_ranges")
 

@@ -1,5 +1,5 @@
-"""The arguments of the calls of a client that make its members, as base.py keeps those of `Client`.
-A module of its own: opening a client does not need it.
+"""The arguments of `create_producer`, `subscribe` and `create_reader`, checked and kept together;
+those of `Client` are in base.py. A module of its own: opening a client does not need it.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def check_encryption_installed() -> None:
 
 
 def decryption_of(options: ConsumerOptions | ReaderOptions) -> Any:
-    """What decrypts for one consumer or reader; None: nothing does, and nothing encrypted is
-    delivered."""
+    """Make the object that decrypts for one consumer or reader; None: nothing does, and nothing
+    encrypted is delivered."""
     action = options.crypto_failure_action
     if options.crypto_key_reader is None and action == ConsumerCryptoFailureAction.FAIL:
         return None
@@ -190,7 +190,7 @@ def checked_name(kind: str, name: str | None) -> str | None:
 
 
 def queue_missing(what: str) -> str:
-    """Why a receiver_queue_size of 0 is refused for a consumer of what."""
+    """Say why a receiver_queue_size of 0 is refused for a consumer of what."""
     return (f"receiver_queue_size=0: a consumer of {what} needs a receiver queue; give it 1 or "
             "more, or subscribe to each topic or partition by its own name")
 

@@ -26,7 +26,8 @@ class BoundedBackoff:
         self._instead_ms = instead_ms
 
     def next(self, redelivery_count: int) -> int:
-        """From 0 to DELAY_MS_MAX. An exception and what is no int are logged."""
+        """Return the next delay, from 0 to DELAY_MS_MAX. An exception and what is no int are
+        logged."""
         try:
             delay_ms = self._backoff.next(redelivery_count)
             if isinstance(delay_ms, int):

@@ -73,7 +73,7 @@ def clear() -> None:
 
 
 def last() -> None:
-    """From now on clusters in memory last as long as the process, as a cluster outlives its
+    """Have clusters in memory last from now on as long as the process, as a cluster outlives its
     clients."""
     global _are_lasting
     _are_lasting = True
@@ -95,7 +95,7 @@ def folders() -> tuple[dict[str, str], str | None, tuple[str, ...]]:
 
 
 def place_of(service_url: str) -> Place | None:
-    """Where a cluster's URL leads in this process; None: no route is given."""
+    """Return the place that a cluster's URL leads to in this process; None: no route is given."""
     cluster = cluster_of(service_url)
     place = _places.get(cluster)
     if place is not None or _root is None:

@@ -24,7 +24,7 @@ _NOT_HERE = (
 
 
 class ServiceInfo:
-    """How to reach a cluster. Immutable."""
+    """The URL and options by which a client reaches a cluster. Immutable."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class ServiceInfoProvider:
     """Base of what tells a client where its cluster is. Subclasses are the user's."""
 
     def initial_service_info(self) -> ServiceInfo:
-        """Where the client shall connect to."""
+        """Return the service that the client shall connect to."""
         raise NotImplementedError
 
     def initialize(self, on_service_info_update: Callable[[ServiceInfo], None]) -> None:
@@ -148,7 +148,8 @@ class AutoClusterFailover:
 
 
 class Discovery:
-    """What a client was given in place of a URL, and what it says now. Any thread may use it."""
+    """The provider that a client was given in place of a URL, and the service it names now. Any
+    thread may use it."""
 
     def __init__(self, given: AutoClusterFailover | ServiceInfoProvider) -> None:
         """Asks a provider where to connect to, in this thread. ValueError: its answer is none."""

@@ -29,9 +29,9 @@ class ServiceUrl:
     text: str
     """The given text, for errors."""
     namespaces: tuple[str, ...]
-    """Those that a client makes where it opens this, if they are not there."""
+    """The namespaces that a client makes where it opens this, if they are not there."""
     is_lasting: bool
-    """Of a broker in memory: it lasts as long as the process."""
+    """Whether this is a broker in memory that lasts as long as the process."""
 
     def __init__(
         self,

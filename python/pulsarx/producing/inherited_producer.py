@@ -1,5 +1,5 @@
-"""What a producer is in a forked child until it is used there: the first call makes it one of the
-child's own, with nothing of what the parent had not sent yet."""
+"""A producer in a forked child until it is used there: the first call makes it one of the child's
+own, with nothing of what the parent had not sent yet."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _kinds: dict[type, type] = {}
 
 
 class InheritedProducer:
-    """In front of a kind of producer. Any thread may call."""
+    """Replaces a kind of producer in a forked child. Any thread may call."""
 
     owner: MemberOwner | None
     kind: Any  # of producer

@@ -30,7 +30,7 @@ _COLUMNS = ("content", "partition_key", "properties", "event_timestamp")
 
 
 class _Intercepting(_Kind):  # type: ignore[misc]  # what is behind it is not known here
-    """In front of a kind of producer: its calls, with the interceptors around them. Any thread."""
+    """Adds interceptors to the calls of a kind of producer. Any thread."""
 
     _interceptors: tuple[ProducerInterceptor, ...] = ()
     # Errors of messages without a callback, told by the next flush. No lock: steps are atomic.

@@ -39,14 +39,14 @@ class TypedMessageBuilder:
         return self._with("partition_key", key)
 
     def key_bytes(self, key: bytes) -> Self:
-        """As key, of bytes: `Message.key_bytes()` gives them back, `Message.partition_key()` their
-        base64 text, by which the partition is chosen."""
+        """Like key, for bytes: `Message.key_bytes()` gives them back, `Message.partition_key()`
+        their base64 text, by which the partition is chosen."""
         if not isinstance(key, bytes):
             raise ValueError(f"key_bytes takes bytes, not {type(key).__name__}")
         return self._with("partition_key", BytesKey(base64.b64encode(key).decode()))
 
     def ordering_key(self, key: str | bytes) -> Self:
-        """By what Key_Shared keeps order, in place of the key."""
+        """Set the key by which Key_Shared keeps order, in place of the partition key."""
         if isinstance(key, bytes):
             return self._with("ordering_key", BytesOrderingKey(key))
         if not isinstance(key, str):
@@ -67,7 +67,7 @@ class TypedMessageBuilder:
         return self._with("properties", {**self._described.get("properties", {}), **properties})
 
     def event_time(self, event_time_ms: int) -> Self:
-        """When what the message tells of happened, in milliseconds since 1970; 0: not said."""
+        """Set when what the message tells of happened, in milliseconds since 1970; 0: not said."""
         if not isinstance(event_time_ms, int) or event_time_ms < 0:
             raise ValueError(
                 f"event_time is {errors.shown(event_time_ms)}; it must be an int, 0 or more"
@@ -75,7 +75,7 @@ class TypedMessageBuilder:
         return self._with("event_timestamp", event_time_ms)
 
     def sequence_id(self, sequence_id: int) -> Self:
-        """In place of the producer's own."""
+        """Set the sequence id, in place of the producer's own."""
         return self._with("sequence_id", sequence_id)
 
     def deliver_after(self, delay: timedelta) -> Self:
@@ -95,13 +95,13 @@ class TypedMessageBuilder:
         return self._with("disable_replication", True)
 
     def send(self) -> MessageId:
-        """As Producer.send."""
+        """Like Producer.send."""
         self._take()
         sent: MessageId = self._producer.send(self._content, **self._described)
         return sent
 
     def send_async(self, callback: Callable[..., object] | None) -> None:
-        """As Producer.send_async."""
+        """Like Producer.send_async."""
         self._take()
         self._producer.send_async(self._content, callback, **self._described)
 

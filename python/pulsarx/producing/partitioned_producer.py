@@ -189,7 +189,7 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
         properties: Sequence[dict[str, str] | None] | None = None,
         event_timestamps: Sequence[int | None] | None = None,
     ) -> list[MessageId]:
-        """As Producer.send_many: the ids are in the order of the payloads. Messages without a key
+        """Like Producer.send_many: the ids are in the order of the payloads. Messages without a key
         go round in runs of batching_max_messages. An error leaves published what other partitions
         took before."""
         contents = payloads if isinstance(payloads, list) else list(payloads)
@@ -232,7 +232,7 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
         properties: Sequence[dict[str, str] | None] | None,
         event_timestamps: Sequence[int | None] | None,
     ) -> dict[int, list[int]]:
-        """Which messages go to which partition, where a router or nothing says so."""
+        """Choose which messages go to which partition, where a router or nothing says so."""
         places: dict[int, list[int]] = {}
         self.require_open()
         run_size = self._options.batching_max_messages
@@ -261,7 +261,7 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
         properties: str | None = None,
         event_time: str | None = None,
     ) -> MessageId | None:
-        """As Producer.send_arrow; rows of one partition stay in order. Not there with a
+        """Like Producer.send_arrow; rows of one partition stay in order. Not there with a
         message_router."""
         if self._router is not None:
             raise errors.OperationNotSupported(
@@ -299,11 +299,12 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
         return self.send_arrow(table, "value", **named)
 
     def use_schema(self, schema: Schema[Any]) -> None:
-        """As Producer.use_schema, on all partitions."""
+        """Like Producer.use_schema, on all partitions."""
         use_schema(self, self._runtime, self._topic.topic_name, schema)
 
     def encode_by(self, schema: Schema[Any], is_bytes: bool, version: bytes | None) -> None:
-        """As the core's, of all partitions, made and to come. A call of the control plane."""
+        """Like encode_by of the core, for all partitions, made and to come. A call of the control
+        plane."""
         with self._making:
             for each in self._made():
                 each.flush()  # what fails leaves all of them with the schema they had
@@ -375,7 +376,8 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
         producers[index] = made
 
     def _pending_max(self, count: int) -> int:
-        """How many messages may be on their way to one of so many partitions; 0: any number."""
+        """Return how many messages may be on their way to one of so many partitions; 0: any
+        number."""
         limit = self._options.max_pending_messages
         across = self._options.max_pending_messages_across_partitions
         if across:
@@ -406,7 +408,7 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
         return self.is_open and there and all(each.is_open for each in self._made())
 
     def flush(self) -> None:
-        """As Producer.flush, of all partitions; raises what the first one failed with."""
+        """Like Producer.flush, for all partitions; raises what the first one failed with."""
         self.require_open()
         failure: Exception | None = None
         raised = signals_raised()
@@ -422,18 +424,18 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
             raise failure
 
     def send_open(self) -> None:
-        """As the core's, of all partitions."""
+        """Like send_open of the core, for all partitions."""
         for each in self._made():
             each.send_open()
 
     def close(self) -> None:
-        """As Producer.close, of all partitions."""
+        """Like Producer.close, for all partitions."""
         if self._state.is_forked or (self._closing.told and not client_is_closing(self.owner)):
             self.require_open()
         self._closing.close(self._take_leave, self.owner)
 
     def close_with_client(self) -> None:
-        """As close, when the client does. A call of the control plane."""
+        """Like close, when the client closes. A call of the control plane."""
         self._closing.finish(self._take_leave, self.owner)
 
     def _take_leave(self) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pulsarx.ground.owner import MemberOwner
 
     class Turn(Protocol):
-        """What a producer waits for."""
+        """The turn that a producer waits for."""
 
         @property
         def came(self) -> Latch: ...

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         def require_open(self) -> None: ...
 
     class Host(Protocol):
-        """What has a catalogue and a registry: the broker, or what its topics share."""
+        """The owner of a catalogue and a registry: the broker, or what its topics share."""
 
         @property
         def catalogue(self) -> Any: ...
@@ -56,7 +56,7 @@ def give_schema(
 
 
 def use_schema(producer: Encoder, host: Host, topic: TopicName, schema: Schema[Any]) -> None:
-    """What `use_schema` of a producer does. Any thread may call."""
+    """Give a producer another schema, for its `use_schema`. Any thread may call."""
     check_producer_schema(schema)
     info = declared_info(schema)
     producer.require_open()
@@ -71,5 +71,5 @@ def check_producer_schema(schema: object) -> None:
 
 
 def version_bytes(version: int | None) -> bytes | None:
-    """As it stands in the metadata of a message."""
+    """Encode a version as the metadata of a message holds it."""
     return None if version is None else version.to_bytes(8, "big")

@@ -38,7 +38,7 @@ def producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
 
 
 def bare_producer_steps(broker: Broker, options: ProducerOptions, wanted: TopicName) -> Steps:
-    """As producer_steps, for a producer without a schema of its own. wanted: its topic."""
+    """Like producer_steps, for a producer without a schema of its own. wanted: its topic."""
     check_is_for_users(wanted)
     if options.chunking_enabled and not wanted.persistent:
         raise errors.NotAllowedError(

@@ -98,11 +98,11 @@ class TopicProducer(ProducerCore, Producer[T]):
         self._closing.close(self._take_leave, self.owner)
 
     def close_with_client(self) -> None:
-        """As close, when the client does. A call of the control plane."""
+        """Like close, when the client closes. A call of the control plane."""
         self._closing.finish(self._take_leave, self.owner)
 
     def close_forgotten(self) -> None:
-        """As close, in the background."""
+        """Like close, in the background."""
         self._closing.finish(self._take_leave, self.owner)
 
     def abandon(self) -> None:
@@ -137,7 +137,7 @@ class TopicProducer(ProducerCore, Producer[T]):
                 raise
 
     def fence(self, reason: str, kind: type[Exception] = errors.ProducerFenced) -> None:
-        """As the core's. It has its topic no longer."""
+        """Like fence of the core. It has its topic no longer."""
         super().fence(reason, kind)
         self.let_go()
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class AutoConsumeSchema(Schema["Any"]):
-    """For consumers and readers: the value of a message as the schema says that its producer had.
+    """Decodes messages, for consumers and readers, by the schema that their producer had.
 
     Records are dicts; a message that was written without a schema is bytes.
     """
@@ -29,11 +29,11 @@ class AutoConsumeSchema(Schema["Any"]):
         raise TypeError("AutoConsumeSchema reads; a producer needs a schema of its own")
 
     def decode(self, data: bytes) -> Any:
-        """What was written without a schema, as it is."""
+        """Return a payload that was written without a schema, as it is."""
         return data
 
     def decoder(self, writer: SchemaInfo | None) -> Callable[[bytes], Any]:
-        """As Schema.decoder. OperationNotSupported: a schema of a type that cannot be read."""
+        """Like Schema.decoder. OperationNotSupported: a schema of a type that cannot be read."""
         return self.decode if writer is None else reader_of(writer)
 
     def __str__(self) -> str:

@@ -85,7 +85,7 @@ def _short(name: str) -> str:
 
 
 def _records(definition: Any) -> Iterator[Any]:
-    """Those that are defined in it."""
+    """Yield the records that are defined in it."""
     if isinstance(definition, list):
         for each in definition:
             yield from _records(each)

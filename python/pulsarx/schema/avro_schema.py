@@ -80,11 +80,11 @@ class AvroSchema(Schema["Any"]):
         return found
 
     def decode(self, data: bytes) -> Any:
-        """What was written with this very definition. ValueError: not of it."""
+        """Decode a payload that was written with this very definition. ValueError: not of it."""
         return self._decoded(data, self._read, self._schema, None)
 
     def decoder(self, writer: SchemaInfo | None) -> Callable[[bytes], Any]:
-        """As Schema.decoder: reads what was written with another version of the definition."""
+        """Like Schema.decoder: reads what was written with another version of the definition."""
         if writer is None or writer.schema() == self._schema_info.schema():
             return self.decode
         if writer.schema_type() != SchemaType.AVRO:
@@ -136,7 +136,8 @@ def parsed(definition: Any) -> Any:
 
 
 def _reader_of(definition: Any, wanted: Any = None) -> Any:
-    """What reads data of a definition as fastavro keeps it, to resolve it into wanted."""
+    """Make the function that reads data of a definition as fastavro keeps it, and resolves it into
+    wanted."""
     shape = _Shape(definition)
     if shape.is_unbounded:
         return _refuse
@@ -156,7 +157,7 @@ def _refuse(*_: object) -> None:
 
 
 class _Shape:
-    """What a definition, as fastavro keeps it, says about how long data of it takes to read."""
+    """Finds out how long data of a definition, as fastavro keeps it, can take to read."""
 
     def __init__(self, definition: Any) -> None:
         self.is_recursive = False  # a record refers to one that it stands in

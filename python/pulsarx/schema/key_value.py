@@ -51,7 +51,7 @@ class KeyValueSchema(Schema["tuple[Any, Any]"]):
         return decode_pair(data, self.key_schema.decode, self.value_schema.decode)
 
     def decoder(self, writer: SchemaInfo | None) -> Callable[[bytes], tuple[Any, Any]]:
-        """As Schema.decoder, of the parts. OperationNotSupported: see check_inline."""
+        """Like Schema.decoder, for the parts. OperationNotSupported: see check_inline."""
         if writer is not None:
             check_inline(writer)
         if writer is None or writer.schema() == self._schema_info.schema():

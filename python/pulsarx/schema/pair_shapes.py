@@ -1,5 +1,5 @@
-"""The shapes that the schema of a pair has: here its parts are documents in JSON; elsewhere its
-definition is theirs alone, and properties say what types they have. Over HTTP that is
+"""Converts the schema of a key and value between its shapes: here its parts are documents in JSON;
+elsewhere its definition is theirs alone, and properties say what types they have. Over HTTP that is
 {"key": ..., "value": ...}."""
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def pair_parts(text: str, properties: Properties) -> tuple[dict[str, str], Prope
 
 
 def pair_of_http(text: str, properties: Properties) -> str:
-    """As pair_text, of a definition as Pulsar writes it over HTTP."""
+    """Like pair_text, for a definition as Pulsar writes it over HTTP."""
     parts = json.loads(text)
     return pair_text({name: _definition(parts[name]) for name in PARTS}, properties)
 

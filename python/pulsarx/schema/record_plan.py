@@ -62,7 +62,7 @@ class RecordPlan:
 
 
 def json_fallback(value: object) -> Any:
-    """What JSON writes for a value it does not know: `default` of an encoder."""
+    """Return what JSON writes for a value it does not know: `default` of an encoder."""
     if isinstance(value, Record):
         return {name: value.__dict__[name] for name in value._fields if name in value.__dict__}
     if isinstance(value, Enum):
@@ -80,8 +80,8 @@ def _compiled(source: list[str], names: dict[str, Any]) -> Any:
 def _of_items(
     field: Any, converter_of: Callable[[Any], Callable[[Any], Any] | None]
 ) -> Callable[[Any], Any] | None:
-    """What converts the items of an array or the values of a map; None: nothing to do. Anything
-    but a list or a dict is left as it is, for the field to refuse."""
+    """Make the function that converts the items of an array or the values of a map; None: nothing
+    to do. Anything but a list or a dict is left as it is, for the field to refuse."""
     if not isinstance(field, Array | Map):
         return None
     convert = converter_of(field.item)
@@ -143,8 +143,8 @@ def _json_taker(name: str, field: Any) -> Callable[[Any], Any]:
 
 
 def _json_converter(field: Any) -> Callable[[Any], Any] | None:
-    """What turns a value of JSON into one that the field takes; None: nothing to do. A value of
-    another kind is left to the field to refuse."""
+    """Make the function that turns a value of JSON into one that the field takes; None: nothing to
+    do. A value of another kind is left to the field to refuse."""
     if isinstance(field, Record):
         from_json = plan_of(type(field)).from_json
         return lambda value: from_json(value) if _is_dict(value) else value
@@ -190,7 +190,8 @@ def _full_name(record_cls: type[Record], enclosing: str | None) -> str:
 
 
 def _avro_writer(field: Any, namespace: str | None) -> Callable[[Any], Any] | None:
-    """What turns a value of the field into what fastavro writes; None: nothing to do."""
+    """Make the function that turns a value of the field into what fastavro writes; None: nothing to
+    do."""
     if isinstance(field, Record):
         return _to_avro(type(field), namespace)
     if isinstance(field, CustomEnum):
@@ -225,7 +226,8 @@ def _from_avro(record_cls: type[Record]) -> Callable[[dict[str, Any]], Record]:
 
 
 def _avro_reader(field: Any) -> Callable[[Any], Any] | None:
-    """What turns what fastavro read into a value of the field; None: nothing to do."""
+    """Make the function that turns what fastavro read into a value of the field; None: nothing to
+    do."""
     if isinstance(field, Record):
         return plan_of(type(field)).from_avro
     if isinstance(field, CustomEnum):

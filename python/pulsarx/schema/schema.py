@@ -156,8 +156,9 @@ class Schema(Typed[T]):
         return self.decode(msg.data())
 
     def decoder(self, writer: SchemaInfo | None) -> Callable[[bytes], T]:
-        """What reads payloads that a producer of another schema wrote; None: of none that the topic
-        knows. Asked once a version; what does not need to know answers `decode`."""
+        """Return the function that decodes payloads that a producer of another schema wrote; writer
+        None: of none that the topic knows. Asked once a version; what does not need to know answers
+        `decode`."""
         return self.decode
 
     def schema_info(self) -> SchemaInfo:
@@ -224,7 +225,7 @@ _UNDECLARED = (
 
 
 def declared_info(schema: Schema[Any]) -> SchemaInfo | None:
-    """What a producer or consumer with this schema declares to its topic; None: nothing.
+    """Return the schema that a producer or consumer declares to its topic; None: nothing.
 
     ValueError: the schema describes itself by something else.
     """

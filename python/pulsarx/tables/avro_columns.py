@@ -1,5 +1,5 @@
-"""Avro in a column as columns of its fields, by the versions of a schema. For Spark's tasks and for
-`read_table`.
+"""Decodes a column of Avro into columns of its fields, by the versions of a schema. For Spark's
+tasks and for `read_table`.
 
 The fast way is native (`_pycore/arrow/avro_reader`): of each version that values were written with
 a program is made, which also resolves it into the wanted one. What has no program (unions of more
@@ -476,7 +476,7 @@ def _item_of(column: BuiltColumn | None) -> BuiltColumn | None:
 
 
 def _check_same(written: Any, wanted: Any, kinds: tuple[str, ...]) -> None:
-    """That both are of one name and kind."""
+    """Check that both are of one name and kind."""
     if wanted is None:
         return
     if (

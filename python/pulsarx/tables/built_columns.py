@@ -1,4 +1,5 @@
-"""Columns that native readers build (`_pycore/arrow/column_reader`), as Arrow knows them."""
+"""Converts columns that native readers build (`_pycore/arrow/column_reader`) to those of
+pyarrow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON objects of a column as columns of their fields, by a schema. For Spark's tasks.
+"""Decodes a column of JSON objects into columns of their fields, by a schema. For Spark's tasks.
 
 The fast way is native (`_pycore/arrow/json_reader`), of objects whose fields have types that it
 builds. What it refuses goes another way, whose word is final, and so does all that has maps, small
@@ -247,7 +247,8 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _pruned(value: Any, kind: Any, times: JsonTimes) -> Any:
-    """What the type has of a value, and what a value of another type stands for."""
+    """Reduce a value to what the type has of it, and turn a value of another type into what it
+    stands for."""
     if isinstance(value, dict) and (isinstance(kind, pa.Schema) or pa.types.is_struct(kind)):
         return {
             field.name: _pruned(value[field.name], field.type, times)

@@ -1,6 +1,6 @@
-"""What texts and numbers of JSON stand for in columns of other types, as Spark's from_json has it:
-times without a zone or finer than a microsecond, numbers since 1970, numbers in columns of text,
-exact decimals, NaN and Infinity in quotes. For JsonDecoder; the slow way of it, value by value.
+"""Reads texts and numbers of JSON as values of other types, like Spark's from_json: times without a
+zone or finer than a microsecond, numbers since 1970, numbers in columns of text, exact decimals,
+NaN and Infinity in quotes. For JsonDecoder; the slow way of it, value by value.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class Digits(float):
 
 
 class JsonTimes:
-    """How a user says that times are written. A value that pickles: it travels to the tasks."""
+    """The formats in which a user says that times are written. A value that pickles: it travels to
+    the tasks."""
 
     def __init__(
         self,
@@ -195,7 +196,7 @@ def _unknown(value: str) -> str:
 
 
 def _text_of(value: Any) -> str:
-    """What from_json has in a column of text: what stands there, without spaces."""
+    """Return what from_json has in a column of text: what stands there, without spaces."""
     import json
 
     if isinstance(value, Digits):

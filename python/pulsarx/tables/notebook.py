@@ -1,4 +1,5 @@
-"""What a notebook shows of clients, topics and subscriptions. Everything is escaped."""
+"""Tables of HTML that a notebook shows of clients, topics and subscriptions. Everything is
+escaped."""
 
 from __future__ import annotations
 

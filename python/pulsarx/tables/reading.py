@@ -107,18 +107,18 @@ class Block:
         return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
 
     def present(self) -> pa.Array:
-        """As values, without those of tombstones."""
+        """The values, without those of tombstones."""
         values = self.values()
         return values.drop_null() if values.null_count else values
 
     def name(self, row: int) -> str:
-        """How errors call the message of a row."""
+        """Return how errors call the message of a row."""
         message_id = MessageId.from_row(self.table["message_id"][row])
         return f"message {message_id} of {self.topic}"
 
 
 class Selection:
-    """Which messages are wanted. A value."""
+    """Chooses the messages that are wanted. A value."""
 
     def __init__(self, start: Any, end: Any, last: int | None, tombstones: str) -> None:
         if last is not None and (type(last) is not int or last < 1):
@@ -149,7 +149,7 @@ class Selection:
         return block.take(pc.indices_nonzero(wanted))
 
     def of_all(self, blocks: Iterator[Block]) -> Iterator[Block]:
-        """Those of several partitions, one behind the other."""
+        """Choose from the blocks of several partitions, one behind the other."""
         chosen = (block for block in map(self.of, blocks) if len(block))
         return chosen if self.last is None else iter(self._last_of(chosen, self.last))
 
@@ -225,7 +225,7 @@ class Source:
         self._done = 0
 
     def schemas_by_version(self) -> dict[bytes, SchemaInfo]:
-        """As messages name them."""
+        """The schemas by their versions, in the bytes by which messages name them."""
         return {(each.version() or 0).to_bytes(8, "big"): each for each in self.schemas}
 
     def blocks(
@@ -312,7 +312,7 @@ def _messages_of(reader: Any, topic: str) -> Block:
 
 
 def _text(text: str) -> str:
-    """As in received columns: what is not UTF-8 is U+FFFD."""
+    """Make text as received columns hold it: what is not UTF-8 is U+FFFD."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
@@ -348,7 +348,7 @@ class _TableJob:
             self._made = error
 
     def result(self) -> tuple[Block, pa.Table]:
-        """What it has made, when it is done; raises what making it raised."""
+        """Wait for the block and its table; raises what making them raised."""
         self._thread.wait()
         if isinstance(self._made, BaseException):
             raise self._made
@@ -513,8 +513,8 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _columns_found(blocks: list[Block]) -> pa.Schema:
-    """What pyarrow makes of the values. ValueError names a message that does not go with those
-    before."""
+    """Have pyarrow find the columns of the values. ValueError names a message that does not go with
+    those before."""
     rows = [(block, row, value) for block in blocks for row, value in _objects(block)]
     values = [value for _, _, value in rows]
 
@@ -698,7 +698,8 @@ class AvroValues:
 
 
 def values_of(source: Source, schema: Any) -> JsonValues | AvroValues | DecodedValues:
-    """What makes columns of the values of a topic. schema: as read_table takes it."""
+    """Make the object that turns the values of a topic into columns. schema: as read_table takes
+    it."""
     if isinstance(schema, pa.Schema):
         for field in schema:
             _check_is_of_json(field.type, field.name)
@@ -722,7 +723,8 @@ def values_of(source: Source, schema: Any) -> JsonValues | AvroValues | DecodedV
 
 
 def _decoding_by(schema: Schema[Any], source: Source) -> Callable[[Any], Any]:
-    """By a schema that the topic need not have: a reader would bring it to the topic."""
+    """Make the decoder by a schema that the topic need not have: a reader would bring it to the
+    topic."""
     writers = {
         version.decode("latin-1"): info for version, info in source.schemas_by_version().items()
     }

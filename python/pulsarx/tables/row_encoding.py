@@ -56,7 +56,7 @@ def _rows_one_by_one(batch: Any, first: int) -> Iterator[dict[str, Any]]:
 
 
 def converter(pa: Any, kind: Any) -> Callable[[Any], Any] | None:
-    """What makes dicts of the maps in a value; None: it has none."""
+    """Make the function that turns the maps in a value into dicts; None: it has none."""
     if pa.types.is_map(kind):
         inner = converter(pa, kind.item_type)
         return lambda value: None if value is None else _dict_of(value, inner)
@@ -85,8 +85,9 @@ def _dict_of(pairs: list[tuple[Any, Any]], inner: Callable[[Any], Any] | None) -
 
 
 def row_encoder(info: SchemaInfo, record_cls: type[Record] | None = None) -> Callable[[Any], bytes]:
-    """What encodes dicts of a definition. Each value is checked first: neither Avro nor JSON says
-    what it would leave out, cut or replace. A float field of Avro takes the nearest of 32 bits.
+    """Make the function that encodes dicts by a definition. Each value is checked first: neither
+    Avro nor JSON says what it would leave out, cut or replace. A float field of Avro takes the
+    nearest of 32 bits.
 
     record_cls: of a JsonSchema, whose enumerations have texts besides the symbols.
     """
@@ -132,8 +133,8 @@ def row_encoder(info: SchemaInfo, record_cls: type[Record] | None = None) -> Cal
 
 
 def record_encoder(schema: Schema[Any]) -> Callable[[Any], bytes]:
-    """What encodes records of the class of a schema, which has checked their types. ValueError: a
-    number is too large for a float of Avro."""
+    """Make the function that encodes records of the class of a schema, which has checked their
+    types. ValueError: a number is too large for a float of Avro."""
     info = schema.schema_info()
     if info.schema_type() != SchemaType.AVRO:
         return schema.encode
@@ -152,7 +153,7 @@ def record_encoder(schema: Schema[Any]) -> Callable[[Any], bytes]:
 
 
 def _texts(value: Any) -> Any:
-    """With text for bytes, as JsonSchema writes them."""
+    """Convert a value to one with text for bytes, as JsonSchema writes them."""
     if isinstance(value, bytes):
         return value.decode()
     if isinstance(value, dict):

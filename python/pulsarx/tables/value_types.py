@@ -208,8 +208,8 @@ class Unfit(ValueError):
 
 
 def checker(kind: pa.DataType, path: str, nullable: bool = True) -> Callable[[Any], Any]:
-    """What turns a value into what pyarrow makes an array of, or raises Unfit: nothing is rounded,
-    cut or left out, but a float becomes the nearest one of its size."""
+    """Make the function that turns a value into what pyarrow makes an array of, or raises Unfit:
+    nothing is rounded, cut or left out, but a float becomes the nearest one of its size."""
     check = _checker(kind, path)
 
     def checked(value: Any) -> Any:

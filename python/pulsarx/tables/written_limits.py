@@ -1,6 +1,6 @@
-"""What a definition allows of the values in a row, where the types of its columns allow more: the
-symbols of enumerations, and floats of 32 bits. JSON would write any text, and Avro infinity for a
-number that is too large."""
+"""Checks rows against limits of a definition that the types of its columns do not have: the symbols
+of enumerations, and floats of 32 bits. JSON would write any text, and Avro infinity for a number
+that is too large."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def limit_checker(
     definition: Any, is_json: bool, others: Mapping[str, frozenset[str]] | None = None
 ) -> Check | None:
-    """What raises ValueError for a row with a value beyond its limit, and names the field; None:
-    the types of the columns say all.
+    """Make the check that raises ValueError for a row with a value beyond its limit, and names the
+    field; None: the types of the columns say all.
 
     definition: one that has columns (`value_types.record_schema`), whose types the rows have.
     is_json: a float is text, which has as many digits as it needs.

@@ -1,5 +1,5 @@
-"""For tests of code that uses PulsarX: faults of file operations on demand, waiting for consumers,
-what topics hold, and a look behind an open client.
+"""Helpers for tests of code that uses PulsarX: faults of file operations on demand, waiting for
+consumers, what topics hold, and a look behind an open client.
 
 The pytest fixtures `pulsar_url`, `pulsar_client` and `pulsar_clock` and their markers are there as
 soon as PulsarX is installed.

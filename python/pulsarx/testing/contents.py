@@ -1,5 +1,5 @@
-"""What topics hold, for the assertions of a test. Looking changes nothing: no topic or subscription
-is made, nothing is acknowledged or delivered less often."""
+"""Reads the contents of topics, for the assertions of a test. Looking changes nothing: no topic or
+subscription is made, nothing is acknowledged or delivered less often."""
 
 from __future__ import annotations
 

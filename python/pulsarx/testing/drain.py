@@ -50,7 +50,7 @@ def drain(client: Client, *topics: str, timeout_seconds: float = 10.0) -> None:
 
 
 def _backlogs(client: Client, topics: tuple[str, ...]) -> list[str]:
-    """What each subscription has not acknowledged, in words."""
+    """Say in words what each subscription has not acknowledged."""
     left = []
     for name in _parts(client, topics) if topics else _all_topics(client):
         try:

@@ -54,11 +54,11 @@ class FaultPlan:
         file_system.faults_release()
 
     def calls(self, op: str) -> int:
-        """How often op was called since the plan began."""
+        """Count how often op was called since the plan began."""
         return int(file_system.faults_calls(op))
 
     def stalled(self) -> int:
-        """How many operations wait for release()."""
+        """Count the operations that wait for release()."""
         return int(file_system.faults_stalled())
 
 

@@ -18,7 +18,7 @@ _NUMBER_MAX = (1 << 29) - 1
 
 
 class WireError(Exception):
-    """What came over a connection breaks the protocol: the connection is to be closed."""
+    """The other end of a connection breaks the protocol: the connection is to be closed."""
 
 
 class Kind(Enum):

@@ -68,7 +68,7 @@ def error_named(name: str, message: str, attributes: object = None) -> Exception
 
 
 def message_of(error: BaseException) -> str:
-    """What an error says, for the message of an answer."""
+    """Return what an error says, for the message of an answer."""
     if isinstance(error, errors.PulsarException):
         return errors.detail_of(error)
     return f"{type(error).__name__}: {error}"

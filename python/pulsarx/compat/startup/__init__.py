@@ -1,2 +1,2 @@
-"""What Python imports when it starts in a process that a program under `pulsarx run` has started:
-this folder is in front of its PYTHONPATH."""
+"""The folder in front of PYTHONPATH in processes that a program under `pulsarx run` has started:
+Python imports `sitecustomize` from it when it starts."""
