@@ -125,7 +125,8 @@ def _check_cluster(noted: str | None, topics: ClusterTopics, whose: str) -> None
 
 
 class ClusterStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """One thread at a time. What travels to tasks is without connections and state."""
+    """Reads micro-batches of a cluster; one thread at a time. What travels to tasks is without
+    connections and state."""
 
     def __init__(
         self, options: Options, columns: tuple[str, ...], values: ValueFormat | None

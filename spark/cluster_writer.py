@@ -360,7 +360,7 @@ class ClusterBatchWriter(DataSourceArrowWriter):
         return _send(self.job, context.partitionId() if context else 0, iterator)
 
     def commit(self, messages: list[Any]) -> None:
-        """Everything is published. Where there was no row the topic is made here."""
+        """Make the topic where there was no row; all rows are published already."""
         self.job.create_topic()
 
     def abort(self, messages: list[Any]) -> None:
@@ -384,7 +384,7 @@ class ClusterStreamWriter(DataSourceStreamArrowWriter):
         return _send(self._job, context.partitionId(), iterator)
 
     def commit(self, messages: list[Any], batchId: int) -> None:
-        """Everything is published."""
+        """Do nothing: everything is published."""
 
     def abort(self, messages: list[Any], batchId: int) -> None:
         """Do nothing: messages that were sent are published, and stay."""

@@ -43,7 +43,8 @@ _ATTEMPTS_MAX = 3  # while retention removes ledgers between planning and leasin
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """One thread at a time. What travels to tasks is without files and state."""
+    """Reads micro-batches of a folder; one thread at a time. What travels to tasks is without files
+    and state."""
 
     def __init__(
         self, options: Options, columns: tuple[str, ...], values: ValueFormat | None

@@ -316,7 +316,7 @@ class Client:
                 pass
 
     def _give_back(self, _: None) -> None:
-        """Its caller was interrupted and has no client."""
+        """Close the client, whose caller was interrupted and does not have it."""
         self._closing.finish(self._take_leave, self._owner)
 
     def create_producer(
@@ -837,7 +837,8 @@ _needed: list[str] = []  # all of them, once they were looked for
 
 
 def _refuse_eventlet() -> None:
-    """Its hub knows no thread but its own, so the first call that waits would stop all others."""
+    """Refuse eventlet: its hub knows no thread but its own, so the first call that waits would stop
+    all others."""
     patcher = sys.modules.get("eventlet.patcher")
     if patcher is not None and patcher.is_monkey_patched("thread"):
         raise errors.NotAllowedError(

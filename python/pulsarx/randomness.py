@@ -45,7 +45,7 @@ class Randomness:
                 return drawn
 
     def token(self, characters: int) -> str:
-        """So many lower-case letters and digits: 10 of them are 51 random bits."""
+        """Make a text of random lower-case letters and digits: 10 of them are 51 random bits."""
         return "".join(TOKEN_ALPHABET[self.integer(36)] for _ in range(characters))
 
     def _bits(self, count: int) -> int:

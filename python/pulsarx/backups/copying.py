@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
         def begin(self) -> Steps: ...
         def expect(self, size: int) -> Steps:
-            """So many bytes will have been copied at the end, as far as is known."""
+            """Take note of how many bytes will have been copied at the end, as far as is known."""
 
         def copy(self, name: str, size: int | None) -> Generator[Any, None, bool]:
             """The file of that name, in the place of what was copied of it before. size: how many
@@ -234,7 +234,7 @@ class Copying:
                 )
 
     def _copy(self, snapshot: Snapshot) -> Generator[Any, None, bool]:
-        """Everything but cursors and sequences. False: some of it has gone."""
+        """Copy everything but cursors and sequences. False: some of it has gone."""
         self.total = self._target.copied + snapshot.size()
         yield from self._target.expect(self.total)
         for ledger in snapshot.ledgers:

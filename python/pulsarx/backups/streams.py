@@ -26,7 +26,8 @@ _log = logging.getLogger("pulsarx")
 
 
 class Stream:
-    """One answer. Any thread may call but the main one; one at a time makes a piece."""
+    """Streams one answer of the server. Any thread may call but the main one; one at a time makes a
+    piece."""
 
     def __init__(self, what: str) -> None:
         """what: is done, for the log."""

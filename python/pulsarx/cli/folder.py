@@ -124,8 +124,8 @@ class Folder:
         return self.connected("read") if self.is_cluster else self.read_only()
 
     def owned(self, action: str) -> Client:
-        """Through its owner or, while it has none, as that. FolderOwnedError: another process is
-        the owner, and shares it with nobody."""
+        """Open a client that uses the folder through its owner or, while it has none, owns it.
+        FolderOwnedError: another process is the owner, and shares it with nobody."""
         from pulsarx.client import Client
 
         class Visitor(Client):

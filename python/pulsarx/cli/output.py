@@ -102,7 +102,7 @@ class Output:
         _write(json.dumps(fields) + "\n")
 
     def note(self, text: str) -> None:
-        """Something to people, on standard error."""
+        """Print a note to people, on standard error."""
         tell(text)
 
     @contextmanager

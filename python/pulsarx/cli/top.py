@@ -150,7 +150,8 @@ class _Look:
         }
 
     def _rates(self, before: _Look) -> dict[str, Any]:
-        """Since then. Ledgers that were removed meanwhile took nothing in."""
+        """Compute the rates since an earlier look. Ledgers that were removed meanwhile took nothing
+        in."""
         messages = size = 0
         for ledger_id, (count, end) in self._ledgers.items():
             count_before, end_before = before._ledgers.get(ledger_id, (0, 0))

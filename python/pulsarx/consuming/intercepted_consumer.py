@@ -30,7 +30,7 @@ class _Intercepting(_Kind):  # type: ignore[misc]  # what is behind it is not kn
     _interceptors: tuple[ConsumerInterceptor, ...] = ()
 
     def intercept(self, interceptors: Sequence[ConsumerInterceptor]) -> None:
-        """Once, before it is used."""
+        """Set the interceptors, once, before the consumer is used."""
         self._interceptors = tuple(interceptors)
 
     # Receiving ------------------------------------------------------------------------------------

@@ -18,22 +18,22 @@ class Context:
         """The id of the message that is processed."""
 
     def get_message_key(self) -> Any:
-        """Its key."""
+        """The key of the message."""
 
     def get_message_eventtime(self) -> Any:
-        """Its event time."""
+        """The event time of the message."""
 
     def get_message_properties(self) -> Any:
-        """Its properties."""
+        """The properties of the message."""
 
     def get_current_message_topic_name(self) -> Any:
-        """The topic it came from."""
+        """The topic that the message came from."""
 
     def get_partition_key(self) -> Any:
-        """Its key, too."""
+        """The key of the message, like get_message_key."""
 
     def get_ordering_key(self) -> Any:
-        """Its ordering key."""
+        """The ordering key of the message."""
 
     # The function ---------------------------------------------------------------------------------
 
@@ -41,19 +41,19 @@ class Context:
         """The tenant of the function."""
 
     def get_function_namespace(self) -> Any:
-        """Its namespace."""
+        """The namespace of the function."""
 
     def get_function_name(self) -> Any:
-        """Its name."""
+        """The name of the function."""
 
     def get_function_id(self) -> Any:
-        """Its id."""
+        """The id of the function."""
 
     def get_instance_id(self) -> Any:
-        """The id of this instance of it."""
+        """The id of this instance of the function."""
 
     def get_function_version(self) -> Any:
-        """Its version."""
+        """The version of the function."""
 
     def get_logger(self) -> Any:
         """A `logging.Logger` for the function."""
@@ -68,7 +68,7 @@ class Context:
         """A secret."""
 
     def get_input_topics(self) -> Any:
-        """The topics it consumes."""
+        """The topics that the function consumes."""
 
     def get_output_topic(self) -> Any:
         """The topic that what it returns goes to."""

@@ -224,7 +224,7 @@ class FunctionInstance:
             self._consumer.acknowledge(message)
 
     def _give_back(self, message: Message, what: str) -> None:
-        """After a failure that is not the function's."""
+        """Have a message delivered again after a failure that is not the function's."""
         self._runner.figures.system_exception(what)
         if self._config.effectively_once:
             raise errors.UnknownError(detail=what)

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
     class RedeliveryBackoff(Protocol):
         def next(self, redelivery_count: int) -> int:
-            """After how many milliseconds a message comes again."""
+            """Return after how many milliseconds a message is delivered again."""
 
 
 ACK_TIMEOUT_TICK_MS_MIN = 100

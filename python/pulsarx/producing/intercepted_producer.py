@@ -37,7 +37,7 @@ class _Intercepting(_Kind):  # type: ignore[misc]  # what is behind it is not kn
     _untold: list[Exception] | tuple[()] = ()
 
     def intercept(self, interceptors: Sequence[ProducerInterceptor]) -> None:
-        """Once, before it is used."""
+        """Set the interceptors, once, before the producer is used."""
         self._interceptors = tuple(interceptors)
         self._untold = []
 

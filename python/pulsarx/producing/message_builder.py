@@ -54,7 +54,7 @@ class TypedMessageBuilder:
         return self._with("ordering_key", key)
 
     def property(self, name: str, value: str) -> Self:
-        """One more property."""
+        """Add a property."""
         return self.properties({name: value})
 
     def properties(self, properties: dict[str, str]) -> Self:

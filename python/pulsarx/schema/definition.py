@@ -193,7 +193,7 @@ class Field:
         self._required = required
 
     def type(self) -> str:
-        """Its name in Avro."""
+        """The name of the field's type in Avro."""
         return self._TYPE
 
     def python_type(self) -> Any:
@@ -233,7 +233,8 @@ class Field:
         return self.schema_info(set())
 
     def schema_info(self, defined_names: set[str]) -> Any:
-        """Its definition; names of records and enumerations that are defined are added."""
+        """The definition of the field's type; names of records and enumerations that are defined
+        are added."""
         return self._TYPE
 
 

@@ -212,7 +212,7 @@ def _check_names(value: Any) -> None:
 
 
 def check_json_types(columns: Any) -> None:
-    """Before anything is published: whether JSON has something for the types of all columns."""
+    """Check, before anything is published, that JSON has something for the types of all columns."""
     if columns is None:
         return
     import pyarrow as pa

@@ -54,7 +54,7 @@ def places_in(words: list[int]) -> list[int]:
 
 
 def ack_set_bits(words: list[int]) -> int:
-    """All words as one number."""
+    """Join all words into one number."""
     packed = b"".join((word % _WORD).to_bytes(8, "little") for word in words)
     return int.from_bytes(packed, "little")
 

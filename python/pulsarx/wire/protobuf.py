@@ -108,7 +108,7 @@ class Schema:
         return varint(field.number << 3 | _BLOCK) + varint(len(block)) + block
 
     def decode(self, data: bytes) -> dict[str, Any]:
-        """All fields of the table, absent ones by their default. WireError: it is no such
+        """Decode all fields of the table, absent ones to their default. WireError: it is no such
         message."""
         found: dict[str, Any] = dict(self._absent)
         for key in self._lists:
