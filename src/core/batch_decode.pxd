@@ -85,8 +85,8 @@ cdef inline uint64_t load_word(const uint8_t* at) noexcept nogil:
 
 cdef inline void batch_decode_shape(const uint8_t* data, const BatchMessage* message, uint32_t at,
                                     uint32_t behind, BatchShape* shape) noexcept nogil:
-    """Fill in what the messages from at to behind share with the one that batch_decode_plain took
-    there."""
+    """Fill in the shape of the message that batch_decode_plain took from at to behind; the messages
+    after it often have the same."""
     cdef uint32_t sequence_size
     shape.payload_size = message.payload_size
     shape.size = behind - at

@@ -1,6 +1,6 @@
-"""Encodes the redelivery counts and due times that a cursor keeps of single messages.
+"""The redelivery counts and due times that a cursor keeps of single messages, encoded and decoded.
 
-It lies in two sections of a cursor's snapshot and, for the counts, the records of its tail. One
+They lie in two sections of a cursor's snapshot and, the counts, in the records of its tail. One
 thread at a time; the layout is in FORMAT.md.
 """
 
