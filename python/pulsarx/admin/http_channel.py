@@ -9,7 +9,7 @@ from urllib.parse import quote, quote_plus, urlencode, urljoin, urlsplit
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.file_system import hold_low_descriptors
-from pulsarx.admin.http_forms import ANSWERS, BODIES, id_body
+from pulsarx.admin.http_forms import ANSWERS, BODIES
 from pulsarx.admin.http_messages import messages_read
 from pulsarx.admin.http_proof import Proof
 from pulsarx.admin.http_statistics import statistics_read
@@ -150,8 +150,10 @@ class HttpChannel:
 
     def _perform(self, verb: str, arguments: dict[str, Any]) -> Any:
         act = _OWN.get(verb)
-        if act is not None:
-            return act(self, **arguments)
+        return self.perform_by_row(verb, arguments) if act is None else act(self, **arguments)
+
+    def perform_by_row(self, verb: str, arguments: dict[str, Any]) -> Any:
+        """One request, all of which the verb's row says."""
         http = VERBS[verb].http if verb in VERBS else None
         if http is None:
             raise errors.OperationNotSupported(
@@ -309,8 +311,20 @@ def _error_of(status: int, body: bytes, what: str) -> Exception:
 
 
 def _path(path: str, arguments: Json) -> str:
-    """The path of a verb."""
-    return path.format_map({each: _in_path(each, value) for each, value in arguments.items()})
+    """The path of a verb's row."""
+    parts = {each: _in_path(each, value) for each, value in arguments.items()}
+    if path.startswith("/schemas/"):
+        # Partitions have those of their topic; no domain stands in front.
+        name = TopicName.of(TopicName.of(arguments["topic"]).partitioned_name)
+        parts["topic"] = f"{name.namespace_name}/{quote_plus(name.local_name)}"
+    return path.format_map(parts)
+
+
+def _path_of(verb: str, **arguments: object) -> str:
+    """The path of a verb that Pulsar has."""
+    http = VERBS[verb].http
+    assert http is not None
+    return _path(http.path, arguments)
 
 
 def _in_path(name: str, value: object) -> str:
@@ -333,17 +347,7 @@ def _topic_path(topic: str) -> str:
     return f"/{name.domain}/{name.namespace_name}/{quote_plus(name.local_name)}"
 
 
-def _schema_path(topic: str) -> str:
-    name = TopicName.of(topic)
-    local = name.whole.local_name
-    return f"/schemas/{name.namespace_name}/{quote_plus(local)}"
-
-
-def _subscription_path(topic: str, name: str) -> str:
-    return f"{_topic_path(topic)}/subscription/{_in_path('name', name)}"
-
-
-def _path_of(level: str, target: str) -> str:
+def _target_path(level: str, target: str) -> str:
     return _topic_path(target) if level == "topic" else f"/namespaces/{_namespace(target)}"
 
 
@@ -354,14 +358,14 @@ def _namespace(namespace: str) -> str:
 # Tenants and namespaces ---------------------------------------------------------------------------
 
 
-def _put_tenant(method: str) -> Callable[..., None]:
+def _put_tenant(method: str, verb: str) -> Callable[..., None]:
     def put(
         channel: HttpChannel, tenant: str, admin_roles: list[str], allowed_clusters: list[str]
     ) -> None:
         # Pulsar wants some: without a choice, all there are.
         clusters = allowed_clusters or channel.json("/clusters")
         info = {"adminRoles": admin_roles, "allowedClusters": clusters}
-        channel.ask(method, f"/tenants/{quote_plus(tenant)}", info)
+        channel.ask(method, _path_of(verb, tenant=tenant), info)
 
     return put
 
@@ -376,7 +380,7 @@ def _topics_of_namespace(channel: HttpChannel, namespace: str) -> list[str]:
 def _set_policy(level: str) -> Callable[..., None]:
     def put(channel: HttpChannel, policy: Json, **target: str) -> None:
         [(name, value)] = policy.items()
-        path, row = _path_of(level, target[level]), POLICIES[name]
+        path, row = _target_path(level, target[level]), POLICIES[name]
         if name.startswith(_QUOTA):
             shown = None if value is None else row.shown(value)
             method, kind = "DELETE" if value is None else "POST", name.removeprefix(_QUOTA)
@@ -397,7 +401,7 @@ def _set_policy(level: str) -> Callable[..., None]:
 
 def _get_policy(level: str) -> Callable[..., Any]:
     def get(channel: HttpChannel, name: str, **target: str) -> Any:
-        path, row = _path_of(level, target[level]), POLICIES[name]
+        path, row = _target_path(level, target[level]), POLICIES[name]
         if name.startswith(_QUOTA):
             found = channel.json(f"{path}/backlogQuotaMap") or {}
             value = found.get(name.removeprefix(_QUOTA))
@@ -427,7 +431,7 @@ def _get_list(
     found: list[str] = []
     for each in ("persistent", "non-persistent"):
         if domain in ("any", each):
-            path = f"/{each}/{_namespace(namespace)}"
+            path = _path_of("topics.get_list", domain=each, namespace=namespace)
             found += channel.json(path, includeSystemTopic=include_system_topic)
     return sorted(set(found))
 
@@ -435,7 +439,8 @@ def _get_list(
 def _get_partitioned(channel: HttpChannel, namespace: str) -> list[str]:
     found: list[str] = []
     for each in ("persistent", "non-persistent"):
-        found += channel.json(f"/{each}/{_namespace(namespace)}/partitioned")
+        path = _path_of("topics.get_partitioned_topic_list", domain=each, namespace=namespace)
+        found += channel.json(path)
     return sorted(set(found))
 
 
@@ -454,17 +459,17 @@ def _offload(channel: HttpChannel, topic: str, size_threshold: int) -> None:
     else:
         return  # all of it stays
     last = ledgers[-1]["ledgerId"] if kept is None else kept
-    place = id_body(MessageId(-1, last, 0, -1).to_text())
-    channel.ask("PUT", f"{_topic_path(topic)}/offload", place)
+    behind = MessageId(-1, last, 0, -1).to_text()
+    channel.perform_by_row("topics.offload_before", {"topic": topic, "message_id": behind})
 
 
 def _stats(channel: HttpChannel, topic: str) -> Json:
-    found = channel.json(f"{_topic_path(topic)}/stats", subscriptionBacklogSize=True)
+    found = channel.json(_path_of("topics.stats", topic=topic), subscriptionBacklogSize=True)
     return statistics_read(str(TopicName.of(topic)), found)
 
 
 def _partitioned_stats(channel: HttpChannel, topic: str) -> Json:
-    path = f"{_topic_path(topic)}/partitioned-stats"
+    path = _path_of("topics.partitioned_stats", topic=topic)
     found = channel.json(path, perPartition=True, subscriptionBacklogSize=True)
     partitions = found.pop("partitions", None) or {}
     return statistics_read(str(TopicName.of(topic)), found) | {
@@ -478,28 +483,28 @@ def _partitioned_stats(channel: HttpChannel, topic: str) -> Json:
 def _create_subscription(channel: HttpChannel, topic: str, name: str, position: Json) -> None:
     if "message_id" not in position:
         raise errors.OperationNotSupported(detail="a subscription that begins at a time, over HTTP")
-    place = BODIES["ResetCursorData"].shown(position)
-    channel.ask("PUT", _subscription_path(topic, name), place)
+    arguments = {"topic": topic, "name": name, "position": position}
+    channel.perform_by_row("topics.create_subscription", arguments)
 
 
 def _reset_cursor(channel: HttpChannel, topic: str, name: str, position: Json) -> None:
-    path = f"{_subscription_path(topic, name)}/resetcursor"
+    verb, arguments = "topics.reset_cursor", {"topic": topic, "name": name}
     if "publish_time_ms" in position:
-        channel.ask("POST", f"{path}/{position['publish_time_ms']}")
+        channel.ask("POST", f"{_path_of(verb, **arguments)}/{position['publish_time_ms']}")
     else:
-        channel.ask("POST", path, BODIES["ResetCursorData"].shown(position))
+        channel.perform_by_row(verb, {**arguments, "position": position})
 
 
 def _peek(channel: HttpChannel, topic: str, name: str, count: int) -> list[Json]:
     found: list[Json] = []
     for number in range(1, min(count, _ENTRIES_MAX) + 1):
-        path = f"{_subscription_path(topic, name)}/position/{number}"
+        path = _path_of("topics.peek_messages", topic=topic, name=name, position=number)
         try:
             reply = channel.ask("GET", path)
         except errors.TopicNotFound:
             if number == 1:
                 # There is no message; or no topic, which this says.
-                channel.json(f"{_topic_path(topic)}/subscriptions")
+                channel.perform_by_row("topics.get_subscriptions", {"topic": topic})
             break
         found += messages_read(topic, reply.headers, reply.body)
         if len(found) >= count:
@@ -509,11 +514,11 @@ def _peek(channel: HttpChannel, topic: str, name: str, count: int) -> list[Json]
 
 def _examine(channel: HttpChannel, topic: str, number: int, from_end: bool) -> Json:
     """The number-th message from one end of a topic; of a batch the first message."""
-    channel.json(f"{_topic_path(topic)}/subscriptions")  # the topic is there
+    channel.perform_by_row("topics.get_subscriptions", {"topic": topic})  # the topic is there
     try:
         reply = channel.ask(
             "GET",
-            f"{_topic_path(topic)}/examinemessage",
+            _path_of("topics.examine_message", topic=topic),
             initialPosition="latest" if from_end else "earliest",
             messagePosition=number,
         )
@@ -549,27 +554,25 @@ def _schema_document(topic: str, found: Json) -> Json:
 
 
 def _create_schema(channel: HttpChannel, topic: str, schema: Json) -> Json:
-    found = channel.ask("POST", f"{_schema_path(topic)}/schema", _payload(schema)).json()
+    found = channel.ask(
+        "POST", _path_of("schemas.create_schema", topic=topic), _payload(schema)
+    ).json()
     version = (found or {}).get("version", -1)
     return {"version": version.get("version", -1) if isinstance(version, dict) else version}
 
 
 def _get_schema(channel: HttpChannel, topic: str, version: int) -> Json:
-    path = f"{_schema_path(topic)}/schema"
+    path = _path_of("schemas.get_schema_info", topic=topic)
     return _schema_document(topic, channel.json(path if version < 0 else f"{path}/{version}"))
 
 
 def _get_all_schemas(channel: HttpChannel, topic: str) -> list[Json]:
-    found = channel.json(f"{_schema_path(topic)}/schemas")["getSchemaResponses"]
+    found = channel.json(_path_of("schemas.get_all_schemas", topic=topic))["getSchemaResponses"]
     return [_schema_document(topic, each) for each in found]
 
 
-def _delete_schema(channel: HttpChannel, topic: str) -> None:
-    channel.ask("DELETE", f"{_schema_path(topic)}/schema")
-
-
 def _test_compatibility(channel: HttpChannel, topic: str, schema: Json) -> Json:
-    path = f"{_schema_path(topic)}/compatibility"
+    path = _path_of("schemas.test_compatibility", topic=topic)
     try:
         found = channel.ask("POST", path, _payload(schema)).json()
     except errors.UnknownError as error:
@@ -591,15 +594,16 @@ def _test_compatibility(channel: HttpChannel, topic: str, schema: Json) -> Json:
 
 
 def _version_of_schema(channel: HttpChannel, topic: str, schema: Json) -> Json:
-    found = channel.ask("POST", f"{_schema_path(topic)}/version", _payload(schema)).json()
+    path = _path_of("schemas.get_version_by_schema", topic=topic)
+    found = channel.ask("POST", path, _payload(schema)).json()
     return {"version": found["version"]}
 
 
 # What is more than one request by the row of the verb. By the names of the verbs, with their
 # arguments.
 _OWN: dict[str, Callable[..., Any]] = {
-    "tenants.create_tenant": _put_tenant("PUT"),
-    "tenants.update_tenant": _put_tenant("POST"),
+    "tenants.create_tenant": _put_tenant("PUT", "tenants.create_tenant"),
+    "tenants.update_tenant": _put_tenant("POST", "tenants.update_tenant"),
     "namespaces.get_topics": _topics_of_namespace,
     "namespaces.set_policy": _set_policy("namespace"),
     "namespaces.get_policy": _get_policy("namespace"),
@@ -617,7 +621,6 @@ _OWN: dict[str, Callable[..., Any]] = {
     "schemas.create_schema": _create_schema,
     "schemas.get_schema_info": _get_schema,
     "schemas.get_all_schemas": _get_all_schemas,
-    "schemas.delete_schema": _delete_schema,
     "schemas.test_compatibility": _test_compatibility,
     "schemas.get_version_by_schema": _version_of_schema,
 }

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-_TOPIC = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
-
 
 def _topic(call: Call) -> str:
     return f"persistent://{call.namespace}/{call.part('topic')}"
@@ -108,33 +106,19 @@ def _version(call: Call) -> Json:
     return {"version": call.perform(verb, topic=_topic(call), schema=_schema(call))["version"]}
 
 
+OWN = {
+    "schemas.create_schema": _post,
+    "schemas.get_schema_info": _get,
+    "schemas.get_all_schemas": _get_all,
+    "schemas.delete_schema": _delete,
+    "schemas.test_compatibility": _compatibility,
+    "schemas.get_version_by_schema": _version,
+}
 ROUTES = [
-    Route("GET", f"{_TOPIC}/schema", _get, "Get the last schema of a topic."),
-    Route("GET", f"{_TOPIC}/schema/{{version}}", _get_version, "Get a version of a schema."),
-    Route("GET", f"{_TOPIC}/schemas", _get_all, "Get all versions of a schema."),
-    Route("DELETE", f"{_TOPIC}/schema", _delete, "Delete all versions of a schema."),
     Route(
-        "POST",
-        f"{_TOPIC}/schema",
-        _post,
-        "Register a schema.",
-        body="PostSchemaPayload",
-        invalid=422,
-    ),
-    Route(
-        "POST",
-        f"{_TOPIC}/compatibility",
-        _compatibility,
-        "Tell whether a schema may be the next one.",
-        body="PostSchemaPayload",
-        invalid=422,
-    ),
-    Route(
-        "POST",
-        f"{_TOPIC}/version",
-        _version,
-        "Get the version that a schema has.",
-        body="PostSchemaPayload",
-        invalid=422,
+        "GET",
+        "/admin/v2/schemas/{tenant}/{namespace}/{topic}/schema/{version}",
+        _get_version,
+        "Get a version of a schema.",
     ),
 ]

@@ -12,6 +12,7 @@ from pulsarx.rest.lookup import OWN as LOOKUP
 from pulsarx.rest.namespaces import OWN as NAMESPACES
 from pulsarx.rest.policies import TOPIC
 from pulsarx.rest.route import Route
+from pulsarx.rest.schemas import OWN as SCHEMAS
 from pulsarx.rest.subscriptions import OWN as SUBSCRIPTIONS
 from pulsarx.rest.tenants import OWN as TENANTS
 from pulsarx.rest.topics import OWN as TOPICS
@@ -26,12 +27,14 @@ if TYPE_CHECKING:
     from pulsarx.broker.verbs.verb import Verb
     from pulsarx.rest.call import Call
 
+_NAMESPACE = "{tenant}/{namespace}"
 # What paths call arguments, where that is not their name.
 _PARTS = {"name": "subscription", "publish_time_ms": "timestamp"}
 _OWN: dict[str, Callable[[Call], Any]] = {
     **LOOKUP,
     **TENANTS,
     **NAMESPACES,
+    **SCHEMAS,
     **SUBSCRIPTIONS,
     **TOPICS,
 }
@@ -57,7 +60,9 @@ def routes_of(verbs: Mapping[str, Verb]) -> list[Route]:
 
 
 def _path(http: Http) -> str:
-    path = http.path.replace("{namespace}", "{tenant}/{namespace}")
+    path = http.path.replace("{namespace}", _NAMESPACE).replace(
+        "/schemas/", f"/schemas/{_NAMESPACE}/"
+    )
     for name, part in _PARTS.items():
         path = path.replace(f"{{{name}}}", f"{{{part}}}")
     return path.replace("{topic}", TOPIC) if path.startswith("{topic}") else f"/admin/v2{path}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx.broker.verbs.http import Http
 from pulsarx.broker.verbs.verb import LOOKUP, PRODUCE, TENANT_ADMIN, verb
 from pulsarx.topic_name import TopicName, check_is_not_of_the_system
 
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 
-@verb("schemas.create_schema", needs=PRODUCE)
+@verb("schemas.create_schema", needs=PRODUCE,
+    http=Http("POST", "/schemas/{topic}/schema", "Register a schema.",
+        body="PostSchemaPayload", invalid=422))  # fmt: skip
 def create(broker: Broker, topic: TopicName, schema: Json) -> dict[str, int]:
     """The version; that of the same schema when the topic has it already. A topic that is not there
     is created, where its namespace creates those that are used. IncompatibleSchema; TopicNotFound:
@@ -29,7 +32,9 @@ def create(broker: Broker, topic: TopicName, schema: Json) -> dict[str, int]:
         return {"version": broker.schemas.register(whole, info)}
 
 
-@verb("schemas.get_schema_info", needs=LOOKUP, reads=True)
+@verb("schemas.get_schema_info", needs=LOOKUP, reads=True,
+    http=Http("GET", "/schemas/{topic}/schema",
+        "Get the last schema of a topic."))  # fmt: skip
 def get(folder: OpenFolder, topic: TopicName, version: int) -> Json:
     """version -1: the last one. TopicNotFound: there is no such schema, or it is deleted."""
     name = _existing(folder, topic)
@@ -41,18 +46,25 @@ def get(folder: OpenFolder, topic: TopicName, version: int) -> Json:
     raise errors.TopicNotFound(detail=f"{name} has {which}")
 
 
-@verb("schemas.get_all_schemas", needs=LOOKUP, reads=True)
+@verb("schemas.get_all_schemas", needs=LOOKUP, reads=True,
+    http=Http("GET", "/schemas/{topic}/schemas",
+        "Get all versions of a schema."))  # fmt: skip
 def get_all(folder: OpenFolder, topic: TopicName) -> list[Json]:
     name = _existing(folder, topic)
     return [_document(folder, name, each) for each in folder.schemas.versions(name)]
 
 
-@verb("schemas.delete_schema", needs=TENANT_ADMIN)
+@verb("schemas.delete_schema", needs=TENANT_ADMIN,
+    http=Http("DELETE", "/schemas/{topic}/schema",
+        "Delete all versions of a schema."))  # fmt: skip
 def delete(broker: Broker, topic: TopicName) -> None:
     broker.schemas.delete(_existing(broker, topic))
 
 
-@verb("schemas.test_compatibility", needs=LOOKUP, reads=True)
+@verb("schemas.test_compatibility", needs=LOOKUP, reads=True,
+    http=Http("POST", "/schemas/{topic}/compatibility",
+        "Tell whether a schema may be the next one.", body="PostSchemaPayload",
+        invalid=422))  # fmt: skip
 def test_compatibility(folder: OpenFolder, topic: TopicName, schema: Json) -> Json:
     name = _existing(folder, topic)
     reason = ""
@@ -67,7 +79,9 @@ def test_compatibility(folder: OpenFolder, topic: TopicName, schema: Json) -> Js
     }
 
 
-@verb("schemas.get_version_by_schema", needs=LOOKUP, reads=True)
+@verb("schemas.get_version_by_schema", needs=LOOKUP, reads=True,
+    http=Http("POST", "/schemas/{topic}/version", "Get the version that a schema has.",
+        body="PostSchemaPayload", invalid=422))  # fmt: skip
 def get_version(folder: OpenFolder, topic: TopicName, schema: Json) -> dict[str, int]:
     """-1: the topic does not have it."""
     found = folder.schemas.version_of(_existing(folder, topic), _info(schema))
