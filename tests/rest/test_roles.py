@@ -26,8 +26,15 @@ from pulsarx.access import AccessSettings, TlsSettings
 from pulsarx.access.basic_users import BasicUsers
 from pulsarx.access.password_queue import PasswordQueue
 from pulsarx.admin import Admin
+from pulsarx.broker.verbs import verb as needs
+from pulsarx.broker.verbs.http import Http
+from pulsarx.broker.verbs.table import VERBS
+from pulsarx.broker.verbs.verb import Verb
+from pulsarx.rest import application
 from pulsarx.rest.application import ROUTES
 from pulsarx.rest.http_service import THREADS_MAX
+from pulsarx.rest.verb_routes import routes_of
+from pulsarx.topic_name import TopicName
 
 TOPICS = "/persistent/public/default"
 Open = Callable[..., Administered]
@@ -155,6 +162,54 @@ def test_a_role_does_what_it_may(guarded: Administered, role: str) -> None:
         assert (reply.status < 300) == expected, (method, path, reply)
         if not expected:
             assert reply.status == 403, (method, path, reply)
+
+
+def look_at_topic(folder: Any, topic: TopicName) -> str:
+    return topic.local_name
+
+
+def look_at_subscription(folder: Any, topic: TopicName, name: str) -> str:
+    return name
+
+
+def look_at_namespace(folder: Any, namespace: str) -> str:
+    return namespace
+
+
+NEEDS: list[tuple[str, Any, str, set[str]]] = [
+    (needs.LOOKUP, look_at_topic, "{topic}/look", {"alice", "bob", "carol"}),
+    (needs.PRODUCE, look_at_topic, "{topic}/look", {"alice", "carol"}),
+    (needs.CONSUME, look_at_topic, "{topic}/look", {"bob", "carol"}),
+    (needs.CONSUME, look_at_subscription, "{topic}/look/{name}", {"carol"}),
+    (needs.IN_NAMESPACE, look_at_namespace, "/look/{namespace}", {"alice", "bob", "carol"}),
+    (needs.TENANT_ADMIN, look_at_topic, "{topic}/look", {"carol"}),
+    (needs.TENANT_ADMIN, look_at_namespace, "/look/{namespace}", {"carol"}),
+    (needs.SUPERUSER, look_at_topic, "{topic}/look", set()),
+]
+
+
+@pytest.mark.parametrize(("needed", "function", "path", "allowed"), NEEDS)
+def test_the_row_of_a_verb_says_who_may(
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    needed: str,
+    function: Any,
+    path: str,
+    allowed: set[str],
+) -> None:
+    row = Verb(function, needs=needed, reads=True, http=Http("GET", path, "", answer="names"))
+    monkeypatch.setitem(VERBS, "tests.look", row)
+    routes = routes_of({"tests.look": row})
+    monkeypatch.setattr(application, "ROUTES", [*routes, *ROUTES])
+    guarded: Administered = request.getfixturevalue("guarded")
+    namespaces = guarded.client.admin.namespaces
+    namespaces.grant_permission_on_subscription("public/default", "s", ["nobody"])
+    place = f"{TOPICS}/t" if path.startswith("{topic}") else ""
+    asked = path.replace("{topic}", place).replace("{namespace}", "public/default")
+    for role in ("alice", "bob", "carol", "nobody", "admin"):
+        reply = guarded.ask("GET", asked.replace("{name}", "s"), headers=bearer(role))
+        expected = role == "admin" or role in allowed
+        assert reply.status == (200 if expected else 403), (role, reply)
 
 
 def test_permissions_are_granted_over_http(guarded: Administered) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.policies.policy_row import Policy, Rest
+    from pulsarx.broker.verbs.http import Http
     from pulsarx.options.authentication import Authentication
 
     Json = dict[str, Any]
@@ -322,9 +323,13 @@ def _path(path: str, arguments: Json) -> str:
 
 def _path_of(verb: str, **arguments: object) -> str:
     """The path of a verb that Pulsar has."""
-    http = VERBS[verb].http
-    assert http is not None
-    return _path(http.path, arguments)
+    return _path(_row(verb).path, arguments)
+
+
+def _row(verb: str) -> Http:
+    found = VERBS[verb].http
+    assert found is not None
+    return found
 
 
 def _in_path(name: str, value: object) -> str:
@@ -358,14 +363,14 @@ def _namespace(namespace: str) -> str:
 # Tenants and namespaces ---------------------------------------------------------------------------
 
 
-def _put_tenant(method: str, verb: str) -> Callable[..., None]:
+def _put_tenant(verb: str) -> Callable[..., None]:
     def put(
         channel: HttpChannel, tenant: str, admin_roles: list[str], allowed_clusters: list[str]
     ) -> None:
         # Pulsar wants some: without a choice, all there are.
         clusters = allowed_clusters or channel.json("/clusters")
         info = {"adminRoles": admin_roles, "allowedClusters": clusters}
-        channel.ask(method, _path_of(verb, tenant=tenant), info)
+        channel.ask(_row(verb).method, _path_of(verb, tenant=tenant), info)
 
     return put
 
@@ -602,8 +607,8 @@ def _version_of_schema(channel: HttpChannel, topic: str, schema: Json) -> Json:
 # What is more than one request by the row of the verb. By the names of the verbs, with their
 # arguments.
 _OWN: dict[str, Callable[..., Any]] = {
-    "tenants.create_tenant": _put_tenant("PUT", "tenants.create_tenant"),
-    "tenants.update_tenant": _put_tenant("POST", "tenants.update_tenant"),
+    "tenants.create_tenant": _put_tenant("tenants.create_tenant"),
+    "tenants.update_tenant": _put_tenant("tenants.update_tenant"),
     "namespaces.get_topics": _topics_of_namespace,
     "namespaces.set_policy": _set_policy("namespace"),
     "namespaces.get_policy": _get_policy("namespace"),
