@@ -18,7 +18,6 @@ Spark.
 from __future__ import annotations
 
 import atexit
-import os
 import weakref
 from functools import partial
 
@@ -34,6 +33,7 @@ from pulsarx.broker.scan.lease import (
 )
 from pulsarx.broker.scan.planned_here import PlannedHere
 from pulsarx.clock import Deadline, system_clock
+from pulsarx.ground.fork import at_fork
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -360,7 +360,7 @@ def _covers(found: LeaseRecord, ranges: list[LedgerRange]) -> bool:
 
 keeper = LeaseKeeper(system_clock())
 _weak_references: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-os.register_at_fork(before=keeper.all_go_out, after_in_child=keeper.reset)
+at_fork(__name__, keeper.reset, before=keeper.all_go_out)
 atexit.register(keeper.release_all)
 
 

@@ -29,6 +29,7 @@ from pulsarx.ground import upward
 from pulsarx.ground.attempt import attempt
 from pulsarx.ground.client_owner import ClientOwner, Leave, give_back, take_back
 from pulsarx.ground.closing import Closing
+from pulsarx.ground.fork import at_fork
 from pulsarx.options.base import ClientOptions
 from pulsarx.options.service_url import leads_to_cluster
 from pulsarx.schema.schema import BYTES_SCHEMA
@@ -880,4 +881,4 @@ def _modules_of(package: str, folder: str) -> list[str]:
     return found
 
 
-os.register_at_fork(before=_load_for_child, after_in_child=_reset_in_child)
+at_fork(__name__, _reset_in_child, before=_load_for_child)

@@ -8,7 +8,6 @@ themselves are native (`_pycore/ground/clock_core`): no signal handler can leave
 
 from __future__ import annotations
 
-import os
 import threading
 
 from pulsarx import errors
@@ -27,6 +26,7 @@ from pulsarx._pycore.ground.job_queue import retry_by
 from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.ground.threads import await_beginnings, forget_beginnings
 from pulsarx._pycore.ground.weak_list import WeakList
+from pulsarx.ground.fork import at_fork
 from pulsarx.ground.process_end import at_end
 
 __all__ = [
@@ -184,4 +184,4 @@ def _reset_in_child() -> None:
 
 # Registered at import, so before any client: clients close first, with their timers still alive.
 at_end(_stop_at_exit)
-os.register_at_fork(after_in_child=_reset_in_child)
+at_fork(__name__, _reset_in_child)

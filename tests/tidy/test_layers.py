@@ -159,6 +159,7 @@ PERMITTED = [
     ("_pycore.*", "errors"),
     ("_core", "ground.linked_modules"),  # where the packages find their modules
     ("_pycore*", "ground.linked_modules"),
+    ("_pycore.*", "ground.fork"),  # where what a fork does to it is in the list of all steps
     ("_pycore.arrow.arrow_export", "ground.extras"),
     ("spark.lease_keeper", "_pycore.ground.threads"),  # its thread ends as all of ours do
     ("access.*", "_pycore.ground.file_system"),  # what it opens

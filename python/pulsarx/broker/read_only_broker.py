@@ -25,6 +25,7 @@ from pulsarx.broker.topics.read_only_partitions import ReadOnlyPartitions
 from pulsarx.broker.topics.read_only_topic import ReadOnlyTopic
 from pulsarx.broker_options import BrokerOptions
 from pulsarx.clock import wall_ms
+from pulsarx.ground.fork import at_fork
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -263,9 +264,4 @@ class ReadOnlyBroker:
 _opened = WeakList()
 
 
-def _abandon_all() -> None:
-    for broker in _opened.members():
-        broker.abandon()
-
-
-os.register_at_fork(after_in_child=_abandon_all)
+at_fork(__name__, abandon=_opened)

@@ -5,7 +5,6 @@ The first client opens the broker and the last one closes it. A forked child has
 
 from __future__ import annotations
 
-import os
 from functools import partial
 
 from pulsarx import errors
@@ -13,6 +12,7 @@ from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.locks import RLock
 from pulsarx.broker.broker import Broker
 from pulsarx.ground.attempt import attempt
+from pulsarx.ground.fork import at_fork
 from pulsarx.ground.process_end import at_end, await_end
 
 TYPE_CHECKING = False
@@ -229,4 +229,4 @@ def _abandon_all() -> None:
 
 
 at_end(_close_all_at_exit)
-os.register_at_fork(after_in_child=_abandon_all)
+at_fork(__name__, _abandon_all)

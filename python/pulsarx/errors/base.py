@@ -219,12 +219,12 @@ _pid = posix.getpid()
 _parent_pid = 0  # of a forked process: the process that forked it
 
 
-def _note_parent() -> None:
+def note_process() -> None:
+    """Find out whether this process was forked; a step of ground/fork."""
     global _parent_pid, _pid
-    _parent_pid, _pid = _pid, posix.getpid()  # the parent may be gone by now, so it is not asked
-
-
-posix.register_at_fork(after_in_child=_note_parent)
+    pid = posix.getpid()
+    if pid != _pid:
+        _parent_pid, _pid = _pid, pid  # the parent may be gone by now, so it is not asked
 
 
 def parent_pid() -> int:

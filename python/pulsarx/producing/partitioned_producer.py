@@ -3,7 +3,6 @@ producer a partition and chooses among them."""
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 
 import pulsarx._pycore.publish.send_routed  # noqa: F401  # gives PartitionRouter its send_async
@@ -19,6 +18,7 @@ from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.enumerations import PartitionsRoutingMode, ProducerAccessMode
 from pulsarx.ground.attempt import attempt
 from pulsarx.ground.closing import Closing
+from pulsarx.ground.fork import at_fork
 from pulsarx.ground.owner import client_is_closing, perform_for
 from pulsarx.producer import Producer
 from pulsarx.producing.inherited_producer import (
@@ -461,13 +461,7 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
 _opened = WeakList()
 
 
-def _abandon_all() -> None:
-    reset_in_child()
-    for producer in _opened.members():
-        producer.abandon()
-
-
-os.register_at_fork(after_in_child=_abandon_all)
+at_fork(__name__, reset_in_child, abandon=_opened)
 
 
 def _taken(column: Sequence[Element] | None, numbers: list[int]) -> list[Element] | None:

@@ -24,6 +24,7 @@ from pulsarx.access.tls_contexts import TlsContexts
 from pulsarx.broker.broker import Broker
 from pulsarx.broker.topics.counted_rates import LOOK_MS, Rates
 from pulsarx.ground.extras import optional_module
+from pulsarx.ground.fork import at_fork
 from pulsarx.rest.owned_folder import OwnedFolder
 from pulsarx.rest.sampler import Sampler
 
@@ -320,13 +321,8 @@ class HttpServer:
         self._listener.detach()
 
 
-def _abandon_servers() -> None:
-    for each in _servers.members():
-        each.abandon()
-
-
 _servers = WeakList()  # those that were opened
-os.register_at_fork(after_in_child=_abandon_servers)
+at_fork(__name__, abandon=_servers)
 
 
 def _listener(settings: ServiceSettings) -> tuple[socket.socket, bool]:

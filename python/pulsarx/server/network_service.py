@@ -21,6 +21,7 @@ from pulsarx.access.listening import Accepting, Listener, accept_no_more, listen
 from pulsarx.access.tls_contexts import TlsContexts
 from pulsarx.access.tls_transport import TlsTransport
 from pulsarx.ground.attempt import insist
+from pulsarx.ground.fork import at_fork
 from pulsarx.server.served_connection import READ_SIZE, ServedConnection, call_in_loop
 from pulsarx.server.unfinished_frames import UNFINISHED_MAX, UnfinishedFrames
 from pulsarx.sessions.server import Server
@@ -252,13 +253,8 @@ class NetworkService:
             listener.detach()
 
 
-def _abandon_services() -> None:
-    for each in _services.members():
-        each.abandon()
-
-
 _services = WeakList()  # those that were opened
-os.register_at_fork(after_in_child=_abandon_services)
+at_fork(__name__, abandon=_services)
 
 
 def _port_of(listener: Listener | None) -> int | None:

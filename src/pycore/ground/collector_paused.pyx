@@ -1,6 +1,6 @@
 """Body of collector_paused.pxd."""
 
-import os
+from pulsarx.ground.fork import at_fork
 
 cdef extern from "Python.h":
     bint PyGC_Disable() noexcept         # whether it was on
@@ -64,4 +64,4 @@ def _forked() -> None:
             PyGC_Enable()
 
 
-os.register_at_fork(after_in_child=_forked)
+at_fork(__name__, _forked)

@@ -1,7 +1,5 @@
 """Body of control_plane.pxd."""
 
-import os
-
 from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
 
 from pulsarx import errors
@@ -17,6 +15,7 @@ from pulsarx._pycore.ground.threads cimport await_memory, thread_start, threads_
 from pulsarx._pycore.ground.waits cimport (
     lock_was_given, lock_was_taken, others_run_here, wait_on,
 )
+from pulsarx.ground.fork import at_fork
 
 
 cdef extern from "Python.h":
@@ -354,4 +353,4 @@ def _forked() -> None:
     control_plane.forks += 1
 
 
-os.register_at_fork(after_in_child=_forked)
+at_fork(__name__, _forked)

@@ -1,7 +1,6 @@
 # cython: language_level=3
 """Body of loop_queue.pxd."""
 
-import os
 import weakref
 from asyncio import get_running_loop
 
@@ -14,6 +13,7 @@ from pulsarx._core.low_descriptors cimport low_descriptors_hold, low_descriptors
 from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.threads cimport threads_have_ended
 from pulsarx._pycore.ground.watchers cimport LoopItem
+from pulsarx.ground.fork import at_fork
 
 cdef extern from "Python.h":
     PyObject* PyWeakref_GetObject(object reference)
@@ -231,4 +231,4 @@ def _forked() -> None:
     QUEUES.clear()
 
 
-os.register_at_fork(after_in_child=_forked)
+at_fork(__name__, _forked)

@@ -3,10 +3,10 @@
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint64_t
 
-import os
 import threading
 
 from pulsarx import errors
+from pulsarx.ground.fork import at_fork
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() noexcept
@@ -50,4 +50,4 @@ def _forked() -> None:
     main_thread = PyThread_get_thread_ident()
 
 
-os.register_at_fork(after_in_child=_forked)
+at_fork(__name__, _forked)

@@ -25,6 +25,7 @@ from pulsarx._pycore.ground.signals cimport signals_check, signals_sleep_ns
 import os
 
 from pulsarx.errors import ForkedError
+from pulsarx.ground.fork import at_fork
 
 cdef enum:
     SMALL_SIZE = 4096                  # written with the GIL: the switch would cost more
@@ -294,4 +295,4 @@ def mark_forked() -> None:
         atomic_store_u32(&writer.c_ledger.state, LEDGER_CLOSED)
 
 
-os.register_at_fork(after_in_child=mark_forked)
+at_fork(__name__, mark_forked)

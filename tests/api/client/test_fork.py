@@ -3,6 +3,8 @@ a clear error at once; no hang, no damage."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from seeds import scaled
 from topic_reading import numbers, whole_topic
 
 import pulsarx
+from pulsarx.ground.fork import BEFORE, IN_CHILD
 
 FORK = """
 import os, sys, signal, threading, pulsarx
@@ -265,3 +268,35 @@ print(reader.read_next(0).data())
     with pulsarx.Client(folder) as client:
         client.create_producer("t").send(b"x")
         assert run_program(program, folder) == ["b'x'"] * 2
+
+
+STEPS = """
+import os
+import pulsarx
+from pulsarx.ground import fork
+
+def fail():
+    raise ValueError("of one step")
+
+fork._renew.update({place: lambda place=place: print("child", place) for place in fork.IN_CHILD})
+fork._before.update({place: lambda place=place: print("parent", place) for place in fork.BEFORE})
+fork._renew["clock"] = fail
+fork._abandon.clear()
+child = os.fork()
+if child == 0:
+    sys.stdout.flush()
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+
+
+def test_the_steps_of_a_fork_are_taken_in_their_order_whatever_was_loaded_first() -> None:
+    program = "import sys\n" + STEPS
+    told = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    lines = told.stdout.split("\n")
+    children = [f"child {each}" for each in IN_CHILD if each != "clock"]
+    assert lines[: len(BEFORE)] == [f"parent {each}" for each in BEFORE]
+    assert [each for each in lines if each.startswith("child")] == children
+    assert "ValueError: of one step" in told.stderr

@@ -32,6 +32,7 @@ from pulsarx.broker.folder.reserve import RESERVE_NAME
 from pulsarx.broker.folder.storage_errors import folder_error, storage_error
 from pulsarx.clock import Deadline
 from pulsarx.errors import AlreadyClosed, FolderError, FolderOwnedError
+from pulsarx.ground.fork import at_fork
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -356,7 +357,8 @@ class DataDirectory:
         self.files.flush_directory(os.path.dirname(path))
         self._durable.add(path)
 
-    def _forget_in_child(self) -> None:
+    def abandon(self) -> None:
+        """In a forked child."""
         descriptor = self._take_descriptor()
         self._forked = True
         if descriptor >= 0:
@@ -366,12 +368,7 @@ class DataDirectory:
 _opened = WeakList()
 
 
-def _after_fork_in_child() -> None:
-    for opened in _opened.members():
-        opened._forget_in_child()
-
-
-os.register_at_fork(after_in_child=_after_fork_in_child)
+at_fork(__name__, abandon=_opened)
 
 
 def _check_is_folder(path: str) -> None:

@@ -11,13 +11,12 @@ fetched then reaches those who wait, and is not kept.
 
 from __future__ import annotations
 
-import os
-
 from pulsarx import errors
 from pulsarx._pycore.ground.job_queue import JobQueue
 from pulsarx._pycore.ground.locks import Event, Lock
 from pulsarx.broker.offload.stored_object import Stopped
 from pulsarx.ground.attempt import attempt
+from pulsarx.ground.fork import at_fork
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -162,4 +161,4 @@ def _needed() -> None:
 
 
 fetched_ledgers = FetchedLedgers()
-os.register_at_fork(after_in_child=fetched_ledgers.reset)
+at_fork(__name__, fetched_ledgers.reset)

@@ -17,6 +17,7 @@ from pulsarx._pycore.ground.file_system import hold_low_descriptors, open_descri
 from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx.ground.extras import optional_module
+from pulsarx.ground.fork import at_fork
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def _in_a_child() -> None:
     _stores_lock = Lock()
 
 
-os.register_at_fork(after_in_child=_in_a_child)
+at_fork(__name__, _in_a_child)
 
 
 def joined(url: str, name: str) -> str:

@@ -18,6 +18,7 @@ from pulsarx import errors
 from pulsarx._pycore.ground.locks import RLock
 from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx.clock import system_clock
+from pulsarx.ground.fork import at_fork
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -214,4 +215,4 @@ class _ReadLease:
 
 
 renewals = LeaseRenewals(system_clock())
-os.register_at_fork(after_in_child=renewals.reset)
+at_fork(__name__, renewals.reset)

@@ -3,8 +3,6 @@ clients. A forked child has none of them."""
 
 from __future__ import annotations
 
-import os
-
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.locks import Event, RLock
@@ -13,6 +11,7 @@ from pulsarx.broker.folder.data_directory import LOCK_NAME
 from pulsarx.broker.folder.owner_lock import owner_lock_query
 from pulsarx.clock import Deadline
 from pulsarx.ground.attempt import attempt
+from pulsarx.ground.fork import at_fork
 from pulsarx.ground.process_end import at_end, await_end
 from pulsarx.processes.guest.broker import GuestBroker
 from pulsarx.processes.guest.owner_connection import NoOwner, how_to_go_on
@@ -128,4 +127,4 @@ def _forget_all() -> None:
 
 
 at_end(_close_all_at_exit)
-os.register_at_fork(after_in_child=_forget_all)
+at_fork(__name__, _forget_all)

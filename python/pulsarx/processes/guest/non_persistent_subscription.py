@@ -3,7 +3,6 @@ folder: the owner chooses what is its own and sends that whole."""
 
 from __future__ import annotations
 
-import os
 import weakref
 
 from pulsarx import errors
@@ -19,6 +18,7 @@ from pulsarx.broker.subscriptions.non_persistent_subscription import ALL_LEDGERS
 from pulsarx.clock import Deadline
 from pulsarx.compression import decompress
 from pulsarx.enumerations import ConsumerType, KeySharedMode
+from pulsarx.ground.fork import at_fork
 from pulsarx.schema.writer_schemas import WriterSchemas
 from pulsarx.wire import commands
 from pulsarx.wire.schemas import schema_values
@@ -305,9 +305,4 @@ def _policy_fields(policy: KeySharedPolicy) -> dict[str, Any]:
 _attached = WeakList()
 
 
-def _abandon_all() -> None:
-    for subscription in _attached.members():
-        subscription.abandon()
-
-
-os.register_at_fork(after_in_child=_abandon_all)
+at_fork(__name__, abandon=_attached)

@@ -15,6 +15,7 @@ from pulsarx.broker.control.control_socket import (
     with_address,
 )
 from pulsarx.broker.requests.owner_request import check_is_owner, rebuilt
+from pulsarx.ground.fork import at_fork
 from pulsarx.processes.guest.connection import Connection
 from pulsarx.wire.frames import FrameReader
 from pulsarx.wire.protobuf import WireError
@@ -208,7 +209,7 @@ def _abandon_greetings() -> None:
     _greeting.clear()
 
 
-os.register_at_fork(after_in_child=_abandon_greetings)
+at_fork(__name__, _abandon_greetings)
 
 
 def _nothing(_: Exception | None) -> None:

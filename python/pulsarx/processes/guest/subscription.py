@@ -3,7 +3,6 @@ it: what the owner is asked for, and what it says."""
 
 from __future__ import annotations
 
-import os
 import weakref
 from functools import partial
 
@@ -22,6 +21,7 @@ from pulsarx.compression import decompress
 from pulsarx.enumerations import ConsumerType, KeySharedMode
 from pulsarx.ground.attempt import attempt
 from pulsarx.ground.call_timeout import call_timeout, within
+from pulsarx.ground.fork import at_fork
 from pulsarx.schema.writer_schemas import WriterSchemas
 
 TYPE_CHECKING = False
@@ -444,9 +444,4 @@ def _policy_fields(policy: KeySharedPolicy | None) -> dict[str, Any] | None:
 _attached = WeakList()
 
 
-def _abandon_all() -> None:
-    for subscription in _attached.members():
-        subscription.abandon()
-
-
-os.register_at_fork(after_in_child=_abandon_all)
+at_fork(__name__, abandon=_attached)

@@ -21,6 +21,7 @@ from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.control.control_socket import shut
 from pulsarx.clock import Deadline
 from pulsarx.ground.attempt import attempt, insist
+from pulsarx.ground.fork import at_fork
 from pulsarx.processes.owner.session_verbs import SessionGuests
 from pulsarx.sessions.server import Server
 from pulsarx.wire.protobuf import WireError
@@ -261,12 +262,9 @@ def take_guest(broker: Broker, sock: _socket.socket, pid: int) -> bool:
     return found.take(sock, pid)
 
 
-def _abandon_services() -> None:
+def _renew_lock() -> None:
     global _making
     _making = Lock()
-    for each in _services.members():
-        if os.getpid() != each.process:
-            each.abandon()
 
 
-os.register_at_fork(after_in_child=_abandon_services)
+at_fork(__name__, _renew_lock, abandon=_services)
