@@ -22,17 +22,40 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
-    from typing import Any, NoReturn, Self
+    from typing import Any, NoReturn, Protocol, Self
 
     from pulsarx._pycore.arrow.arrow_export import ArrowMessages
     from pulsarx._pycore.consume.pending_receives import ReceiveQueue
     from pulsarx._pycore.dispatch.entry_sink import ConsumerEvents
     from pulsarx._pycore.message.message import Message
     from pulsarx.ground.owner import MemberOwner
-    from pulsarx.letters.letters import Letters
+    from pulsarx.letters.letter_rules import LetterRules
     from pulsarx.listening.listener_pool import ListenerPool
     from pulsarx.message_id import MessageId
     from pulsarx.options.members import ConsumerOptions
+
+    class ConsumerLetters(Protocol):
+        """The dead and retry letters of a consumer."""
+
+        rules: LetterRules
+
+        def retry_options(self, options: ConsumerOptions) -> ConsumerOptions:
+            """Of the consumer of the retry letters."""
+
+        def attach(self, consumer: Any) -> None:
+            """Have what a consumer of one topic cannot process become letters."""
+
+        def reconsume_later(
+            self,
+            receiver: Any,
+            message: Message,
+            delay_ms: int,
+            properties: dict[str, str] | None,
+        ) -> None:
+            """See Consumer; in the control plane. receiver: the consumer of the message's topic."""
+
+        def close(self) -> None: ...
+
 
 # Messages without limit, 10 MiB, 100 ms: the official client's default.
 DEFAULT_BATCH_RECEIVE = BatchReceivePolicy(-1, 10 << 20, 100)
@@ -49,7 +72,7 @@ class Consumer(Typed[T]):
 
     owner: MemberOwner | None = None
     events: ConsumerEvents | None = None  # None: there is no event listener
-    letters: Letters | None = None  # None: neither dead nor retry letters
+    letters: ConsumerLetters | None = None  # None: neither dead nor retry letters
     _loop: ListenerLoop | None = None
     _receives: ReceiveQueue | None = None
     _work: SerialWork | None = None
@@ -279,12 +302,12 @@ class Consumer(Typed[T]):
         the error is raised.
         """
         self.require_open()
-        control_plane.load("pulsarx.letters.letters")
-        from pulsarx.letters import letters
+        control_plane.load("pulsarx.letters.reconsuming")
+        from pulsarx.letters.reconsuming import check_reconsume_arguments, refuse_reconsuming
 
-        letters.check_reconsume_arguments(message, delay_ms, properties)
+        check_reconsume_arguments(message, delay_ms, properties)
         if self.letters is None or not self.letters.rules.retry_enable:
-            raise letters.refuse_reconsuming()
+            raise refuse_reconsuming()
         receiver = self._receiver_of(message)
         if receiver is None:
             raise errors.NotAllowedError(

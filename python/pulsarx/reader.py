@@ -18,16 +18,21 @@ from pulsarx.schema.schema import T, Typed
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any, NoReturn, Self
+    from typing import Any, NoReturn, Protocol, Self
 
     from pulsarx._pycore.consume.consumer_core import ConsumerCore
     from pulsarx._pycore.consume.multi_consumer import MultiConsumerCore
     from pulsarx._pycore.message.message import Message
-    from pulsarx.broker.topics.non_persistent_reader import NonPersistentReader
-    from pulsarx.broker.topics.reader_cursor import ReaderCursor
     from pulsarx.ground.owner import MemberOwner
     from pulsarx.listening.listener_pool import ListenerPool
     from pulsarx.options.members import ReaderOptions
+
+    class TopicCursor(Protocol):
+        """Where a reader is in its topic."""
+
+        def seek(self, position: tuple[int, int]) -> object: ...
+        def end(self) -> object:
+            """Give back what it has mapped."""
 
 
 @replaceable
@@ -43,7 +48,7 @@ class Reader(Typed[T]):
     def __init__(
         self,
         core: ConsumerCore | MultiConsumerCore,
-        cursor: ReaderCursor | NonPersistentReader | None,
+        cursor: TopicCursor | None,
         name: str,
         options: ReaderOptions,
         pool: ListenerPool,

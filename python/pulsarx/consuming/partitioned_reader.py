@@ -7,6 +7,7 @@ import weakref
 from pulsarx import errors
 from pulsarx._pycore.consume.multi_consumer import MultiConsumerCore
 from pulsarx._pycore.ground.locks import RLock
+from pulsarx.broker.ledgers.compacted_view import positions_to_read
 from pulsarx.consuming.partition_follower import PartitionFollower
 from pulsarx.consuming.seek_position import check_seek_target, reader_position, start_position
 from pulsarx.ground.attempt import attempt
@@ -65,7 +66,7 @@ class PartitionedReader(Reader[T]):
         def attach_one(found: AnyTopic | ReadOnlyTopic, is_new: bool) -> None:
             start = MessageId.earliest if is_new else options.start_message_id
             inclusive, compacted = options.start_message_id_inclusive, options.is_read_compacted
-            position = start_position(found, start, inclusive, compacted)
+            position = start_position(positions_to_read(found, compacted), start, inclusive)
             decryption = decryption_of(options)
             cursor = found.reader_cursor(options.schema, compacted, decryption)
             core = cursor.attach(position, queue_size)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx.broker.ledgers.compacted_view import positions_to_read
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.consuming.seek_position import start_position
 from pulsarx.ground.attempt import attempt
@@ -73,8 +74,9 @@ def _has_gone(found: Any) -> bool:
 
 def _reader_of(broker: Any, topic: Any, options: ReaderOptions, pool: WorkPool) -> Reader:
     compacted = options.is_read_compacted
+    positions = positions_to_read(topic, compacted)
     position = start_position(
-        topic, options.start_message_id, options.start_message_id_inclusive, compacted
+        positions, options.start_message_id, options.start_message_id_inclusive
     )
     cursor = topic.reader_cursor(options.schema, compacted, decryption_of(options))
     core = cursor.attach(position, options.receiver_queue_size)

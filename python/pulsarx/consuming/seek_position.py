@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.errors import shown
 from pulsarx.message_id import MessageId
 from pulsarx.options.argument_check import INT64_MAX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Protocol
+    from typing import Protocol
 
     Position = tuple[int, int]
 
@@ -51,10 +50,7 @@ def reader_position(ledgers: Positions, target: MessageId | int, inclusive: bool
     return seek_position(ledgers, target, inclusive)
 
 
-def start_position(topic: Any, target: MessageId, inclusive: bool, compacted: bool) -> Position:
+def start_position(positions: Positions | None, target: MessageId, inclusive: bool) -> Position:
     """Like reader_position, for a reader that begins to read a topic. A non-persistent topic has no
     positions: its readers are handed what comes from now on."""
-    if not topic.topic_name.persistent:
-        return 0, 0
-    positions = CompactedView(topic.ledger) if compacted else topic.ledger
-    return reader_position(positions, target, inclusive)
+    return (0, 0) if positions is None else reader_position(positions, target, inclusive)

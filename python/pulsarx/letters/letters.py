@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pulsarx import errors
 from pulsarx.broker.topics.partitioned_topic import partition_count_of
 from pulsarx.enumerations import ConsumerType
 from pulsarx.letters.dead_letter import DeadLetters
 from pulsarx.letters.letter_rules import LetterRules
-from pulsarx.letters.retry_letter import RetryLetters, check_reconsume_arguments
-
-__all__ = ["Letters", "check_reconsume_arguments", "refuse_reconsuming"]
+from pulsarx.letters.reconsuming import refuse_reconsuming
+from pulsarx.letters.retry_letter import RetryLetters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,10 +72,3 @@ class Letters:
         finally:
             if self._retry is not None:
                 self._retry.close()
-
-
-def refuse_reconsuming() -> errors.InvalidConfiguration:
-    return errors.InvalidConfiguration(
-        detail="reconsume_later needs a consumer that is subscribed to its retry topic as well: "
-        "subscribe(..., retry_enable=True)"
-    )

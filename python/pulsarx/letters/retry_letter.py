@@ -15,7 +15,7 @@ from pulsarx import errors
 from pulsarx._pycore.message.message import Message
 from pulsarx.letters.letter_producer import LetterProducer, letter_schema_version
 from pulsarx.letters.letter_rules import DELAY_TIME, RECONSUMETIMES
-from pulsarx.options.argument_check import INT64_MAX, check_properties
+from pulsarx.options.argument_check import INT64_MAX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,10 +31,6 @@ if TYPE_CHECKING:
 
         def acknowledge(self, message: Message) -> Any: ...
         def redeliver_at_once(self, message: Message) -> Any: ...
-
-
-# A century: what is beyond is a unit mixed up, and the sum with the time of day stays in bounds.
-DELAY_MS_MAX = 100 * 366 * 86_400_000
 
 
 class RetryLetters:
@@ -80,26 +76,6 @@ class RetryLetters:
 
     def close(self) -> None:
         self._producer.close()
-
-
-def check_reconsume_arguments(message: object, delay_ms: object, properties: object) -> None:
-    """TypeError: no Message. ValueError: no delay, or a negative one."""
-    if not isinstance(message, Message):
-        raise TypeError(
-            "reconsume_later takes the received Message, whose content it publishes again, "
-            f"not a {type(message).__name__}"
-        )
-    if not isinstance(delay_ms, int):
-        raise ValueError(
-            f"delay_ms must be int, not {type(delay_ms).__name__}: {errors.shown(delay_ms)}"
-        )
-    if delay_ms < 0:
-        raise ValueError(f"delay_ms is {errors.shown(delay_ms)}; it must not be negative")
-    if delay_ms > DELAY_MS_MAX:
-        raise ValueError(
-            f"delay_ms is {errors.shown(delay_ms)}; at most {DELAY_MS_MAX}, a hundred years"
-        )
-    check_properties(properties)
 
 
 def reconsume_times(message: Message) -> int:

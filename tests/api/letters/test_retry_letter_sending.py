@@ -11,7 +11,7 @@ from topic_reading import OpenClient, read_all, whole_topic
 
 import pulsarx
 from pulsarx import ConsumerDeadLetterPolicy, errors
-from pulsarx.letters.retry_letter import check_reconsume_arguments
+from pulsarx.letters.reconsuming import check_reconsume_arguments
 from pulsarx.testing.faults import fault_plan
 
 FULL = "persistent://public/default/"

@@ -7,6 +7,8 @@ from pulsarx._pycore.message.message_id import MessageId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pulsarx._pycore.ledger.compacted_ledger import CompactedLedger
     from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
 
@@ -134,3 +136,10 @@ class CompactedView:
                     if batch_index < place[3]:
                         return place[0], place[2] + batch_index, 1
         return self._ledgers.locate_for_acknowledgement(message_id)
+
+
+def positions_to_read(topic: Any, compacted: bool) -> LedgerList | CompactedView | None:
+    """Where a reader of a topic finds what it reads. None: the topic keeps nothing."""
+    if not topic.topic_name.persistent:
+        return None
+    return CompactedView(topic.ledger) if compacted else topic.ledger
