@@ -1,4 +1,4 @@
-"""A class holds one noun: no extension type has more than 25 fields, no Python class more than 56
+"""A class holds one noun: no extension type has more than 25 fields, no Python class more than 55
 methods.
 
 Fields of which each caller needs a third are those of several objects; a struct by value that has a
@@ -14,7 +14,7 @@ import pytest
 from source_files import LIBRARY, files, shown, statements, without_strings
 
 FIELDS_MAX = 25
-METHODS_MAX = 56
+METHODS_MAX = 55
 # Written by a tool: one for each policy and what is done with it.
 WRITTEN = {"PolicyMethods"}
 

@@ -351,24 +351,8 @@ class Topic(BrokerTopic):
         self.trimming.soon()
 
     def make_room(self) -> None:
-        """The device is full: trim in the background, the open ledger, too, where everything in it
-        is acknowledged."""
-        if self._is_drained():
-            self.ledger.end_open()
+        """The device is full."""
         self.trimming.make_room()
-
-    def _is_drained(self) -> bool:
-        """Whether its durable subscriptions, of which there are some, hold nothing."""
-        ledgers = self.ledger.ledgers()
-        subscriptions = self.durable_subscriptions()
-        if not ledgers or not subscriptions:
-            return False
-        last = ledgers[-1]
-        end = (last.ledger_id, self.ledger.published_counts(last)[1])
-        try:
-            return all(each.mark_delete() >= end for each in subscriptions)
-        except errors.AlreadyClosed:
-            return False  # it is being closed or deleted
 
     def trim(self) -> list[int]:
         """Remove ledgers that are not needed any more; returns their ids."""

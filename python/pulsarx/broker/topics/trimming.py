@@ -77,8 +77,24 @@ class Trimming:
         self._runtime.background.post(self.run)
 
     def make_room(self) -> None:
-        """Trim in the background, the last ledger, too."""
+        """The device is full: trim in the background, the last ledger, too; also the open one,
+        where everything in it is acknowledged."""
+        if self._is_drained():
+            self._ledger.end_open()
         self._runtime.background.post(partial(self.run, to_the_last=True))
+
+    def _is_drained(self) -> bool:
+        """Whether the durable subscriptions, of which there are some, hold nothing."""
+        ledgers = self._ledger.ledgers()
+        subscriptions = self._durable()
+        if not ledgers or not subscriptions:
+            return False
+        last = ledgers[-1]
+        end = (last.ledger_id, self._ledger.published_counts(last)[1])
+        try:
+            return all(each.mark_delete() >= end for each in subscriptions)
+        except errors.AlreadyClosed:
+            return False  # it is being closed or deleted
 
     def run(self, to_the_last: bool = False) -> list[int]:
         """Remove ledgers that are not needed any more; returns their ids.
