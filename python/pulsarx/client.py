@@ -375,10 +375,12 @@ class Client:
 
     def _create_producer(self, options: ProducerOptions) -> Any:
         """The producer, or (its creation,) where it waits for its turn."""
+        from pulsarx.producing.producer_creation import ProducerCreation
         from pulsarx.producing.producer_steps import producer_steps
 
         self._limit_memory(options)
-        return self._owner.make(producer_steps(self._owned(), options))
+        broker = self._owned()
+        return self._owner.advance(ProducerCreation(producer_steps(broker, options), broker.post))
 
     def _limit_memory(self, options: ProducerOptions) -> None:
         if self._memory_limit_bytes:
@@ -719,6 +721,8 @@ class Client:
     def _come_back(self) -> None:
         """Use the folder, in a forked child, as another process does. A call of the control
         plane."""
+        from pulsarx.producing.inherited_producer import InheritedProducer
+
         with _coming_back:
             options = self._options
             if not self._state.is_forked:
@@ -730,7 +734,7 @@ class Client:
             self._pool = WorkPool(options.message_listener_threads)
             self._memory = None
             self._closing = Closing()
-            self._owner.begin_again(self._closing)
+            self._owner.begin_again(self._closing, InheritedProducer)
             self._open(options)
             for member in self._owner.members():
                 producer: Any = member

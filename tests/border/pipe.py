@@ -6,16 +6,19 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from client_connection import ClientConnection
 
 from pulsarx import errors
 from pulsarx.clock import Deadline
-from pulsarx.sessions.context import GuestPart
 from pulsarx.sessions.server import Server
 from pulsarx.wire.protobuf import WireError
 
 PIECES = (1, 3, 5, 4000, 64, 70000)  # sizes of what arrives at a time, in turn
+
+if TYPE_CHECKING:
+    from pulsarx.sessions.context import GuestPart
 
 
 class Pipe:

@@ -27,6 +27,7 @@ LOADERS = ("__import__", "import_module", "load")
 UPWARD = [
     ("client", "cluster.cluster_client"),  # a subclass, for the URL of a cluster
     ("client", "processes.guest.folders"),  # where another process owns the folder
+    ("ground.client_owner", "letters.letter_topic"),  # what letters ask the client for
     ("broker.control.control_socket", "processes.owner.service"),  # when the first guest comes
 ]
 # All commands, where the one that is called is not known: within one layer, but in a circle.
@@ -62,7 +63,7 @@ PYCORE = {  # folder: what it stands on, besides the core
     "wire": "pycore.ground",
 }
 PYCORE_ALSO = {"arrow": "numpy", "ground": "gevent"}
-API = "api nouns listening members"  # what stands on the broker, and what programs hold of it
+API = "api nouns listening"  # what stands on the broker, and what programs hold of it
 ALL_PYCORE = " ".join(f"pycore.{folder}" for folder in PYCORE)
 
 # From the ground up; the first row that names a module is its row.
@@ -71,7 +72,6 @@ LAYERS = [
     Layer("leaves", f"_core: {LEAVES}", "leaves", "libc posix"),
     Layer("formats", f"_core: {FORMATS}", "leaves", "libc posix"),
     Layer("structures", "_core: *", "leaves formats", "libc posix"),
-    Layer("members", "ground.client_owner", f"{ALL_PYCORE} ground values broker {API}", "stdlib"),
     Layer("ground", GROUND, "ground", "stdlib"),
     # Who waits for the guests of the last owner; the broker asks it.
     Layer("arrivals", "processes.owner.arrivals", "ground pycore.ground", "stdlib"),

@@ -43,9 +43,9 @@ class ClientChannel:
     def _perform(self, verb: str, arguments: dict[str, Any]) -> Any:
         from pulsarx.broker.verbs.table import perform
 
-        ask = getattr(self._folder, "perform", None)
-        if ask is not None:  # its owner is another process
-            return ask(verb, arguments)
+        if self._folder.is_guest:
+            owner: Any = self._folder
+            return owner.perform(verb, arguments)
         return perform(self._folder, verb, arguments, self._read_only)
 
 

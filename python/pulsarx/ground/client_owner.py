@@ -9,6 +9,7 @@ from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.ground.weak_list import WeakList
+from pulsarx.ground import upward
 from pulsarx.ground.attempt import attempt
 
 try:
@@ -23,14 +24,7 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.ground.when_forgotten import WhenForgotten
     from pulsarx._pycore.ground.work_pool import WorkPool
-    from pulsarx.broker.broker import Broker
-    from pulsarx.broker.read_only_broker import ReadOnlyBroker
-    from pulsarx.consumer import Consumer
     from pulsarx.ground.closing import Closing
-    from pulsarx.producer import Producer
-    from pulsarx.producing.producer_creation import ProducerCreation, Steps
-    from pulsarx.reader import Reader
-    from pulsarx.table_view import TableView
 
     class OwningClient(Protocol):
         """A client, as its owner sees it."""
@@ -39,7 +33,19 @@ if TYPE_CHECKING:
 
         def _require_open(self) -> None: ...
 
-    Member = Producer | ProducerCreation | Consumer | Reader | TableView
+    class Member(Protocol):
+        """What a client made: a producer, a consumer, a reader, a table view; or a producer that
+        waits for its turn."""
+
+        owner: Any
+
+        def close_with_client(self) -> object: ...
+
+    class MemberCreation(Member, Protocol):
+        """A producer that is being made."""
+
+        def advance(self) -> Any:
+            """The producer; None: it waits for its turn."""
 
 
 class Leave:
@@ -49,12 +55,12 @@ class Leave:
 
     def __init__(
         self,
-        broker: Broker | ReadOnlyBroker,
+        broker: Any,
         release: Callable[[], object],
         pool: WorkPool,
         is_exclusive: bool,
     ) -> None:
-        """release: gives the broker back."""
+        """broker: of whichever kind. release: gives it back."""
         self._is_exclusive = is_exclusive
         self._broker = broker
         self._pool = pool
@@ -66,7 +72,7 @@ class Leave:
         try:
             if self._broker.state.is_open:  # the end of the process may have closed it
                 if self._is_exclusive:
-                    self._broker.share_again()  # type: ignore[union-attr]
+                    self._broker.share_again()
                 self._release()
         finally:
             attempt(self._pool.close)
@@ -85,39 +91,37 @@ class ClientOwner:
     def __init__(self, client: OwningClient, closing: Closing) -> None:
         self._client = ref(client)
         self._closing = closing
-        self._broker: Broker | ReadOnlyBroker | None = None
+        self._broker: Any = None
         self._within: Callable[..., Any] | None = None
         self._members = WeakList()  # what the client made
         self.lock = Lock()  # of the members
 
-    def begin_again(self, closing: Closing) -> None:
+    def begin_again(self, closing: Closing, comes_back: type) -> None:
         """In a forked child: consumers and readers are left to the parent, producers come back when
-        they are used. The caller opens the folder."""
-        from pulsarx.producing.inherited_producer import InheritedProducer
-
+        they are used, of which comes_back is the class. The caller opens the folder."""
         self.forgotten.cancel()
         self.lock = Lock()  # another thread of the parent may have had it
         self._closing = closing
         members, self._members = self._members, WeakList()
         for member in members.members():
-            if isinstance(member, InheritedProducer):
+            if isinstance(member, comes_back):
                 self._members.add(member)
 
     def client(self) -> Any:
         """The client; None: it is gone."""
         return self._client()
 
-    def come_back(self) -> Broker:
+    def come_back(self) -> Any:
         """See MemberOwner."""
         client = self._client()
         if client is None:
             raise errors.forked_error(errors.parent_pid())
         client._require_open()
-        return self._owned()
+        return self._broker
 
     def opened(
         self,
-        broker: Broker | ReadOnlyBroker,
+        broker: Any,
         forgotten: WhenForgotten,
         timeout_seconds: int | None = None,
     ) -> None:
@@ -150,14 +154,9 @@ class ClientOwner:
     def runs_callbacks_here(self) -> bool:
         return self._broker is not None and self._broker.runs_callbacks_here()
 
-    def make(self, steps: Steps) -> Any:
-        """The producer that the steps make, or (its creation,) where it waits for its turn."""
-        from pulsarx.producing.producer_creation import ProducerCreation
-
-        return self.advance(ProducerCreation(steps, self._owned().post))
-
-    def advance(self, creation: ProducerCreation) -> Any:
-        """Like make, when there is a next step to take."""
+    def advance(self, creation: MemberCreation) -> Any:
+        """The producer that is made, or (its creation,) where it waits for its turn; called again
+        when there is a next step to take."""
         within = self._within
         producer = creation.advance() if within is None else within(creation.advance)
         if producer is None:
@@ -187,40 +186,23 @@ class ClientOwner:
             found: list[Member] = self._members.members()
         return found
 
-    def let_go(self, member: Consumer | Reader | Producer) -> None:
+    def let_go(self, member: Any) -> None:
         member.is_let_go = True
         client = self._client()
         if client is not None:
             client._kept.pop(id(member), None)
 
-    def _owned(self) -> Broker:
-        return self._broker  # type: ignore[return-value]
-
     def create_letter_producer(
         self, topic: str, producer_name: str | None, initial_subscription_name: str
-    ) -> Producer:
-        from pulsarx.letters.letter_topic import make_letter_topic, subscribe_initially
-        from pulsarx.options.members import ProducerOptions
-        from pulsarx.producing.producer_steps import bare_producer_steps
-        from pulsarx.topic_name import TopicName
-
-        broker = self._owned()
+    ) -> Any:
+        """See MemberOwner."""
+        broker: Any = self._broker
         broker.state.require_open()
         if self._closing.begun:
             raise errors.AlreadyClosed(detail="client")
-        self.within(make_letter_topic, broker, topic)
-        if initial_subscription_name:
-            self.within(subscribe_initially, broker, topic, initial_subscription_name)
-        name = TopicName.of(topic)
-        options = ProducerOptions(
-            topic=topic,
-            producer_name=producer_name,
-            chunking_enabled=name.persistent,
-        )
-        options.for_letters = True
-        steps = bare_producer_steps(broker, options, name)  # each letter brings the schema it has
-        producer: Producer = self.make(steps)
-        return producer
+        make = upward.load("pulsarx.letters.letter_topic").letter_producer
+        creation = self.within(make, broker, topic, producer_name, initial_subscription_name)
+        return self.advance(creation)
 
 
 def give_back(member: Member | tuple[Member]) -> None:
@@ -228,7 +210,7 @@ def give_back(member: Member | tuple[Member]) -> None:
     attempt((member[0] if isinstance(member, tuple) else member).close_with_client)
 
 
-def take_back(consumer: Consumer) -> None:
+def take_back(consumer: Any) -> None:
     """Like give_back; a subscription that was made with it goes too."""
     attempt(consumer.take_back)
     consumer.let_go()
