@@ -83,6 +83,8 @@ def test_parts() -> None:
     assert (name.domain, name.tenant, name.namespace) == ("non-persistent", "t", "n")
     assert (name.local_name, name.namespace_name) == ("x-partition-3", "t/n")
     assert name.partitioned_name == "non-persistent://t/n/x"
+    assert name.whole is TopicName.of("non-persistent://t/n/x")
+    assert name.whole.whole is name.whole
     assert not name.persistent
     with pytest.raises(InvalidTopicName):
         name.partition(-1)

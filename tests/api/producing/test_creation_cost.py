@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import pulsarx
+from pulsarx.topic_name import TopicName
 
 PROGRAM = """
 import gc, sys, threading
@@ -47,3 +48,22 @@ def test_a_producer_on_a_new_topic_enters_few_functions(folder: Path) -> None:
     functions, changes = map(int, ran.stdout.split())
     assert 0 < functions <= FUNCTIONS_MAX
     assert 0 < changes <= CHANGES_OF_FILE_MAX
+
+
+@pytest.mark.parametrize("call", ["create_producer", "subscribe"])
+def test_a_call_makes_the_name_of_its_topic_once(
+    memory_client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """Subscribing to a new topic looked for it 12 times: each question about policies made it of
+    its text anew."""
+    asked: list[str] = []
+    original = TopicName.of
+
+    def noted(name: str) -> TopicName:
+        asked.append(name)
+        return original(name)
+
+    monkeypatch.setattr(TopicName, "of", noted)
+    arguments = ("new", "s") if call == "subscribe" else ("new",)
+    getattr(memory_client, call)(*arguments)
+    assert asked == ["new"]

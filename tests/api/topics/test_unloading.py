@@ -166,7 +166,7 @@ def test_a_topic_that_ended_is_compacted_no_more(open_client: OpenClient, end: s
     client.admin.topics.create_non_partitioned_topic("t")
     topic = inspect(client).topic("t")
     getattr(client.admin.topics, end)("t")
-    assert topic.part_there("compaction") is None
+    assert not topic.parts
     with pytest.raises(errors.TopicNotFound, match="closed or deleted"):
         topic.compaction.trigger()
     assert topic.trim() == []

@@ -44,12 +44,10 @@ if TYPE_CHECKING:
         topic_id: int
         ledger: ManagedLedger
         deduplication: Any
+        parts: dict[str, Any]  # by name, those that were asked for
 
         @property
         def backlog_limits(self) -> BacklogLimits: ...
-        def part_there(self, name: str) -> Any:
-            """A part if it was made; None: nobody has asked for it."""
-
         def all_subscriptions(self) -> list[Any]: ...
         def readers(self) -> list[Any]: ...
         def trim(self) -> object:
@@ -70,7 +68,8 @@ class PolicyEffects:
         self._topic = topic
         self.policies = policies  # as they are in force
         self._rate_limits: RateLimits | None = None  # made with the first rate
-        self._use_rates()
+        if policies.rates is not None:
+            self._use_rates()
 
     def _use_rates(self) -> None:
         """Have the rates of the policies be in force, but for those that are there already."""
@@ -133,7 +132,7 @@ class KeptPolicyEffects(PolicyEffects):
 
     def instruct(self, producer: Any) -> None:
         producer.limit_delay(self.policies.delayed_delivery.delay_max_ms)
-        limits = self._topic.part_there("backlog_limits")
+        limits = self._topic.parts.get("backlog_limits")
         if limits is not None:
             limits.admit(producer)
         super().instruct(producer)
@@ -172,7 +171,7 @@ class KeptPolicyEffects(PolicyEffects):
     @property
     def held_by(self) -> str | None:
         """Why a backlog quota holds the producers; None: none does."""
-        limits = self._topic.part_there("backlog_limits")
+        limits = self._topic.parts.get("backlog_limits")
         found: str | None = None if limits is None else limits.held_by
         return found
 

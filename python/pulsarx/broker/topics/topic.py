@@ -44,9 +44,9 @@ class Topic(BrokerTopic):
     __slots__ = (
         "_is_over",
         "_non_durable",
-        "_parts",
         "_reader_cursors",
         "deduplication",
+        "parts",
         "subscriptions",
     )
     keeps_messages = True
@@ -67,7 +67,7 @@ class Topic(BrokerTopic):
         self.subscriptions: dict[str, Subscription] = {}
         self._non_durable: dict[str, Subscription] = {}
         self._reader_cursors: WeakList | None = None  # made with the first
-        self._parts: dict[str, Any] = {}  # those of _PARTS that were asked for
+        self.parts: dict[str, Any] = {}  # those of _PARTS that were asked for
         self._is_over = False  # closed or deleted
         self.ledger = ManagedLedger(runtime, name, self._ledger_changed)
         self.effects = KeptPolicyEffects(self, policies.messages)
@@ -87,22 +87,18 @@ class Topic(BrokerTopic):
     def _part(self, name: str) -> Any:
         """A part of _PARTS, made if it was not asked for before; one that does nothing where the
         topic is over."""
-        found = self._parts.get(name)
+        found = self.parts.get(name)
         if found is None:
             made = _PARTS[name](self)
             with self.runtime.parts_lock:
-                found = self._parts.setdefault(name, made)
+                found = self.parts.setdefault(name, made)
             if self._is_over:
                 found.stop()
         return found
 
-    def part_there(self, name: str) -> Any:
-        """A part of _PARTS if it was made; None: nobody has asked for it."""
-        return self._parts.get(name)
-
     def _stop(self, name: str) -> None:
         """End what a part does, if it was made."""
-        part = self.part_there(name)
+        part = self.parts.get(name)
         if part is not None:
             part.stop()
 
@@ -376,17 +372,17 @@ class Topic(BrokerTopic):
     @property
     def held_by_leases(self) -> tuple[int, int]:
         """How many ledgers, and bytes, only leases kept when retention looked last."""
-        trimming: Trimming | None = self.part_there("trimming")
+        trimming: Trimming | None = self.parts.get("trimming")
         return (0, 0) if trimming is None else trimming.held_by_leases
 
     @property
     def offload_failed_ms(self) -> int:
-        offload: TopicOffload | None = self.part_there("offload")
+        offload: TopicOffload | None = self.parts.get("offload")
         return 0 if offload is None else offload.failed_ms
 
     @property
     def compaction_failed_ms(self) -> int:
-        compaction: TopicCompaction | None = self.part_there("compaction")
+        compaction: TopicCompaction | None = self.parts.get("compaction")
         return 0 if compaction is None else compaction.failed_ms
 
     # Deduplication --------------------------------------------------------------------------------
@@ -459,7 +455,7 @@ class Topic(BrokerTopic):
         for producer in self.producers.end():
             attempt(producer.shut)  # what it had not sent its callbacks and senders are told
         self._stop("compaction")
-        offload: TopicOffload | None = self.part_there("offload")
+        offload: TopicOffload | None = self.parts.get("offload")
         if offload is not None:
             offload.stop_soon()
         with self.lock:
