@@ -4,6 +4,7 @@ import _thread
 import sys
 import threading
 
+from cpython.exc cimport PyErr_SetObject, PyErr_WriteUnraisable
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -114,11 +115,16 @@ cdef void run_natively(void* held) noexcept nogil:
     PyThreadState_DeleteCurrent()
 
 
-cdef int run_held(void* held) except -1:
+cdef void run_held(void* held) noexcept:
+    # What a hook of the program raises goes to sys.unraisablehook, as in threads that Python
+    # starts: passed on it would skip what gives the GIL up.
     work = <tuple>held
     Py_DECREF(work)
-    _begin(work[0], work[1])
-    return 0
+    try:
+        _begin(work[0], work[1])
+    except BaseException as error:
+        PyErr_SetObject(type(error), error)
+        PyErr_WriteUnraisable(work[0])
 
 
 cdef int await_memory() noexcept nogil:

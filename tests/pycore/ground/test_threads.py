@@ -126,6 +126,40 @@ def test_a_thread_starts_where_python_starts_none_as_the_main_thread_has_ended(
     assert names == ["own"]
 
 
+RAISING_HOOK = """
+import _thread, sys, threading
+from pulsarx._pycore.ground.threads import OwnThread
+told = threading.Event()
+
+def fail(*_):
+    raise ZeroDivisionError
+
+def tell(given):
+    print(given.exc_type.__name__, flush=True)
+    told.set()
+
+threading.excepthook, sys.unraisablehook = fail, tell
+if sys.argv[1] == "patched":
+    _thread.start_new_thread.__module__ = "gevent.thread"  # as it is then: ours start natively
+elif sys.argv[1] == "leaving":
+    def refuse(*_):
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+    _thread.start_new_thread = refuse
+thread = OwnThread(fail, "own")
+thread.start()
+thread.join()
+told.wait()
+print("over", flush=True)
+"""
+
+
+@pytest.mark.parametrize("when", ["always", "patched", "leaving"])
+def test_a_hook_that_raises_ends_its_thread_alone(when: str) -> None:
+    """The thread ended with the interpreter's lock in hand, and the process hung for ever."""
+    with ChildProcess(RAISING_HOOK, when) as child:
+        assert child.end() == ["ZeroDivisionError", "over"]
+
+
 # Without memory -----------------------------------------------------------------------------------
 
 
