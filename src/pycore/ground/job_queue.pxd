@@ -6,6 +6,7 @@ itself. It is one step to a signal handler.
   state     holds                                        left by
   IDLE      no thread; where jobs are, it was refused    the first job; the next look of the clock
   RUNNING   a thread, which sleeps while nothing is due  close
+            or, where it was refused, one that waits     the last job
   CLOSING   jobs that come still run before close ends   close, when none is left
   CLOSED    no thread; jobs run in a control thread      -
 """
@@ -31,7 +32,7 @@ cdef class JobQueue:
     cdef uint64_t put_count
     cdef uint64_t done_count
     cdef uint32_t state                  # JobQueueState
-    cdef bint thread_ended
+    cdef bint thread_ended               # no thread runs jobs any more
     cdef bint is_retried                 # the clock is going to start it
     cdef unsigned long thread            # that runs the jobs; 0: none yet
 
@@ -45,6 +46,10 @@ cdef class JobQueue:
 
     cdef int start(self) except -1
     cdef int start_later(self) except -1
+    cdef int begin(self) except -1
+    cdef int end(self) except -1
+    cdef int run_without_thread(self) except -1
+    cdef int run_alone(self) except -1
     cdef bint has_ended(self, uint64_t job_count) noexcept
     cdef bint wait_for(self, uint64_t job_count, Deadline deadline) except -1
     cdef int perform(self, object job) except -1

@@ -21,6 +21,9 @@ class JobQueue:
     def close(self) -> None:
         """Run what is queued and end the thread. Idempotent."""
 
+    def start_again(self) -> None:
+        """Start the thread once more; called by the clock."""
+
     def run_rest(self) -> None:
         """Run what is queued in the calling thread: that of a job which needs them done, or at the
         end, when there is no other."""

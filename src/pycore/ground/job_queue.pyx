@@ -87,15 +87,30 @@ cdef class JobQueue:
 
     cdef int start(self) except -1:
         """No more threads or memory, or the interpreter ends: it is tried again."""
-        self.state = JOBS_RUNNING        # first: a finalizer that puts now starts no second one
+        self.begin()                     # first: a finalizer that puts now starts no second one
         try:
             thread_start(self.run, self.name)
         except Exception:
-            self.state = JOBS_IDLE
+            self.end()
             self.start_later()
         except BaseException:
-            self.state = JOBS_IDLE
+            self.end()
             raise
+        return 0
+
+    cdef int begin(self) except -1:
+        """From now on one thread runs the jobs, and no other."""
+        self.thread_ended = False
+        if self.state == JOBS_IDLE:
+            self.state = JOBS_RUNNING
+        return 0
+
+    cdef int end(self) except -1:
+        self.thread = 0                  # another one may get the same number
+        self.thread_ended = True
+        if self.state == JOBS_RUNNING:
+            self.state = JOBS_IDLE
+        wait_event_wake(&self.progress)
         return 0
 
     cdef int start_later(self) except -1:
@@ -141,14 +156,34 @@ cdef class JobQueue:
         job: at once."""
         if self.state == JOBS_CLOSED or self.thread == PyThread_get_thread_ident():
             return True
-        if self.state == JOBS_IDLE and not self.is_idle():
-            self.start()
-            if self.state == JOBS_IDLE:
-                control_plane.perform(self.run_rest)
         return self.put_count == 0 or self.wait_for(self.put_count, deadline)
 
+    cdef int run_without_thread(self) except -1:
+        """Jobs wait, and no thread is there: start it, or run them for this caller, who waits."""
+        self.start()
+        if self.state == JOBS_IDLE:
+            control_plane.perform(self.run_here)
+        return 0
+
+    def run_here(self) -> None:
+        """Run what is queued in the calling thread, unless the clock has started the thread."""
+        if self.state != JOBS_IDLE:
+            return
+        self.run_alone()
+        if self.state == JOBS_IDLE and self.jobs:
+            self.start()
+
+    cdef int run_alone(self) except -1:
+        self.begin()
+        self.thread = PyThread_get_thread_ident()
+        try:
+            self.run_rest()
+        finally:
+            self.end()
+        return 0
+
     cdef bint has_ended(self, uint64_t job_count) noexcept:
-        """Whether so many jobs have run; with 0: whether the thread has ended."""
+        """Whether so many jobs have run; with 0: whether no thread runs them."""
         if job_count:
             return atomic_load_u64(&self.done_count) >= job_count
         return self.thread_ended
@@ -157,12 +192,15 @@ cdef class JobQueue:
         cdef int64_t left_ns = -1
         cdef uint32_t seen
         while not self.has_ended(job_count):
+            if self.state == JOBS_IDLE:
+                self.run_without_thread()
+                continue
             if deadline is not None:
                 left_ns = deadline.remaining_ns()
                 if left_ns == 0:
                     return False
             seen = wait_event_enter(&self.progress)
-            if self.has_ended(job_count):
+            if self.has_ended(job_count) or self.state == JOBS_IDLE:
                 wait_event_leave(&self.progress)
             else:
                 wait_on(&self.progress, seen, left_ns)
@@ -180,9 +218,13 @@ cdef class JobQueue:
             self.state = JOBS_CLOSED
             self.put_job(None)              # the thread ends when the job that closes it does
             return
-        if self.state == JOBS_CLOSING:
+        if self.state == JOBS_IDLE:
+            self.state = JOBS_CLOSING       # the clock starts no thread beside this one
+            self.thread_ended = True
+        self.wait_for(0, None)
+        while self.jobs:                    # that came when no thread was there any more
+            self.run_alone()
             self.wait_for(0, None)
-        self.run_rest()
         self.state = JOBS_CLOSED
 
     def run(self) -> None:
@@ -197,9 +239,7 @@ cdef class JobQueue:
                 continue
             self.perform(job)
             del job      # what it refers to must not live on while this thread sleeps
-        self.thread = 0                  # another one may get the same number
-        self.thread_ended = True
-        wait_event_wake(&self.progress)
+        self.end()
 
     def run_rest(self) -> None:
         """Run what is queued in the calling thread: that of a job which needs them done, or at the

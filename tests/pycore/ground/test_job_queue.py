@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from sleeping_thread import until_asleep
 
 import pulsarx
 from pulsarx._pycore.ground.interval_job import IntervalJob
@@ -103,6 +104,109 @@ def test_without_a_thread_who_waits_or_closes_runs_the_jobs(no_threads: object) 
     jobs.post(lambda: done.append(2))
     jobs.close()
     assert sorted(done) == [1, 2, 3]
+
+
+class HeldJobs:
+    """A queue that was refused its thread, and whose jobs another thread runs, which is held."""
+
+    def __init__(self, how: str) -> None:
+        self.queue = JobQueue("jobs")
+        self.begun, self.free = threading.Event(), threading.Event()
+        self.ran: list[tuple[str, int]] = []
+        self.queue.post(self._hold)
+        self.queue.post(lambda: self.note("second"))
+        self.caller = threading.Thread(target=getattr(self.queue, how))
+        self.caller.start()
+        assert self.begun.wait(60)
+
+    def _hold(self) -> None:
+        self.note("first")
+        self.begun.set()
+        assert self.free.wait(60)
+
+    def note(self, name: str) -> None:
+        self.ran.append((name, threading.get_ident()))
+
+    def let_go(self) -> list[str]:
+        """What ran, all of it in one thread."""
+        self.free.set()
+        self.caller.join()
+        assert len({thread for _, thread in self.ran}) == 1
+        return [name for name, _ in self.ran]
+
+
+@pytest.mark.parametrize("how", ["wait", "close"])
+def test_the_clock_starts_no_second_thread_beside_one_that_runs_the_jobs(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of them ran jobs at once, out of order."""
+    started = refuse_first(monkeypatch)
+    held = HeldJobs(how)
+    started.is_open = True
+    held.queue.start_again()  # as the clock does, of its own accord as well
+    held.queue.post(lambda: held.note("third"))
+    assert held.let_go() == ["first", "second", "third"]
+    assert not started.count
+    held.queue.close()
+
+
+@pytest.mark.parametrize("how", ["wait", "close"])
+def test_closing_returns_when_the_jobs_that_another_thread_runs_are_done(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It returned while one of them still ran, and ran the others meanwhile."""
+    refuse_first(monkeypatch)
+    held = HeldJobs(how)
+    freed: list[bool] = []
+
+    def close() -> None:
+        held.queue.close()
+        freed.append(held.free.is_set())
+
+    closer = threading.Thread(target=close)
+    closer.start()
+    until_asleep(closer)
+    assert held.let_go() == ["first", "second"]
+    closer.join()
+    assert freed == [True]
+    assert held.queue.closed
+
+
+def test_a_thread_that_is_granted_later_runs_what_comes_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started = refuse_first(monkeypatch)
+    jobs = JobQueue("jobs")
+    jobs.post(lambda: None)
+    jobs.wait()
+    started.is_open = True
+    ran: list[int] = []
+    jobs.post(lambda: ran.append(threading.get_ident()))
+    jobs.close()
+    assert started.count == 1
+    assert ran and ran[0] != threading.get_ident()
+
+
+class Started:
+    """How many threads of a queue were started, and whether any may be."""
+
+    is_open = False
+    count = 0
+
+
+def refuse_first(monkeypatch: pytest.MonkeyPatch) -> Started:
+    """The system has no thread for the queue until the answer says that it is open."""
+    start, started = _thread.start_new_thread, Started()
+
+    def refuse(function: Callable[..., object], arguments: tuple[object, str]) -> int:
+        if arguments[1:] == ("jobs",):
+            if not started.is_open:
+                raise RuntimeError("can't start new thread")
+            started.count += 1
+        return start(function, arguments)
+
+    monkeypatch.setattr(_thread, "start_new_thread", refuse)
+    return started
 
 
 def test_a_request_without_an_owner_is_done_without_a_thread(
