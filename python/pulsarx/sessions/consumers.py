@@ -194,9 +194,9 @@ class SessionConsumers:
 
     def _each_due(self) -> list[tuple[int, AnyConsumer]]:
         """Those for which there may be something to do."""
-        due = self._due.take()
         with self._lock:
             found = self._consumers
+            due = self._due.take(found)
             return [(number, found[number]) for number in due if number in found]
 
     def begin(self, values: Values) -> None:

@@ -82,7 +82,7 @@ class SessionProducers:
         for a publish rate."""
         self._tell_turns()
         self._tell_shut()
-        for producer_id in self._late.take():
+        for producer_id in self._late.take(self._producers):
             producer = self._producers.get(producer_id)
             if producer is not None:
                 producer.go_on()
@@ -296,7 +296,7 @@ class SessionProducers:
 
     def _tell_turns(self) -> None:
         """Make the producers whose turn it is."""
-        for producer_id in self._turns.take():
+        for producer_id in self._turns.take(self._waiting):
             found = self._waiting.get(producer_id)
             if found is None or found[2].is_waiting:
                 continue
@@ -308,7 +308,7 @@ class SessionProducers:
 
     def _tell_shut(self) -> None:
         """Say which producers the broker shut: what they send is not answered any more."""
-        for producer_id in self._closed.take():
+        for producer_id in self._closed.take(self._producers):
             producer = self._producers.get(producer_id)
             if producer is not None and not producer.is_open:
                 self._shut_there(producer_id, producer, error_of_gone(producer.topic))

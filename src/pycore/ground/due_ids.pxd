@@ -5,6 +5,7 @@ are not looked at: a client may have thousands of them. Any thread may call, wit
 
 cdef class DueIds:
     cdef dict ids                        # in the order in which they became due; no values
+    cdef bint all_are_due                # one was not noted: there was no memory
     cdef object wake                     # native, so that no signal comes between the two steps
 
     cpdef int mark(self, object number) except -1

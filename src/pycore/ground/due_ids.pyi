@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 class DueIds:
     """Collects the producers or consumers of a connection that have something due, so that the
@@ -17,6 +17,6 @@ class DueIds:
     def keep(self, number: int) -> None:
         """Keep a number due, or make it so, by what the session does just now."""
 
-    def take(self) -> list[int]:
-        """Return the numbers that are due, in the order in which they became so, and unmark
-        them."""
+    def take(self, everyone: Iterable[int]) -> list[int]:
+        """Return the numbers that are due, in the order in which they became so, and unmark them.
+        everyone: the numbers of all, for where there was no memory to note one."""

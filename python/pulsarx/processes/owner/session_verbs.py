@@ -63,7 +63,7 @@ class SessionGuests:
 
     def deliver(self) -> None:
         """Send the news of what is watched."""
-        for number in self._due.take():
+        for number in self._due.take(self._watches):
             watch = self._watches.get(number)
             if watch is None or not watch.is_due:
                 continue
