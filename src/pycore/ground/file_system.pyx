@@ -81,9 +81,10 @@ cdef int refuse(int error, path, other=None) except -1:
     raise OSError(error, os.strerror(error), path, None, other)
 
 
-cdef bint has_no_links(int error) noexcept nogil:
-    """Whether an error means that the file system has no hard links (exFAT, SMB, many FUSE), or
-    allows none here: too many, or to a file of another user."""
+cdef bint is_missing(int error) noexcept nogil:
+    """Whether an error of link or rename_new means that there is no such operation here: the file
+    system has no hard links (exFAT, SMB, many FUSE), or allows none (too many, or to a file of
+    another user), or a sandbox refuses the system call."""
     return (error == EPERM or error == EOPNOTSUPP or error == ENOSYS or error == EMLINK
             or error == EXDEV or error == EINVAL)
 
@@ -301,9 +302,9 @@ cdef class FileSystem:
         check_there(self, target)
         with nogil:
             error = file_link(c_source, c_target)
-            if has_no_links(error):
+            if is_missing(error):
                 error = file_rename_new(c_source, c_target)
-                if error == EINVAL or error == ENOSYS or error == EOPNOTSUPP:
+                if is_missing(error):
                     error = claimed_rename(c_source, c_target, c_claim)
         refuse(error, source, target)
 
@@ -320,7 +321,7 @@ cdef class FileSystem:
         check_there(self, target)
         with nogil:
             error = file_link(c_source, c_target)
-            copied = has_no_links(error)
+            copied = is_missing(error)
             if copied:
                 error = copy_file(c_source, c_target)
         refuse(error, source, target)
