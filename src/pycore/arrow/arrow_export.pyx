@@ -22,6 +22,7 @@ from pulsarx._pycore.arrow.arrow_block cimport (
 from pulsarx._pycore.arrow.arrow_schema cimport ARROW_NULLABLE, ArrowArray, ArrowSchema
 from pulsarx._pycore.arrow.arrow_struct cimport *
 from pulsarx._pycore.ground.control_plane cimport control_plane
+from pulsarx._pycore.ground.unmade cimport refuse_new
 
 cdef enum:
     COLUMN_COUNT = 6
@@ -325,3 +326,6 @@ cdef ArrowMessages arrow_messages_new(ArrowBlock* block, object topic, str topic
     messages.topic_name = topic_name
     messages.schema_version = schema_version
     return messages
+
+
+refuse_new(ArrowMessages)

@@ -34,6 +34,11 @@ cdef bint is_met_again(object error, uint64_t raised) except -1:
 cdef class ConsumerCore:
     """Receives and acknowledges for one consumer or reader. Any thread may call."""
 
+    def __cinit__(self, *args, **named):
+        # What copies an object does so; all of its methods would read what __init__ sets.
+        if not args and not named:
+            raise TypeError(f"{type(self).__name__} is made by a client, not by __new__ alone")
+
     def __init__(self, EntrySink receiver not None, ConsumerHost host not None):
         self.receiver = receiver
         self.dispatcher = receiver.dispatcher

@@ -38,12 +38,13 @@ cdef class EntryConsumer(ConsumerCore):
         if not isinstance(self.dispatcher, SharedDispatcher):
             ConsumerCore.watch(self, notify)
             return
-        self.crowd = (<SharedDispatcher>self.dispatcher).crowd
+        cdef ConsumerCrowd crowd = (<SharedDispatcher>self.dispatcher).crowd
         if self.watchers is None:
             self.watchers = []
         self.watchers.append(notify)
-        self.crowd.add(self.sink, notify, self.connection)
-        self.dispatcher.tail.watch_for(self.crowd)
+        crowd.add(self.sink, notify, self.connection)
+        self.crowd = crowd               # behind it: what fails leaves it in none
+        self.dispatcher.tail.watch_for(crowd)
 
     def unwatch(self, object notify not None) -> None:
         if self.crowd is None:

@@ -5,6 +5,7 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsarx._core.single_metadata cimport METADATA_BATCH
+from pulsarx._pycore.dispatch.crowd_member cimport CrowdMember
 from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink
 from pulsarx._pycore.message.chunked_message cimport Chunk
 from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
@@ -17,6 +18,7 @@ cdef class ConnectionSink(EntrySink):
                  str consumer_name not None, object settings):
         """settings: a ReceiverSettings of the broker."""
         super().__init__(dispatcher, context, consumer_name, settings)
+        self.member = CrowdMember.__new__(CrowdMember)   # in no crowd yet
         self.by_flow = True
         self.takes_entries = True
         self.passes_on = True

@@ -3,7 +3,6 @@
 
 from libc.stdint cimport uint32_t
 
-from pulsarx._pycore.dispatch.crowd_member cimport CrowdMember
 from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
 
 cdef enum:
@@ -56,8 +55,6 @@ cdef class ConsumerCrowd:
             self.connections.append(found)
             if connection is not None:
                 self.by_key[connection] = found
-        if sink.member is None:
-            sink.member = CrowdMember.__new__(CrowdMember)
         sink.member.notify = notify
         sink.member.connection = found
         found.sinks.append(sink)

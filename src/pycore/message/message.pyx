@@ -25,6 +25,7 @@ from pulsarx._pycore.message.message_id cimport (
     MessageId, message_id_chunked, message_id_new,
 )
 from pulsarx._pycore.ground.raise_status cimport raise_status
+from pulsarx._pycore.ground.unmade cimport refuse_new
 
 cdef enum PropertyField:
     FIELD_IN_BATCH = 1
@@ -304,3 +305,6 @@ cdef bytes schema_version_of(Message self):
     if metadata.flags & METADATA_SCHEMA_VERSION == 0:
         return b""
     return metadata.schema_version[:metadata.schema_version_size]
+
+
+refuse_new(Message)

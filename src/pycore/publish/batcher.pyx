@@ -59,6 +59,11 @@ cdef class BatchDue:
 cdef class Batcher:
     """Encodes and batches for one producer. Any thread may call; the mutex orders them."""
 
+    def __cinit__(self, *args, **named):
+        # What copies an object does so; all of its methods would read what __init__ sets.
+        if not args and not named:
+            raise TypeError(f"{type(self).__name__} is made by a client, not by __new__ alone")
+
     def __init__(self, EntryPublisher publisher not None, object options, str name not None,
                  str topic_name not None, ClockCore clock not None, object compress,
                  uint32_t message_size_max, JobQueue background not None) -> None:
