@@ -863,14 +863,28 @@ def _load_for_child() -> None:
             for package in _PACKAGES_OF_CHILDREN:
                 found += _modules_of(f"pulsarx.{package}", f"{_HERE}/{package}")
             _needed.extend(name for name in found if name not in _NOT_OF_CHILDREN)
-        is_new = "logging" not in sys.modules
-        for name in _needed:
-            control_plane.load(name)
-        if is_new:
-            # Behind this fork it gives back a lock, which its hook in front of it, that has come
-            # too late, did not take.
-            logging: Any = sys.modules["logging"]
-            logging._lock.acquire()
+        # In front of a fork logging takes a lock, which it gives back behind it. Where its hook has
+        # come before this one, modules that ask it for a logger would wait for that; where logging
+        # comes with them, its hook has come too late to take it.
+        lock: Any = getattr(sys.modules.get("logging"), "_lock", None)
+        taken = 0 if lock is None else _given_up(lock)
+        try:
+            for name in _needed:
+                control_plane.load(name)
+        finally:
+            if lock is None and "logging" in sys.modules:
+                lock, taken = sys.modules["logging"]._lock, 1  # type: ignore[attr-defined]
+            for _ in range(taken):
+                lock.acquire()
+
+
+def _given_up(lock: Any) -> int:
+    """Give up a re-entrant lock if this thread has it: how many times it was taken."""
+    taken = 0
+    while lock._is_owned():
+        lock.release()
+        taken += 1
+    return taken
 
 
 def _modules_of(package: str, folder: str) -> list[str]:

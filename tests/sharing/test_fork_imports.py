@@ -315,3 +315,33 @@ os.dup2(2, 1)
         child.rest()
         assert "Exception ignored" not in child.last_words()
         assert "from the parent" in child.last_words()
+
+
+@pytest.mark.parametrize("first", ["MessageId", "Client", "Client(sys.argv[1])", "client"])
+def test_logging_may_be_loaded_behind_the_library(first: str, folder: Path) -> None:
+    """In front of a fork logging took its lock, and the modules that are loaded for the child
+    waited for it for ever."""
+    program = """
+import os, sys
+import pulsarx
+if sys.argv[2] == "client":
+    client = pulsarx.Client(sys.argv[1])
+else:
+    first = eval("pulsarx." + sys.argv[2])
+import logging, threading
+if sys.argv[2] != "client":
+    if isinstance(first, pulsarx.Client):
+        first.close()
+    client = pulsarx.Client(sys.argv[1])
+child = os.fork()
+if child == 0:
+    logging.getLogger("x").error("from the child")
+    client.create_producer("t").send(b"child")
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+thread = threading.Thread(target=lambda: logging.getLogger("x").error("from the parent"))
+thread.start()
+thread.join()
+client.close()
+"""
+    assert run_program(program, folder, first) == ["0"]
