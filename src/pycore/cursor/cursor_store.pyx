@@ -320,7 +320,7 @@ cdef class CursorStore:
         try:
             return self.write_once(snapshot, base_ledger_id, True)
         finally:
-            self.files.fill_reserve()
+            self.files.end_spending()
 
     cdef int write_once(self, bytes snapshot, uint64_t base_ledger_id, bint small) except -1:
         """small: with the least tail."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import signal
@@ -15,6 +16,8 @@ from failing_files import PlainFiles
 from pulsarx import errors
 from pulsarx._pycore.cursor.ack_tracker import AckTracker
 from pulsarx._pycore.cursor.cursor_store import CursorStore
+from pulsarx._pycore.ground.file_system import FileSystem
+from pulsarx.testing.faults import fault_plan
 
 IDENTITY = b"cursor 7 of here"
 HERE = Path(__file__).parent
@@ -365,3 +368,20 @@ def test_an_unfinished_generation_of_a_killed_process_is_written_anew(tmp_path: 
     tracker = open_tracker(tmp_path)
     assert tracker.damage == ()
     assert acknowledged(tracker, 1, 20) == {4, 9}
+
+
+def test_a_cursor_that_was_folded_on_a_full_device_gives_the_reserve_back(tmp_path: Path) -> None:
+    """It counted as spent for ever, so that the folder had none any more."""
+    files, reserve = FileSystem(), tmp_path / "reserve"
+    files.keep_reserve(str(tmp_path), reserve.name, 1 << 16)
+    tracker = AckTracker(CursorStore(files, str(tmp_path / "7"), IDENTITY))
+    tracker.add_ledger(1)
+    tracker.acknowledge_messages(1, 3)
+    tracker.fold()
+    with fault_plan() as plan:
+        plan.fail("write", error=errno.ENOSPC)
+        tracker.acknowledge_messages(1, 5)
+        tracker.fold()
+    files.fill_reserve()  # as whoever commits something
+    assert reserve.stat().st_size == 1 << 16
+    assert acknowledged(tracker, 1, 10) == {3, 5}
