@@ -317,3 +317,20 @@ def test_a_session_that_is_woken_while_acknowledgements_come_delivers(
     guest.served.link.wake()
     goes_on.set()
     assert delivered.wait(60)
+
+
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_a_connection_without_memory_at_its_end_is_closed(
+    guest: Guest, monkeypatch: pytest.MonkeyPatch, is_broken: bool
+) -> None:
+    """Its process waited for ever, and so did others for what it had."""
+
+    def no_memory(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(guest_service, "partial", no_memory)
+    if is_broken:
+        guest.say(b"\xff" * 64)
+    else:
+        guest.service.close()
+    assert guest.rest() == b""

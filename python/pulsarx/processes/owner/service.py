@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import deque
 from functools import partial
 
 from pulsarx import errors
@@ -162,24 +163,33 @@ class ServedGuest:
         self._session: Session | None = None
         self._is_ending = False  # nothing is to be read but what has come
         self.is_quiet = Event()  # it is given nothing any more
+        shut_here = partial(shut, sock)  # a forked child may have a copy
+        steps = (self._be_quiet, self.link.flush_kept, self._part, self.link.end, shut_here)
+        # Made here: at the end there may be no memory for it.
+        self._last_steps = deque((*steps, sock.close, partial(service.forget, self)))
         self.thread = OwnThread(self._run, "pulsarx-guests")
 
     def _run(self) -> None:
         try:
+            self._serve_and_tell()
+        finally:
+            self._end()
+
+    def _serve_and_tell(self) -> None:
+        try:
             self._serve()
         except WireError as error:
-            attempt(
-                partial(_log.warning, "the connection from another process was closed: %s", error)
-            )
+            _log.warning("the connection from another process was closed: %s", error)
         except BaseException as error:
             about = "because of a bug"
             log_failure(
                 "pulsarx", error, "the connection from another process was closed, %s", about
             )
-        # Whatever fails: the guest waits for the end, and others for what it has.
-        shut_here = partial(shut, self._socket)  # a forked child may have a copy
-        steps = (self._be_quiet, self.link.flush_kept, self._part, self.link.end, shut_here)
-        for step in (*steps, self._socket.close, partial(self._service.forget, self)):
+
+    def _end(self) -> None:
+        """Whatever fails: the guest waits for the end, and others for what it has."""
+        while self._last_steps:
+            step = self._last_steps.popleft()
             try:
                 insist(step)
             except BaseException as error:
