@@ -10,6 +10,7 @@ from pulsarx import errors
 from pulsarx.broker import life_log
 from pulsarx.broker.offload.stored_object import StoredObject
 from pulsarx.broker.offload.topic_offload import forget_object, logger
+from pulsarx.broker.periodic_check import PeriodicCheck
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from pulsarx.broker.catalogue.records import LedgerRecord, OffloadRecord
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.topics.topic import Topic
-    from pulsarx.clock import Timer
 
 THRESHOLD = "offload_threshold"
 DELETION_LAG = "offload_deletion_lag_ms"
@@ -34,36 +34,29 @@ class OffloadMonitor:
     def __init__(self, runtime: BrokerRuntime, open_topics: Callable[[], list[Topic]]) -> None:
         self._runtime = runtime
         self._open_topics = open_topics
-        self._timer: Timer | None = None
+        self._check = PeriodicCheck(runtime.clock, runtime.offloads, _INTERVAL_MS, self._look)
         self._closed = False
         self._released: set[int] = set()  # files that have gone
         self._told: set[int] = set()  # whose object could not be removed or found, which was said
 
     def arm(self) -> None:
         """Look in 60 seconds."""
-        is_in_memory = self._runtime.directory.ledger_path(1) is None
-        if self._timer is None and not self._closed and not is_in_memory:
-            self._timer = self._runtime.clock.call_after(_INTERVAL_MS, self._due)
+        if self._runtime.directory.ledger_path(1) is not None:  # it is not in memory
+            self._check.arm()
 
-    def _due(self) -> None:
-        self._runtime.offloads.post(self._look)
-
-    def _look(self) -> None:
-        try:
-            for record in list(self._runtime.catalogue.state.offloads.values()):
-                if self._closed:
-                    return
-                self._tidy(record)
-            for topic in self._open_topics():
-                if topic.topic_name.is_system:
-                    continue
-                try:
-                    topic.offload.trigger_above(self._threshold(topic.topic_name))
-                except (errors.TopicNotFound, errors.StorageError):
-                    continue  # it goes; or its ledgers cannot be read, which others are told
-        finally:
-            self._timer = None
-            self.arm()
+    def _look(self) -> bool:
+        for record in list(self._runtime.catalogue.state.offloads.values()):
+            if self._closed:
+                return False
+            self._tidy(record)
+        for topic in self._open_topics():
+            if topic.topic_name.is_system:
+                continue
+            try:
+                topic.offload.trigger_above(self._threshold(topic.topic_name))
+            except (errors.TopicNotFound, errors.StorageError):
+                continue  # it goes; or its ledgers cannot be read, which others are told
+        return True
 
     def _tidy(self, record: OffloadRecord) -> None:
         runtime, state = self._runtime, self._runtime.catalogue.state
@@ -129,6 +122,4 @@ class OffloadMonitor:
     def close(self) -> None:
         """Look no more."""
         self._closed = True
-        timer = self._timer
-        if timer is not None:
-            timer.cancel()
+        self._check.close()

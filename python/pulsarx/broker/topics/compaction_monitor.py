@@ -4,6 +4,7 @@ last compaction than their threshold says."""
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx.broker.periodic_check import PeriodicCheck
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,7 +12,6 @@ if TYPE_CHECKING:
 
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.topics.topic import Topic
-    from pulsarx.clock import Timer
     from pulsarx.topic_name import TopicName
 
 POLICY = "compaction_threshold"
@@ -24,13 +24,12 @@ class CompactionMonitor:
     def __init__(self, runtime: BrokerRuntime, open_topics: Callable[[], list[Topic]]) -> None:
         self._runtime = runtime
         self._open_topics = open_topics
-        self._timer: Timer | None = None
-        self._closed = False
+        self._check = PeriodicCheck(runtime.clock, runtime.background, _INTERVAL_MS, self._look)
 
     def arm(self) -> None:
-        """Look in 60 seconds, if there is a threshold. The caller orders calls."""
-        if self._timer is None and not self._closed and self._has_threshold():
-            self._timer = self._runtime.clock.call_after(_INTERVAL_MS, self._due)
+        """Look in 60 seconds, if there is a threshold."""
+        if self._has_threshold():
+            self._check.arm()
 
     def _has_threshold(self) -> bool:
         state = self._runtime.catalogue.state
@@ -40,19 +39,13 @@ class CompactionMonitor:
             or any(POLICY in topic.policies for topic in list(state.topics.values()))
         )
 
-    def _due(self) -> None:
-        self._runtime.background.post(self._look)
-
-    def _look(self) -> None:
-        try:
-            for topic in self._open_topics():
-                try:
-                    topic.compaction.trigger_above(self._threshold(topic.topic_name))
-                except (errors.TopicNotFound, errors.StorageError):
-                    continue  # it goes; or its ledgers cannot be read, which others are told
-        finally:
-            self._timer = None
-            self.arm()
+    def _look(self) -> bool:
+        for topic in self._open_topics():
+            try:
+                topic.compaction.trigger_above(self._threshold(topic.topic_name))
+            except (errors.TopicNotFound, errors.StorageError):
+                continue  # it goes; or its ledgers cannot be read, which others are told
+        return self._has_threshold()
 
     def _threshold(self, topic: TopicName) -> int:
         """In bytes; 0: it is compacted only when that is asked for."""
@@ -62,7 +55,4 @@ class CompactionMonitor:
 
     def close(self) -> None:
         """Look no more."""
-        self._closed = True
-        timer = self._timer
-        if timer is not None:
-            timer.cancel()
+        self._check.close()

@@ -7,7 +7,7 @@ broker without such policies has no timer.
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx._pycore.ground.locks import Lock
+from pulsarx.broker.periodic_check import PeriodicCheck
 from pulsarx.ground.attempt import attempt
 
 TYPE_CHECKING = False
@@ -18,50 +18,8 @@ if TYPE_CHECKING:
     from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.broker.topics.inactivity import Inactivity
     from pulsarx.broker.topics.topic import Topic
-    from pulsarx.clock import Timer
 
 _HELD_MS = 1000  # between two looks for room that producers wait for
-
-
-class PeriodicCheck:
-    """Runs in the broker's background. Any thread may call."""
-
-    def __init__(self, runtime: BrokerRuntime, interval_ms: int, run: Callable[[], bool]) -> None:
-        """run: whether it is to be run again."""
-        self._runtime = runtime
-        self._interval_ms = interval_ms
-        self._run = run
-        self._lock = Lock()
-        self._timer: Timer | None = None
-        self._closed = False
-
-    def arm(self) -> None:
-        """Run after the interval, unless it will already."""
-        with self._lock:
-            if self._timer is None and not self._closed:
-                self._timer = self._runtime.clock.call_after(self._interval_ms, self._due)
-
-    def _due(self) -> None:
-        self._runtime.background.post(self._look)
-
-    def _look(self) -> None:
-        with self._lock:
-            self._timer = None
-            if self._closed:
-                return
-        again = True
-        try:
-            again = self._run()
-        finally:
-            if again:
-                self.arm()
-
-    def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            timer, self._timer = self._timer, None
-        if timer is not None:
-            timer.cancel()
 
 
 class PolicyChecks:
@@ -77,16 +35,22 @@ class PolicyChecks:
         options = runtime.options
         self._topics = topics
         minutes = options.message_expiry_check_interval_in_minutes
-        self._expiry = PeriodicCheck(runtime, minutes * 60_000, self._expire)
+        self._expiry = PeriodicCheck(
+            runtime.clock, runtime.background, minutes * 60_000, self._expire
+        )
         seconds = options.backlog_quota_check_interval_in_seconds
-        self._backlog = PeriodicCheck(runtime, seconds * 1000, self._check_backlogs)
-        self._room = PeriodicCheck(runtime, _HELD_MS, self._look_for_room)
+        self._backlog = PeriodicCheck(
+            runtime.clock, runtime.background, seconds * 1000, self._check_backlogs
+        )
+        self._room = PeriodicCheck(runtime.clock, runtime.background, _HELD_MS, self._look_for_room)
         self._inactivity = inactivity
         seconds = options.broker_delete_inactive_topics_frequency_seconds
-        self._topics_gone = PeriodicCheck(runtime, seconds * 1000, inactivity.delete_topics)
+        self._topics_gone = PeriodicCheck(
+            runtime.clock, runtime.background, seconds * 1000, inactivity.delete_topics
+        )
         minutes = options.subscription_expiry_check_interval_in_minutes
         self._subscriptions_gone = PeriodicCheck(
-            runtime, minutes * 60_000, inactivity.delete_subscriptions
+            runtime.clock, runtime.background, minutes * 60_000, inactivity.delete_subscriptions
         )
 
     def look_for_inactive(self) -> None:

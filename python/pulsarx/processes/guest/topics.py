@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from pulsarx.clock import Timer
     from pulsarx.processes.guest.host import GuestHost
 
 _AGAIN_MS = 1000  # until the owner is asked again that did not answer
@@ -39,6 +40,7 @@ class GuestTopics:
         self._listening = Lock()  # of being told of news
         self._news: DirectoryNews | None = None
         self._is_to_look = False
+        self._again: Timer | None = None  # a look that is due since the last one failed
         self.news_count = 0  # so often followers were told of topics that came, went or grew
 
     def listen(self) -> None:
@@ -138,7 +140,9 @@ class GuestTopics:
         if wanted - {None}:
             # What its owner, who may be another one just now, does not tell stays as it was.
             if attempt(partial(self._host.refresh_non_persistent, wanted - {None})) is not None:
-                self._host.clock.call_after(_AGAIN_MS, self._post)
+                if self._again is not None:
+                    self._again.cancel()  # armed by this very look, which is taken again
+                self._again = self._host.clock.call_after(_AGAIN_MS, self._post)
         with self._lock:
             followers = self._followers.members()
             there = self._there() if followers else set()
