@@ -41,7 +41,7 @@ class NotingCore:
         self.sink = sink
 
     def hand_over(self, messages: list[Any]) -> None:
-        self.sink.hand_over(self.receiver, messages)
+        self.sink.hand_over(self.receiver, list(messages))
         self._settle()
 
     def acknowledge(self, message: Any) -> None:

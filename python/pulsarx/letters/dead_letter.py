@@ -70,23 +70,29 @@ class DeadLetters:
     def _empty(self, consumer: weakref.ref[ConsumerCore], sink: DeadLetterSink) -> None:
         """Publish, or revive, what waits in a sink."""
         with self._lock:
-            while (waiting := sink.take()) is not None:
+            while (waiting := sink.oldest()) is not None:
                 receiver, messages = waiting
                 core = consumer()
                 failed: list[Message] = []
                 failure: Exception | None = None
-                for message in messages:
+                for at, message in enumerate(messages):
+                    if message is None:
+                        continue  # settled before there was no memory for the next
                     if core is not None and not self._closed:
                         try:
                             letter = sink.open(message)
                             self.send(letter, self._rules.properties(letter))
                             core.acknowledge(letter)
+                            messages[at] = None
                             continue
                         except Exception as error:
                             failure = error
                     failed.append(message)
-                for message in failed:
-                    receiver.revive(message)
+                for at, message in enumerate(messages):
+                    if message is not None:
+                        receiver.revive(message)
+                        messages[at] = None
+                sink.drop_oldest()
                 if failure is not None:
                     self._log(failed, failure)
 

@@ -22,6 +22,7 @@ cdef class DeadLetterSink:
     cdef EntryView opened
 
     cpdef int hand_over(self, object receiver, list messages) except -1
+    """The list is the sink's from now on."""
 
 
 cdef Message packed_letter(Message message, list dead)

@@ -20,7 +20,7 @@ cdef class DeadLetterSink:
     """See the pxd."""
 
     def __init__(self, JobQueue jobs not None, handler) -> None:
-        """handler: a job; it takes what `take` gives until that is None."""
+        """handler: a job; it settles what `oldest` gives until that is None."""
         self.jobs = jobs
         self.handler = handler
         self.waiting = deque()
@@ -29,11 +29,16 @@ cdef class DeadLetterSink:
         self.waiting.append((receiver, messages))
         return self.jobs.put(self.handler)
 
-    def take(self) -> tuple[object, list] | None:
+    def oldest(self) -> tuple[object, list] | None:
         """The receiver, whose revive takes what could not be given up, and the messages that have
-        waited longest, oldest first. None: none do."""
+        waited longest, oldest first. None: none do. The handler sets each to None that it has
+        settled, so that one that runs again, for want of memory, settles the others."""
         self.opened_of = self.opened = None
-        return self.waiting.popleft() if self.waiting else None
+        return self.waiting[0] if self.waiting else None
+
+    def drop_oldest(self) -> None:
+        """Forget these messages, which are settled."""
+        self.waiting.popleft()
 
     def open(self, Message letter not None) -> Message:
         """Return the message that was handed over, with its content; by the handler, which lets go

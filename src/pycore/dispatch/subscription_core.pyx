@@ -77,11 +77,13 @@ cdef class LossLog:
         return self.jobs.put(self.run)
 
     def run(self) -> None:
-        """Do it for one text; a job."""
+        """Do it for the texts that wait; a job."""
         import logging
 
-        logging.getLogger("pulsarx").error(
-            "subscription %s: damage: %s", self.subscription, self.waiting.popleft())
+        while self.waiting:
+            logging.getLogger("pulsarx").error(
+                "subscription %s: damage: %s", self.subscription, self.waiting[0])
+            self.waiting.popleft()       # behind it, for there may be no memory to log it
         self.settle()
 
     def settle(self) -> None:
@@ -93,7 +95,11 @@ cdef class LossLog:
         if self.keeping:
             return 0
         self.keeping = True
-        return self.jobs.put(self.keep)
+        try:
+            return self.jobs.put(self.keep)
+        except BaseException:
+            self.keeping = False
+            raise
 
     def keep(self) -> None:
         """Have acknowledgements kept, and trimmed what they held; a job."""

@@ -4,6 +4,7 @@ nothing waits for them."""
 from __future__ import annotations
 
 import errno
+import logging
 import random
 import re
 import threading
@@ -562,3 +563,26 @@ def test_what_comes_and_what_is_told_missing_is_all_there_was(
     inspect(client).settle()
     left = ledger_ids(client)
     assert len(left) <= 1 or not (folder / f"ledgers/{left[0]:02x}/{left[0]}.ledger").exists()
+
+
+def test_damage_is_told_where_there_was_no_memory_to_tell_it(
+    open_client: OpenClient, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was to be told was forgotten when the job ran again."""
+    failures = [MemoryError()]
+
+    def without_memory(record: logging.LogRecord) -> bool:
+        if failures and "damage: " in record.msg:
+            raise failures.pop()
+        return True
+
+    offset = flip(fill_topic(open_client, folder), 5, "frame")
+    client, logger = open_client(), logging.getLogger("pulsarx")
+    logger.addFilter(without_memory)
+    try:
+        receive_all(join(client, ConsumerType.Exclusive))
+        inspect(client).settle()
+    finally:
+        logger.removeFilter(without_memory)
+    assert not failures
+    assert said(caplog, "subscription s", f"offset {offset}") == 1

@@ -209,7 +209,7 @@ def test_what_waits_for_the_background_is_revived_when_the_consumer_closes_first
     go_on = threading.Event()
     inspect(memory_client).post(go_on.wait)
     messages = received(memory_client, b"one")
-    desk.core.sink.hand_over(desk.core.receiver, messages)
+    desk.core.sink.hand_over(desk.core.receiver, list(messages))
     desk.close()
     go_on.set()
     inspect(memory_client).settle()
@@ -221,7 +221,7 @@ def test_what_a_forgotten_consumer_gave_up_comes_back(clocked_client: pulsarx.Cl
     sink, receiver = desk.core.sink, desk.core.receiver
     del desk.core
     messages = received(clocked_client, b"one")
-    sink.hand_over(receiver, messages)
+    sink.hand_over(receiver, list(messages))
     inspect(clocked_client).settle()
     assert receiver.revived == messages
     with pytest.raises(errors.TopicNotFound):
@@ -352,3 +352,24 @@ def test_a_subscription_whose_name_makes_no_topic_needs_names_in_the_policy():
 def test_letters_that_would_go_in_circles_are_refused(topics: list[str], policy: Any):
     with pytest.raises(errors.InvalidConfiguration):
         rules(topics, "s", True, *policy)
+
+
+def test_letters_wait_until_each_is_settled(clocked_client: pulsarx.Client):
+    """Without memory to revive one, the handler runs again: the others were forgotten by then."""
+    desk = Desk(clocked_client)
+    sink, receiver = desk.core.sink, desk.core.receiver
+    del desk.core
+    revive, failures = receiver.revive, [MemoryError()]
+
+    def without_memory(message: Any) -> None:
+        if receiver.revived and failures:
+            raise failures.pop()
+        revive(message)
+
+    receiver.revive = without_memory
+    messages = received(clocked_client, b"one", b"two", b"three")
+    sink.hand_over(receiver, list(messages))
+    inspect(clocked_client).settle()
+    assert receiver.revived == messages
+    assert not failures
+    desk.close()
