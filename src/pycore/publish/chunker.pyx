@@ -85,6 +85,7 @@ cdef class Chunker:
             control_plane.perform_whole(self.before_chunks, ())
             self.before_chunks = None
         metadata.chunk_count = count
+        self.rate.begin()
         try:
             for number in range(count):
                 metadata.chunk_id = number

@@ -205,6 +205,8 @@ cdef class EntryIntake:
         if room == NULL:
             raise MemoryError(f"publish an entry of {size} bytes")
         try:
+            if self.is_chunk and self.chunked is not None:
+                self.chunked.begin()
             memcpy(room + ENTRY_FRAME_SIZE, entry, size)
             memset(room + ENTRY_FRAME_SIZE + size, 0, ROOM_BEHIND)
             self.publisher.publish(frame, room + ENTRY_FRAME_SIZE, Receipt.__new__(Receipt),
