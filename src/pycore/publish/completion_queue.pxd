@@ -41,7 +41,8 @@ cdef class CompletionQueue:
                   uint64_t message_count, object error, int partition) except -1
     """Run the callbacks of one entry: a batch index, its callback, the next index and so on.
     Tuples would be as many objects for the garbage collector as messages are pending. error: why it
-    failed, None for success. message_count 0 without an error: they are of duplicates."""
+    failed, None for success. message_count 0 without an error: they are of duplicates. After a
+    MemoryError it may be called again with the same list, which holds those that were not told."""
 
     cdef int post_timeout(self, list callbacks, object error, int partition) except -1
     """Run the callbacks of one entry whose send has timed out, in a thread of their own."""

@@ -47,24 +47,35 @@ cdef class CallbackJob:
                               self.partition, index, <int32_t>self.message_count)
 
     cdef bint tell_at_once(self) except -1:
-        """Tell those that only take note of it; whether others are left."""
-        cdef list left = None
+        """Tell those that only take note of it; whether others are left. Each is forgotten when it
+        was told: where there was no memory for the next, this or the job goes on behind it."""
+        cdef bint are_left = False
         cdef Py_ssize_t at
         for at in range(0, len(self.callbacks), 2):
-            callback = self.callbacks[at + 1]
-            if isinstance(callback, SendTold):
-                (<SendTold>callback).told(self.id_of(self.callbacks[at]), self.error)
-            elif left is None:
-                left = [self.callbacks[at], callback]
-            else:
-                left += (self.callbacks[at], callback)
-        self.callbacks = left
-        return left is not None
+            if isinstance(self.callbacks[at + 1], SendTold):
+                self.note(at)
+            elif self.callbacks[at + 1] is not None:
+                are_left = True
+        return are_left
+
+    cdef int note(self, Py_ssize_t at) except -1:
+        cdef SendTold told = self.callbacks[at + 1]
+        try:
+            told.told(self.id_of(self.callbacks[at]), self.error)
+        except MemoryError:
+            raise
+        except Exception as error:
+            log_failure("pulsarx", error, "the end of a send was not noted%s", "")
+        self.callbacks[at + 1] = None
+        return 0
 
     def __call__(self) -> None:
         result = self.queue.ok if self.error is None else self.queue.result_of(self.error)
         cdef Py_ssize_t at
         for at in range(0, len(self.callbacks), 2):
+            if isinstance(self.callbacks[at + 1], SendTold):
+                self.note(at)
+                continue
             message_id = self.id_of(self.callbacks[at])
             callback, self.callbacks[at + 1] = self.callbacks[at + 1], None
             if callback is None:
@@ -80,6 +91,17 @@ cdef CallbackJob new_job():
         return CallbackJob.__new__(CallbackJob)
     except MemoryError:
         return CallbackJob.__new__(CallbackJob)  # once more: the callbacks are kept nowhere else
+
+
+cdef int tell(CallbackJob job, JobQueue jobs) except -1:
+    """Tell at once whom that may, and have the others told by a queue."""
+    try:
+        if (job.callbacks[1] is None or isinstance(job.callbacks[1], SendTold)) and (
+                not job.tell_at_once()):
+            return 0
+    except MemoryError:
+        pass                             # those that are left are told when what this held is free
+    return jobs.put(job)
 
 
 cdef class FlushJob:
@@ -113,9 +135,7 @@ cdef class CompletionQueue:
         job.message_count = message_count
         job.error = error
         job.partition = partition
-        if isinstance(callbacks[1], SendTold) and not job.tell_at_once():
-            return 0
-        return self.jobs.put(job)
+        return tell(job, self.jobs)
 
     cdef int post_timeout(self, list callbacks, object error, int partition) except -1:
         cdef CallbackJob job = new_job()
@@ -123,9 +143,7 @@ cdef class CompletionQueue:
         job.callbacks = callbacks
         job.error = error
         job.partition = partition
-        if isinstance(callbacks[1], SendTold) and not job.tell_at_once():
-            return 0
-        return self.timeouts.put(job)
+        return tell(job, self.timeouts)
 
     cdef int drain(self, bint timeouts_alone) except -1:
         if not self.jobs.runs_here() and not self.timeouts.runs_here():
@@ -156,7 +174,11 @@ cdef class CompletionQueue:
         job.queue = self
         job.publisher = publisher
         self.expected.add(publisher)
-        self.jobs.put(job)
+        try:
+            self.jobs.put(job)
+        except BaseException:
+            self.expected.discard(publisher)
+            raise
         if self.blocked is not None:
             self.blocked.look_again()
         return 0

@@ -75,6 +75,9 @@ cdef class ConnectionPublisher(EntryPublisher):
     cdef int wait_until(self, uint64_t count) except -1
     cdef int tell(self) except -1
     cdef SentEntry take_oldest(self)
+    cdef int confirm_once(self, SentEntry sent, uint64_t ledger_id, uint64_t entry_id,
+                          list kept) except -1
+    cdef int refuse_once(self, SentEntry sent, error) except -1
     cdef int confirm(self, SentEntry sent, uint64_t ledger_id, uint64_t entry_id,
                      list kept) except -1
     cdef Py_ssize_t place_in_pending(self, bytes entry) except -2

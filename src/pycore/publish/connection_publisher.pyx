@@ -203,6 +203,14 @@ cdef class ConnectionPublisher(EntryPublisher):
     cdef int confirm(self, SentEntry sent, uint64_t ledger_id, uint64_t entry_id,
                      list kept) except -1:
         """An entry is stored, or was before. Mutex held."""
+        try:
+            return self.confirm_once(sent, ledger_id, entry_id, kept)
+        except MemoryError:
+            # Once more: it is pending no longer, so nobody else tells it.
+            return self.confirm_once(sent, ledger_id, entry_id, kept)
+
+    cdef int confirm_once(self, SentEntry sent, uint64_t ledger_id, uint64_t entry_id,
+                          list kept) except -1:
         cdef uint32_t message_count = sent.message_count
         if ledger_id != UINT64_MAX:
             self.last = (ledger_id, entry_id)
@@ -267,6 +275,12 @@ cdef class ConnectionPublisher(EntryPublisher):
         self.broken = error if sent.is_part else None
         if sent.given_up or sent.is_part:
             return 0
+        try:
+            return self.refuse_once(sent, error)
+        except MemoryError:
+            return self.refuse_once(sent, error)     # see confirm
+
+    cdef int refuse_once(self, SentEntry sent, error) except -1:
         if sent.callbacks:
             self.completions.post(sent.callbacks, 0, 0, 0, error, self.partition)
         if sent.awaited:
@@ -459,21 +473,21 @@ cdef class ConnectionPublisher(EntryPublisher):
                 continue
             if sent.expires_ms > now_ms:
                 break
+            # First what there may be no memory for: it is tried again. One of a message in chunks
+            # is told with its last one.
+            told = callback_count(sent.callbacks) + (1 if sent.awaited else 0)
+            if sent.awaited and not sent.is_part:
+                self.refused[sent.receipt] = self.timeout(sent, silent)
+            if sent.message_count > told and not sent.is_part:
+                self.failure = self.timeout(sent, silent)
+            if sent.callbacks and not sent.is_part:
+                self.completions.post_timeout(sent.callbacks, self.timeout(sent, silent),
+                                              self.partition)
             sent.given_up = True
             self.answered_count += 1
             self.pending_count -= sent.message_count
             self.made_room()
             self.release(sent.receipt)
-            if sent.is_part:
-                continue                     # of a message that is told with its last chunk
-            told = callback_count(sent.callbacks) + (1 if sent.awaited else 0)
-            if sent.callbacks:
-                self.completions.post_timeout(sent.callbacks, self.timeout(sent, silent),
-                                              self.partition)
-            if sent.awaited:
-                self.refused[sent.receipt] = self.timeout(sent, silent)
-            if sent.message_count > told:
-                self.failure = self.timeout(sent, silent)
         return 0
 
     cdef int say_sent_at(self, int64_t sent_ms) except -1:

@@ -55,7 +55,10 @@ cdef class EntryAnswers:
         self.size -= size
         all_of_them.size -= size
         if was_full and all_of_them.size < all_of_them.size_max:
-            all_of_them.wake()
+            try:
+                all_of_them.wake()
+            except MemoryError:
+                all_of_them.wake()       # once more: nothing is read until it is
         return 0
 
     def leave(self) -> None:
@@ -73,9 +76,12 @@ cdef class EntryAnswer(SendTold):
         cdef EntryAnswers producer = self.producer
         cdef MessageId place = message_id
         producer.land(self.size)
+        self.size = 0                    # where there was no memory for the rest it is told again
         if error is not None or self.kept is not None or place is None:
             try:
                 producer.otherwise(self.sequence_id, error, message_id, self.kept)
+            except MemoryError:
+                raise
             except Exception:
                 import logging
 
@@ -87,7 +93,10 @@ cdef class EntryAnswer(SendTold):
 
     def tell(self, error, message_id) -> None:
         """error: None where it is stored."""
-        self.told(message_id, error)
+        try:
+            self.told(message_id, error)
+        except MemoryError:
+            self.told(message_id, error)     # once more: nobody else tells it
 
     @property
     def is_told_at_once(self) -> bool:

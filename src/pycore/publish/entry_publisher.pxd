@@ -154,7 +154,8 @@ cdef class LedgerPublisher(EntryPublisher):
     """Append to the topic's open ledger, rolling it over when it is full."""
 
     cdef int refuse(self, int status, LedgerWriter writer, EntryFrame* frame) except -1
-    cdef bint fail(self, object error) except -1
+    cdef int fail(self, object error) except -1
+    cdef int settle_soon(self) except -1
     cdef object flush_pending(self)
     """Return when everything published is confirmed: what failed meanwhile, or None. Mutex not
     held."""

@@ -79,7 +79,10 @@ cdef class EntryPublisher:
     cdef int made_room(self) except -1:
         wanted, self.room_wanted = self.room_wanted, None
         if wanted is not None:
-            wanted()
+            try:
+                wanted()
+            except MemoryError:
+                wanted()                 # once more: it is told this once
         return 0
 
     cdef int check_fenced(self) except -1:
@@ -315,15 +318,15 @@ cdef class LedgerPublisher(EntryPublisher):
             receipt, callbacks = self.pending[0]
             if atomic_load_u64(&receipt.writer.c_ledger.durable_count) <= receipt.entry_id:
                 return 0
+            if callbacks:                # first: where there is no memory for it, it is tried again
+                self.completions.post(callbacks, receipt.ledger_id, receipt.entry_id,
+                                      receipt.message_count, None, self.partition)
             self.pending.popleft()
             self.pending_count -= receipt.message_count
             if self.room_wanted is not None:
                 self.made_room()
             if receipt.reserved:
                 self.release(receipt)
-            if callbacks:
-                self.completions.post(callbacks, receipt.ledger_id, receipt.entry_id,
-                                      receipt.message_count, None, self.partition)
         return 0
 
     cdef int wait(self, Receipt receipt) except -1:
@@ -338,13 +341,21 @@ cdef class LedgerPublisher(EntryPublisher):
         mutex_lock(&self.mutex)
         try:
             if durable:
-                self.settle()
+                self.settle_soon()
             else:
                 self.expire()
         finally:
             mutex_unlock(&self.mutex)
         if not durable:
             raise self.timeout()
+        return 0
+
+    cdef int settle_soon(self) except -1:
+        """settle, or have it done for want of memory: what the caller sent is stored."""
+        try:
+            self.settle()
+        except MemoryError:
+            self.nobody_waits()
         return 0
 
     cdef bint is_confirmed(self, Receipt receipt) noexcept:
@@ -399,8 +410,11 @@ cdef class LedgerPublisher(EntryPublisher):
             raise_status(status, writer.c_ledger.error,
                          f"flush ledger {writer.ledger_id} of {self.topic_name}")
         except Exception as error:
-            if self.fail(error):
-                self.failure = error
+            mutex_lock(&self.mutex)
+            try:
+                self.fail(error)
+            finally:
+                mutex_unlock(&self.mutex)
             raise
         return True
 
@@ -445,18 +459,18 @@ cdef class LedgerPublisher(EntryPublisher):
             receipt, callbacks = self.pending[0]
             if receipt.expires_ms > now_ms:
                 return 0
-            failure = self.timeout() if callbacks else None  # first: there may be no memory for it
-            self.pending.popleft()
-            self.pending_count -= receipt.message_count
-            self.made_room()
-            self.release(receipt)
-            self.timed_out = receipt
+            # First what there may be no memory for: it is tried again.
             told = callback_count(callbacks) + (1 if receipt.awaited else 0)
-            if callbacks:
-                self.completions.post_timeout(callbacks, failure, self.partition)
             if receipt.message_count > told:
                 self.failure = self.timeout()
             self.completions.expect(self)
+            if callbacks:
+                self.completions.post_timeout(callbacks, self.timeout(), self.partition)
+            self.pending.popleft()
+            self.pending_count -= receipt.message_count
+            self.timed_out = receipt
+            self.made_room()
+            self.release(receipt)
         return 0
 
     cdef object timeout(self):
@@ -471,27 +485,27 @@ cdef class LedgerPublisher(EntryPublisher):
         if timer is not None:
             (<Timer>timer).cancel()
 
-    cdef bint fail(self, object error) except -1:
-        """The flush failed: callbacks are told, nothing stays pending. True: there were messages
-        without a callback, which the caller must tell."""
+    cdef int fail(self, object error) except -1:
+        """The flush failed: callbacks are told, nothing stays pending, and the next flush fails
+        where there were messages without a callback. Mutex held."""
         cdef Receipt receipt
-        cdef bint untold = False
         cdef bint durable
         while self.pending:
-            receipt, callbacks = self.pending.popleft()
-            self.release(receipt)
+            receipt, callbacks = self.pending[0]
             # By a flush before, of another producer for one, that nobody told this one of.
             durable = (atomic_load_u64(&receipt.writer.c_ledger.durable_count)
                        > receipt.entry_id)
-            untold = untold or (not durable
-                                and receipt.message_count > callback_count(callbacks))
+            if not durable and receipt.message_count > callback_count(callbacks):
+                self.failure = error
             if callbacks:
                 self.completions.post(callbacks, receipt.ledger_id, receipt.entry_id,
                                       receipt.message_count, None if durable else error,
                                       self.partition)
-        self.pending_count = 0
+            self.pending.popleft()
+            self.pending_count -= receipt.message_count
+            self.release(receipt)
         self.made_room()
-        return untold
+        return 0
 
     cdef object flush(self):
         failed = self.flush_pending()

@@ -16,6 +16,8 @@ cdef class LoopSend(SendTold):
     cdef bint starting                   # its caller has not come back from send_async yet
     cdef bint ended
 
+    cdef int take(self, result, message_id) except -1
+
 
 cdef class LoopSender:
     """The sends of one producer. A batch is open as long as each turn of the loop sends more, and

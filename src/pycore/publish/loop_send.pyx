@@ -14,11 +14,11 @@ cdef class LoopSend(SendTold):
     cdef int told(self, object message_id, object error) except -1:
         if self.ended:
             return 0
-        self.ended = True
         self.message_id = message_id
         self.error = error
         if not self.starting:
             self.queue.put(self)
+        self.ended = True                # last: where there was no memory it is told again
         return 0
 
     cdef bint is_given_up(self) except -1:
@@ -34,11 +34,16 @@ cdef class LoopSend(SendTold):
     def __call__(self, result, message_id) -> None:
         """Take a result and an id like a callback of send_async, from a producer with
         interceptors."""
+        try:
+            self.take(result, message_id)
+        except MemoryError:
+            self.take(result, message_id)    # once more: nobody else tells it
+
+    cdef int take(self, result, message_id) except -1:
         if result.name == "Ok":
-            self.told(message_id, None)
-            return
+            return self.told(message_id, None)
         kind = getattr(errors, result.name, errors.UnknownError)
-        self.told(None, kind(detail="the message was not confirmed"))
+        return self.told(None, kind(detail="the message was not confirmed"))
 
 
 cdef class LoopSender:

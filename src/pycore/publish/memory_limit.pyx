@@ -27,7 +27,10 @@ cdef class MemoryLimit:
             if self.wanted is not None:
                 wanted, self.wanted = self.wanted, None
                 for notify in wanted:
-                    notify()
+                    try:
+                        notify()
+                    except MemoryError:
+                        notify()         # once more: it is told this once
         return 0
 
     cdef int want(self, object notify) except -1:

@@ -30,6 +30,7 @@ from pulsarx.wire.protobuf import WireError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
+    from collections.abc import Callable
 
     from pulsarx.broker.broker import Broker
     from pulsarx.sessions.session import Session
@@ -166,7 +167,9 @@ class ServedGuest:
         shut_here = partial(shut, sock)  # a forked child may have a copy
         steps = (self._be_quiet, self.link.flush_kept, self._part, self.link.end, shut_here)
         # Made here: at the end there may be no memory for it.
-        self._last_steps = deque((*steps, sock.close, partial(service.forget, self)))
+        self._last_steps: deque[Callable[[], object]] = deque(
+            (*steps, sock.close, partial(service.forget, self))
+        )
         self.thread = OwnThread(self._run, "pulsarx-guests")
 
     def _run(self) -> None:
