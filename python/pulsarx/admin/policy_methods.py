@@ -80,7 +80,7 @@ class PolicyMethods(PolicyGroup):
         self._set_policy(target, "auto_subscription_creation", allowed)
 
     def get_auto_subscription_creation(self, target: str) -> bool | None:
-        """What is set at this level; None: nothing."""
+        """The value set at this level; None: none is."""
         found: bool | None = self._get_policy(target, "auto_subscription_creation")
         return found
 
@@ -93,7 +93,7 @@ class PolicyMethods(PolicyGroup):
         self._set_policy(target, "subscription_types_enabled", words("types", types))
 
     def get_subscription_types_enabled(self, target: str) -> list[str] | None:
-        """What is set at this level; None: nothing."""
+        """The value set at this level; None: none is."""
         found: list[str] | None = self._get_policy(target, "subscription_types_enabled")
         return found
 
@@ -322,7 +322,7 @@ class PolicyMethods(PolicyGroup):
         self._set_policy(target, "compaction_threshold", whole("threshold", threshold))
 
     def get_compaction_threshold(self, target: str) -> int | None:
-        """What is set at this level; None: nothing."""
+        """The value set at this level; None: none is."""
         found: int | None = self._get_policy(target, "compaction_threshold")
         return found
 
@@ -337,7 +337,7 @@ class PolicyMethods(PolicyGroup):
         self._set_policy(target, "offload_threshold", whole("size", size))
 
     def get_offload_threshold(self, target: str) -> int | None:
-        """What is set at this level; None: nothing."""
+        """The value set at this level; None: none is."""
         found: int | None = self._get_policy(target, "offload_threshold")
         return found
 
@@ -350,7 +350,7 @@ class PolicyMethods(PolicyGroup):
         self._set_policy(target, "offload_deletion_lag_ms", whole("lag_ms", lag_ms))
 
     def get_offload_deletion_lag(self, target: str) -> int | None:
-        """What is set at this level; None: nothing."""
+        """The value set at this level; None: none is."""
         found: int | None = self._get_policy(target, "offload_deletion_lag_ms")
         return found
 
@@ -366,7 +366,7 @@ class PolicyMethods(PolicyGroup):
         self._set_policy(target, "schema_compatibility_strategy", strategy)
 
     def get_schema_compatibility_strategy(self, target: str) -> str | None:
-        """What is set at this level; None: nothing."""
+        """The value set at this level; None: none is."""
         found: str | None = self._get_policy(target, "schema_compatibility_strategy")
         return found
 
@@ -378,7 +378,7 @@ class PolicyMethods(PolicyGroup):
         self._set_policy(target, "schema_validation_enforced", enforced)
 
     def get_schema_validation_enforced(self, target: str) -> bool | None:
-        """What is set at this level; None: nothing."""
+        """The value set at this level; None: none is."""
         found: bool | None = self._get_policy(target, "schema_validation_enforced")
         return found
 
@@ -391,7 +391,7 @@ class PolicyMethods(PolicyGroup):
         self._set_policy(target, "is_allow_auto_update_schema", allowed)
 
     def get_is_allow_auto_update_schema(self, target: str) -> bool | None:
-        """What is set at this level; None: nothing."""
+        """The value set at this level; None: none is."""
         found: bool | None = self._get_policy(target, "is_allow_auto_update_schema")
         return found
 
@@ -409,7 +409,7 @@ class NamespacePolicies(PolicyMethods):
         self._set_policy(namespace, "deduplication", flag("enabled", enabled))
 
     def get_deduplication(self, namespace: str) -> bool | None:
-        """What was set here; None: nothing was."""
+        """The value set here; None: none was."""
         found: bool | None = self._get_policy(namespace, "deduplication")
         return found
 
@@ -442,7 +442,7 @@ class NamespacePolicies(PolicyMethods):
         self._set_policy(namespace, "max_topics_per_namespace", count)
 
     def get_max_topics_per_namespace(self, namespace: str) -> int | None:
-        """What was set here; None: nothing was."""
+        """The value set here; None: none was."""
         found: int | None = self._get_policy(namespace, "max_topics_per_namespace")
         return found
 
@@ -461,7 +461,7 @@ class TopicPolicies(PolicyMethods):
         self._set_policy(topic, "deduplication", flag("enabled", enabled))
 
     def get_deduplication(self, topic: str) -> bool | None:
-        """What was set here; None: nothing was."""
+        """The value set here; None: none was."""
         found: bool | None = self._get_policy(topic, "deduplication")
         return found
 

@@ -22,7 +22,7 @@ MAX_TOPICS = "max_topics_per_namespace"
 
 
 class TopicLimits:
-    """What holds on one topic. A value."""
+    """The limits that hold on one topic. A value."""
 
     __slots__ = ATTACHED + UNACKNOWLEDGED
 

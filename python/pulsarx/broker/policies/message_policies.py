@@ -75,7 +75,8 @@ class DelayedDelivery:
 
 
 class MessagePolicies:
-    """What holds on one topic. A value. ttl_seconds, subscription_expiration_minutes: 0 for off."""
+    """The policies that hold on one topic. A value. ttl_seconds, subscription_expiration_minutes: 0
+    for off."""
 
     __slots__ = (
         "delayed_delivery", "inactive_topics", "limits", "quotas", "rates",

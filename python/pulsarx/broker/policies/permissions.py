@@ -1,4 +1,5 @@
-"""What roles may do on the topics of a namespace: a policy of the namespace, as Pulsar has it.
+"""The permissions of roles on the topics of a namespace: a policy of the namespace, as Pulsar has
+it.
 
 {"namespace": {role: actions}, "topics": {full name: {role: actions}}, "subscriptions": {name:
 roles}, "subscription_auth_mode": "Prefix"}, without empty parts. Roles of a subscription alone may
@@ -30,8 +31,8 @@ _ROLE_SIZE_MAX = 1024  # characters
 
 
 def actions_of(policies: dict[str, Any], role: str, topic: str | None) -> set[str]:
-    """What a role was granted on a topic by its full name, or on all of the namespace. policies: of
-    the namespace."""
+    """The actions that a role was granted on a topic by its full name, or on all of the namespace.
+    policies: of the namespace."""
     found = policies.get(PERMISSIONS, {})
     level = found.get("namespace", {}) if topic is None else found.get("topics", {}).get(topic, {})
     return set(level.get(role, ()))
@@ -143,8 +144,8 @@ def checked_roles(roles: list[Any]) -> list[str]:
 
 
 def checked_permissions(value: object) -> dict[str, Any]:
-    """What a namespace is made with: what roles are granted on it as a whole, the roles of
-    subscriptions and the mode. ValueError, OperationNotSupported: see checked_role and
+    """Check the permissions that a namespace is made with: those of roles on it as a whole, the
+    roles of subscriptions and the mode. ValueError, OperationNotSupported: see checked_role and
     checked_actions."""
     if not isinstance(value, dict) or not set(value) <= {"namespace", "subscriptions", _MODE}:
         raise ValueError(f"{PERMISSIONS}: {value!r:.200} is no such policy")
@@ -168,8 +169,8 @@ def _has_lists(value: object) -> bool:
 
 
 def forgetting(state: CatalogueState, topics: Iterable[str]) -> list[Operation]:
-    """What a commit that deletes topics says besides: who makes a topic of that name again gets it
-    without the permissions of the old one."""
+    """The operations that a commit which deletes topics has besides: whoever makes a topic of that
+    name again gets it without the permissions of the old one."""
     gone: dict[str, set[str]] = {}
     for each in topics:
         gone.setdefault(TopicName.of(each).namespace_name, set()).add(each)

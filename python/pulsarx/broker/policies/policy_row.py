@@ -1,4 +1,5 @@
-"""What a row of the table of policies says: the policy, and how each end has it."""
+"""A row of the table of policies: a policy, with its methods, its commands and its form in the REST
+API."""
 
 from __future__ import annotations
 
@@ -208,7 +209,7 @@ class Policy:
         return self.kind.check(self.name, value)
 
     def unset(self, options: BrokerOptions) -> Any:
-        """What holds where no level sets it."""
+        """The value in force if no level sets it."""
         return self.kind.unset(options, self.option)
 
     def shown(self, value: Any) -> Any:
@@ -217,7 +218,8 @@ class Policy:
         return {self.rest.wrapped: found} if self.rest and self.rest.wrapped else found
 
     def read(self, found: Any) -> Any:
-        """What that means, whose bounds are looked at by `check`. ValueError: nothing."""
+        """The value that JSON of that API means; `check` looks at its bounds. ValueError: it means
+        none."""
         if self.rest and self.rest.wrapped:
             if not isinstance(found, dict):
                 raise ValueError("it must be a JSON object")
@@ -226,9 +228,9 @@ class Policy:
 
     @property
     def method(self) -> str:
-        """What follows set_, get_ and remove_."""
+        """The part of a method's name that follows set_, get_ and remove_."""
         return (self.methods and self.methods.name) or self.name
 
     def commands(self, level: str) -> Commands | None:
-        """Of a level that has it."""
+        """The commands of a level that has the policy; None: this one does not."""
         return self._commands[level] if level in self.levels else None

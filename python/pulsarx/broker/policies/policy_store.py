@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class TopicPolicies:
-    """What holds on one topic as of a version. A value."""
+    """The policies that hold on one topic as of a version. A value."""
 
     __slots__ = (
         "deduplication", "messages", "retention", "retention_is_set", "schema", "version",
@@ -90,7 +90,7 @@ class PolicyStore:
         return options.system_topic_enabled and options.topic_level_policies_enabled
 
     def events_of(self, topic: TopicName) -> list[dict[str, Any]]:
-        """What a commit that changes the policies of a topic says besides."""
+        """The operations that a commit which changes the policies of a topic has besides."""
         if self._tell is None or topic.is_system:
             return []
         return [changes.expect_change_event(topic.full)]
@@ -123,7 +123,8 @@ class PolicyStore:
         return found
 
     def of_namespace(self, namespace: str) -> TopicPolicies:
-        """What holds on a topic that has no policies of its own. TopicNotFound: no namespace."""
+        """The policies that hold on a topic that has no policies of its own. TopicNotFound: no
+        namespace."""
         return self._effective(self.version, namespace, {})
 
     def _effective(
@@ -177,8 +178,8 @@ class PolicyStore:
         return self._namespace(namespace).get(policy)
 
     def in_force(self, topic: TopicName, policy: str) -> Any:
-        """What a topic, or else its namespace, sets; None: neither does. A partition has the
-        policies of its partitioned topic. TopicNotFound: its namespace is gone."""
+        """The value that a topic, or else its namespace, sets; None: neither does. A partition has
+        the policies of its partitioned topic. TopicNotFound: its namespace is gone."""
         record = self._catalogue.state.topics.get(topic.partitioned_name)
         found = None if record is None else record.policies.get(policy)
         return self.namespace_policy(topic.namespace_name, policy) if found is None else found
@@ -220,7 +221,7 @@ class PolicyStore:
         value: object,
         check: Callable[[dict[str, Any]], object] | None = None,
     ) -> None:
-        """As set_namespace_policy, of a topic. check: given what would be set for it, by its
+        """Like set_namespace_policy, for a topic. check: given what would be set for it, by its
         namespace too. OperationNotSupported: it is not in the catalogue. NotAllowedError: topics
         have no policies of their own."""
         self._check_may_have(topic, policy)

@@ -54,7 +54,7 @@ class Kind:
         raise NotImplementedError
 
     def unset(self, options: BrokerOptions, names: str) -> Any:
-        """What the broker's options say: the first of these that is not None."""
+        """The value in the broker's options: the first of the named ones that is not None."""
         values = (getattr(options, name) for name in names.split())
         return next((value for value in values if value is not None), None)
 

@@ -41,7 +41,7 @@ class SubscribeRate:
 
 
 class TopicRates:
-    """What holds on one topic; None: without limit. A value."""
+    """The rates that hold on one topic; None: without limit. A value."""
 
     __slots__ = ("dispatch", "publish", "subscribe", "subscription_dispatch")
 
@@ -85,7 +85,7 @@ def rates_in_force(policies: dict[str, Any], options: BrokerOptions) -> TopicRat
 
 
 def _rate(value: dict[str, Any] | None, messages: int, size: int) -> Rate | None:
-    """What is set, or else these limits."""
+    """The rate that is set, or else these limits; None: without limit."""
     if value is None:
         found = Rate(messages, size)
     else:

@@ -19,7 +19,8 @@ class RetentionPolicy:
 
     @property
     def keeps_nothing(self) -> bool:
-        """As Pulsar: a limit of 0 in one of the two switches retention off."""
+        """Whether retention is off, as in Pulsar: a limit of 0 in one of the two switches retention
+        off."""
         return self.time_minutes == 0 or self.size_mb == 0
 
 

@@ -17,7 +17,7 @@ _BROKER_STRATEGY = "FULL"  # where nobody says one
 
 
 class SchemaPolicies:
-    """What holds on one topic. A value."""
+    """The policies that hold on one topic. A value."""
 
     __slots__ = ("auto_update", "enforced", "strategy")
 

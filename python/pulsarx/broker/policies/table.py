@@ -39,7 +39,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_HERE = "What is set at this level; None: nothing."
+_HERE = "The value set at this level; None: none is."
 _ABOVE = "The level above holds again."
 _QUOTA_POLICIES = f"must be {', '.join(BACKLOG_QUOTA_POLICIES)}"
 _KINDS_OF_TOPICS = ("non-partitioned", "partitioned")
@@ -129,7 +129,7 @@ def _limit(
 
 
 class _QuotaLimit(Whole):
-    """Of a backlog quota: -1 for none, and never 0."""
+    """A limit of a backlog quota: -1 for none, and never 0."""
 
     __slots__ = ()
 
@@ -254,7 +254,7 @@ TABLE = [
         Set whether a topic, or all its partitions, recognises messages that are sent again by
         their sequence ids, and does not store them again. Applies to open producers at once.
         Durable on return.""",
-            argument="enabled", get="What was set here; None: nothing was.",
+            argument="enabled", get="The value set here; None: none was.",
             remove="Take back what was set here. Durable on return.", target=""),
         commands=Commands(
             Switch("enabled", "Store nothing twice.", "Store what comes."),
@@ -492,7 +492,7 @@ TABLE = [
         Set how many topics the namespace may have; each partition counts, system topics do not.
         Creating more raises NotAllowedError; existing ones stay. 0: no limit, whatever the option
         of the same name says. Durable on return.""",
-        get="What was set here; None: nothing was.",
+        get="The value set here; None: none was.",
         remove="Take back what was set here. Durable on return.",
         target="",
         levels=(NAMESPACE,),
