@@ -1,4 +1,5 @@
-"""What exists in a data directory: a log of numbered commits, each one file that is never changed.
+"""The catalogue of what exists in a data directory: a log of numbered commits, each one file that
+is never changed.
 
 Opened by the broker, by readers in other processes, and by helpers of the owner that were given its
 epoch. Never touched per message. README.md of this package describes the files.

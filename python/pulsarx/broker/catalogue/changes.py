@@ -1,4 +1,4 @@
-"""What may be asked of the catalogue: one function an operation, which returns the operation for
+"""Operations of the catalogue, each made by a function of its own, which returns it for
 `Catalogue.commit`. Used by all that commit; no other module spells an operation.
 
 The operations themselves, and what each checks, are in `operations` and `topic_operations`.
@@ -66,7 +66,7 @@ def set_namespace_policy(namespace: str, policy: str, value: object) -> Operatio
 
 
 def set_topic_policy(topic: str, policy: str, value: object) -> Operation:
-    """As set_namespace_policy, of one topic."""
+    """Like set_namespace_policy, for one topic."""
     return {"op": "set_topic_policy", "topic": topic, "policy": policy, "value": value}
 
 

@@ -1,5 +1,5 @@
-"""The files of the catalogue as a sequence: reading it, adding to it, folding it. Used by Catalogue
-alone.
+"""The files of the catalogue as a sequence: reads it, adds to it, and folds it into a checkpoint.
+Used by Catalogue alone.
 
 Not thread-safe; the catalogue's lock guards it. `OSError` of the file operations passes through.
 
@@ -495,7 +495,7 @@ class CatalogueLog:
 
 
 class _Discontinuity(CatalogueError):
-    """What was listed does not join up: the owner folded it meanwhile, or something is missing."""
+    """The listed files do not join up: the owner folded it meanwhile, or something is missing."""
 
 
 class _Misfit(CatalogueError):
@@ -503,7 +503,7 @@ class _Misfit(CatalogueError):
 
 
 class _Read:
-    """What was read from one checkpoint, or from the first commit, on."""
+    """The state read from one checkpoint, or from the first commit, on."""
 
     __slots__ = ("state", "start", "recent", "size", "unflushed", "failure")
 

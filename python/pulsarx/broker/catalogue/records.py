@@ -113,7 +113,7 @@ class SubscriptionRecord:
 
 
 class CompactionRecord:
-    """What the last compaction of a topic left. Immutable by habit."""
+    """The result of the last compaction of a topic. Immutable by habit."""
 
     __slots__ = (
         "ledger_id", "uuid", "entry_count", "message_count", "size", "horizon_ledger_id",

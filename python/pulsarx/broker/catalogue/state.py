@@ -1,4 +1,5 @@
-"""What the catalogue knows: topics, their ledgers and subscriptions, namespaces and policies.
+"""The state that the catalogue knows: topics, their ledgers and subscriptions, namespaces and
+policies.
 
 A record never changes once it is in a CatalogueState: a change puts a new record in its place, so a
 thread that took one keeps a consistent view without a lock. `catalogue/draft` alone publishes

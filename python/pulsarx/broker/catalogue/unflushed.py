@@ -23,7 +23,8 @@ UNFLUSHED = "unflushed"
 
 
 class UnflushedCommits:
-    """Those at the end of one log. The catalogue's lock guards it; OSError passes through."""
+    """The unflushed commits at the end of one log. The catalogue's lock guards it; OSError passes
+    through."""
 
     __slots__ = ("numbers", "announced", "_file", "_files", "_path")
 

@@ -1,4 +1,4 @@
-"""take_at_once: takes many steps that wait for the device, several at a time. Anybody may call."""
+"""Runs many steps that wait for the disk, several at a time. Anybody may call."""
 
 from __future__ import annotations
 

@@ -15,7 +15,8 @@ _UNFINISHED_SUFFIX = ".unfinished"  # of CursorStore
 
 
 def cursor_place(directory: DataDirectory | MemoryDirectory, cursor_id: int) -> tuple[str, bytes]:
-    """What the paths of a cursor's files begin with, and what tells it from all other cursors."""
+    """The beginning of the paths of a cursor's files, and the bytes that tell it from all other
+    cursors."""
     identity = cursor_id.to_bytes(8, "little") + bytes.fromhex(directory.folder_id)[:8]
     return f"{directory.path}/cursors/{cursor_id}", identity
 

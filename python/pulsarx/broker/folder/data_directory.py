@@ -227,11 +227,12 @@ class DataDirectory:
             raise storage_error(f"write {self.path}/{LOCK_NAME}", error) from error
 
     def ledger_path(self, ledger_id: int) -> str:
-        """Where a ledger lies. Spread over 256 folders, because there may be 100,000 of them."""
+        """The path of a ledger's file. Spread over 256 folders, because there may be 100,000 of
+        them."""
         return f"{self.path}/ledgers/{ledger_id & 255:02x}/{ledger_id}{_LEDGER_SUFFIX}"
 
     def cursor_path(self, cursor_id: int, generation: int) -> str:
-        """Where one generation of a cursor's record of acknowledgements lies."""
+        """The path of one generation of a cursor's record of acknowledgements."""
         return f"{self.path}/cursors/{cursor_id}.{generation}"
 
     def prepare_ledger_path(self, ledger_id: int) -> str:

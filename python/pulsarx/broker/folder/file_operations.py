@@ -1,4 +1,5 @@
-"""What the broker asks of a file system: the type of `files`. For type checkers; nothing here runs.
+"""The operations that the broker asks of a file system: the type of `files`. For type checkers;
+nothing here runs.
 
 The one in use is `pulsarx._pycore.ground.file_system.FileSystem`; tests put others in its place.
 """
@@ -72,8 +73,7 @@ if TYPE_CHECKING:
             not. The caller tries again what failed, and calls `end_spending` then."""
 
         def end_spending(self) -> None:
-            """What the reserve was given up for is over: fill it, or leave that to the last that
-            spends it."""
+            """End one use of the reserve: fill it again, or leave that to the last use."""
 
         def list(self, path: str) -> list[str]:
             """Names in a directory, in no order, without `.` and `..`."""

@@ -95,7 +95,7 @@ def owner_lock_write(descriptor: int, owner: OwnerInfo) -> None:
 
 
 def owner_lock_left(descriptor: int) -> OwnerInfo:
-    """What the owner before wrote, or zeros, for one that has just taken the lock."""
+    """The owner before, or zeros, as its text says; for one that has just taken the lock."""
     return _owner_of_text(os.pread(descriptor, _TEXT_SIZE, 0))
 
 
@@ -114,7 +114,7 @@ def owner_lock_query(path: str) -> OwnerInfo | None:
 
 
 def _owner_of_text(data: bytes) -> OwnerInfo:
-    """What the text says; anything it does not say is 0 or empty."""
+    """The owner that the text names; anything it does not say is 0 or empty."""
     found: dict[str, str] = {}
     for line in data.decode("utf-8", "surrogateescape").splitlines():
         name, _, value = line.partition(" ")

@@ -1,4 +1,5 @@
-"""The room that each folder keeps for what frees room: else a partition that is full stays full.
+"""The disk space that each folder keeps in reserve for the operations that free space: else a full
+disk stays full.
 
 The file `reserve` holds nothing. What frees room and finds none has it removed, is tried again, and
 the file grows again by what is left. A kill leaves a smaller one or none, which the next owner

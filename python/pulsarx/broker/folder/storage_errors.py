@@ -1,4 +1,4 @@
-"""storage_error: what the operating system refused, as an exception of ours. Anybody may call."""
+"""Exceptions of the library for what the operating system refused. Anybody may call."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def storage_error(what: str, error: OSError) -> StorageError:
 
 
 def folder_error(what: str, error: OSError, advice: str) -> FolderError | StorageError:
-    """As storage_error, but a FolderError with an advice where another path, or other permissions,
+    """Like storage_error, but a FolderError with an advice if another path, or other permissions,
     are what helps."""
     import errno
 

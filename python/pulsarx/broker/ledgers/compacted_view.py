@@ -71,7 +71,7 @@ class CompactedView:
         return None if self._ledgers.has_ledger(ledger_id) else compacted
 
     def position_of(self, message_id: MessageId, inclusive: bool) -> Position:
-        """As LedgerList; what was compacted away begins with the next survivor."""
+        """Like LedgerList.position_of; what was compacted away begins with the next survivor."""
         if message_id.ledger_id() < 0:
             return self.first_position()
         if inclusive:
@@ -101,7 +101,7 @@ class CompactedView:
         return place[0], place[2]
 
     def _first_chunk_of(self, message_id: MessageId) -> MessageId | None:
-        """As LedgerList.first_chunk_of."""
+        """Like LedgerList.first_chunk_of, for survivors of compaction, too."""
         found = self._ledgers.first_chunk_of(message_id)
         compacted = self._ledgers.compacted_ledger()
         ledger_id, entry_id = message_id.ledger_id(), message_id.entry_id()
@@ -113,7 +113,7 @@ class CompactedView:
         return None if place is None else MessageId(self._ledgers.partition, *place)
 
     def position_at_time(self, publish_time_ms: int) -> Position:
-        """As LedgerList."""
+        """Like LedgerList.position_at_time, for survivors of compaction, too."""
         found = self._ledgers.position_at_time(publish_time_ms)
         compacted = self._ledgers.compacted_ledger()
         first, _ = self._ledgers.first_position()
@@ -124,7 +124,7 @@ class CompactedView:
         return found
 
     def locate_for_acknowledgement(self, message_id: object) -> tuple[int, int, int]:
-        """As LedgerList."""
+        """Like LedgerList.locate_for_acknowledgement, for survivors of compaction, too."""
         if isinstance(message_id, MessageId):
             compacted = self._trimmed(message_id)
             entry_id, batch_index = message_id.entry_id(), message_id.batch_index()
@@ -139,7 +139,7 @@ class CompactedView:
 
 
 def positions_to_read(topic: Any, compacted: bool) -> LedgerList | CompactedView | None:
-    """Where a reader of a topic finds what it reads. None: the topic keeps nothing."""
+    """The positions of what a reader of a topic reads. None: the topic keeps nothing."""
     if not topic.topic_name.persistent:
         return None
     return CompactedView(topic.ledger) if compacted else topic.ledger

@@ -45,7 +45,7 @@ class LedgerAway(Exception):
 
 
 def ends_of(ledger: LedgerRecord) -> tuple[int, int, int]:
-    """Where a sealed ledger ends: in bytes, entries and messages."""
+    """The end of a sealed ledger: in bytes, entries and messages."""
     return ledger.size, ledger.entry_count, ledger.message_count
 
 
@@ -178,13 +178,13 @@ class LedgerList:
     # Compaction -----------------------------------------------------------------------------------
 
     def compaction(self) -> CompactionRecord | None:
-        """What the last compaction left; None: there was none."""
+        """The record of the last compaction; None: there was none."""
         record = self.record()
         return None if record is None else record.compaction
 
     def compacted_ledger(self) -> CompactedLedger | None:
-        """What the last compaction left, to be read; mapped once while anybody reads it. One whose
-        file cannot be read says why."""
+        """The ledger that the last compaction left, to be read; mapped once while anybody reads it.
+        One whose file cannot be read says why."""
         record = self.compaction()
         if record is None:
             return None
@@ -339,7 +339,7 @@ class LedgerList:
         return span.file, span.end
 
     def span_at_hand(self, ledger: LedgerRecord) -> LedgerSpan:
-        """As span. LedgerAway: it would have to be fetched first."""
+        """Like `span`, for a ledger at hand. LedgerAway: it would have to be fetched first."""
         offload = self.catalogue.state.offload_of(ledger)
         reference = None if self._spans is None else self._spans.get(ledger.ledger_id)
         if offload is not None and (reference is None or reference() is None):
@@ -352,7 +352,8 @@ class LedgerList:
         return self.span(ledger)
 
     def _span_or_wanted(self, ledger: LedgerRecord) -> LedgerSpan:
-        """As span. LedgerWanted: it would have to be fetched."""
+        """Like `span`, also for a ledger that was found damaged when it was fetched. LedgerWanted:
+        it would have to be fetched."""
         if ledger.ledger_id in self._unfetched:
             self._unfetched -= {ledger.ledger_id}
             return self.span(ledger)
@@ -384,8 +385,8 @@ class LedgerList:
     def span_after(
         self, current: LedgerSpan | None, passed_ledger_id: int, offset: int, defers: bool = False
     ) -> LedgerSpan | None:
-        """Where a reader goes that has read current up to offset and seen nothing more there; None:
-        it waits. defers: LedgerWanted where that would have to be fetched."""
+        """The ledger at which a reader goes on that has read current up to offset and seen nothing
+        more there; None: it waits. defers: LedgerWanted where that would have to be fetched."""
         while True:
             try:
                 return self._span_after(current, passed_ledger_id, offset, defers)
@@ -468,7 +469,7 @@ class LedgerList:
         return (ledger_id, 0, 0)
 
     def locate_for_acknowledgement(self, message_id: object) -> tuple[int, int, int]:
-        """As locate. What was trimmed is acknowledged.
+        """Locate a message as `locate` does. What was trimmed is acknowledged.
 
         NotAllowedError: the topic never had such a message. CorruptDataError: its entry cannot be
         read.
@@ -547,7 +548,8 @@ class LedgerList:
         return False
 
     def position_of(self, message_id: MessageId, inclusive: bool) -> Position:
-        """Where reading starts for an id: at it, or behind it; earliest and latest are themselves.
+        """The position at which reading starts for an id: at it, or behind it; earliest and latest
+        are themselves.
 
         An id before the first ledger is the first message, one beyond the end is the end, one in a
         damaged place begins with that place, so that its reader is told of the damage.
@@ -637,8 +639,8 @@ class LedgerList:
         return None
 
     def _first_chunk(self, ledger: LedgerRecord, entry_id: int) -> MessageId | None:
-        """Where the message begins whose last chunk an entry is. None: it is not the last one, or
-        other entries lie between its chunks."""
+        """The first chunk of the message whose last chunk an entry is. None: it is not the last
+        one, or other entries lie between its chunks."""
         try:
             last = self._chunk_at(ledger, entry_id)
             if last is None or last[1] + 1 != last[2]:

@@ -554,8 +554,8 @@ class ManagedLedger(LedgerList):
         return changes.seal_ledger(self.name, ledger_id, summary, sealed_ms=now_ms, damaged=damaged)
 
     def _forget_memory(self) -> None:
-        """What has no file is closed now, and not by the collector of garbage. Whoever has mapped
-        it reads on."""
+        """Close the ledgers that have no file, rather than leave it to the collector of garbage.
+        Whoever has mapped one reads on."""
         kept = list(self._in_memory.values())
         self._in_memory.clear()
         for writer in kept:
@@ -816,8 +816,8 @@ class ManagedLedger(LedgerList):
         return messages, size
 
     def _removable(self, ledger_ids: list[int]) -> tuple[list[int], dict[int, str]]:
-        """Those in front of the first whose file is missing or another's, for which an operator may
-        put things right; and the paths of those that are no ledgers any more."""
+        """The ledgers in front of the first whose file is missing or another's, for which an
+        operator may put things right; and the paths of those that are no ledgers any more."""
         records = {each.ledger_id: each for each in self.ledgers()}
         there: list[int] = []
         aside: dict[int, str] = {}
@@ -930,7 +930,7 @@ class LostLedger:
 
 
 def look_at(topic: str, path: str, ledger: LedgerRecord, folder_id: str) -> int:
-    """What lies where the file of a ledger belongs: WHOLE, its own; DAMAGED, a file in which none
+    """Say what lies at the path of a ledger's file: WHOLE, its own; DAMAGED, a file in which none
     of its entries can be read; EMPTY, no byte.
 
     ForeignLedger: another ledger. CorruptDataError: nothing.

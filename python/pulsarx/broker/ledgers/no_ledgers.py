@@ -1,4 +1,4 @@
-"""What a non-persistent topic has in the place of ledgers: nothing is kept of it."""
+"""The stand-in for the ledgers of a non-persistent topic, of which nothing is kept."""
 
 from __future__ import annotations
 

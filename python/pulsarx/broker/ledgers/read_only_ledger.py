@@ -138,7 +138,8 @@ class ReadOnlyLedger(LedgerList):
         return found
 
     def _despite_trimming(self, look: Callable[[], Found]) -> Found:
-        """What a look at the ledgers finds; one that the owner removed meanwhile is looked past."""
+        """The result of a look at the ledgers; one that the owner removed meanwhile is looked
+        past."""
         for _ in range(TRIMS_MAX):
             try:
                 return look()
@@ -259,7 +260,8 @@ class ReadOnlyLedger(LedgerList):
         return file
 
     def _offloaded(self, ledger: LedgerRecord) -> LedgerFile | None:
-        """As _open_offloaded. LedgerTrimmed: the owner has removed it meanwhile."""
+        """Open the ledger as _open_offloaded does. LedgerTrimmed: the owner has removed it
+        meanwhile."""
         try:
             return self._open_offloaded(ledger)
         except errors.StorageError as error:  # damage, too
@@ -277,8 +279,8 @@ class ReadOnlyLedger(LedgerList):
         return open_compacted_file(self.name, path, record, self.broker.directory.folder_id)
 
     def compacted_ledger(self) -> CompactedLedger | None:
-        """As of the catalogue as it was last read, or as it is where its owner has compacted the
-        topic again since."""
+        """The compacted ledger by the catalogue as it was last read, or as it is now if the owner
+        has compacted the topic again since."""
         for _ in range(TRIMS_MAX):
             found = super().compacted_ledger()
             if found is None or found.lost_why is None:
@@ -308,8 +310,8 @@ class ReadOnlyLedger(LedgerList):
         return found
 
     def _known_recovery(self, ledger: LedgerRecord) -> _Recovered | None:
-        """What _recover found before. It is forgotten once an owner may have appended since, which
-        may have sealed the ledger by now, and given its slot to another one."""
+        """The result of an earlier _recover. It is forgotten once an owner may have appended since,
+        which may have sealed the ledger by now, and given its slot to another one."""
         found = self._recovered.get(ledger.ledger_id)
         if found is None:
             return None

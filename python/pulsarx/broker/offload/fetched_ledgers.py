@@ -1,5 +1,6 @@
-"""The ledgers out of object stores that this process has: those it fetched last, the ones that are
-being fetched, which whoever asks meanwhile waits for, and the next of a reader, fetched ahead.
+"""The ledgers that this process has fetched from object stores: those it fetched last, the ones
+that are being fetched, which whoever asks meanwhile waits for, and the next of a reader, fetched
+ahead.
 
 state of a fetch   holds                                      left by
 ASKED              a job that will fetch it                   the job; a reader that needs it now

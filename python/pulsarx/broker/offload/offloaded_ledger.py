@@ -63,7 +63,8 @@ def _key(ledger: LedgerRecord, directory: DataDirectory) -> Key:
 
 
 def open_index(record: OffloadRecord, ledger: LedgerRecord, directory: DataDirectory) -> LedgerFile:
-    """As open_offloaded, without the entries: summary and cuts are there, nothing else is."""
+    """Open a ledger as open_offloaded does, without its entries: summary and cuts are there,
+    nothing else is."""
     return _fetch(
         record, ledger, directory, [(0, HEADER_SIZE), (ledger.size, _size(record, ledger))]
     )
@@ -160,8 +161,8 @@ def copy_object(record: OffloadRecord, target: str, told: Callable[[int], object
 
 
 def fetch_object(record: OffloadRecord, folder: str, check: Callable[[], None]) -> IO[bytes] | None:
-    """As copy_object, to a file without a name. check: called before each request, by any thread,
-    may raise Stopped."""
+    """Copy an object as copy_object does, to a file without a name. check: called before each
+    request, by any thread, may raise Stopped."""
     stored = StoredObject(record.location)
     size = _size_there(stored, record)
     if size is None:

@@ -51,7 +51,7 @@ def joined(url: str, name: str) -> str:
 
 
 class Stopped(Exception):
-    """What a check raises goes through as it is."""
+    """Raised by a check to stop a transfer; it goes through as it is."""
 
 
 def nothing() -> None:
@@ -221,7 +221,7 @@ class StoredObject:
 
 
 class _Asking:
-    """What a store or a disk raises inside is a StorageError."""
+    """A block in which every error of a store or a disk becomes a StorageError."""
 
     def __init__(self, action: str, location: str) -> None:
         self._what = f"{action} {location}"

@@ -115,8 +115,8 @@ class TopicOffload:
             pass
 
     def stop_soon(self) -> None:
-        """As stop, of a topic that is deleted: a run that goes on, which may wait for its store,
-        finds no ledger and takes back what it had begun."""
+        """Stop the offloading of a topic that is deleted, without waiting: a run that goes on,
+        which may wait for its store, finds no ledger and takes back what it had begun."""
         with self._lock:
             self._stopped = True
 
@@ -175,7 +175,7 @@ class TopicOffload:
     def _left(
         self, threshold: int, before_id: int, tried: set[int]
     ) -> dict[int, list[LedgerRecord]]:
-        """As _files, without those that were tried."""
+        """The files of _files, without those that were tried."""
         self._check_goes_on()
         found = self._files(threshold, before_id)
         return {file_id: each for file_id, each in found.items() if file_id not in tried}
