@@ -1,4 +1,5 @@
-"""What a subscription has left to acknowledge, counted from its cursor and its topic's ledgers.
+"""The backlog that a subscription has left to acknowledge, counted from its cursor and its topic's
+ledgers.
 
 For statistics, of an owned folder and of one that is read beside its owner. Nothing is fetched from
 an object store for them: of a ledger that is there alone and that nobody reads, what has to be

@@ -65,7 +65,7 @@ def browse(
 
 
 class _Page:
-    """What was found of a page so far. One thread."""
+    """The messages found for a page so far. One thread."""
 
     def __init__(
         self,

@@ -32,8 +32,8 @@ GENERATIONS_MAX = 10  # in a row, each replaced by its owner while it was about 
 def cursor_statistics(
     folder: FolderView, ledgers: LedgerList, record: SubscriptionRecord
 ) -> dict[str, Any]:
-    """What a subscription has left. Nothing is written. What its owner acknowledges meanwhile may
-    be counted or not."""
+    """Statistics of what a subscription has left. Nothing is written. What its owner acknowledges
+    meanwhile may be counted or not."""
     with opened_cursor(folder, ledgers, record) as tracker:
         entries, messages = count_backlog(tracker, ledgers)
         return {

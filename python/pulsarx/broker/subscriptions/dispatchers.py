@@ -38,7 +38,7 @@ def selector_kind(request: SubscribeRequest, consistent_hashing: bool) -> int:
 
 
 def dispatch_kind(request: SubscribeRequest, consistent_hashing: bool) -> tuple[Any, ...]:
-    """What all consumers of a subscription must agree on."""
+    """The kind of dispatch, on which all consumers of a subscription must agree."""
     if request.type != ConsumerType.KeyShared:
         return (request.type_name, "compacted") if request.read_compacted else (request.type_name,)
     policy = request.key_shared

@@ -62,8 +62,8 @@ class NonPersistentSubscription(Subscription):
         return False
 
     def statistics(self) -> dict[str, Any]:
-        """As Pulsar's non-persistent subscription stats, in snake_case. msg_drop_count: messages
-        that no consumer had room for; msg_drop_rate: a second, in the last minute."""
+        """Statistics like Pulsar's of non-persistent subscriptions, in snake_case. msg_drop_count:
+        messages that no consumer had room for; msg_drop_rate: a second, in the last minute."""
         found: dict[str, Any] = {
             "type": self._kind[0] if self._consumers else "",
             "is_durable": False,

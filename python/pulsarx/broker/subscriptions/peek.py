@@ -77,7 +77,7 @@ def next_messages(
 
 
 def described(message: Message) -> dict[str, Any]:
-    """As JSON says it."""
+    """A message as JSON says it."""
     from base64 import b64encode
 
     null = message.has_null_value()

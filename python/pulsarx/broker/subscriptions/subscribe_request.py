@@ -1,4 +1,4 @@
-"""What a consumer asks the broker for: values that go down from the API layer to a subscription."""
+"""A consumer's request to the broker: values that go down from the API layer to a subscription."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ReceiverSettings:
 
 
 class SubscribeRequest:
-    """What one consumer of one topic asks for. A value."""
+    """The request of one consumer of one topic. A value."""
 
     __slots__ = (
         "subscription_name", "type", "durable", "start", "schema", "consumer_name", "settings",
@@ -93,17 +93,17 @@ class SubscribeRequest:
 
     @property
     def type_name(self) -> str:
-        """As Pulsar's statistics call it."""
+        """The type's name in Pulsar's statistics."""
         return type_name(self.type)
 
 
 def type_name(kind: ConsumerType) -> str:
-    """As Pulsar's statistics call it."""
+    """The name of a type in Pulsar's statistics."""
     return "Key_Shared" if kind == ConsumerType.KeyShared else kind.name
 
 
 class DispatchLimits:
-    """What options and policies say about dispatch. A value; the core reads it once."""
+    """The limits of dispatch by options and policies. A value; the core reads it once."""
 
     __slots__ = (
         "unacknowledged_per_consumer", "unacknowledged_per_subscription", "delayed_delivery",

@@ -127,7 +127,7 @@ class Subscription:
 
     @property
     def positions(self) -> LedgerList | CompactedView:
-        """Where ids and times are, for its consumers."""
+        """The positions of ids and times, for its consumers."""
         return CompactedView(self.topic.ledger) if self.reads_compacted else self.topic.ledger
 
     # Consumers ------------------------------------------------------------------------------------
@@ -366,7 +366,7 @@ class Subscription:
         return position
 
     def position_behind_entries(self, count: int) -> Position:
-        """As position_behind, of entries that hold such a message."""
+        """Like position_behind, but counts entries that hold such a message."""
         ledgers = self.topic.ledger
         left = count
         for ledger in ledgers.ledgers():
@@ -459,8 +459,8 @@ class Subscription:
         return found
 
     def statistics(self) -> dict[str, Any]:
-        """As Pulsar's subscription stats, in snake_case. Key_Shared: which keys are held back, by
-        whom, since when. last_type: also when its consumers have left."""
+        """Statistics like Pulsar's of subscriptions, in snake_case. Key_Shared: which keys are held
+        back, by whom, since when. last_type: also when its consumers have left."""
         entries, messages = self.backlog()
         found: dict[str, Any] = {
             "type": self._kind[0] if self._consumers else "",

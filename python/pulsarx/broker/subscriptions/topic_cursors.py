@@ -94,8 +94,9 @@ class TopicCursors:
         )  # fmt: skip
 
     def _initial_position(self, record: SubscriptionRecord, tracker: AckTracker) -> Position | None:
-        """Where a subscription without a cursor file begins; None: with the first message. A
-        position that a power cut took is clamped to what survived, which the log says."""
+        """The position at which a subscription without a cursor file begins; None: with the first
+        message. A position that a power cut took is clamped to what survived, which the log
+        says."""
         wanted = record.initial_ledger_id, record.initial_message
         position = self._existing(wanted, tracker)
         if position is None or position == wanted:

@@ -1,4 +1,4 @@
-"""What topics of an owned folder have in common, whether they keep messages or not."""
+"""The common part of the topics of an owned folder, whether they keep messages or not."""
 
 from __future__ import annotations
 
@@ -107,11 +107,11 @@ class BrokerTopic:
     # Who is attached ------------------------------------------------------------------------------
 
     def all_subscriptions(self) -> Sequence[Subscription]:
-        """Those that are there, durable or not."""
+        """The subscriptions that are there, durable or not."""
         raise NotImplementedError
 
     def readers(self) -> list[Any]:
-        """Those that are attached."""
+        """The readers that are attached."""
         raise NotImplementedError
 
     def consumer_count(self) -> int:

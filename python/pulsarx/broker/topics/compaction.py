@@ -363,7 +363,8 @@ class TopicCompaction:
         return checked
 
     def _lock_topic(self) -> None:
-        """Who stops a run may hold it, and waits for the end of the run."""
+        """Take the topic's lock unless the run is stopped: whoever stops it may hold the lock and
+        wait for its end."""
         while not self._topic_lock.acquire(timeout=_LOCK_SECONDS):
             self._check_goes_on()
 

@@ -1,4 +1,4 @@
-"""How fast counters grow, by what they were when they were looked at before."""
+"""The rates at which counters grow, by their values at the look before."""
 
 from __future__ import annotations
 

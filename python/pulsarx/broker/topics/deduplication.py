@@ -1,4 +1,4 @@
-"""How far each producer of one topic has come, kept over restarts: a topic's deduplication.
+"""The deduplication of a topic: how far each of its producers has come, kept over restarts.
 
 The sequence ids themselves are told apart by the producers (`publish/producer_sequences`). Here is
 what they begin with: a snapshot, and the entries that came behind it. A snapshot is a file of the
@@ -131,7 +131,7 @@ class Deduplication:
                 logger().error("%s: %s", self._topic, text)
 
     def of(self, name: str) -> ProducerSequences:
-        """Where a producer begins."""
+        """The sequences with which a producer begins."""
         with self._lock:
             found = self._producers.get(name)
             if found is None:

@@ -111,7 +111,8 @@ class Inactivity:
                 self._delete(full_name, names, policy)
 
     def _names(self, record: TopicRecord) -> list[str]:
-        """Those that hold the messages of a topic; none: it does not go by itself."""
+        """The names that hold a topic's messages, its own or its partitions'; none: it does not go
+        by itself."""
         name = TopicName.of(record.name)
         if record.partition_count:
             options = self._runtime.options

@@ -209,8 +209,8 @@ class _Merge:
         return operations
 
     def _remove(self) -> None:
-        """What the catalogue says is to be removed of all this. Where the disk refuses, the next
-        owner tries again."""
+        """Remove the files that the catalogue says are to go. If the disk refuses, the next owner
+        tries again."""
         left = self._runtime.catalogue.state.deletions.get(self._merged_id)
         if left is not None:
             remove_files(self._runtime, [left], with_cursors=False)

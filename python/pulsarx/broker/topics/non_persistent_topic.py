@@ -75,7 +75,7 @@ class NonPersistentTopic(BrokerTopic):
         self.touch()
 
     def publisher(self, send_timeout_ms: int = 0, name: str = "") -> EntryPublisher:
-        """What a producer publishes with. No send waits, so none times out."""
+        """The publisher of a producer. No send waits, so none times out."""
         return self.publisher_for(self.runtime.completions)
 
     def publisher_for(self, completions: CompletionQueue) -> EntryPublisher:
@@ -104,7 +104,7 @@ class NonPersistentTopic(BrokerTopic):
             return self.attach(request, make)
 
     def attach(self, request: SubscribeRequest, make: MakeConsumer) -> ConsumerCore:
-        """As subscribe, whatever the limits are."""
+        """Subscribe whatever the limits are."""
         with self.lock:
             self.runtime.state.require_open()  # else this consumer would never be closed
             self.check_not_gone()
@@ -125,7 +125,8 @@ class NonPersistentTopic(BrokerTopic):
         return consumer
 
     def attach_reader(self, request: SubscribeRequest, make: MakeConsumer) -> Any:
-        """As attach, of a reader in another process; its consumer says whether it is_attached."""
+        """Like `attach`, for a reader in another process; its consumer says whether it
+        is_attached."""
         with self.lock:
             made = self.attach(request, make)
             self._readers.add(made)
@@ -232,7 +233,7 @@ class NonPersistentTopic(BrokerTopic):
     # Readers --------------------------------------------------------------------------------------
 
     def readers(self) -> list[Any]:
-        """Those that are attached."""
+        """The readers that are attached."""
         return [each for each in self._readers.members() if each.is_attached]
 
     def consumer_count(self) -> int:

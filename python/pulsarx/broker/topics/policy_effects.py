@@ -1,4 +1,5 @@
-"""What the policies in force do on an open topic: to its producers, subscriptions and readers."""
+"""The effects of the policies in force on an open topic: on its producers, subscriptions and
+readers."""
 
 from __future__ import annotations
 
@@ -58,8 +59,8 @@ if TYPE_CHECKING:
 
 
 class PolicyEffects:
-    """Of any topic: its publish rate. Dispatch of non-persistent messages is never limited: there
-    is nothing that could wait. As in Pulsar. Calls of the control plane."""
+    """The effects on any topic: its publish rate. Dispatch of non-persistent messages is never
+    limited: there is nothing that could wait. As in Pulsar. Calls of the control plane."""
 
     __slots__ = ("_rate_limits", "_topic", "policies")
     _topic: PolicyHost
@@ -104,12 +105,12 @@ class PolicyEffects:
                 self.instruct(producer)
 
     def _tell_consumers(self) -> None:
-        """Those of a non-persistent topic are told nothing. The topic's lock is held."""
+        """The consumers of a non-persistent topic are told nothing. The topic's lock is held."""
 
 
 class KeptPolicyEffects(PolicyEffects):
-    """Of a topic that keeps messages: dispatch rates, expiry, backlog quotas and deduplication,
-    too. Calls of the control plane, and jobs of the background."""
+    """The effects on a topic that keeps messages: dispatch rates, expiry, backlog quotas and
+    deduplication, too. Calls of the control plane, and jobs of the background."""
 
     __slots__ = ()
     _topic: KeptPolicyHost
@@ -205,7 +206,7 @@ class KeptPolicyEffects(PolicyEffects):
                 forget_snapshot(path, topic.runtime)
 
     def apply_deduplication(self) -> None:
-        """As apply, of the deduplication."""
+        """Apply the policy of deduplication."""
         topic = self._topic
         with topic.producers.unchanged() as producers:
             if topic.is_gone:

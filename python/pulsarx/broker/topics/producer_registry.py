@@ -146,7 +146,7 @@ class ProducerRegistry:
         epoch: int | None,
         owner: object,
     ) -> Producer | WaitingProducer:
-        """As add. The access is held."""
+        """Add a producer as `add` does. The access is held."""
         if access_mode == SHARED:
             self._check_shared()
         elif owner is not None:

@@ -36,7 +36,7 @@ class ReadOnlyPartitions:
 
     @property
     def partition_count(self) -> int:
-        """As the catalogue has it now; of a deleted topic as it was."""
+        """The count as the catalogue has it now; the last one of a deleted topic."""
         self._folder.refresh_if_changed()
         record = self._record()
         if record is not None:

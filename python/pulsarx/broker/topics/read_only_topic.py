@@ -23,7 +23,7 @@ _COUNTED_BY_OWNER = (
 
 
 class ReadOnlyTopic:
-    """What a reader needs of a topic. Any thread may call."""
+    """A topic as far as a reader needs it. Any thread may call."""
 
     is_partitioned = False
 

@@ -93,7 +93,7 @@ class ReaderCursor:
             reader.abandon()
 
     def statistics(self, ledger: LedgerList, now_ms: int) -> dict[str, Any]:
-        """As those of a subscription, which a reader has in Pulsar."""
+        """Statistics like those of a subscription, which a reader has in Pulsar."""
         from pulsarx.broker.subscriptions.backlog import (
             backlog_extent,
             counts_behind,

@@ -1,4 +1,5 @@
-"""What `admin.topics.stats` tells of a topic. Names as in Pulsar's topic stats, in snake_case."""
+"""The statistics of a topic that `admin.topics.stats` tells. Names as in Pulsar's topic stats, in
+snake_case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many subscriptions and consumers a topic may have, by its policies."""
+"""The limits of how many subscriptions and consumers a topic may have, by its policies."""
 
 from __future__ import annotations
 

@@ -149,8 +149,8 @@ class Topic(BrokerTopic):
         self.runtime.catalogue.commit(operations)
 
     def publisher(self, send_timeout_ms: int = 0, name: str = "") -> EntryPublisher:
-        """What the producer of a name publishes with. send_timeout_ms: how long a message may
-        wait for the disk; 0 and less: for ever."""
+        """The publisher for the producer of a name. send_timeout_ms: how long a message may wait
+        for the disk; 0 and less: for ever."""
         from pulsarx._pycore.publish.entry_publisher import LedgerPublisher
 
         runtime = self.runtime
@@ -164,7 +164,7 @@ class Topic(BrokerTopic):
         )
 
     def publisher_for(self, completions: CompletionQueue) -> EntryPublisher:
-        """What a producer publishes with whose callbacks run there. No send times out."""
+        """The publisher for a producer whose callbacks run there. No send times out."""
         from pulsarx._pycore.publish.entry_publisher import LedgerPublisher
 
         code = self.runtime.durability_code
@@ -288,7 +288,7 @@ class Topic(BrokerTopic):
             each.keep()
 
     def cursors(self) -> TopicCursors:
-        """What makes and opens the cursors of its subscriptions."""
+        """The maker and opener of its subscriptions' cursors."""
         from pulsarx.broker.subscriptions.topic_cursors import TopicCursors
 
         return TopicCursors(self.name, self.runtime, self.ledger)
@@ -429,7 +429,7 @@ class Topic(BrokerTopic):
     # Readers --------------------------------------------------------------------------------------
 
     def readers(self) -> list[ReaderCursor]:
-        """Those that are attached."""
+        """The readers that are attached."""
         return [each for each in self._cursors_of_readers() if each.is_attached]
 
     def _cursors_of_readers(self) -> list[ReaderCursor]:

@@ -130,7 +130,7 @@ class TopicDirectory:
     def _record(
         self, name: TopicName, create: bool, created: list[TopicName]
     ) -> TopicRecord | None:
-        """What the catalogue knows of a topic, which is made when it is missing and allowed to be;
+        """The catalogue's record of a topic, which is made when it is missing and allowed to be;
         None: it does not know it. With the lock."""
         found = self._runtime.catalogue.state.topics.get(name.full)
         if found is None and name.full not in self._runtime.volatile:
@@ -283,7 +283,7 @@ class TopicDirectory:
         self._make_whole(name, flush)
 
     def _make_whole(self, name: TopicName, flush: bool) -> None:
-        """As _create_whole, when that may be."""
+        """Create a topic for which _create_whole has found nothing in the way."""
         self._check_topic_limit(name, 1)
         if not name.persistent:
             self._runtime.volatile[name.full] = ()
@@ -383,8 +383,8 @@ class TopicDirectory:
 
     @contextmanager
     def taking_back(self) -> Iterator[None]:
-        """Where the block raises, delete the topics that it created, but for those that somebody
-        uses by now, or that hold something."""
+        """Delete the topics that the block created if it raises, but for those that somebody uses
+        by now, or that hold something."""
         outer = getattr(self._noting, "created", None)
         created: list[TopicName] = []
         self._noting.created = created
@@ -487,7 +487,7 @@ class TopicDirectory:
         return sorted(name for name in list(self._runtime.volatile) if name.startswith(head))
 
     def _opened_for_deletion(self, names: list[str]) -> list[AnyTopic]:
-        """Those of them that hold messages, by name."""
+        """The topics of these names that hold messages, sorted by name."""
         state = self._runtime.catalogue.state
         whole = [each for each in names if not partition_count_of(state, TopicName.of(each))]
         topics = [self.existing(TopicName.of(name)) for name in sorted(whole)]
@@ -562,8 +562,8 @@ class TopicDirectory:
             follower.grown(name)
 
     def _remote_holder(self, record: TopicRecord) -> Any:
-        """Of one producer at the other end of a connection that has all partitions to itself, the
-        one on the first partition; None: there is none. The lock is held."""
+        """The part on the first partition of a producer over a connection that has all partitions
+        to itself; None: there is none. The lock is held."""
         held: list[Any] = []
         for each in partition_names(TopicName.of(record.name), record.partition_count):
             topic = self._topics.get(each)

@@ -1,4 +1,4 @@
-"""What callers are told whose topic has gone since they found it."""
+"""The error that callers are told whose topic has gone since they found it."""
 
 from __future__ import annotations
 
