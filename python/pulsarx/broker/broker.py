@@ -119,7 +119,7 @@ class Broker:
         self._change_events.tell()
 
     def _tell_left_changes(self) -> None:
-        """What an earlier owner could not tell."""
+        """Tell the policy changes that an earlier owner could not tell."""
         if self.state.is_open:
             self.policies.tell_changes()
 
@@ -265,7 +265,7 @@ class Broker:
 
 
 def _as_left(settings: BrokerSettings, folder: DataDirectory) -> BrokerSettings:
-    """What was asked for, and else what the last owner had, where processes live that used the
+    """The settings asked for, and else those of the last owner if processes live that used the
     folder through it: they have its settings, and may have asked for them."""
     from pulsarx.processes.owner.arrivals import is_running
 

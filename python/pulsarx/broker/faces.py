@@ -1,4 +1,5 @@
-"""Protocols: what parts of the broker need of the parts above them."""
+"""Protocols for type checkers: the interface that parts of the broker need of the parts above
+them."""
 
 from __future__ import annotations
 
@@ -75,7 +76,7 @@ if TYPE_CHECKING:
             """NotAllowedError: it has as many subscriptions as it may."""
 
         def cursors(self) -> Any:
-            """What makes and opens the cursors of its subscriptions."""
+            """The maker and opener of its subscriptions' cursors."""
 
         def keep_cursors(self) -> None:
             """Give each subscription its cursor file."""

@@ -1,5 +1,5 @@
-"""What the broker tells of its life under the logger `pulsarx`: INFO and DEBUG. What went wrong is
-told elsewhere, where it is found."""
+"""The messages in which the broker tells of its life, under the logger `pulsarx`: INFO and DEBUG.
+What went wrong is told elsewhere, where it is found."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ class ReadOnlyBroker:
     def lookup(
         self, name: TopicName, *, create: bool = False
     ) -> ReadOnlyTopic | ReadOnlyPartitions:
-        """As topic, of partitioned ones too."""
+        """Like `topic`, for partitioned ones too."""
         self._check_persistent(name)
         return control_plane.perform(self._lookup, (name,))
 
@@ -183,7 +183,7 @@ class ReadOnlyBroker:
         self.state.require_open()
 
     def topics_at_once(self, names: list[TopicName]) -> list[ReadOnlyTopic]:
-        """As `topic` of each, for one look at the folder."""
+        """Like `topic` for each of the names, with one look at the folder."""
         for name in names:
             self._check_persistent(name)
         return control_plane.perform(self._topics_at_once, (names,))
@@ -244,7 +244,7 @@ class ReadOnlyBroker:
             self.directory.close()
 
     def close_and_keep_log(self) -> None:
-        """As close, and the next request on this folder goes on with the catalogue as it is here:
+        """Close, so that the next request on this folder goes on with the catalogue as it is here:
         nobody may use its state any more."""
         from pulsarx.broker.catalogue.kept_log import keep_log
 

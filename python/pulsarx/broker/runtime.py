@@ -48,7 +48,7 @@ _USUAL = BrokerOptions()
 
 
 class BrokerSettings:
-    """What the clients of one folder must agree on, if they ask for it. A value."""
+    """The settings on which the clients of one folder must agree, if they ask for it. A value."""
 
     __slots__ = ("clock", "durability", "flush_interval_ms", "options", "_asked", "_randomness")
     _NAMES = ("clock", "durability", "flush_interval_ms", "options", "randomness")
@@ -81,13 +81,14 @@ class BrokerSettings:
 
     @classmethod
     def of_owner(cls, values: dict[str, Any]) -> BrokerSettings:
-        """Those of an owner in another process, as its `shared` says them. ValueError: an option
-        that there is not."""
+        """The settings of an owner in another process, as its `shared` says them. ValueError: an
+        option that there is not."""
         options = BrokerOptions(**values["options"])
         return cls(None, None, values["durability"], values["flush_interval_ms"], options)
 
     def shared(self) -> dict[str, Any]:
-        """What all processes that share a folder have from its owner, as JSON says it."""
+        """The settings that all processes which share a folder have from its owner, as JSON says
+        it."""
         return {
             "durability": self.durability,
             "flush_interval_ms": self.flush_interval_ms,
@@ -95,13 +96,14 @@ class BrokerSettings:
         }
 
     def as_text(self) -> str:
-        """As shared, for `LOCK`: one line of ASCII, without options that are usual."""
+        """The settings of `shared` as text for `LOCK`: one line of ASCII, without options that are
+        usual."""
         unusual = {name: mine for name, (mine, _) in self.options.differences(_USUAL).items()}
         return json_bytes({**self.shared(), "options": unusual}).decode("ascii")
 
     def after(self, left: str) -> BrokerSettings:
-        """As completed_by, of an owner before whose as_text this is. One of another version may
-        have what there is not here; nothing is taken over from that."""
+        """These settings completed by an earlier owner's, from its as_text. An owner of another
+        version may have settings that are unknown here; then nothing is taken over."""
         try:
             return self.completed_by(BrokerSettings.of_owner(json_value(left.encode())))
         except (ValueError, TypeError, KeyError):
@@ -266,8 +268,8 @@ class BrokerRuntime:
 
     @property
     def awaits_nobody(self) -> bool:
-        """As is_over of arrivals, without loading what waits: a finalizer that closes a producer
-        when the interpreter ends asks for it, too."""
+        """Whether nobody is awaited any more, as is_over of arrivals says it, without loading what
+        waits: a finalizer that closes a producer when the interpreter ends asks for it, too."""
         return self._arrivals is None or self._arrivals.is_over
 
     @property
@@ -322,8 +324,8 @@ class BrokerRuntime:
             self._completions.close()
 
     def next_producer_name(self) -> str:
-        """As Pulsar standalone names them: cluster, instance, number. Unique within an epoch of the
-        folder."""
+        """A name as Pulsar standalone gives it to producers: cluster, instance, number. Unique
+        within an epoch of the folder."""
         with self._lock:
             self._producer_count += 1
             return f"standalone-{self.catalogue.epoch}-{self._producer_count - 1}"
@@ -363,7 +365,7 @@ class BrokerRuntime:
         return self._tracker(cursor_id, [], files)
 
     def files_of_new_cursors(self) -> FlushedTogether | None:
-        """What several cursors are made with at a time; None: they have no files."""
+        """The files for several cursors made at a time; None: they have no files."""
         if not self.keeps_cursors:
             return None
         from pulsarx.broker.folder.directory_flush import FlushedTogether

@@ -22,7 +22,7 @@ _STEP_SIZE = 1 << 16
 
 
 class FrameError(Exception):
-    """What came is no frame, or it did not come in time."""
+    """The bytes that came are no frame, or did not come in time."""
 
 
 def frame_send(connection: _socket.socket, document: dict[str, Any], deadline: Deadline) -> None:

@@ -1,4 +1,4 @@
-"""The owner of a data directory listens here for requests of other processes.
+"""The socket on which the owner of a data directory listens for requests of other processes.
 
 Made by the registry for the broker of a folder. One thread sleeps in accept and uses no CPU; each
 request has a thread of its own, a few at a time, so that none waits for another that is slow. Only
@@ -237,7 +237,7 @@ class ControlSocket:
         return bool(service.take_guest(self._broker, connection, pid))
 
     def _greet(self, asked: Any) -> dict[str, Any]:
-        """What another process is told that wants to use the folder through this one."""
+        """The answer to another process that wants to use the folder through this one."""
         broker = self._broker
         protocol = asked.get("protocol") if isinstance(asked, dict) else None
         if protocol != GUEST_PROTOCOL:

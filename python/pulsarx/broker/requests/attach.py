@@ -1,4 +1,4 @@
-"""attach: put sealed ledgers that wait in the staging area behind the others of their topics.
+"""Attaching: put sealed ledgers that wait in the staging area behind the others of their topics.
 
 For any process that can reach the folder, be there an owner or not. One commit for all topics and
 partitions: after a kill at any moment all of the ledgers are there or none, and the same call again
@@ -57,7 +57,8 @@ class Transaction:
 
 
 class AttachResult:
-    """What is attached now. A value; equal for the first call and its repetitions."""
+    """The outcome of attaching: what is attached now. A value; equal for the first call and its
+    repetitions."""
 
     __slots__ = (
         "already", "application", "batch_id", "attached_ms", "first_ledger_id", "ledger_count",
@@ -154,7 +155,8 @@ def attach(
 
 
 def attached(folder: str | os.PathLike[str], transaction: Transaction) -> AttachResult | None:
-    """What this transaction has attached, None: nothing (yet). Only reads, beside any owner."""
+    """The result of what this transaction has attached; None: nothing (yet). Only reads, beside any
+    owner."""
     found = _known(folder, transaction)
     return None if found is None else AttachResult(**found)
 

@@ -1,4 +1,4 @@
-"""ask_owner: have the owner of a data directory perform a verb.
+"""Has the process that owns a data directory perform an admin operation.
 
 For every process that can reach the folder. In this order: the broker of this very process, the
 owner over its control socket, this process itself: for a verb that only reads, without owning the
@@ -46,8 +46,8 @@ def ask_owner(
     timeout_ms: int = TIMEOUT_MS,
     known: Callable[[], Arguments | None] | None = None,
 ) -> Any:
-    """What a verb of `broker.verbs.table` answers. Repeats it as long as owners come and go, unless
-    it removes something and may have done so.
+    """The answer of a verb of `broker.verbs.table`. Repeats it as long as owners come and go,
+    unless it removes something and may have done so.
 
     known: asked for the answer before this process makes itself the owner, which is a commit.
     FolderError: no data directory. FolderOwnedError: its owner cannot be reached.

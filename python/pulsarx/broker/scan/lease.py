@@ -1,4 +1,5 @@
-"""Leases: ledgers that a job reads are not trimmed until it gives them back, or is overdue.
+"""Leases, which keep the ledgers that a job reads from being trimmed until it gives them back, or
+is overdue.
 
 Ranges that were leased (`lease_ranges`) name their lease wherever they go, and a reader of one
 renews it meanwhile. So a lease need only be as long as the longest time in which nothing is read.

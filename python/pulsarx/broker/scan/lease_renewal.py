@@ -169,8 +169,9 @@ class LeaseRenewals:
 
 
 def finish_soon(planned: LedgerRange, part: int, parts: int) -> None:
-    """As finish_part, but nobody waits for it, or hears that it could not be done: where the folder
-    has no owner it takes as long as a short task, and a lease ends by itself."""
+    """Finish a part as finish_part does, but nobody waits for it, or hears that it could not be
+    done: where the folder has no owner it takes as long as a short task, and a lease ends by
+    itself."""
 
     def finish() -> None:
         with contextlib.suppress(errors.PulsarException):

@@ -1,4 +1,4 @@
-"""Where reading stands in topics: offsets, as text that is equal when the place is.
+"""Offsets, the places at which reading stands in topics, as text that is equal when the place is.
 
 The offset of a topic (of each partition) says how far it was read, as [ledger id, n]: the next
 message is the one behind the first n messages of that ledger. It names the ledger of the message

@@ -38,7 +38,7 @@ _ATTEMPTS_MAX = 10  # while an owner seals and removes ledgers under the planner
 
 
 class Backlog:
-    """What is still to be read. A value."""
+    """The amount that is still to be read. A value."""
 
     __slots__ = ("messages", "bytes", "ledgers", "first_publish_ms")
 
@@ -232,7 +232,7 @@ class Planner:
         return {measure: amount(pieces, measure) for measure in (MESSAGES, ENTRIES, BYTES)}
 
     def backlog(self, start: Boundary) -> Backlog:
-        """What follows a place; what retention removed is no part of it."""
+        """The backlog behind a place; what retention removed is no part of it."""
         pieces = self._steadily(lambda: self._pieces(start, LATEST, False))
         first: dict[str, Piece] = {}
         for piece in pieces:
@@ -378,7 +378,7 @@ class Planner:
         from_ms: int | None = None,
         until_ms: int | None = None,
     ) -> list[LedgerRange]:
-        """As the function `plan`.
+        """Plan like the function `plan`.
 
         from_ms, until_ms: besides start and end: only what was published from then on, and before.
         """
@@ -442,7 +442,7 @@ class Planner:
         from_ms: int | None,
         until_ms: int | None,
     ) -> list[Piece]:
-        """What a ledger contributes: one piece, or none."""
+        """The contribution of a ledger: one piece, or none."""
         count = self._published(ledgers, ledger)
         first = begin[1] if ledger.ledger_id == begin[0] else 0
         until = stop[1] if ledger.ledger_id == stop[0] else count

@@ -1,5 +1,5 @@
-"""What the ranges of a plan share in the process that made it, so that it knows whether somebody
-may still read them. Used by the driver of Spark."""
+"""The state that the ranges of a plan share in the process that made it, so that it knows whether
+somebody may still read them. Used by the driver of Spark."""
 
 from __future__ import annotations
 

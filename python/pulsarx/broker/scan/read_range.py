@@ -61,8 +61,8 @@ def read_ranges(
     *,
     may_miss: Callable[[LedgerRange, errors.FolderError], bool] | None = None,
 ) -> Iterator[RangeBatch]:
-    """As read_range of one after the other, but a batch has messages of as many as fit: small
-    ledgers cost less than half of what each costs alone.
+    """Read ranges one after the other as read_range does, but a batch has messages of as many as
+    fit: small ledgers cost less than half of what each costs alone.
 
     columns: with `__topic` among them a batch is of one topic.
     may_miss: asked, when the file of a range is not there, whether to go on without it.
@@ -125,8 +125,8 @@ def _each_opened(
 
 
 def _ahead(ranges: Sequence[LedgerRange], by_topic: bool) -> list[tuple[int, int]]:
-    """Of each range: how many messages and bytes it and those behind it have that may be in one
-    batch with it."""
+    """The messages and bytes of each range together with those behind it that may be in one batch
+    with it."""
     found = []
     rows = size = 0
     topic: str | None = None
@@ -208,7 +208,7 @@ def _moved(planned: LedgerRange, where: str) -> LedgerFile | None:
 
 
 def _fetched(planned: LedgerRange, location: str, at: int) -> LedgerFile:
-    """As much of the ledger as the range is, out of an object store."""
+    """The part of a ledger that the range needs, out of an object store."""
     from pulsarx.broker.offload.offloaded_ledger import HEADER_SIZE, fetch_ledger
 
     return fetch_ledger(

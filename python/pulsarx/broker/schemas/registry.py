@@ -251,8 +251,8 @@ class SchemaRegistry:
         )
 
     def _register_volatile(self, name: str, info: SchemaInfo, strategy: str) -> int:
-        """As register, of a topic that the catalogue does not know: it has its schemas as long as
-        it is there itself."""
+        """Like `register`, for a topic that the catalogue does not know: it has its schemas as long
+        as it is there itself."""
         with self._volatile_lock:
             records = self._records(name)
             live = _live(records)
@@ -302,7 +302,7 @@ class _Known(Exception):
 
 
 def closed_error(topic: str) -> errors.IncompatibleSchema:
-    """What a producer without a schema is told."""
+    """The error that a producer without a schema is told."""
     return errors.IncompatibleSchema(
         detail=f"{topic} has a schema and schema_validation_enforced is set: a producer without a "
         "schema is refused"

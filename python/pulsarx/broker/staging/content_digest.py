@@ -1,4 +1,4 @@
-"""What a write holds, as a number: by it another write under the same name is told."""
+"""A digest of what a write holds: a number that tells it from another write under the same name."""
 
 from __future__ import annotations
 

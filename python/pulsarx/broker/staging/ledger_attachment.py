@@ -42,7 +42,7 @@ TRANSACTION_KEPT_MS = 30 * 24 * 3600 * 1000
 def attached_already(
     state: CatalogueState, application: str, batch_id: int
 ) -> dict[str, Any] | None:
-    """What attaching this batch has made, if it was attached. A later batch of the application
+    """The result of attaching this batch, if it was attached. A later batch of the application
     answers for earlier ones."""
     record = state.transactions.get(application)
     if record is None or record.batch_id < batch_id:

@@ -1,4 +1,4 @@
-"""NewSchema: the schema that an attach registers in the commit that attaches the ledgers."""
+"""The schema that an attach registers in the commit that attaches the ledgers."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 def partitions_of_keys(
     keys: Iterable[str | bytes], partition_count: int, hashing_scheme: int
 ) -> list[int]:
-    """As the producers of that scheme choose them; -1 for an empty key, which is none.
+    """The partitions that producers of that scheme choose for the keys; -1 for an empty key, which
+    is none.
 
     hashing_scheme: a HashingScheme or its number. ValueError: another one. A key that is no UTF-8
     goes where Java's client, which reads it as text, would send it.

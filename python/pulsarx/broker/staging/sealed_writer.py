@@ -38,7 +38,7 @@ MESSAGE_SIZE_MAX = 5 << 20
 
 
 class SealedLedger:
-    """What a commit must know of a sealed file. A value: compares, pickles, is JSON."""
+    """The facts that a commit must know of a sealed file. A value: compares, pickles, is JSON."""
 
     __slots__ = (
         "path", "uuid", "folder_id", "size", "file_size", "digest", "entry_count",
@@ -71,7 +71,7 @@ class SealedLedger:
 
     @staticmethod
     def of_file(path: str) -> SealedLedger:
-        """What the file itself says, footer and index verified.
+        """The facts that the file itself says, footer and index verified.
 
         CorruptDataError: it is no sealed ledger. StorageError: it cannot be opened.
         """
@@ -79,7 +79,7 @@ class SealedLedger:
         return _described(path, file.uuid.hex(), file.folder_id, file.summary())
 
     def document(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The facts as JSON has them."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     @staticmethod

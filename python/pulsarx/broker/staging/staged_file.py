@@ -1,4 +1,4 @@
-"""StagedFile: a sealed ledger that waits in the staging area, as its writer describes it.
+"""A sealed ledger that waits in the staging area, as its writer describes it.
 
 The writer makes it on any host, it travels as JSON or pickle, and `attach` compares every field
 with what lies there.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class Sealed(Protocol):
-        """What is known of a sealed ledger where it was written."""
+        """The description of a sealed ledger by its writer."""
 
         path: str
         uuid: str
@@ -42,7 +42,7 @@ _FIRST_OFFSET = 4096  # of the entries in a ledger file
 
 
 class StagedFile:
-    """What is known of one file. A value."""
+    """The description of one staged file. A value."""
 
     __slots__ = (
         "topic", "job", "name", "uuid", "store_id", "size", "file_size", "digest", "entry_count",
@@ -304,8 +304,8 @@ _MOUNT = "Every host must have the same data directory mounted under the path it
 
 
 def identity(path: str) -> tuple[int, ...]:
-    """What stays the same of an unchanged file under all its names. OSError; a link or a folder is
-    FileNotFoundError."""
+    """The numbers that stay the same for an unchanged file under all its names. OSError; a link or
+    a folder is FileNotFoundError."""
     status = os.lstat(path)
     if not stat.S_ISREG(status.st_mode):
         raise FileNotFoundError(2, "is no regular file", path)

@@ -26,7 +26,7 @@ _KEPT_MS = 7 * 24 * 3600 * 1000
 
 
 def staging_path(folder: str, job: str) -> str:
-    """Where the files of a job lie. ValueError: the job's name is no plain name."""
+    """The folder of a job's files. ValueError: the job's name is no plain name."""
     return f"{folder}/{STAGING_NAME}/{check_plain_name(job, 'job')}"
 
 

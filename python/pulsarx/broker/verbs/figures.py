@@ -1,4 +1,5 @@
-"""The verb that a console asks again and again: what topics hold and count, in pieces."""
+"""The admin operation that a console asks for again and again: what topics hold and count, in
+pieces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How Pulsar's admin REST API has a verb: words that both ends of HTTP read."""
+"""The place of an operation in Pulsar's admin REST API: a description that client and server
+read."""
 
 from __future__ import annotations
 

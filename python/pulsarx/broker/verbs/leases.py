@@ -33,7 +33,7 @@ def set_lease(broker: Broker, job: str, ledgers: Json, ttl_ms: int) -> Json:
 
 @verb("leases.set_present", needs=SUPERUSER)
 def set_present(broker: Broker, job: str, ledgers: Json, ttl_ms: int) -> Json:
-    """What is not there (any more) is left out."""
+    """Ledgers that are not there (any more) are left out."""
     return _lease(broker, job, ledgers, ttl_ms, only_present=True)
 
 

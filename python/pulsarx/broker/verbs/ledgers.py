@@ -45,7 +45,7 @@ def attach_list(
     content: str = "",
     schema: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """As attach; the files are described in a list in the staging area."""
+    """Attach ledgers as `attach` does; the files are described in a list in the staging area."""
     if batch_id < 0:
         raise ValueError(f"attach_list: batch_id {batch_id} is below 0")
     known = attached_already(broker.catalogue.state, application, batch_id)

@@ -131,6 +131,6 @@ def get_topics(folder: OpenFolder, namespace: str) -> list[str]:
     http=Http("GET", "/namespaces/{namespace}", "Get all policies of a namespace.",
         answer="Policies"))  # fmt: skip
 def get_policies(folder: OpenFolder, namespace: str) -> dict[str, Any]:
-    """What is set for the namespace, by the name of the policy."""
+    """The values set for the namespace, by the name of the policy."""
     folder.refresh()
     return dict(_require_namespace(folder.catalogue.state, namespace))

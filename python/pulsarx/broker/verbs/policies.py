@@ -40,7 +40,7 @@ def set_namespace_policy(broker: Broker, namespace: str, policy: dict[str, Any])
 
 @verb("topics.set_policy", needs=TENANT_ADMIN)
 def set_topic_policy(broker: Broker, topic: TopicName, policy: dict[str, Any]) -> None:
-    """As set_namespace_policy, of a topic, or the partitioned one it is a partition of.
+    """Like set_namespace_policy, for a topic, or the partitioned one it is a partition of.
     OperationNotSupported: it is about kept messages, and the topic is non-persistent."""
     row, value = _checked(TOPIC, policy)
     require_effect(broker, row, value)
@@ -60,7 +60,7 @@ def require_effect(broker: Broker, row: Policy, value: object) -> None:
 
 
 def _check(broker: Broker, row: Policy, what: str) -> Callable[[dict[str, Any]], None] | None:
-    """What keeps it from being set beside others."""
+    """The check that refuses the policy beside others that conflict with it; None: none can."""
     if row.name not in RELATED:
         return None
     return partial(check_no_conflict, what, broker.settings.options)

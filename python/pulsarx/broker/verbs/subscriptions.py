@@ -55,7 +55,7 @@ def _name_of(topic: object) -> TopicName:
 
 
 def kept_topics_of(broker: Broker, topic: TopicName) -> list[Topic]:
-    """As topics_of, of a topic that keeps messages, and durable subscriptions. Else
+    """Like topics_of, for a topic that keeps messages, and durable subscriptions. Else
     OperationNotSupported."""
     action = "work with the positions of subscriptions"
     return [each.require_kept(action) for each in topics_of(broker, topic)]

@@ -1,4 +1,4 @@
-"""Everything that can be asked of an opened folder: one table for all callers.
+"""The table of everything that can be asked of an opened folder, for all callers.
 
 `client.admin` asks in process, other processes over the control socket of the owner, and a process
 that owns the folder for just one request asks itself. Arguments are untrusted; they are checked

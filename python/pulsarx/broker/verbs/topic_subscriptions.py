@@ -263,7 +263,8 @@ def unacknowledged(
 
 
 def _knows_acknowledged(subscription: Subscription) -> Callable[[int, int], bool]:
-    """What says of a ledger id and an ordinal in it whether that message is acknowledged."""
+    """A function that says of a ledger id and an ordinal in it whether that message is
+    acknowledged."""
 
     def is_acknowledged(*place: int) -> bool:
         look = partial(subscription.tracker.is_message_acknowledged, *place)

@@ -274,7 +274,8 @@ def offload_before(broker: Broker, topic: TopicName, message_id: str) -> None:
     http=Http("GET", "{topic}/offload", "Get the status of offloading.",
         answer="LongRunningProcessStatus"))  # fmt: skip
 def offload_status(folder: OpenFolder, topic: TopicName) -> dict[str, str]:
-    """As compaction_status."""
+    """The worst status of offloading among the parts of a topic, in the form of
+    compaction_status."""
     return _worst([each.offload_status() for each in _views_of(folder, topic)])
 
 
@@ -299,7 +300,7 @@ def merge_ledgers(broker: Broker, topic: TopicName, size_max: int) -> Json:
     http=Http("GET", "{topic}/lastMessageId", "Get the id of the last message.",
         answer="MessageId"))  # fmt: skip
 def get_last_message_id(folder: OpenFolder, topic: TopicName) -> str:
-    """As text. OperationNotSupported: it has partitions."""
+    """The id of the last message, as text. OperationNotSupported: it has partitions."""
     name = _existing(folder, topic)
     return folder.topic(name, create=False).ledger.last_message_id().to_text()
 

@@ -1,4 +1,4 @@
-"""A verb: something a caller can ask of an opened folder, in process or over a channel.
+"""A verb: an operation that a caller can ask of an opened folder, in process or over a connection.
 
 A function becomes one by `@verb(...)` above it, which is all that declares it: its arguments are
 those of the function, and every end asks `VERBS` for the rest.
