@@ -1,4 +1,5 @@
-"""Administration, in the groups and verbs of pulsar-admin: what `Client.admin` returns.
+"""Administration: the object that `Client.admin` returns, with the groups and calls of
+pulsar-admin.
 
 `Admin.at(folder)` asks the owner of a folder from any process, without a client; `Admin.at(url)`
 Pulsar's admin REST API.

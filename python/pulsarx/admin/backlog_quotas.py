@@ -1,5 +1,5 @@
-"""The backlog quotas, two policies that are told apart by a type: what both groups of
-`client.admin` have."""
+"""The backlog quotas, two policies that are told apart by a type: the calls about them that
+namespaces and topics of `client.admin` share."""
 
 from __future__ import annotations
 

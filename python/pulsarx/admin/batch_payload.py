@@ -20,7 +20,7 @@ _KEY, _VALUE = 1, 2
 
 
 def messages_of_batch(payload: bytes) -> list[dict[str, Any]]:
-    """What a peek says of each. CorruptDataError: it is no batch."""
+    """The messages of a batch, each as a peek describes it. CorruptDataError: it is no batch."""
     try:
         return list(_messages(payload))
     except (IndexError, ValueError) as error:

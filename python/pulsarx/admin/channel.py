@@ -1,4 +1,5 @@
-"""The ways by which `Admin` asks for things: in process, and of the owner of a folder."""
+"""The ways by which `Admin` has an operation performed: in process, or by the process that owns the
+folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Asks for verbs by Pulsar's admin REST API: of `pulsarx serve`, or of any Pulsar."""
+"""Has admin operations performed over Pulsar's admin REST API: of `pulsarx serve`, or of any
+Pulsar."""
 
 from __future__ import annotations
 
@@ -63,8 +64,8 @@ class Reply:
 
 
 class Answer:
-    """What is answered on a connection of its own, to be closed. One thread. ConnectError, Timeout,
-    of all methods: nobody answers, or not any more."""
+    """An answer on a connection of its own, to be closed. One thread. ConnectError, Timeout, of all
+    methods: nobody answers, or not any more."""
 
     def __init__(self, what: str, connection: Any, ask: Callable[[], object]) -> None:
         """what: for errors. ask: sends the request."""
@@ -256,7 +257,7 @@ class HttpChannel:
         )
 
     def stream(self, path: str, what: str) -> Answer:
-        """What `pulsarx serve` answers to a POST, to be read as it comes, and closed. what: is
+        """The answer of `pulsarx serve` to a POST, to be read as it comes, and closed. what: is
         asked for. OperationNotSupported: another server is there."""
         self.require_pulsarx(what)
         answer = self._send("POST", f"{self.url}{path}", None)
@@ -274,7 +275,7 @@ class HttpChannel:
             raise
 
     def json(self, path: str, **query: object) -> Any:
-        """What a GET is answered."""
+        """The JSON with which a GET is answered."""
         return self.ask("GET", path, **query).json()
 
 
@@ -450,7 +451,8 @@ def _get_partitioned(channel: HttpChannel, namespace: str) -> list[str]:
 
 
 def _offload(channel: HttpChannel, topic: str, size_threshold: int) -> None:
-    """As pulsar-admin: the newest ledgers stay that are no more together."""
+    """Offload as pulsar-admin does: the newest ledgers stay that together have no more than
+    size_threshold bytes."""
     found = channel.json(f"{_topic_path(topic)}/internalStats")
     ledgers = found["ledgers"]
     if ledgers:  # what is open has no size there

@@ -1,5 +1,5 @@
-"""What verbs take and answer, as Pulsar's admin REST API writes it in JSON: for both ends, so that
-what one writes the other reads."""
+"""The JSON of Pulsar's admin REST API for what admin operations take and answer: for client and
+server, so that what one writes the other reads."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Form:
 
 
 def id_answer(text: str) -> Json:
-    """As a service answers it."""
+    """A message id as a service answers it."""
     found = MessageId.from_text(text)
     return {
         "ledgerId": found.ledger_id(),
@@ -56,7 +56,8 @@ def id_of_answer(found: Json) -> str:
 
 
 def id_body(text: str) -> Json:
-    """As who asks writes it. The least and the greatest one are the two ends of a topic."""
+    """A message id as the body of a request has it. The least and the greatest one are the two ends
+    of a topic."""
     message_id = MessageId.from_text(text)
     if message_id in (MessageId.earliest, MessageId.latest):
         end = -1 if message_id == MessageId.earliest else INT64_MAX
@@ -72,7 +73,8 @@ def id_body(text: str) -> Json:
 
 
 def id_of_body(found: object) -> str:
-    """Of ledgerId, entryId, partitionIndex and batchIndex. isExcluded: the message behind it."""
+    """The message id of a body with ledgerId, entryId, partitionIndex and batchIndex. isExcluded:
+    the message behind it."""
     if not isinstance(found, dict):
         raise ValueError("a message id is a JSON object with ledgerId and entryId")
     ledger_id, entry_id = _integer(found, "ledgerId"), _integer(found, "entryId")

@@ -1,5 +1,5 @@
-"""Messages as Pulsar's admin REST API writes them, a payload and headers, and back: for both
-ends."""
+"""Messages as Pulsar's admin REST API writes them, a payload and headers, and back: for client and
+server."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _is_sayable(value: str) -> bool:
 
 
 def _time(milliseconds: int) -> str:
-    """As Pulsar writes times; those that no calendar has as they are."""
+    """A time as Pulsar writes it; one that no calendar has stays a number."""
     from datetime import UTC, datetime, timedelta
 
     try:

@@ -1,4 +1,5 @@
-"""How a client of the admin REST API proves who it is, and whom it trusts."""
+"""The credentials by which a client of the admin REST API proves who it is, and the servers it
+trusts."""
 
 from __future__ import annotations
 

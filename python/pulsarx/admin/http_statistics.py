@@ -1,5 +1,5 @@
-"""Statistics as Pulsar writes them in JSON, of what the verbs tell, and back: for both ends. What
-PulsarX does not know is left out, and never 0."""
+"""Statistics of topics turned into the JSON that Pulsar writes, and back: for client and server.
+What PulsarX does not know is left out, and never 0."""
 
 from __future__ import annotations
 

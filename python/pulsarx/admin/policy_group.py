@@ -1,4 +1,5 @@
-"""What a group of `client.admin` needs to set, get and remove policies."""
+"""The base of the groups of `client.admin`: the calls that they need to set, get and remove
+policies."""
 
 from __future__ import annotations
 

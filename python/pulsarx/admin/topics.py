@@ -52,7 +52,7 @@ class Topics(TopicSubscriptions, BacklogQuotas, TopicPolicies):
         return found
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the topics of all namespaces and their subscriptions."""
+        """The HTML that a notebook shows: the topics of all namespaces and their subscriptions."""
         from pulsarx.admin.namespaces import Namespaces
         from pulsarx.admin.tenants import Tenants
         from pulsarx.tables.notebook import topics_html
