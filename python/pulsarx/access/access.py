@@ -126,7 +126,7 @@ class Access:
         self._require(role, topic, (PRODUCE, CONSUME))
 
     def metrics_filter(self, role: str) -> Callable[[str], bool] | None:
-        """Of which topics the role is told figures; None: of all."""
+        """A filter of the topics whose figures the role is told; None: of all."""
         if not self._restricts_metrics or self.is_superuser(role):
             return None
 

@@ -1,4 +1,4 @@
-"""How clients authenticate, and which roles are superusers."""
+"""The settings of how clients authenticate, and of which roles are superusers."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class AccessSettings:
 
     @property
     def methods(self) -> list[str]:
-        """As Pulsar names them."""
+        """The ways to authenticate that are set, by Pulsar's names."""
         has = {
             "token": self.has_tokens,
             "basic": self.basic_auth_conf is not None,

@@ -1,4 +1,5 @@
-"""Named ways by which clients are led to a service, as Pulsar's advertisedListeners."""
+"""Named addresses of a service, of which a client is told the one that it can reach, as Pulsar's
+advertisedListeners."""
 
 from __future__ import annotations
 

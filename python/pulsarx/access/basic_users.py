@@ -46,11 +46,11 @@ class BasicUsers:
         self._remembered: dict[bytes, bytes] = {}
 
     def digest(self, data: bytes) -> bytes:
-        """What stands for a name and a password as long as this object lives."""
+        """A digest that stands for a name and a password as long as this object lives."""
         return hmac.digest(self._secret, data, "sha256")
 
     def remembered(self, data: bytes) -> Identity | None:
-        """As verify, at once; None: it has to be verified."""
+        """The identity that was verified before, at once; None: verify it."""
         name = data.partition(b":")[0]
         known = self._remembered.get(name)
         if known is None or not hmac.compare_digest(known, self.digest(data)):

@@ -1,4 +1,4 @@
-"""How many connections a service may hold.
+"""The greatest number of connections that a service may hold.
 
 Each takes a file descriptor, of which a process has so many. Topics need some as well: where
 connections took them all, nobody could publish any more, in this process too.

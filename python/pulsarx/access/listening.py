@@ -1,5 +1,5 @@
-"""How servers of an event loop listen, and stop listening, so that whoever was accepted is known to
-them, and let go of connections."""
+"""Listening and the end of it for servers of an event loop, so that whoever was accepted is known
+to them, and let go of connections."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _TURNS = 10  # of the loop, in which a connection is made that was accepted
 
 
 class Listener(socket.socket):
-    """What it accepts has no descriptor of standard input, output or error."""
+    """A listening socket whose accepted connections have no descriptor of standard input, output or
+    error."""
 
     def accept(self) -> tuple[socket.socket, Any]:
         hold_low_descriptors()
@@ -103,8 +104,8 @@ async def accept_no_more(listeners: Iterable[socket.socket]) -> None:
 
 
 def free_from_itself(transport: Any) -> None:
-    """Of a connection that is lost. asyncio's transport refers to itself by a method, so it would
-    wait for the collector, which runs its finalizer in Python in whatever call of the main thread:
-    what a signal handler raises there is lost."""
+    """Free the transport of a lost connection from its reference to itself. asyncio's refers to
+    itself by a method, so it would wait for the collector, which runs its finalizer in Python in
+    whatever call of the main thread: what a signal handler raises there is lost."""
     if getattr(transport, "_read_ready_cb", None) is not None:
         transport._read_ready_cb = None

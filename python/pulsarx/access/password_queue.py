@@ -1,4 +1,4 @@
-"""Passwords that wait to be checked, in threads of their own.
+"""A queue of passwords to be checked, with threads of its own.
 
 Checking one takes a quarter of a second of a processor, on purpose. Where the threads did it that
 do what all clients ask for, a few clients with wrong passwords would stop everybody.

@@ -1,4 +1,4 @@
-"""Where a service listens, and for whom."""
+"""The address at which a service listens, and the clients that it serves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Certificates that are renewed while the server runs."""
+"""TLS contexts that follow certificates which are renewed while the server runs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TlsContexts:
         return self._context
 
     def _stamp(self) -> Stamp:
-        """What changes when one of the files does."""
+        """A stamp that changes when one of the files does."""
         given = self._settings
         files = (given.certificate_file, given.key_file, given.trust_certs_file)
         return tuple(_stamp_of(each) for each in files if each is not None)

@@ -1,4 +1,4 @@
-"""What a server with TLS proves itself with, and whom it trusts."""
+"""The files with which a TLS server proves who it is and checks its clients' certificates."""
 
 from __future__ import annotations
 

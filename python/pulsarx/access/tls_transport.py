@@ -1,4 +1,4 @@
-"""TLS between a socket's transport and a protocol, which takes it for its transport.
+"""A transport that speaks TLS, between a socket's transport and a protocol.
 
 asyncio's own holds 256 KiB for a connection from its first byte on, and its clock is not the
 broker's. This one reads into a buffer that connections share, no more than the protocol asks for,
@@ -134,8 +134,8 @@ class TlsTransport(asyncio.BufferedProtocol):
     # As the transport of the protocol -------------------------------------------------------------
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """As a transport's; `certificate_name`: the common name in the client's certificate, which
-        was verified; None: it has none, or the handshake is not done."""
+        """The extra information of a transport; `certificate_name`: the common name in the client's
+        certificate, which was verified; None: it has none, or the handshake is not done."""
         if name in self._extra:
             return self._extra[name]
         return self._transport.get_extra_info(name, default)

@@ -1,4 +1,5 @@
-"""What a role needs for a verb, as Pulsar's broker asks it for the same over HTTP."""
+"""The permissions that a role needs for an admin operation: the same as Pulsar's broker asks for it
+over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads in which a service performs what it is asked."""
+"""The threads in which a service performs the requests of its clients."""
 
 from __future__ import annotations
 
