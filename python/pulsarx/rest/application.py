@@ -1,4 +1,4 @@
-"""The ASGI application: routes in front of verbs."""
+"""The ASGI application, which leads requests by their routes to the functions that perform them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request as the functions of the routes see it."""
+"""An HTTP request as the functions of the routes see it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
             consumer of that, the names."""
 
         def figures(self, consumers: bool, role: str | None) -> Iterator[bytes]:
-            """What /metrics answers the role, in pieces."""
+            """The answer of /metrics to the role, in pieces."""
 
         def perform(self, verb: str, arguments: dict[str, Any]) -> Any:
             """See broker.verbs.table."""
@@ -239,7 +239,7 @@ def whole(name: str, text: str) -> int:
 
 
 def read_form(form: str, found: object) -> Any:
-    """What a JSON text of a form of `admin/http_forms` means to a verb."""
+    """The argument of a verb that JSON in a form of `admin/http_forms` stands for."""
     try:
         return BODIES[form].read(found)
     except ValueError as error:

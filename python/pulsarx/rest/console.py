@@ -1,5 +1,5 @@
-"""Routes of the page at `/`, for what the admin REST API does not tell: figures of all topics and
-how they were, messages page by page, replaying dead letters. No other program is promised them."""
+"""Routes of the page at `/`, for what the admin REST API does not tell: statistics of all topics,
+now and before, messages page by page, replaying dead letters. No other program is promised them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SHOWN = ("topic", "partitions", "backlog", "consumers", "producers", "subscript
 
 
 def _overview(call: Call) -> Json:
-    """Who asks, and what it may look into."""
+    """The role that asks, and the folder and namespaces that it may look into."""
     return {
         "folder": call.host.folder.place,
         "owner": call.host.folder.owner(),

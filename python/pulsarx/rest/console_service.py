@@ -1,4 +1,4 @@
-"""The page, and what it asks, for a folder that this process need not own."""
+"""The HTTP service of the operator's page, for a folder that this process need not own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request must be like to be heard at all: its size, its path, and where it comes from.
+"""The conditions for a request to be heard at all: its size, its path, and where it comes from.
 
 In front of everything else, so that what it refuses costs little.
 """

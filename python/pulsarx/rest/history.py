@@ -1,4 +1,4 @@
-"""How figures were in the last day, in bounded memory."""
+"""The history of statistics over the last day, in bounded memory."""
 
 from __future__ import annotations
 

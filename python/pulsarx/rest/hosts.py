@@ -1,4 +1,4 @@
-"""Under which names a server may be asked.
+"""The host names under which a server may be asked.
 
 Whoever owns a domain can have its name lead to any address, so that pages of it, in the browser of
 somebody who reaches this server, may call it as their own (DNS rebinding). Where clients prove who

@@ -129,7 +129,7 @@ class HttpService:
 
     @property
     def url(self) -> str:
-        """What a browser opens, where the address is not one for all of a host's."""
+        """The URL that a browser opens, if the address is not one for all of a host's."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self._server.scheme}://{host}:{self.port}"
 
@@ -271,7 +271,7 @@ class HttpServer:
                 each.cancel()
 
     def figures(self, consumers: bool, role: str | None) -> Iterator[bytes]:
-        """What /metrics answers, in pieces. By a thread that may call the broker."""
+        """The answer of /metrics, in pieces. By a thread that may call the broker."""
         sees = None if self.access is None else self.access.metrics_filter(role or "")
         yield from self.folder.figures(self.per_second, consumers, sees)
 

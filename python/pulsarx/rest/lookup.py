@@ -67,7 +67,8 @@ def _of_cluster(call: Call) -> list[str]:
 
 
 def _configuration(call: Call) -> dict[str, str]:
-    """What Pulsar's tools look for: the cluster's name, and the settings that are Pulsar's too."""
+    """The configuration that Pulsar's tools look for: the cluster's name, and the settings that are
+    Pulsar's too."""
     _require_superuser(call)
     options = call.host.broker.runtime.options
     return {
@@ -98,7 +99,7 @@ def _dynamic_values(call: Call) -> dict[str, str]:
 
 
 def _require_superuser(call: Call) -> None:
-    """As Pulsar, which asks it of all that is about its configuration."""
+    """Require a superuser, as Pulsar does for all that is about its configuration."""
     if call.host.access is not None:
         call.host.access.require_superuser(call.role or "", "read the configuration of the broker")
 

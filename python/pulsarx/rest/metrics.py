@@ -1,4 +1,5 @@
-"""What `/metrics` tells, in the text format of Prometheus, under the names of Pulsar's metrics.
+"""The statistics that `/metrics` tells, in the text format of Prometheus, under the names of
+Pulsar's metrics.
 
 Publishers of the same process want the interpreter, so the work is cut into slices of some 20
 microseconds, two topics each, with longer pauses between them. Topics that are open are told, as in
@@ -337,7 +338,7 @@ def _escaped(label: str) -> str:
 
 
 def counters(broker: Broker, pause: Callable[[], object]) -> dict[Any, tuple[int, ...]]:
-    """What topics, subscriptions and consumers count, for Rates; those that count nothing left
+    """The counters of topics, subscriptions and consumers, for Rates; those that count nothing left
     out."""
     found: dict[Any, tuple[int, ...]] = {}
     for number, topic in enumerate(broker.topics.open_topics()):

@@ -77,7 +77,7 @@ def _read_policy(name: str, value: Any) -> Json:
 
 
 def _documented() -> list[tuple[Policy, Rest]]:
-    """What the document of all policies has."""
+    """The policies in the document of all policies."""
     return [(each, each.rest) for each in POLICIES.values() if each.rest is not None]
 
 

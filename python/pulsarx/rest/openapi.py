@@ -65,7 +65,7 @@ def _operation(route: Route) -> Json:
 
 
 def _content(route: Route) -> Json:
-    """What is no JSON is named."""
+    """The media type of an answer, named unless it is JSON."""
     return {} if route.answer == "application/json" else {"content": {route.answer: {}}}
 
 

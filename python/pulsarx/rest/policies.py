@@ -35,7 +35,7 @@ def target_of(level: str, call: Call) -> str:
 
 
 def value_of(policy: Policy, level: str, call: Call) -> Any:
-    """What is set, in JSON; None: nothing."""
+    """The value that is set, in JSON; None: none is."""
     target = {level: target_of(level, call)}
     found = call.perform(f"{level}s.get_policy", name=policy.name, **target)
     return None if found is None else policy.shown(found)
@@ -113,7 +113,7 @@ def _put_quota(level: str, call: Call, value: object) -> None:
 
 
 def routes_of(policies: Iterable[Policy]) -> list[Route]:
-    """Those of these policies, on the levels where Pulsar has them."""
+    """The routes of these policies, on the levels where Pulsar has them."""
     return [
         route
         for level, prefix in PREFIXES.items()

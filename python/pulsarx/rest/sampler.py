@@ -31,7 +31,7 @@ _SUBSCRIPTIONS_MAX = 50  # of a topic, that have a history
 
 
 class TopicRow:
-    """What is known of a topic, or of the partitions of one together. None: it is not known. A
+    """The figures known of a topic, or of the partitions of one together. None: it is not known. A
     value."""
 
     __slots__ = (
@@ -150,7 +150,7 @@ class Sampler:
         self._ended = True
 
     def rows(self) -> list[TopicRow]:
-        """As of the last look."""
+        """The rows as of the last look."""
         return list(self._rows.values())
 
     def points(

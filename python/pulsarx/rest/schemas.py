@@ -35,7 +35,7 @@ def _shown(found: Json) -> Json:
 
 
 def _schema(call: Call) -> Json:
-    """What a body describes, as verbs take it."""
+    """The schema that a body describes, as verbs take it."""
     found = call.json_object()
     kind, text = found.get("type"), found.get("schema", "")
     properties = found.get("properties") or {}
@@ -53,7 +53,7 @@ def _schema(call: Call) -> Json:
 
 
 def _pair(text: str, properties: dict[str, str]) -> str:
-    """As verbs take the definition of a pair. What types its parts have leaves the properties."""
+    """The definition of a pair as verbs take it. The types of its parts leave the properties."""
     try:
         return pair_of_http(text, properties)
     except FLAWS:

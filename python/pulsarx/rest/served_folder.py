@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         def is_open(self) -> bool: ...
         @property
         def place(self) -> str:
-            """What people call it."""
+            """The place of the folder, as people call it."""
 
         def owner(self) -> int | None:
             """The process that owns it; None: none does."""
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         def figures(
             self, per_second: PerSecond, consumers: bool, sees: Callable[[str], bool] | None
         ) -> Iterator[bytes]:
-            """What /metrics answers, in pieces. sees: see Figures."""
+            """The answer of /metrics, in pieces. sees: see Figures."""
 
         def client(self) -> AbstractContextManager[Client]:
             """One that publishes and acknowledges."""

@@ -1,4 +1,4 @@
-"""Which status of HTTP an error of a verb is told as."""
+"""The HTTP status with which an error is told to a client."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STATUSES: dict[type[BaseException], int] = {
 
 
 def refusal_of(error: Exception, route: Route) -> Refusal | None:
-    """What a client is told; None: it is a bug."""
+    """The refusal that a client is told; None: the error is a bug."""
     if isinstance(error, Refusal):
         return error
     statuses = {

@@ -1,5 +1,5 @@
-"""Routes of verbs, out of what their rows say of HTTP. Those that have to do more than to perform
-the verb have functions of their own, beside their neighbours."""
+"""Routes of admin operations, made of what their declarations say of HTTP. Those that have to do
+more than to perform the verb have functions of their own, beside their neighbours."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _OWN: dict[str, Callable[[Call], Any]] = {
 
 
 def routes_of(verbs: Mapping[str, Verb]) -> list[Route]:
-    """Those of these verbs, as far as Pulsar has them."""
+    """The routes of these verbs, as far as Pulsar has them."""
     return [
         Route(
             http.method,
