@@ -1,1 +1,1 @@
-"""The guest's end: a folder that another process owns, used through that one."""
+"""The side of a guest: a process that uses a folder through the process that owns it."""

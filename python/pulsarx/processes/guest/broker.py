@@ -149,13 +149,13 @@ class GuestBroker(ReadOnlyBroker):
         return call_timeout() or self._timeout_seconds
 
     def wait_as_long_as(self, timeout_seconds: int) -> None:
-        """What no client waits for, but all need, takes as long as the most patient of them
-        allows."""
+        """Let requests that no client waits for, but all need, take as long as the most patient
+        client allows."""
         self._timeout_seconds = max(self._timeout_seconds, timeout_seconds)
 
     @property
     def runtime(self) -> Any:
-        """What its topics share."""
+        """The state that its topics share."""
         return self
 
     # The connection -------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ class GuestBroker(ReadOnlyBroker):
         return self.live(Deadline(self.timeout_seconds * 1000))
 
     def live(self, deadline: Deadline) -> GuestConnection:
-        """As connection, until the deadline."""
+        """The connection, waited for until the deadline."""
         with self._changed:
             while self._live is None or self._live.is_lost:
                 if self._failure is not None:
@@ -187,7 +187,7 @@ class GuestBroker(ReadOnlyBroker):
         return found
 
     def ask_verb(self, verb: str, **arguments: Any) -> Any:
-        """As ask, of a verb of the session."""
+        """Like `ask`, for a verb of the session."""
         return self._asked(verb, lambda connection: connection.perform(verb, arguments))
 
     def _asked(self, what: str, ask: Callable[[GuestConnection], Any]) -> Any:
@@ -425,14 +425,14 @@ class GuestBroker(ReadOnlyBroker):
     # Topics ---------------------------------------------------------------------------------------
 
     def lookup(self, name: TopicName, *, create: bool = True) -> Any:
-        """As of a Broker."""
+        """Like Broker.lookup."""
         self.state.require_open()
         if not name.persistent:
             return control_plane.perform(self._found_non_persistent, (name, create, True))
         return control_plane.perform(self._found, (self._lookup, name, create))
 
     def topic(self, name: TopicName, *, create: bool = True) -> Any:
-        """As of a Broker."""
+        """Like Broker.topic."""
         self.state.require_open()
         if not name.persistent:
             return control_plane.perform(self._found_non_persistent, (name, create, False))
@@ -511,7 +511,7 @@ class GuestBroker(ReadOnlyBroker):
         return self._schemas
 
     def perform(self, verb: str, arguments: dict[str, Any]) -> Any:
-        """What a verb answers. A call of the control plane. See ask_owner."""
+        """The answer of a verb. A call of the control plane. See ask_owner."""
         from pulsarx.broker.requests.owner_request import ask_owner
 
         self.state.require_open()
@@ -585,8 +585,8 @@ class GuestBroker(ReadOnlyBroker):
 
 
 def _agreed(folder: str, asked: BrokerSettings, told: Values) -> BrokerSettings:
-    """What clients of this process ask for, and else what the owner has. InvalidConfiguration: they
-    ask for others."""
+    """The settings that clients of this process ask for, and else those of the owner.
+    InvalidConfiguration: they ask for others."""
     stand = BrokerSettings.of_owner(told)
     conflicts = asked.differences(stand, in_memory=False)
     if told["manual_clock"]:

@@ -49,7 +49,8 @@ _OF_CONSUMERS = frozenset({"MESSAGE", "CLOSE_CONSUMER", "ACTIVE_CONSUMER_CHANGE"
 
 
 class Answer:
-    """What a caller waits for, or is called with. A caller that is interrupted leaves it behind."""
+    """The answer that a caller waits for, or is called with. A caller that is interrupted leaves it
+    behind."""
 
     __slots__ = ("_callback", "came", "failure", "values")
 
@@ -166,8 +167,8 @@ class Connection:
     def request_later(
         self, name: str, answered: Callable[[Exception | None], object], **values: Any
     ) -> None:
-        """As request, without waiting; answered(failure or None) is called by the thread that reads
-        the connection."""
+        """Send a request without waiting; answered(failure or None) is called by the thread that
+        reads the connection."""
         self._ask(name, Answer(answered), values)
 
     def _ask(self, name: str, answer: Answer, values: Values) -> int:
@@ -201,15 +202,15 @@ class Connection:
     # that whoever closes many things beside a broker that does not answer waits once.
 
     def request_to_leave(self, name: str, **values: Any) -> Values:
-        """As request."""
+        """Like `request`, for a step of leaving."""
         return self._ask_to_leave(name, lambda answer: self._ask(name, answer, values))
 
     def settle_to_leave(self) -> None:
-        """As settle."""
+        """Like `settle`, for a step of leaving."""
         self._ask_to_leave("PING", self._ping)
 
     def perform_to_leave(self, verb: str, arguments: dict[str, Any]) -> Any:
-        """As perform."""
+        """Like `perform`, for a step of leaving."""
         return _result(self.request_to_leave("VERB", verb=verb, arguments=_text(arguments)))
 
     def _ask_to_leave(self, what: str, ask: Callable[[Answer], object]) -> Values:

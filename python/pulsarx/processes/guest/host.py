@@ -1,4 +1,5 @@
-"""Protocols: what the parts of a guest broker need of those above them."""
+"""Protocols for type checkers: the interface that parts of a guest's broker need of the parts above
+them."""
 
 from __future__ import annotations
 
@@ -42,16 +43,16 @@ if TYPE_CHECKING:
             """To the owner there is now; waits for the next one."""
 
         def live(self, deadline: Deadline) -> GuestConnection:
-            """As connection, until the deadline."""
+            """The connection, waited for until the deadline."""
 
         def ask(self, name: str, **values: Any) -> dict[str, Any]:
             """The owner's answer to a command that may be repeated."""
 
         def ask_verb(self, verb: str, **arguments: Any) -> Any:
-            """As ask, of a verb of the session."""
+            """Like `ask`, for a verb of the session."""
 
         def lookup(self, name: TopicName, *, create: bool = True) -> Any:
-            """As of a Broker."""
+            """Like Broker.lookup."""
 
         def refresh_non_persistent(self, namespaces: set[str]) -> None:
             """Have `volatile` name the owner's non-persistent topics without partitions."""

@@ -244,7 +244,7 @@ class GuestNonPersistentSubscription:
         self._leave_again(connection)
 
     def _leave_again(self, connection: GuestConnection) -> None:
-        """Where it has left while it was being attached."""
+        """Detach the consumer again if it has left while it was being attached."""
         with self._lock:
             if not self._has_left:
                 return

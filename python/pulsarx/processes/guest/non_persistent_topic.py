@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class GuestNonPersistentTopic:
-    """What producers, consumers and readers need of a topic. Any thread may call."""
+    """A topic as far as producers, consumers and readers need it. Any thread may call."""
 
     keeps_messages = False
     is_partitioned = False
@@ -47,7 +47,7 @@ class GuestNonPersistentTopic:
 
     @property
     def is_gone(self) -> bool:
-        """Who comes to it asks the owner, which makes it again."""
+        """Never gone here: whoever comes to it asks the owner, which makes it again."""
         return False
 
     @property
@@ -65,7 +65,7 @@ class GuestNonPersistentTopic:
         return self.host.schemas
 
     def is_idle(self) -> bool:
-        """As of the owner's topic: producers and consumers of all processes count."""
+        """Whether the owner's topic is idle: producers and consumers of all processes count."""
         return bool(self.host.ask_verb("guest.is_idle", topic=self.name))
 
     def require_kept(self, action: str) -> NoReturn:
@@ -79,7 +79,7 @@ class GuestNonPersistentTopic:
         """The owner says it when a producer comes."""
 
     def publisher(self, send_timeout_ms: int, name: str) -> EntryPublisher:
-        """What the producer publishes with that the owner has just taken by this name."""
+        """The publisher of the producer that the owner has just taken by this name."""
         return self.producers.coming(name).publish_with(send_timeout_ms)
 
     def instruct(self, producer: Any) -> None:

@@ -88,7 +88,7 @@ def greet_owner(
 
 
 def how_to_go_on(pid: int) -> str:
-    """What is said of an owner that does not answer."""
+    """The advice in an error about an owner that does not answer."""
     return (
         "It lives, and is stopped or busy, or hangs. Nobody else can own the folder as long as it "
         f"lives: to go on, end it (kill -9 {pid}); what it confirmed is kept, and another process "
@@ -121,12 +121,12 @@ class GuestConnection(Connection):
         )
 
     def request(self, name: str, **values: Any) -> dict[str, Any]:
-        """As of a Connection. ConnectError: also for what an owner refuses because it closes; the
-        next one is to be asked."""
+        """Send a request as a Connection does. ConnectError: also for what an owner refuses because
+        it closes; the next one is to be asked."""
         return self._asked(partial(super().request, name, **values), values.get("verb") or name)
 
     def request_to_leave(self, name: str, **values: Any) -> dict[str, Any]:
-        """As request."""
+        """Like `request`, for a step of leaving."""
         ask = partial(super().request_to_leave, name, **values)
         return self._asked(ask, values.get("verb") or name)
 

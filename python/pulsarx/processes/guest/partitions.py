@@ -27,8 +27,8 @@ class GuestPartitions(ReadOnlyPartitions):
 
     @property
     def partition_count(self) -> int:
-        """As those who follow the topic know it: nothing is sent to partitions that came while the
-        consumers of this process are still to attach to them."""
+        """The count as the followers of the topic know it: nothing is sent to partitions that came
+        while the consumers of this process are still to attach to them."""
         news_count: int = self._host.topics.news_count
         if news_count == self._seen:
             return self._count
@@ -37,7 +37,7 @@ class GuestPartitions(ReadOnlyPartitions):
         return found
 
     def count_now(self) -> int:
-        """As the catalogue has it."""
+        """The count as the catalogue has it."""
         record = self._record()
         return self._count if record is None else record.partition_count
 

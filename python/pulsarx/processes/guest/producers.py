@@ -268,7 +268,7 @@ class GuestProducer:
     # Its parts here -------------------------------------------------------------------------------
 
     def publish_with(self, send_timeout_ms: int) -> ConnectionPublisher:
-        """What its producer publishes with."""
+        """The publisher of its producer."""
         broker = self.topic.host
         with self._lock:
             made = ConnectionPublisher(
@@ -471,7 +471,8 @@ class GuestProducer:
                 )
 
     def _register_again(self, connection: GuestConnection) -> None:
-        """As _register. An owner that lives may not have noticed yet that it was left."""
+        """Register again as _register does. An owner that lives may not have noticed yet that it
+        was left."""
         patience = Deadline(self.topic.host.timeout_seconds * 1000)
         wait = Event()
         while True:
@@ -484,8 +485,8 @@ class GuestProducer:
             wait.wait(_AGAIN_SECONDS)
 
     def _stored(self) -> tuple[list[tuple[bytes, int, int]], Exception | None]:
-        """What it has stored behind what was confirmed last, and an error where that cannot be told
-        any more."""
+        """The messages that it has stored behind the last confirmed one, and an error where that
+        cannot be told any more."""
         publisher = self._publisher
         assert publisher is not None
         if not publisher.is_pending or not self.topic.keeps_messages:

@@ -99,7 +99,7 @@ class Settler:
 
 
 class _CompactedSource:
-    """What the last compaction of a topic left, as the catalogue is now."""
+    """The ledger that the last compaction of a topic left, by the catalogue as it is now."""
 
     def __init__(self, topic: GuestTopic) -> None:
         self._topic = topic

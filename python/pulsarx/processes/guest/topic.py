@@ -28,7 +28,7 @@ _LOOK_MS = 5000  # whether readers are still there
 
 
 class GuestTopic(ReadOnlyTopic):
-    """What producers, consumers and readers need of a topic. Any thread may call."""
+    """A topic as far as producers, consumers and readers need it. Any thread may call."""
 
     keeps_messages = True
     deduplication = None  # the owner's
@@ -51,11 +51,11 @@ class GuestTopic(ReadOnlyTopic):
         return self.host.connection
 
     def is_idle(self) -> bool:
-        """As of the owner's topic: producers and consumers of all processes count."""
+        """Whether the owner's topic is idle: producers and consumers of all processes count."""
         return bool(self.host.ask_verb("guest.is_idle", topic=self.name))
 
     def require_kept(self, _: str) -> GuestTopic:
-        """As of a topic that keeps what is published."""
+        """This topic, since it keeps what is published."""
         return self
 
     def reader_cursor(
@@ -88,7 +88,7 @@ class GuestTopic(ReadOnlyTopic):
         """The owner says it when a producer comes."""
 
     def publisher(self, send_timeout_ms: int, name: str) -> EntryPublisher:
-        """What the producer publishes with that the owner has just taken by this name."""
+        """The publisher of the producer that the owner has just taken by this name."""
         return self.producers.coming(name).publish_with(send_timeout_ms)
 
     def instruct(self, producer: Any) -> None:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class _News:
-    """What the owner says until the next one does. Any thread may call; the thread that reads the
-    connection calls told and lost."""
+    """News from one owner of the folder after the other. Any thread may call; the thread that reads
+    the connection calls told and lost."""
 
     name: str
 
@@ -59,7 +59,7 @@ class _News:
 
 
 class TopicNews(_News):
-    """What is said of one topic."""
+    """The owner's news of one topic."""
 
     def __init__(self, host: GuestHost, topic: str, tail: LedgerTail) -> None:
         """A call of the control plane."""
@@ -101,7 +101,7 @@ class TopicNews(_News):
 
 
 class DirectoryNews(_News):
-    """What is said of all topics."""
+    """The owner's news of all topics."""
 
     name = "the news of topics"
 

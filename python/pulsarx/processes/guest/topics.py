@@ -1,5 +1,4 @@
-"""The topics of a folder that another process owns: tells those who follow them what came and
-went."""
+"""The topics of a folder that another process owns: tells their followers which came and went."""
 
 from __future__ import annotations
 
@@ -75,7 +74,7 @@ class GuestTopics:
 
     @contextmanager
     def taking_back(self) -> Iterator[None]:
-        """As of a TopicDirectory."""
+        """Like TopicDirectory.taking_back."""
         outer = getattr(self._noting, "created", None)
         created: list[str] = []
         self._noting.created = created
@@ -107,7 +106,7 @@ class GuestTopics:
         attempt(self._host.refresh)
 
     def lookup(self, name: TopicName, *, create: bool = False) -> Any:
-        """As of a Broker."""
+        """Like Broker.lookup."""
         return self._host.lookup(name, create=create)
 
     def is_there(self, name: str) -> bool:

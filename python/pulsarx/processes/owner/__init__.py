@@ -1,1 +1,1 @@
-"""The owner's end: other processes that use the folder of this one."""
+"""The side of the owner: it serves other processes that use the folder of this one."""

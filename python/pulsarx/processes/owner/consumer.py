@@ -208,8 +208,8 @@ def attach_guest(topic: Topic, arguments: dict[str, Any]) -> tuple[GuestConsumer
 
 
 def place_now(ledgers: LedgerList, position: Position, read_compacted: bool) -> Position:
-    """Where a position is that another process has found in the ledgers of a topic, of which some
-    may be gone since. With the topic's lock."""
+    """The present place of a position that another process has found in the ledgers of a topic,
+    some of which may be gone since. With the topic's lock."""
     if read_compacted and ledgers.compaction() is not None:
         return position  # it may be of a ledger of which only survivors are left
     return ledgers.still_there(position)

@@ -1,5 +1,5 @@
-"""What guests ask for over a connection: processes of this machine, which read the ledgers of the
-folder themselves."""
+"""Operations that guests ask for over a connection: processes of this machine, which read the
+ledgers of the folder themselves."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class SessionGuests:
                 self._watches.pop(number).close()
 
     def leave(self) -> list[Callable[[], object]]:
-        """What is to be done to end all watches: each step, though one before it fails."""
+        """The steps that end all watches, each to be taken though one before it fails."""
         steps: list[Callable[[], object]] = [each.close for each in self._watches.values()]
         self._watches = {}
         return steps
