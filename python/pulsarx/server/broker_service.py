@@ -98,8 +98,8 @@ class BrokerService:
 
     @property
     def service_url(self) -> str:
-        """What a client of Pulsar opens, where the address is not one for all of a host's; with TLS
-        where nothing else is spoken."""
+        """The URL that a client of Pulsar opens, if the address is not one for all of a host's;
+        with TLS where nothing else is spoken."""
         plain, secure = self._network.urls(self.host)
         found = plain or secure
         assert found is not None
@@ -107,7 +107,7 @@ class BrokerService:
 
     @property
     def service_url_tls(self) -> str | None:
-        """What a client opens to speak TLS; None: it is not spoken."""
+        """The URL that a client opens to speak TLS; None: it is not spoken."""
         return self._network.urls(self.host)[1]
 
     def close(self) -> None:

@@ -1,4 +1,5 @@
-"""How many bytes of frames that are not whole yet all connections of a service hold together."""
+"""The number of bytes that all connections of a service hold together of frames that are not whole
+yet."""
 
 from __future__ import annotations
 

@@ -1,1 +1,2 @@
-"""The broker's end of a connection, of clients over a network and of guests."""
+"""The broker's side of a connection, with a client over a network or with another process of this
+machine."""

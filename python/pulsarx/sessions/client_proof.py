@@ -23,7 +23,7 @@ SERVER_VERSION = "PulsarX"
 
 
 def subscribing(subscription: str) -> Callable[[Access, str, str], None]:
-    """What is to be required of who consumes by a subscription."""
+    """A check that requires of a role that it may consume by a subscription."""
 
     def check(access: Access, role: str, topic: str) -> None:
         access.require_subscribe(role, topic, subscription)

@@ -63,7 +63,7 @@ class SessionConsumer(EntryConsumer):
 
     @property
     def is_attached(self) -> bool:
-        """As of a reader."""
+        """Whether it is attached, under the name that readers have for it."""
         return self.is_open
 
     def follow_activity(self, sink: EntrySink) -> None:
@@ -113,7 +113,7 @@ class SessionConsumer(EntryConsumer):
         return MessageId(self.partition, *place)
 
     def statistics(self) -> dict[str, Any]:
-        """As CONSUMER_STATS_RESPONSE tells them."""
+        """The statistics that CONSUMER_STATS_RESPONSE tells."""
         found = self.subscription.statistics()
         mine = next(
             (each for each in found["consumers"] if each["consumer_name"] == self.consumer_name),

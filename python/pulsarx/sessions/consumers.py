@@ -140,7 +140,7 @@ class SessionConsumers:
                 self._due.keep(consumer_id)
 
     def marking(self, consumer_id: int) -> Callable[[], None]:
-        """What says that there is something to do for one of them."""
+        """A function that says that there is something to do for one of them."""
         return self._due.marking(consumer_id)
 
     def close_forbidden(self) -> None:
@@ -158,7 +158,7 @@ class SessionConsumers:
             consumer.end_deliveries()
 
     def leave(self) -> list[Callable[[], object]]:
-        """What is to be done to detach them all: each step, though one before it fails."""
+        """The steps that detach them all, each to be taken though one before it fails."""
         with self._lock:
             steps: list[Callable[[], object]] = [each.leave for each in self._consumers.values()]
             self._consumers = {}
@@ -193,7 +193,7 @@ class SessionConsumers:
             return list(self._consumers.items())
 
     def _each_due(self) -> list[tuple[int, AnyConsumer]]:
-        """Those for which there may be something to do."""
+        """The consumers for which there may be something to do."""
         with self._lock:
             found = self._consumers
             due = self._due.take(found)
@@ -280,7 +280,7 @@ class SessionConsumers:
         return found
 
     def _start_of(self, topic: AnyTopic, values: Values) -> Callable[[], Position]:
-        """Where a new subscription begins."""
+        """A function that finds where a new subscription begins."""
         if not topic.keeps_messages:
             return lambda: (0, 0)
         compacted, start = values["read_compacted"], values["start_message_id"]
@@ -382,7 +382,7 @@ class SessionConsumers:
             consumer.fall_behind(True)
 
     def _consumers_of(self, subscription: Subscription) -> list[SessionConsumer]:
-        """Those that begin anew when it is moved. Guests go on."""
+        """The consumers that begin anew when the subscription is moved. Guests go on."""
         return [
             each
             for _, each in self._each_consumer()

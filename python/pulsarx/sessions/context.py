@@ -1,5 +1,5 @@
-"""What the parts of a session have together: the server, the line to the client, and what that
-said of itself."""
+"""The state that the parts of a session share: the server, the line to the client, and what the
+client said of itself."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         def forget_session(self, session: Any) -> None: ...
 
     class GuestPart(Protocol):
-        """What only a process that shares the folder asks for, over its session."""
+        """The part of a session that serves only a process which shares the folder."""
 
         verbs: dict[str, Callable[[Values], Any]]
 
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
             """Send the news of what is watched."""
 
         def leave(self) -> list[Callable[[], object]]:
-            """What is to be done to end all watches: each step, though one before it fails."""
+            """The steps that end all watches, each to be taken though one before it fails."""
 
 
 # Clients that do not know REACHED_END_OF_TOPIC: they connect anew, and would be told again.

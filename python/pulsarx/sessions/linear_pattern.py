@@ -1,5 +1,5 @@
-"""Patterns of clients, matched in time that grows with the length of a name and no faster, whatever
-the pattern is: all ways through it are gone at once, as in RE2, which Pulsar uses.
+"""Regular expressions given by clients, matched in time that grows with the length of a name and no
+faster, whatever the pattern is: all ways through it are gone at once, as in RE2, which Pulsar uses.
 
 Every character that a pattern takes is a position, a bit of an integer: which may come first, which
 may follow which, and behind which the name may end. Matching never holds the interpreter for long.
@@ -46,7 +46,7 @@ class LinearPattern:
         self._is_empty, self._first, self._last = self._build(_Parser(text).parse())
 
     def forget(self) -> None:
-        """What was remembered to be fast with many names."""
+        """Forget the states remembered to be fast with many names."""
         self._taking.clear()
         self._behind.clear()
         self._behind_some.clear()

@@ -111,8 +111,8 @@ class SessionProducer:
         self._publish(entry, answer)
 
     def sent_at(self, sent_ms: int, timeout_ms: int) -> None:
-        """What comes from now on its guest has sent then or later, by its clock, and is not to be
-        published when so much time has passed. By its session, as publish."""
+        """The messages from now on were sent by its guest then or later, by the guest's clock, and
+        are not to be published once so much time has passed. By its session, as publish."""
         skew_ms = self._topic.runtime.clock.steady_ms() - sent_ms
         if self._skew_ms is not None:
             skew_ms = min(skew_ms, self._skew_ms)  # more of it is the way
@@ -321,7 +321,8 @@ class SessionProducer:
         return self._intake.chunked_message_rate()
 
     def last_sequence_id(self) -> int:
-        """Of the last message it published, here or with the owner before; -1: of none."""
+        """The sequence id of the last message it published, here or with the owner before; -1: of
+        none."""
         return max(self._intake.last_sequence_id(), self.known_sequence_id())
 
     def known_sequence_id(self) -> int:

@@ -102,7 +102,7 @@ class SessionProducers:
                 self._refuse(values, error)
 
     def give_up_places(self) -> list[Callable[[], object]]:
-        """What is to be done so that none of them waits for its turn any more."""
+        """The steps after which none of them waits for its turn any more."""
         steps = self._withdrawals()
         self._waiting = {}
         return steps
@@ -112,7 +112,7 @@ class SessionProducers:
         return [partial(topic.producers.withdraw, place) for _, topic, place, _make in waiting]
 
     def leave(self) -> list[Callable[[], object]]:
-        """What is to be done to close them all: each step, though one before it fails."""
+        """The steps that close them all, each to be taken though one before it fails."""
         steps = self._withdrawals()
         steps += [each.close for each in self._producers.values()]
         # Behind what may have no memory: it can be called again.

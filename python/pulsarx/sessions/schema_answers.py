@@ -1,4 +1,4 @@
-"""What a client asks about schemas without a producer or a consumer."""
+"""The answers to what a client asks about schemas without a producer or a consumer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One connection at the broker's end: commands become calls of the broker, and entries commands.
+"""One connection at the broker's side: commands become calls of the broker, and entries commands.
 
 state    understands            left by
 NEW      CONNECT                CONNECT, where it proves who the client is
@@ -119,7 +119,7 @@ class Session:
             self._handlers["LINK"] = self._guests.link
 
     def use_link(self, link: OwnerLink) -> None:
-        """What comes comes over this one, and `write` is its."""
+        """Have bytes come over this link, and be written by it."""
         self.context.link = self._reader.cutter.link = link
 
     # Bytes ----------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
-"""What a client asks about topics before it uses them: where they are, their partitions, which a
-namespace has."""
+"""The answers to what a client asks about topics before it uses them: where they are, their
+partitions, which a namespace has."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class TopicListWatch:
             self._wake()
 
     def changes(self) -> tuple[list[str], list[str]]:
-        """What came and what went since it was asked last."""
+        """The topics that came and those that went since it was asked last."""
         self.is_due = False
         news = []
         while self._news:
@@ -81,8 +81,8 @@ class TopicListWatch:
         return sorted(set(self.known) - set(before)), sorted(set(before) - set(self.known))
 
     def _matching(self, news: set[str] | None) -> list[str]:
-        """Of all topics, those that match. news: names without what names a partition, of those
-        that are not known to match or not to; None: nothing is known of any."""
+        """The topics that match. news: names without what names a partition, of those that are not
+        known to match or not to; None: nothing is known of any."""
         from pulsarx.broker.verbs.topics import get_list
 
         try:
@@ -104,7 +104,7 @@ class TopicListWatch:
 
 
 class TopicListWatches:
-    """Those of one connection. Calls of its session."""
+    """The watches of one connection. Calls of its session."""
 
     def __init__(
         self,
