@@ -269,8 +269,8 @@ class Client:
             clock.settles(self._pool)
 
     def _release(self, broker: Broker | ReadOnlyBroker) -> Callable[[], object]:
-        """What gives the broker back. Found now: a finalizer may call it, when nothing can be
-        imported any more."""
+        """A function that gives the broker back. Found now: a finalizer may call it, when nothing
+        can be imported any more."""
         if broker.read_only:
             return broker.close
         if broker.is_guest:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         rules: LetterRules
 
         def retry_options(self, options: ConsumerOptions) -> ConsumerOptions:
-            """Of the consumer of the retry letters."""
+            """The options for the consumer of the retry letters."""
 
         def attach(self, consumer: Any) -> None:
             """Have what a consumer of one topic cannot process become letters."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pulsarx.options.members import ReaderOptions
 
     class TopicCursor(Protocol):
-        """Where a reader is in its topic."""
+        """The place of a reader in its topic."""
 
         def seek(self, position: tuple[int, int]) -> object: ...
         def end(self) -> object:

@@ -1,4 +1,4 @@
-"""Takes the steps of closing and deleting, the next ones even when one fails."""
+"""Runs the steps of closing and deleting: the next ones even when one fails."""
 
 from __future__ import annotations
 

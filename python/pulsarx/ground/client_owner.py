@@ -34,8 +34,8 @@ if TYPE_CHECKING:
         def _require_open(self) -> None: ...
 
     class Member(Protocol):
-        """What a client made: a producer, a consumer, a reader, a table view; or a producer that
-        waits for its turn."""
+        """An object that a client made: a producer, a consumer, a reader, a table view; or a
+        producer that waits for its turn."""
 
         owner: Any
 

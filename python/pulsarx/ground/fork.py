@@ -1,4 +1,4 @@
-"""What a fork does, in which order: the one list of all steps. A module whose state a child must
+"""The steps of a fork, in their order: the one list of them all. A module whose state a child must
 not use as it is names its steps here when it is loaded, by `at_fork`.
 
 A step takes no lock that another thread of the parent may have had: a module makes its locks anew
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class Members(Protocol):
-        """What is alive of a kind; each has abandon()."""
+        """The living objects of a kind; each has abandon()."""
 
         def members(self) -> Iterable[Any]: ...
 

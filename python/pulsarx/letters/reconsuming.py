@@ -1,4 +1,4 @@
-"""What `Consumer.reconsume_later` takes, and how it is refused."""
+"""The arguments of `Consumer.reconsume_later`, and how they are refused."""
 
 from __future__ import annotations
 

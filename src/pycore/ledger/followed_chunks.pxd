@@ -30,7 +30,7 @@ cdef class FollowedChunks:
     """The second pass begins, or goes on."""
 
     cdef bint find_end(self, list chunked, uint64_t* end) noexcept
-    """Where a message ends; False: it became whole in neither pass."""
+    """Find where a message ends; False: it became whole in neither pass."""
 
     cdef bint may_end_later(self, const EntryParts* parts, list chunked) except -1
     """Whether the message of a chunk may end behind what is compacted."""

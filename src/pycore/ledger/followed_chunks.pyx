@@ -72,7 +72,7 @@ cdef class FollowedChunks:
 
 
 cdef bytes uuid_of(const EntryParts* parts):
-    """What tells a message in chunks from others; a longer uuid counts by its digest."""
+    """The bytes that tell a message in chunks from others; a longer uuid counts by its digest."""
     cdef bytes uuid = parts.metadata.uuid[:parts.metadata.uuid_size]
     if parts.metadata.uuid_size <= UUID_SIZE_MAX:
         return uuid
