@@ -1,5 +1,4 @@
-"""Named addresses of a service, of which a client is told the one that it can reach, as Pulsar's
-advertisedListeners."""
+"""Named addresses of a service, to which clients are led, as by Pulsar's advertisedListeners."""
 
 from __future__ import annotations
 

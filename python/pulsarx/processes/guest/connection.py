@@ -202,15 +202,15 @@ class Connection:
     # that whoever closes many things beside a broker that does not answer waits once.
 
     def request_to_leave(self, name: str, **values: Any) -> Values:
-        """Like `request`, for a step of leaving."""
+        """Like `request`, waiting together with all that leave at a time."""
         return self._ask_to_leave(name, lambda answer: self._ask(name, answer, values))
 
     def settle_to_leave(self) -> None:
-        """Like `settle`, for a step of leaving."""
+        """Like `settle`, waiting together with all that leave at a time."""
         self._ask_to_leave("PING", self._ping)
 
     def perform_to_leave(self, verb: str, arguments: dict[str, Any]) -> Any:
-        """Like `perform`, for a step of leaving."""
+        """Like `perform`, waiting together with all that leave at a time."""
         return _result(self.request_to_leave("VERB", verb=verb, arguments=_text(arguments)))
 
     def _ask_to_leave(self, what: str, ask: Callable[[Answer], object]) -> Values:

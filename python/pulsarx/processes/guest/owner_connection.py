@@ -126,7 +126,7 @@ class GuestConnection(Connection):
         return self._asked(partial(super().request, name, **values), values.get("verb") or name)
 
     def request_to_leave(self, name: str, **values: Any) -> dict[str, Any]:
-        """Like `request`, for a step of leaving."""
+        """Like `request`, waiting together with all that leave at a time."""
         ask = partial(super().request_to_leave, name, **values)
         return self._asked(ask, values.get("verb") or name)
 
