@@ -11,8 +11,6 @@ Source: Pulsar TopicName, NamespaceName, NamedEntity.
 
 from __future__ import annotations
 
-import sys
-
 from pulsarx import errors
 from pulsarx.errors import NotAllowedError
 
@@ -62,18 +60,19 @@ class TopicName:
     def __init__(self, domain: str, tenant: str, namespace: str, local_name: str) -> None:
         """Take parts that were checked; `of` is what checks."""
         put = object.__setattr__
-        # Shared by all topics of a namespace, or partitions of a topic.
-        put(self, "domain", sys.intern(domain))
+        # Shared by all topics of a namespace, or partitions of a topic; not interned, for Python
+        # 3.12 keeps what is for ever.
+        put(self, "domain", _shared(domain))
         put(self, "persistent", domain == "persistent")
-        put(self, "tenant", sys.intern(tenant))
-        put(self, "namespace", sys.intern(namespace))
-        put(self, "namespace_name", sys.intern(f"{tenant}/{namespace}"))
+        put(self, "tenant", _shared(tenant))
+        put(self, "namespace", _shared(namespace))
+        put(self, "namespace_name", _shared(f"{tenant}/{namespace}"))
         put(self, "local_name", local_name)
         index = _partition_index_of(local_name) if PARTITION_SUFFIX in local_name else -1
         full = f"{domain}://{tenant}/{namespace}/{local_name}"
         put(self, "partition_index", index)
         put(self, "full", full)
-        whole = full if index < 0 else sys.intern(full.rpartition(PARTITION_SUFFIX)[0])
+        whole = full if index < 0 else _shared(full.rpartition(PARTITION_SUFFIX)[0])
         put(self, "partitioned_name", whole)
         # Nearly none is.
         may_be = "__" in local_name or tenant == SYSTEM_TENANT
@@ -91,6 +90,7 @@ class TopicName:
         made = _parse(name)
         if len(_cached) >= _CACHED_MAX:
             _cached.clear()
+            _texts.clear()
         # One object for both ways to write it.
         made = _cached[name] = _cached.setdefault(made.full, made)
         return made
@@ -131,6 +131,11 @@ class TopicName:
 
 
 _cached: dict[str, TopicName] = {}
+_texts: dict[str, str] = {}  # that several of them have
+
+
+def _shared(text: str) -> str:
+    return _texts.setdefault(text, text)
 
 
 def check_entity_name(what: str, name: str) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 
 import pytest
 from hypothesis import given
@@ -143,3 +144,15 @@ def test_whatever_parses_parses_again_to_itself(text: str) -> None:
         return
     assert TopicName.of(str(name)) == name
     assert str(name).count("/") == 4
+
+
+def test_what_names_are_made_of_is_shared_and_does_not_stay_for_ever() -> None:
+    """Python 3.12 keeps each text that was interned until the process ends."""
+    written = "persistent://tenant-of-one/namespace-of-one/topic-of-one"
+    first, second = (TopicName.of(f"{written}-partition-{index}") for index in (1, 2))
+    for part in ("tenant", "namespace", "namespace_name", "partitioned_name"):
+        text = getattr(first, part)
+        assert getattr(second, part) is text
+        other = text.encode().decode()
+        assert other is not text
+        assert sys.intern(other) is other  # there was no such yet

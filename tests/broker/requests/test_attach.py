@@ -7,6 +7,7 @@ import os
 import pickle
 import re
 import shutil
+import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -127,6 +128,16 @@ def test_a_staged_file_travels_as_json_and_pickle(folder: Path) -> None:
     file = stage(folder, "t", [b"1"])
     assert StagedFile.of_document(json.loads(json.dumps(file.document()))) == file
     assert pickle.loads(pickle.dumps(file)) == file
+
+
+def test_descriptions_of_files_share_their_texts_which_do_not_stay_for_ever(folder: Path) -> None:
+    """Python 3.12 keeps each text that was interned until the process ends, and each batch of a
+    query has a job of its own."""
+    document = json.dumps(stage(folder, "t-of-one", [b"1"], job="job-of-one").document())
+    first, second = (StagedFile.of_document(json.loads(document)) for _ in range(2))
+    assert first.job is second.job and first.topic is second.topic
+    other = first.job.encode().decode()
+    assert sys.intern(other) is other  # there was no such yet
 
 
 @pytest.mark.parametrize("store_id", ["0" * 32, "7" * 32])

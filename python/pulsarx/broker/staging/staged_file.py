@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
+from functools import lru_cache
 
 from pulsarx import errors
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
@@ -39,6 +39,13 @@ STAGING_NAME = "staging"
 _NAME_SIZE_MAX = 200
 _COUNT_MAX = 1 << 62
 _FIRST_OFFSET = 4096  # of the entries in a ledger file
+
+
+@lru_cache(128)
+def _shared(text: str) -> str:
+    """Return the text that many files have. Not interned, for Python 3.12 keeps what is for
+    ever."""
+    return text
 
 
 class StagedFile:
@@ -145,12 +152,14 @@ class StagedFile:
             value = getattr(made, name)
             if value.__class__ is not int or not -_COUNT_MAX < value < _COUNT_MAX:
                 raise ValueError(f"staged file: {name} {errors.shown(value)} is no number")
-        if str(TopicName.of(made.topic)) != made.topic:
+        topic = TopicName.of(made.topic).full
+        if topic != made.topic:
             raise ValueError(f"staged file: topic {made.topic:.200} is not written in full")
         check_plain_name(made.job, "job")
         check_plain_name(made.name, "name of a staged file")
-        for name in ("topic", "job", "store_id", "host"):  # of many files the same
-            setattr(made, name, sys.intern(getattr(made, name)))
+        made.topic = topic
+        for name in ("job", "store_id", "host"):
+            setattr(made, name, _shared(getattr(made, name)))
         return made
 
     def is_there(self, folder: str | os.PathLike[str]) -> bool:
