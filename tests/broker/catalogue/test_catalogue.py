@@ -19,6 +19,7 @@ from catalogue_folder import (
 
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.catalogue import Catalogue
+from pulsarx.broker.catalogue.log import CatalogueLog
 from pulsarx.broker.catalogue.records import TopicRecord
 from pulsarx.broker.catalogue.state import CatalogueState
 from pulsarx.broker.folder.memory_directory import MemoryDirectory
@@ -353,3 +354,28 @@ def test_the_namespace_of_the_system_is_the_one_that_names_of_topics_know() -> N
         changes.create_tenant(SYSTEM_TENANT, {}),
         changes.create_namespace(SYSTEM_NAMESPACE),
     ]
+
+
+def test_a_state_that_was_read_is_that_of_the_catalogue_even_if_memory_runs_out_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner_directory, owner = open_folder(tmp_path)
+    reader = read_folder(tmp_path)
+    for name in ("a", "b"):  # two checkpoints behind it, so that it reads everything anew
+        create(owner, name)
+        owner.checkpoint()
+    create(owner, "c")
+    catch_up = CatalogueLog.catch_up
+
+    def runs_out(log: CatalogueLog) -> set[int]:
+        catch_up(log)
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CatalogueLog, "catch_up", runs_out)
+        with pytest.raises(MemoryError):
+            reader.refresh()
+    assert set(reader.state.topics) == {TOPIC + name for name in "abc"}
+    assert reader.refresh() == reader.state.number == owner.state.number
+    owner.close()
+    owner_directory.close()

@@ -408,16 +408,18 @@ class Catalogue:
     def _load(self) -> None:
         try:
             self._log.load()
-            self.state = self._log.state
         except OSError as error:
             raise self._unread(error) from error
+        finally:
+            self.state = self._log.state
 
     def _catch_up(self) -> None:
         try:
             used = self._log.catch_up()
-            self.state = self._log.state
         except OSError as error:
             raise self._unread(error) from error
+        finally:
+            self.state = self._log.state  # out of memory behind reading, it is another one already
         self._reserved -= used
 
     def _unread(self, error: OSError) -> StorageError:
