@@ -161,9 +161,16 @@ class HttpChannel:
             raise errors.OperationNotSupported(
                 detail=f"{verb} of {self.url}: the admin API has no such"
             )
+        named = {each: value for each, value in arguments.items() if f"{{{each}}}" in http.path}
+        placed = {*named, *http.query, http.argument}
+        if unplaced := [each for each in arguments if each not in placed]:
+            raise errors.OperationNotSupported(
+                detail=f"{verb} of {self.url}: the admin API has no place for "
+                f"{', '.join(unplaced)} in this request"
+            )
         query = {name: _in_query(arguments[each]) for each, name in http.query.items()}
         body = BODIES[str(http.body)].shown(arguments[http.argument]) if http.argument else None
-        reply = self.ask(http.method, _path(http.path, arguments), body, **query)
+        reply = self.ask(http.method, _path(http.path, named), body, **query)
         return ANSWERS[http.answer].read(reply.json()) if http.answer else None
 
     # Requests -------------------------------------------------------------------------------------
