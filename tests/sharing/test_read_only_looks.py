@@ -10,7 +10,7 @@ from sharing_process import SharingProcess
 
 import pulsarx
 from pulsarx import errors
-from pulsarx.broker.ledgers.ledger_list import LedgerTrimmed
+from pulsarx.broker.ledgers.ledger_gone import LedgerTrimmed
 from pulsarx.broker.ledgers.read_only_ledger import ReadOnlyLedger
 from pulsarx.broker.subscriptions import backlog
 from pulsarx.testing import inspect

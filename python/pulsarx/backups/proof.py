@@ -25,7 +25,8 @@ from pulsarx.broker.catalogue.file import (
 )
 from pulsarx.broker.folder.data_directory import DataDirectory
 from pulsarx.broker.folder.storage_errors import storage_error
-from pulsarx.broker.ledgers.ledger_list import LedgerTrimmed, open_compacted_file
+from pulsarx.broker.ledgers.ledger_gone import LedgerTrimmed
+from pulsarx.broker.ledgers.ledger_list import open_compacted_file
 from pulsarx.broker.ledgers.read_only_ledger import ReadOnlyLedger
 from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.subscriptions.cursor_view import opened_cursor

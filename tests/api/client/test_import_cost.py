@@ -65,6 +65,27 @@ def test_opening_a_folder_loads_nothing_expensive_and_not_what_a_producer_needs(
         assert loaded.isdisjoint(f"pulsarx.broker.catalogue.{name}" for name in in_catalogues)
 
 
+# What the verbs say of themselves: what they do is loaded by who does it.
+DECLARED = ("catalogue.changes", "folder.at_once", "folder.storage_errors", "ledgers.ledger_gone",
+            "subscriptions.subscription_changes", "topics.partitioned_topic",
+            "topics.topic_gone")  # fmt: skip
+OF_VERBS = ("pulsarx.broker.policies.", "pulsarx.broker.verbs.")
+
+
+def test_asking_over_http_loads_what_the_verbs_declare_and_no_broker() -> None:
+    before = loaded_by("from pulsarx.admin import Admin")
+    loaded = loaded_by("from pulsarx.admin import Admin; Admin.at('http://127.0.0.1:1')") - before
+    declared = {f"pulsarx.broker.{name}" for name in DECLARED}
+    packages = {name.rpartition(".")[0] for name in declared}
+    of_broker = {name for name in loaded if name.startswith("pulsarx.broker.")}
+    assert {name for name in of_broker if not f"{name}.".startswith(OF_VERBS)} <= (
+        declared | packages
+    )
+    assert len([name for name in loaded if name.startswith("pulsarx.")]) <= 65
+    assert loaded.isdisjoint(f"pulsarx.{name}" for name in ("clock", "_core.ledger_read"))
+    assert "pulsarx.broker.verbs.topics" in loaded
+
+
 def test_the_library_is_in_the_path_of_a_package_before_that_runs() -> None:
     """A thread that imported a module of a package that another one was just importing did not find
     it."""

@@ -16,6 +16,7 @@ from pulsarx._pycore.ledger.compacted_ledger import CompactedLedger
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ledger.ledger_tail import LedgerWanted
 from pulsarx._pycore.message.message_id import MessageId, message_id_with_first_chunk
+from pulsarx.broker.ledgers.ledger_gone import LedgerAway, LedgerTrimmed
 from pulsarx.options.argument_check import INT64_MAX
 
 TYPE_CHECKING = False
@@ -34,14 +35,6 @@ LATEST = INT64_MAX  # ledger of the id that stands for the end
 ENTRY_BATCH = 1  # flags of a frame: its entry is a batch,
 ENTRY_CHUNK = 8  # or a chunk of a message
 NO_IDS: frozenset[int] = frozenset()
-
-
-class LedgerTrimmed(Exception):
-    """The ledger left the topic while a reader was about to open it. Never leaves this layer."""
-
-
-class LedgerAway(Exception):
-    """Its file is in an object store alone, and nobody reads it. Never leaves this layer."""
 
 
 def ends_of(ledger: LedgerRecord) -> tuple[int, int, int]:

@@ -31,10 +31,10 @@ from pulsarx.broker import life_log
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.records import LEDGER_PREPARED
 from pulsarx.broker.folder.reserve import SEALING_LEAVES, with_reserve
+from pulsarx.broker.ledgers.ledger_gone import LedgerTrimmed
 from pulsarx.broker.ledgers.ledger_list import (
     NO_IDS,
     LedgerList,
-    LedgerTrimmed,
     ends_of,
     known_counts,
     missing_file,

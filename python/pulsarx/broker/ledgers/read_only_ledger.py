@@ -9,9 +9,9 @@ from functools import partial
 from pulsarx import errors
 from pulsarx._pycore.ledger.ledger_tail import LedgerSpan, LedgerTail
 from pulsarx.broker.catalogue.records import LEDGER_PREPARED
+from pulsarx.broker.ledgers.ledger_gone import LedgerTrimmed
 from pulsarx.broker.ledgers.ledger_list import (
     LedgerList,
-    LedgerTrimmed,
     Position,
     ends_of,
     known_counts,

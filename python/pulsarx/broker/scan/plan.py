@@ -10,7 +10,7 @@ from pulsarx import errors
 from pulsarx._pycore.ground.collector_paused import call_paused
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ranges.range_batch import COLUMNS, check_columns
-from pulsarx.broker.ledgers.ledger_list import LedgerTrimmed
+from pulsarx.broker.ledgers.ledger_gone import LedgerTrimmed
 from pulsarx.broker.scan.ledger_range import LedgerRange
 from pulsarx.broker.scan.offsets import BEGINNING, EARLIEST, LATEST, parse_offsets
 from pulsarx.broker.scan.plan_limit import BYTES, ENTRIES, MESSAGES, amount, limit_offsets

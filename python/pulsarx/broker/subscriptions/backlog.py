@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 
 from pulsarx._pycore.cursor.entry_backlog import hidden_chunks, open_entries
-from pulsarx.broker.ledgers.ledger_list import LedgerAway, LedgerTrimmed
+from pulsarx.broker.ledgers.ledger_gone import LedgerAway, LedgerTrimmed
 from pulsarx.errors import CorruptDataError
 
 TYPE_CHECKING = False

@@ -23,7 +23,7 @@ from pulsarx._pycore.dispatch.subscription_core import LossLog, SubscriptionCore
 from pulsarx._pycore.ground.when_forgotten import PostLater
 from pulsarx._pycore.message.entry_view import EntryContext
 from pulsarx.broker.ledgers.compacted_view import CompactedView
-from pulsarx.broker.ledgers.ledger_list import LedgerAway, LedgerTrimmed
+from pulsarx.broker.ledgers.ledger_gone import LedgerAway, LedgerTrimmed
 from pulsarx.broker.policies.message_policies import is_exempt_subscription
 from pulsarx.broker.subscriptions.backlog import (
     backlog_extent,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.verbs.verb import SUPERUSER, TENANT_ADMIN, verb
-from pulsarx.clock import wall_ms
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -166,6 +165,8 @@ def get_leases(folder: OpenFolder, topic: TopicName) -> list[Json]:
     """The leases of a topic that have not ended: job, expires_ms, and ledgers, the first and last
     id of each run. messages: how many there are from the first of them on, so how many the job may
     still have to read at most."""
+    from pulsarx.clock import wall_ms
+
     folder.refresh()
     name = topic.full
     state = folder.catalogue.state

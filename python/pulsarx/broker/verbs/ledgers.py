@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from pulsarx.broker.staging.file_list import read_list
-from pulsarx.broker.staging.ledger_attachment import attach_ledgers, attached_already
-from pulsarx.broker.staging.new_schema import NewSchema
-from pulsarx.broker.staging.staged_file import StagedFile
 from pulsarx.broker.verbs.verb import SUPERUSER, verb
 
 TYPE_CHECKING = False
@@ -13,6 +9,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.broker import Broker
+    from pulsarx.broker.staging.new_schema import NewSchema
 
 
 @verb("ledgers.attach", needs=SUPERUSER)
@@ -25,6 +22,9 @@ def attach(
     content: str = "",
     schema: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
+    from pulsarx.broker.staging.ledger_attachment import attach_ledgers
+    from pulsarx.broker.staging.staged_file import StagedFile
+
     if batch_id < 0:
         raise ValueError(f"attach: batch_id {batch_id} is below 0")
     staged = [StagedFile.of_document(each) for each in files]
@@ -46,6 +46,9 @@ def attach_list(
     schema: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Attach ledgers as `attach` does; the files are described in a list in the staging area."""
+    from pulsarx.broker.staging.file_list import read_list
+    from pulsarx.broker.staging.ledger_attachment import attach_ledgers, attached_already
+
     if batch_id < 0:
         raise ValueError(f"attach_list: batch_id {batch_id} is below 0")
     known = attached_already(broker.catalogue.state, application, batch_id)
@@ -57,4 +60,6 @@ def attach_list(
 
 
 def _new_schema(document: dict[str, Any] | None) -> NewSchema | None:
+    from pulsarx.broker.staging.new_schema import NewSchema
+
     return None if document is None else NewSchema.of_document(document)

@@ -8,7 +8,6 @@ from pulsarx.broker.policies.message_policies import check_no_conflict
 from pulsarx.broker.policies.permissions import PERMISSIONS, checked_permissions
 from pulsarx.broker.policies.policy_row import NAMESPACE
 from pulsarx.broker.policies.table import POLICIES
-from pulsarx.broker.topics.topic_deletion import topics_of_namespace
 from pulsarx.broker.verbs.http import Http
 from pulsarx.broker.verbs.policies import require_effect
 from pulsarx.broker.verbs.tenants import namespaces_of, require_tenant
@@ -78,6 +77,8 @@ def _checked(name: str, value: object) -> Any:
 def delete_namespace(broker: Broker, namespace: str, force: bool) -> None:
     """NotAllowedError: it has topics that are not the system's, and it is not forced; or it is the
     system's."""
+    from pulsarx.broker.topics.topic_deletion import topics_of_namespace
+
     if namespace.partition("/")[0] == SYSTEM_TENANT:
         raise errors.NotAllowedError(detail=f"delete namespace {namespace}: it is the system's")
 

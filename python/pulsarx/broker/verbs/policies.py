@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from pulsarx.broker.offload.topic_offload import require_store
 from pulsarx.broker.policies.message_policies import RELATED, check_no_conflict
 from pulsarx.broker.policies.policy_row import (
     COMPACTION,
@@ -56,6 +55,8 @@ def set_topic_policy(broker: Broker, topic: TopicName, policy: dict[str, Any]) -
 def require_effect(broker: Broker, row: Policy, value: object) -> None:
     """OperationNotSupported: as the folder is opened, it would be a policy about nothing."""
     if row.needs_store and value is not None:
+        from pulsarx.broker.offload.topic_offload import require_store
+
         require_store(broker.runtime, f"set {row.name}")
 
 

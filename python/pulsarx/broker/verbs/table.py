@@ -8,7 +8,7 @@ here.
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.broker.ledgers.ledger_list import LedgerTrimmed
+from pulsarx.broker.ledgers.ledger_gone import LedgerTrimmed
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.verbs import (  # noqa: F401 (what they declare is in VERBS)
     brokers,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx.broker.catalogue import changes
-from pulsarx.broker.topics.topic_deletion import topics_of_namespace
 from pulsarx.broker.verbs.http import Http
 from pulsarx.broker.verbs.verb import SUPERUSER, TENANT_ADMIN, verb
 from pulsarx.topic_name import SYSTEM_TENANT, check_entity_name
@@ -66,6 +65,8 @@ def update_tenant(
         query={"force": "force"}))  # fmt: skip
 def delete_tenant(broker: Broker, tenant: str, force: bool) -> None:
     """NotAllowedError: it has namespaces, and it is not forced; or it is the system's."""
+    from pulsarx.broker.topics.topic_deletion import topics_of_namespace
+
     if tenant == SYSTEM_TENANT:
         raise errors.NotAllowedError(detail=f"delete tenant {tenant}: it is the system's")
 
