@@ -4,6 +4,8 @@ that is in the list names its steps."""
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import pytest
 from source_files import LIBRARY, ROOT, files, module_name
@@ -43,3 +45,28 @@ def test_a_module_that_is_not_in_the_list_is_refused():
         at_fork("pulsarx.other")
     with pytest.raises(LookupError, match="clock"):
         at_fork("pulsarx.clock", before=print)
+
+
+def test_one_that_cannot_be_abandoned_keeps_no_other():
+    program = """
+import os
+from pulsarx.ground.fork import at_fork
+
+class Member:
+    def __init__(self, name): self.name = name
+    def abandon(self):
+        os.write(1, self.name.encode())
+        raise RuntimeError(f"of {self.name}")
+
+class Kind:
+    def members(self): return [Member("a"), Member("b")]
+
+at_fork("pulsarx.clock", abandon=Kind())
+child = os.fork()
+if child == 0:
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert ended.stdout == b"ab"
+    assert b"of a" in ended.stderr

@@ -35,7 +35,8 @@ IN_CHILD = (
     "_pycore.ground.control_plane",
     "_pycore.ground.collector_paused",
     "_pycore.ground.loop_queue",
-    # Descriptors, which would keep open what the parent had when that has ended.
+    # Locks of folders and listeners, which would keep alive what the parent had when that has
+    # ended. The control socket and the connections of guests are closed with the brokers, below.
     "broker.folder.data_directory",
     "processes.guest.owner_connection",
     "processes.owner.service",
@@ -98,10 +99,15 @@ def _hook_in_child(place: str) -> Callable[[], None]:
         step = _renew.get(place)
         if step is not None:
             step()
+        failure = None
         alive = _abandon.get(place)
-        if alive is not None:
-            for member in alive.members():
+        for member in () if alive is None else alive.members():
+            try:
                 member.abandon()
+            except BaseException as error:  # the others are the parent's as well
+                failure = failure or error
+        if failure is not None:
+            raise failure
 
     return take
 

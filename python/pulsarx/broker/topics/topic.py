@@ -92,7 +92,7 @@ class Topic(BrokerTopic):
             made = _PARTS[name](self)
             with self.runtime.parts_lock:
                 found = self.parts.setdefault(name, made)
-            if self._is_over:
+            if found is made and self._is_over:
                 found.stop()
         return found
 
