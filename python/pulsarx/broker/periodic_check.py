@@ -1,4 +1,4 @@
-"""A check that is made again and again, on the clock of the broker, as long as something needs it."""
+"""A check that is made again and again, on the broker's clock, as long as something needs it."""
 
 from __future__ import annotations
 

@@ -28,6 +28,9 @@ def unserved(within: str) -> str:
 class Sender(ProducerCore):
     """A producer whose connections the test plays."""
 
+    def __new__(cls, *_args: Any, **_options: Any) -> Sender:
+        return super().__new__(cls, cls)  # with nothing it would be taken for a copy that is bare
+
     def __init__(
         self, timeout_ms: int = 0, encode: Callable[..., bytes] = send_encode, **options: Any
     ) -> None:
