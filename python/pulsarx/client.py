@@ -873,7 +873,7 @@ def _load_for_child() -> None:
                 control_plane.load(name)
         finally:
             if lock is None and "logging" in sys.modules:
-                lock, taken = sys.modules["logging"]._lock, 1  # type: ignore[attr-defined]
+                lock, taken = sys.modules["logging"]._lock, 1
             for _ in range(taken):
                 lock.acquire()
 
