@@ -7,6 +7,7 @@ whose subscriptions are new. Prints the seconds that took, and the CPU time of a
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 import sys
@@ -36,7 +37,7 @@ def bench_pattern_open(measurement: Measurement, scratch: Path) -> None:
 def measure(measurement: Measurement, row: str, folder: Path, kind: str) -> None:
     count = measurement.sizes.idle_topics
     processor: list[float] = []
-    number = iter(range(TURNS))
+    number = itertools.count()
 
     def turn() -> float:
         # Removed behind all turns: ext4 spares the inodes that were freed in the last minute, and

@@ -9,7 +9,6 @@ the lock for an owner that died.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 
 from pulsarx._pycore.ground.file_system import (
     close_file,
@@ -59,8 +58,10 @@ def owner_lock_take(path: str) -> int:
         if lock_file(descriptor):
             return descriptor
     except BaseException:
-        with suppress(OSError):
+        try:
             close_file(descriptor)
+        except OSError:
+            pass  # the failure that is being told stands in front
         raise
     close_file(descriptor)
     return -1
@@ -75,8 +76,10 @@ def owner_lock_release(descriptor: int) -> None:
 
 def owner_lock_drop(descriptor: int) -> None:
     """The same, because of a failure that this one must not hide."""
-    with suppress(OSError):
+    try:
         owner_lock_release(descriptor)
+    except OSError:
+        pass
 
 
 def owner_lock_write(descriptor: int, owner: OwnerInfo) -> None:
