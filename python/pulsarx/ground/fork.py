@@ -53,8 +53,7 @@ IN_CHILD = (
     "broker.registry",
     "broker.read_only_broker",
     "processes.guest.folders",
-    "processes.guest.subscription",
-    "processes.guest.non_persistent_subscription",
+    "processes.guest.attached_consumer",
     "producing.partitioned_producer",
     "client",
 )

@@ -3,23 +3,15 @@ folder: the owner chooses what is its own and sends that whole."""
 
 from __future__ import annotations
 
-import weakref
-
 from pulsarx import errors
-from pulsarx._pycore.consume.consumer_host import ConsumerHost
 from pulsarx._pycore.cursor.ack_tracker import AckTracker
 from pulsarx._pycore.dispatch.relayed_dispatcher import RelayedDispatcher
 from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
-from pulsarx._pycore.ground.locks import Lock
-from pulsarx._pycore.ground.weak_list import WeakList
-from pulsarx._pycore.message.entry_view import EntryContext
 from pulsarx._pycore.wire.hot_commands import flow_encode
 from pulsarx.broker.subscriptions.non_persistent_subscription import ALL_LEDGERS
 from pulsarx.clock import Deadline
-from pulsarx.compression import decompress
 from pulsarx.enumerations import ConsumerType, KeySharedMode
-from pulsarx.ground.fork import at_fork
-from pulsarx.schema.writer_schemas import WriterSchemas
+from pulsarx.processes.guest.attached_consumer import AttachedConsumer
 from pulsarx.wire import commands
 from pulsarx.wire.schemas import schema_values
 
@@ -31,6 +23,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.consume.consumer_core import ConsumerCore
     from pulsarx._pycore.dispatch.entry_sink import EntrySink
     from pulsarx._pycore.ground.clock_core import ClockCore
+    from pulsarx._pycore.ground.weak_list import WeakList
     from pulsarx._pycore.ledger.ledger_tail import LedgerTail
     from pulsarx.broker.ledgers.ledger_list import Position
     from pulsarx.broker.schemas.registry import SchemaRegistry
@@ -67,29 +60,21 @@ _TYPES = {
 }
 
 
-class GuestNonPersistentSubscription:
-    """Stands where a Subscription does, for one consumer, which keeps it. Calls of the control
-    plane, but for those of the thread that reads the connection."""
+class GuestNonPersistentSubscription(AttachedConsumer):
+    """The consumer of a non-persistent topic: the owner sends what is its own whole."""
 
     durable = False
 
     def __init__(
         self, topic: GuestNonPersistentTopic, request: SubscribeRequest, *, is_reader: bool = False
     ) -> None:
-        self.topic = topic
-        self.name = request.subscription_name
-        self.positions: Any = topic.ledger
-        self.host = ConsumerHost(self.positions)
         tracker = AckTracker(None)
         # Whatever is acknowledged is acknowledged already: messages have the id of no ledger.
         tracker.forget_ledgers(ALL_LEDGERS)
-        self._core = SubscriptionCore(tracker, topic.clock)
-        self._consumer: weakref.ref[ConsumerCore] | None = None
+        super().__init__(request, topic.ledger, SubscriptionCore(tracker, topic.clock))
+        self.topic = topic
         self._asked = _subscribe_fields(topic.name, request, is_reader)
-        self._lock = Lock()  # of what follows
         self._connection: GuestConnection | None = None  # to the owner that has attached it
-        self._id = 0
-        self._has_left = False
         self.dispatcher = RelayedDispatcher(
             self._core,
             topic.tail,
@@ -104,20 +89,7 @@ class GuestNonPersistentSubscription:
     ) -> ConsumerCore:
         """Make the consumer. A refused one leaves no trace. Raises what the owner raises."""
         topic = self.topic
-        context = EntryContext(
-            topic.name,
-            request.schema,
-            topic.tail,
-            decompress,
-            WriterSchemas(topic),
-            request.decryption,
-        )
-        receiver = request.sink(self.dispatcher, context, request.consumer_name, request.settings)
-        consumer = make(receiver, self)
-        self._consumer = weakref.ref(consumer)
-        _attached.add(self)
-        self.dispatcher.join(receiver)
-        self._core.start()
+        consumer, receiver = self._make(topic, topic.tail, request, make)
         try:
             connection = self._subscribe()
         except BaseException:
@@ -201,8 +173,7 @@ class GuestNonPersistentSubscription:
             self._has_left = True
             if self._connection is not None:
                 self._connection.forget_consumer(self._id)
-        self.dispatcher.leave(receiver)
-        self._core.stop()
+        super()._end(receiver)
 
     # By the thread that reads the connection ------------------------------------------------------
 
@@ -229,8 +200,7 @@ class GuestNonPersistentSubscription:
 
     def resume(self, connection: GuestConnection) -> None:
         """Attach the consumer at the next owner. Raises what that answers."""
-        consumer = None if self._consumer is None else self._consumer()
-        if consumer is None or not consumer.is_open:
+        if self._open_consumer() is None:
             return
         with self._lock:
             if self._has_left or self._connection is connection:
@@ -250,21 +220,6 @@ class GuestNonPersistentSubscription:
                 return
         connection.close_consumer_later(self._id)
         connection.forget_consumer(self._id)
-
-    def end(self, _: Exception) -> None:
-        """There will be no owner any more that could be asked."""
-        self._shut()
-
-    def abandon(self) -> None:
-        """In a forked child: the consumer is the parent's."""
-        consumer = None if self._consumer is None else self._consumer()
-        if consumer is not None:
-            consumer.abandon()
-
-    def _shut(self) -> None:
-        consumer = None if self._consumer is None else self._consumer()
-        if consumer is not None and not consumer.is_forked:
-            consumer.shut()
 
 
 def _subscribe_fields(topic: str, request: SubscribeRequest, is_reader: bool) -> dict[str, Any]:
@@ -300,9 +255,3 @@ def _policy_fields(policy: KeySharedPolicy) -> dict[str, Any]:
             for start, end in (policy.get_sticky_ranges() if sticky else [])
         ],
     }
-
-
-_attached = WeakList()
-
-
-at_fork(__name__, abandon=_attached)

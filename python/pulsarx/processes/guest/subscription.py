@@ -3,26 +3,20 @@ it: what the owner is asked for, and what it says."""
 
 from __future__ import annotations
 
-import weakref
 from functools import partial
 
 from pulsarx import errors
-from pulsarx._pycore.consume.consumer_host import ConsumerHost
 from pulsarx._pycore.dispatch.guest_dispatcher import GuestDispatcher
 from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
 from pulsarx._pycore.ground import owner_link
-from pulsarx._pycore.ground.locks import Event, Lock
-from pulsarx._pycore.ground.weak_list import WeakList
-from pulsarx._pycore.message.entry_view import EntryContext
+from pulsarx._pycore.ground.locks import Event
 from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.clock import Deadline
-from pulsarx.compression import decompress
 from pulsarx.enumerations import ConsumerType, KeySharedMode
 from pulsarx.ground.attempt import attempt
 from pulsarx.ground.call_timeout import call_timeout, within
-from pulsarx.ground.fork import at_fork
-from pulsarx.schema.writer_schemas import WriterSchemas
+from pulsarx.processes.guest.attached_consumer import AttachedConsumer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +26,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.consume.consumer_core import ConsumerCore
     from pulsarx._pycore.dispatch.entry_sink import EntrySink
     from pulsarx._pycore.ground.clock_core import ClockCore
+    from pulsarx._pycore.ground.weak_list import WeakList
     from pulsarx._pycore.ledger.compacted_ledger import CompactedLedger
     from pulsarx._pycore.ledger.ledger_tail import LedgerTail
     from pulsarx.broker.faces import FolderView
@@ -112,27 +107,19 @@ class _CompactedSource:
         return self._topic.ledger.is_trimmed_from(ledger_id)
 
 
-class GuestSubscription:
-    """Stands where a Subscription does, for one consumer, which keeps it. Calls of the control
-    plane, but for those of the thread that reads the connection."""
+class GuestSubscription(AttachedConsumer):
+    """The consumer of a persistent topic: the owner says what is its own, and its ledgers are read
+    here."""
 
     def __init__(self, topic: GuestTopic, request: SubscribeRequest) -> None:
+        positions = CompactedView(topic.ledger) if request.read_compacted else topic.ledger
+        super().__init__(request, positions, SubscriptionCore(None, topic.clock))
         self.topic = topic
-        self.name = request.subscription_name
         self.durable = request.durable
-        # Where ids and times are.
-        self.positions: ReadOnlyLedger | CompactedView = topic.ledger
-        if request.read_compacted:
-            self.positions = CompactedView(topic.ledger)
-        self.host = ConsumerHost(self.positions)
-        self._core = SubscriptionCore(None, topic.clock)
         self._connection = topic.connection
-        self._consumer: weakref.ref[ConsumerCore] | None = None
-        self._lock = Lock()  # of what follows
         self._id = self._connection.add_consumer(self)
         self._arguments: dict[str, Any] = {}  # with which the owner attaches it
         self._is_attached = False
-        self._has_left = False
         self.settler = Settler(self._connection)
         self.dispatcher = GuestDispatcher(
             self._core,
@@ -156,20 +143,7 @@ class GuestSubscription:
     ) -> ConsumerCore:
         """Make the consumer. A refused one leaves no trace."""
         topic = self.topic
-        context = EntryContext(
-            topic.name,
-            request.schema,
-            topic.consumer_tail,
-            decompress,
-            WriterSchemas(topic),
-            request.decryption,
-        )
-        receiver = request.sink(self.dispatcher, context, request.consumer_name, request.settings)
-        consumer = make(receiver, self)
-        self._consumer = weakref.ref(consumer)
-        _attached.add(self)
-        self.dispatcher.join(receiver)
-        self._core.start()
+        consumer, receiver = self._make(topic, topic.consumer_tail, request, make)
         try:
             self._arguments = self._asked(request)
             answer = self._subscribe()
@@ -256,8 +230,7 @@ class GuestSubscription:
         """Timeout: no process became the owner in time."""
         deadline = Deadline(int(lost.timeout_seconds * 1000))
         while self._connection is lost:
-            consumer = None if self._consumer is None else self._consumer()
-            if consumer is None or not consumer.is_open:
+            if self._open_consumer() is None:
                 raise errors.AlreadyClosed(detail="consumer")
             if deadline.expired():
                 raise errors.Timeout(detail=f"{self.topic.name}: {self.topic.unserved()}")
@@ -339,8 +312,7 @@ class GuestSubscription:
         with self._lock:
             self._has_left = True
         self._connection.forget_consumer(self._id)
-        self.dispatcher.leave(receiver)
-        self._core.stop()
+        super()._end(receiver)
 
     # By the thread that reads the connection ------------------------------------------------------
 
@@ -372,8 +344,7 @@ class GuestSubscription:
     def resume(self, connection: Connection) -> None:
         """Attach the consumer at the next owner. What it was handed and has not acknowledged stays
         with it; the rest comes again. Raises what the owner answers."""
-        consumer = None if self._consumer is None else self._consumer()
-        if consumer is None or not consumer.is_open:
+        if self._open_consumer() is None:
             # It may just be closing. The owner shall know what it had acknowledged before this
             # process has arrived: others get messages then.
             if self.durable and not self._has_left and (left := self.dispatcher.unrecorded()):
@@ -411,21 +382,6 @@ class GuestSubscription:
         if has_left:  # while it was attached: it told the owner before
             self._leave()
 
-    def end(self, _: Exception) -> None:
-        """There will be no owner any more that could be asked."""
-        self._shut()
-
-    def abandon(self) -> None:
-        """In a forked child: the consumer is the parent's."""
-        consumer = None if self._consumer is None else self._consumer()
-        if consumer is not None:
-            consumer.abandon()
-
-    def _shut(self) -> None:
-        consumer = None if self._consumer is None else self._consumer()
-        if consumer is not None and not consumer.is_forked:
-            consumer.shut()
-
 
 def _signed(number: int) -> int:
     return number - (1 << 64) if number >> 63 else number
@@ -439,9 +395,3 @@ def _policy_fields(policy: KeySharedPolicy | None) -> dict[str, Any] | None:
         "ranges": policy.get_sticky_ranges() if sticky else None,
         "out_of_order": policy.is_allow_out_of_order_delivery(),
     }
-
-
-_attached = WeakList()
-
-
-at_fork(__name__, abandon=_attached)
