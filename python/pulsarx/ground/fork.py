@@ -95,10 +95,13 @@ def _hook_before(place: str) -> Callable[[], None]:
 
 def _hook_in_child(place: str) -> Callable[[], None]:
     def take() -> None:
+        failure = None
         step = _renew.get(place)
         if step is not None:
-            step()
-        failure = None
+            try:
+                step()
+            except BaseException as error:
+                failure = error
         alive = _abandon.get(place)
         for member in () if alive is None else alive.members():
             try:

@@ -90,7 +90,12 @@ class DeadLetters:
                     failed.append(message)
                 for at, message in enumerate(messages):
                     if message is not None:
-                        receiver.revive(message)
+                        try:
+                            receiver.revive(message)
+                        except MemoryError:
+                            raise  # it stays here, and is looked at again
+                        except Exception as error:
+                            failure = error
                         messages[at] = None
                 sink.drop_oldest()
                 if failure is not None:

@@ -80,11 +80,19 @@ cdef class LossLog:
         """Do it for the texts that wait; a job."""
         import logging
 
-        while self.waiting:
-            logging.getLogger("pulsarx").error(
-                "subscription %s: damage: %s", self.subscription, self.waiting[0])
-            self.waiting.popleft()       # behind it, for there may be no memory to log it
-        self.settle()
+        try:
+            while self.waiting:
+                try:
+                    logging.getLogger("pulsarx").error(
+                        "subscription %s: damage: %s", self.subscription, self.waiting[0])
+                except MemoryError:
+                    raise                # it is logged when the job is done once more
+                except BaseException:
+                    self.waiting.popleft()
+                    raise                # a handler of the program's
+                self.waiting.popleft()
+        finally:
+            self.settle()
 
     def settle(self) -> None:
         """Have acknowledgements kept and trimmed that no consumer made; a job."""

@@ -9,7 +9,8 @@ from pulsarx._pycore.ground.watchers cimport LoopItem
 
 cdef class LoopQueue:
     cdef object loop                     # weak reference
-    cdef list items
+    cdef list items                      # None in the place of those that are settled
+    cdef Py_ssize_t settled              # this many, the first ones
     cdef int event                       # file descriptor of the eventfd
     cdef bint woken                      # it was written to, and not yet read
     cdef set sending                     # senders that the loop is about to call

@@ -28,6 +28,8 @@ cdef extern from "sys/eventfd.h":
 # it wherever a queue goes.
 cdef dict QUEUES = {}
 cdef LoopQueue LAST = None               # the one that was asked for last
+cdef enum:
+    SETTLED_MAX = 1000                   # items that are kept in front of those that wait
 
 
 cdef class LoopQueue:
@@ -76,21 +78,35 @@ cdef class LoopQueue:
     def drain(self) -> None:
         """Settle what was put; called by the loop."""
         cdef uint64_t count
-        cdef Py_ssize_t at = 0
-        cdef list items
+        cdef list items = self.items
+        cdef Py_ssize_t end = PyList_GET_SIZE(items)   # what comes now has woken the loop again
+        cdef LoopItem item
         read(self.event, &count, 8)
         self.woken = False
-        items, self.items = self.items, []
         try:
-            while at < PyList_GET_SIZE(items):
-                at += 1
-                (<LoopItem>items[at - 1]).settle()
+            while self.settled < end:
+                item = items[self.settled]
+                try:
+                    item.settle()
+                except MemoryError:
+                    item.settle()        # once more: nobody else settles it
+                finally:
+                    items[self.settled] = None
+                    self.settled += 1
         except BaseException:
             # Ctrl-C: the others are settled when the loop goes on.
-            if at < PyList_GET_SIZE(items):
-                self.items = items[at:] + self.items
-                self.wake()
+            self.wake()
             raise
+        finally:
+            if self.settled == PyList_GET_SIZE(items):
+                items.clear()
+                self.settled = 0
+            elif self.settled > SETTLED_MAX:
+                try:
+                    self.items = items[self.settled:]
+                    self.settled = 0
+                except MemoryError:
+                    pass                 # the next time
 
 
 cdef LoopQueue loop_queue_here():

@@ -52,6 +52,7 @@ cdef class CompletionQueue:
     held."""
 
     cdef int refuse(self, object callback, object error, int partition) except -1
+    cdef int refuse_once(self, object callback, object error, int partition) except -1
     """Tell the callback of a message that was not taken; in the calling thread when there is no
     other any more. No mutex held."""
 

@@ -95,12 +95,15 @@ cdef CallbackJob new_job():
 
 cdef int tell(CallbackJob job, JobQueue jobs) except -1:
     """Tell at once whom that may, and have the others told by a queue."""
-    try:
-        if (job.callbacks[1] is None or isinstance(job.callbacks[1], SendTold)) and (
-                not job.tell_at_once()):
-            return 0
-    except MemoryError:
-        pass                             # those that are left are told when what this held is free
+    cdef bint again
+    for again in (False, True):          # once more: what is told at once keeps its order
+        try:
+            if (job.callbacks[1] is None or isinstance(job.callbacks[1], SendTold)) and (
+                    not job.tell_at_once()):
+                return 0
+            break
+        except MemoryError:
+            pass                         # those that are left are told when what this held is free
     return jobs.put(job)
 
 
@@ -153,6 +156,12 @@ cdef class CompletionQueue:
         return 0
 
     cdef int refuse(self, object callback, object error, int partition) except -1:
+        try:
+            return self.refuse_once(callback, error, partition)
+        except MemoryError:
+            return self.refuse_once(callback, error, partition)  # nobody else keeps the callback
+
+    cdef int refuse_once(self, object callback, object error, int partition) except -1:
         cdef CallbackJob job
         if isinstance(callback, SendTold):
             return (<SendTold>callback).told(None, error)

@@ -161,8 +161,8 @@ cdef class ConnectionPublisher(EntryPublisher):
         if not sent.given_up:
             self.answered_count += 1
             self.pending_count -= sent.message_count
-            self.made_room()
             self.release(sent.receipt)
+            self.made_room()
         return sent
 
     cdef int tell(self) except -1:
@@ -272,13 +272,14 @@ cdef class ConnectionPublisher(EntryPublisher):
         the last one, for the reason of the first that was not. Mutex held."""
         if sent.continues and self.broken is not None:
             error = self.broken
+        if not sent.given_up and not sent.is_part:
+            try:
+                self.refuse_once(sent, error)
+            except MemoryError:
+                self.refuse_once(sent, error)        # see confirm
+        # Behind it: where it fails again, confirm shall still find the message broken.
         self.broken = error if sent.is_part else None
-        if sent.given_up or sent.is_part:
-            return 0
-        try:
-            return self.refuse_once(sent, error)
-        except MemoryError:
-            return self.refuse_once(sent, error)     # see confirm
+        return 0
 
     cdef int refuse_once(self, SentEntry sent, error) except -1:
         if sent.callbacks:
@@ -486,8 +487,8 @@ cdef class ConnectionPublisher(EntryPublisher):
             sent.given_up = True
             self.answered_count += 1
             self.pending_count -= sent.message_count
-            self.made_room()
             self.release(sent.receipt)
+            self.made_room()
         return 0
 
     cdef int say_sent_at(self, int64_t sent_ms) except -1:

@@ -10,6 +10,7 @@ cdef class EntriesInFlight:
     cdef readonly int64_t size           # bytes of entries that are not answered
     cdef public int64_t size_max
     cdef object wake                     # called when it is full no more
+    cdef bint has_room                   # again, and nobody was woken yet
 
 
 cdef class EntryAnswers:

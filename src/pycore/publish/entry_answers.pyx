@@ -55,10 +55,13 @@ cdef class EntryAnswers:
         self.size -= size
         all_of_them.size -= size
         if was_full and all_of_them.size < all_of_them.size_max:
+            all_of_them.has_room = True
+        if all_of_them.has_room:
             try:
                 all_of_them.wake()
             except MemoryError:
                 all_of_them.wake()       # once more: nothing is read until it is
+            all_of_them.has_room = False
         return 0
 
     def leave(self) -> None:
@@ -75,8 +78,9 @@ cdef class EntryAnswer(SendTold):
     cdef int told(self, object message_id, object error) except -1:
         cdef EntryAnswers producer = self.producer
         cdef MessageId place = message_id
-        producer.land(self.size)
-        self.size = 0                    # where there was no memory for the rest it is told again
+        cdef int64_t size = self.size
+        self.size = 0                    # where there is no memory for the rest it is told again
+        producer.land(size)
         if error is not None or self.kept is not None or place is None:
             try:
                 producer.otherwise(self.sequence_id, error, message_id, self.kept)

@@ -323,10 +323,10 @@ cdef class LedgerPublisher(EntryPublisher):
                                       receipt.message_count, None, self.partition)
             self.pending.popleft()
             self.pending_count -= receipt.message_count
-            if self.room_wanted is not None:
-                self.made_room()
             if receipt.reserved:
                 self.release(receipt)
+            if self.room_wanted is not None:
+                self.made_room()
         return 0
 
     cdef int wait(self, Receipt receipt) except -1:
@@ -463,14 +463,14 @@ cdef class LedgerPublisher(EntryPublisher):
             told = callback_count(callbacks) + (1 if receipt.awaited else 0)
             if receipt.message_count > told:
                 self.failure = self.timeout()
+            self.timed_out = receipt     # in front of the flush that looks for it
             self.completions.expect(self)
             if callbacks:
                 self.completions.post_timeout(callbacks, self.timeout(), self.partition)
             self.pending.popleft()
             self.pending_count -= receipt.message_count
-            self.timed_out = receipt
-            self.made_room()
             self.release(receipt)
+            self.made_room()
         return 0
 
     cdef object timeout(self):

@@ -26,11 +26,17 @@ cdef class MemoryLimit:
             wait_event_wake(&self.changed)
             if self.wanted is not None:
                 wanted, self.wanted = self.wanted, None
+                failure = None
                 for notify in wanted:
                     try:
-                        notify()
-                    except MemoryError:
-                        notify()         # once more: it is told this once
+                        try:
+                            notify()
+                        except MemoryError:
+                            notify()     # once more: it is told this once
+                    except MemoryError as error:
+                        failure = error  # the others are told all the same
+                if failure is not None:
+                    raise failure
         return 0
 
     cdef int want(self, object notify) except -1:

@@ -586,3 +586,29 @@ def test_damage_is_told_where_there_was_no_memory_to_tell_it(
         logger.removeFilter(without_memory)
     assert not failures
     assert said(caplog, "subscription s", f"offset {offset}") == 1
+
+
+def test_damage_is_told_behind_a_text_that_a_filter_of_the_program_refused(
+    open_client: OpenClient, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A text that could not be logged stayed in front of all later ones for ever."""
+    path = fill_topic(open_client, folder)
+    flip(path, 2, "frame")
+    flip(path, 6, "frame")
+    client = open_client()
+
+    def refuse(record: logging.LogRecord) -> bool:
+        if "entry 2 " in record.getMessage() and "subscription s: damage" in record.getMessage():
+            raise ValueError("a filter of the program")
+        return True
+
+    logger = logging.getLogger("pulsarx")
+    logger.addFilter(refuse)
+    try:
+        receive_all(join(client, ConsumerType.Exclusive))
+        inspect(client).settle()
+    finally:
+        logger.removeFilter(refuse)
+    assert said(caplog, "subscription s: damage", "entry 6 ") == 1
+    # What is missing counts as acknowledged, which is kept though the text was refused.
+    assert statistics(client)["msg_backlog"] == COUNT - 2

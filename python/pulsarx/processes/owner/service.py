@@ -148,8 +148,14 @@ class GuestService:
     def abandon(self) -> None:
         """In a forked child: its copies of the connections would keep them open when their owner
         has ended."""
+        failure = None
         for each in list(self.connections):
-            each.abandon()
+            try:
+                each.abandon()
+            except Exception as error:
+                failure = error
+        if failure is not None:
+            raise failure
 
 
 class ServedGuest:
