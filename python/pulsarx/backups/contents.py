@@ -11,7 +11,8 @@ class Damage:
 
     what: "entries"; "ledger": all of it, or what it says of itself; "compacted entries" and
     "compacted ledger": of what a compaction left; "cursor"; "sequences": of deduplication;
-    "commit", "checkpoint"; "catalogue": it cannot be read. file: its path in the folder. messages:
+    "marker", "commit": of these one of two copies, or both; "checkpoint"; "catalogue": it cannot be
+    read. file: its path in the folder. messages:
     how many cannot be read; 0 where none is lost, as with a cursor, whose messages come again.
     """
 

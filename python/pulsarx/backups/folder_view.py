@@ -21,7 +21,7 @@ from pulsarx.broker.catalogue.file import (
 from pulsarx.broker.catalogue.operations import apply_operations
 from pulsarx.broker.catalogue.records import LEDGER_PREPARED
 from pulsarx.broker.catalogue.state import CatalogueState
-from pulsarx.broker.folder.folder_marker import MARKER_NAME
+from pulsarx.broker.folder.folder_marker import FORMAT_VERSION, MARKER_NAME, marker_bytes
 from pulsarx.broker.folder.storage_errors import storage_error
 from pulsarx.broker.ledgers.read_only_ledger import ReadOnlyLedger
 from pulsarx.broker.read_only_broker import ReadOnlyBroker
@@ -278,14 +278,9 @@ class FolderView:
         document["recent"] = [[state.number, state.checksum]]
         folder_id = self._directory.folder_id
         data, _ = catalogue_file_encode(CHECKPOINT, folder_id, document)
-        try:
-            with open(f"{self.path}/{MARKER_NAME}", "rb", opener=open_descriptor) as file:
-                marker = file.read()
-        except OSError as error:
-            raise storage_error(f"read {self.path}/{MARKER_NAME}", error) from error
         return [
             (f"catalogue/{catalogue_file_name(CHECKPOINT, state.number)}", data),
-            (MARKER_NAME, marker),
+            (MARKER_NAME, marker_bytes(FORMAT_VERSION, folder_id)),
         ]
 
     # The owner ------------------------------------------------------------------------------------

@@ -22,8 +22,10 @@ from pulsarx.broker.catalogue.file import (
     SEQUENCES,
     catalogue_file_decode,
     catalogue_file_number,
+    commit_fault,
 )
 from pulsarx.broker.folder.data_directory import DataDirectory
+from pulsarx.broker.folder.folder_marker import MARKER_NAME, marker_fault
 from pulsarx.broker.folder.storage_errors import storage_error
 from pulsarx.broker.ledgers.ledger_gone import LedgerTrimmed
 from pulsarx.broker.ledgers.ledger_list import open_compacted_file
@@ -86,6 +88,7 @@ class Proof:
         directory = DataDirectory.open(self._path, files=FileSystem(), read_only=True)
         try:
             directory.owner()  # where that cannot be told, it is no damage
+            self._prove_marker(directory)
             self._prove_catalogue(directory)
         finally:
             directory.close()
@@ -392,6 +395,15 @@ class Proof:
             _require_permission(error)
             self._tell("sequences", file, errors.detail_of(error), topic=topic.name)
 
+    def _prove_marker(self, directory: DataDirectory) -> None:
+        try:
+            fault = marker_fault(directory.files, directory.path, directory.folder_id)
+        except OSError as error:
+            _require_permission(error)
+            fault = f"read {directory.path}/{MARKER_NAME}: {error.strerror or error}"
+        if fault:
+            self._tell("marker", MARKER_NAME, fault)
+
     def _prove_catalogue(self, directory: DataDirectory) -> None:
         before: tuple[int, int] | None = None
         try:
@@ -413,6 +425,8 @@ class Proof:
                         detail=f"{path} is {kind} {found.get('number')} under another name"
                     )
                 if kind == COMMIT:
+                    if fault := commit_fault(directory.folder_id, path, data):
+                        self._tell(kind, f"catalogue/{name}", fault)
                     known, before = before, (number, checksum)
                     if (
                         known is not None

@@ -53,6 +53,11 @@ def spoil(path: Path, at: int) -> None:
     path.write_bytes(data)
 
 
+def spoil_both_copies(path: Path, at: int) -> None:
+    spoil(path, at)
+    spoil(path, 4096 + at)
+
+
 def files_of(folder: Path) -> dict[Path, bytes]:
     return {each: each.read_bytes() for each in folder.rglob("*") if each.is_file()}
 
@@ -268,7 +273,7 @@ def test_a_damaged_commit_is_told_though_another_file_stands_for_it(folder: Path
                 client.admin.topics.create_non_partitioned_topic(f"more-{number}-{each}")
     (_, checkpoint) = sorted((folder / "catalogue").glob("*.checkpoint"))
     covered = [each for each in (folder / "catalogue").glob("*.commit") if each < checkpoint]
-    spoil(covered[0], 100)
+    spoil_both_copies(covered[0], 100)
     (damage,) = check(folder).damage
     assert (damage.what, damage.file) == ("commit", f"catalogue/{covered[0].name}")
     assert len(check(folder).damage) == 1 and check(folder).topics == 37
@@ -282,8 +287,24 @@ def test_a_catalogue_that_cannot_be_read_is_damage(folder: Path):
     with opened(folder):
         pass
     commit = sorted((folder / "catalogue").glob("*.commit"))[-2]
-    spoil(commit, 100)
+    spoil_both_copies(commit, 100)
     assert [each.what for each in check(folder).damage] == ["commit", "catalogue"]
+
+
+@pytest.mark.parametrize("copy", [0, 4096])
+@pytest.mark.parametrize("what", ["marker", "commit"])
+def test_one_damaged_copy_is_told_and_costs_nothing(folder: Path, what: str, copy: int):
+    commit = sorted((folder / "catalogue").glob("*.commit"))[-1]
+    spoil(folder / "PULSARX" if what == "marker" else commit, copy + 20)
+    before = files_of(folder)
+    (damage,) = check(folder).damage
+    assert damage.what == what and damage.messages == 0
+    assert damage.file == ("PULSARX" if what == "marker" else f"catalogue/{commit.name}")
+    assert "the other one" in damage.text
+    assert files_of(folder) == before
+    with opened(folder):
+        pass
+    assert [each.what for each in check(folder).damage] == ([] if what == "marker" else ["commit"])
 
 
 def test_commits_of_two_histories_are_told(folder: Path, tmp_path: Path):

@@ -220,9 +220,12 @@ def test_every_damage_of_a_commit_is_named_and_nothing_is_touched(tmp_path: Path
     directory.close()
     victim = commits(tmp_path)[1]
     whole = victim.read_bytes()
-    damaged = [whole[:size] for size in range(len(whole))] + [whole + b"\n"]
-    for position in range(len(whole)):
-        damaged.append(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
+    copy = whole[4096:]
+    assert whole == copy + bytes(4096 - len(copy)) + copy
+    damaged = [copy[:size] for size in range(len(copy))]
+    for position in range(len(copy)):
+        flipped = copy[:position] + bytes([copy[position] ^ 1]) + copy[position + 1 :]
+        damaged.append(flipped + bytes(4096 - len(copy)) + flipped)
     for data in damaged:
         victim.write_bytes(data)
         with pytest.raises(CatalogueError, match=victim.name):
@@ -239,6 +242,29 @@ def test_every_damage_of_a_commit_is_named_and_nothing_is_touched(tmp_path: Path
         open_folder(tmp_path)
     victim.write_bytes(whole)
     open_folder(tmp_path)
+
+
+def test_no_damage_of_one_copy_of_a_commit_keeps_a_folder_from_opening(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One bit made a folder of whole ledgers unusable."""
+    directory, catalogue = open_folder(tmp_path)
+    for number in range(3):
+        create(catalogue, f"t{number}")
+    directory.close()
+    expected = read_folder(tmp_path).state
+    victim = commits(tmp_path)[1]
+    whole = victim.read_bytes()
+    size = len(whole) - 4096
+    damaged = [whole[:at] for at in range(size, len(whole))]
+    damaged += [whole + b"\n", whole[:-1], bytes(4096) + whole[4096:], whole[:4096] + bytes(size)]
+    for position in (*range(size + 10), *range(4090, len(whole))):
+        damaged.append(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
+    for data in damaged:
+        victim.write_bytes(data)
+        assert read_folder(tmp_path).state == expected
+        assert victim.read_bytes() == data
+    assert "the other one is whole" in caplog.text and victim.name in caplog.text
 
 
 def test_a_commit_of_another_folder_is_refused(tmp_path: Path) -> None:

@@ -131,16 +131,68 @@ def test_every_damage_of_the_marker_is_noticed(tmp_path: Path) -> None:
     open_owned(tmp_path).close()
     marker = tmp_path / "PULSARX"
     whole = marker.read_bytes()
-    damaged = [whole[:size] for size in range(len(whole))] + [whole + b"x", b"\xff" * 100]
-    for position in range(len(whole)):
-        flipped = bytearray(whole)
-        flipped[position] ^= 1
-        damaged.append(bytes(flipped))
+    copy = whole[4096:]
+    assert whole == copy + bytes(4096 - len(copy)) + copy
+    damaged = [copy[:size] for size in range(len(copy))] + [b"\xff" * 100]
+    for position in range(len(copy)):
+        flipped = copy[:position] + bytes([copy[position] ^ 1]) + copy[position + 1 :]
+        damaged.append(flipped + bytes(4096 - len(copy)) + flipped)
     for data in damaged:
         marker.write_bytes(data)
-        with pytest.raises(CorruptDataError, match="PULSARX is damaged"):
+        with pytest.raises(CorruptDataError, match="PULSARX is damaged in both copies"):
             open_owned(tmp_path)
         assert marker.read_bytes() == data
+
+
+def test_one_copy_of_the_marker_is_enough_and_the_owner_writes_both(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One bit made a folder of whole ledgers unusable."""
+    open_owned(tmp_path).close()
+    marker = tmp_path / "PULSARX"
+    whole = marker.read_bytes()
+    size = len(whole) - 4096
+    damaged = [whole[:at] for at in range(size, len(whole))]
+    damaged += [whole + b"x", bytes(4096) + whole[4096:], whole[:4096] + bytes(size)]
+    for position in (*range(size + 10), *range(4090, len(whole))):
+        damaged.append(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
+    for data in damaged:
+        marker.write_bytes(data)
+        DataDirectory.open(str(tmp_path), files=FILES, read_only=True).close()
+        assert marker.read_bytes() == data
+        caplog.clear()
+        open_owned(tmp_path).close()
+        assert marker.read_bytes() == whole
+        assert "PULSARX is damaged" in caplog.text
+    caplog.clear()
+    open_owned(tmp_path).close()
+    assert not caplog.text
+
+
+@pytest.mark.parametrize("operation", ["create", "rename"])
+def test_a_marker_that_cannot_be_mended_is_no_failure(tmp_path: Path, operation: str) -> None:
+    open_owned(tmp_path).close()
+    marker = tmp_path / "PULSARX"
+    whole = marker.read_bytes()
+    marker.write_bytes(whole[:100])
+
+    class Full(PlainFiles):
+        def create(
+            self, path: str, data: bytes, exclusive: bool = True, flush: bool = True
+        ) -> None:
+            if operation == "create" and path.endswith(".tmp"):
+                raise OSError(errno.ENOSPC, "No space left on device", path)
+            super().create(path, data, exclusive, flush)
+
+        def rename(self, source: str, target: str) -> None:
+            if operation == "rename":
+                raise OSError(errno.EIO, "Input/output error", source)
+            super().rename(source, target)
+
+    DataDirectory.open(str(tmp_path), files=Full()).close()
+    open_owned(tmp_path).close()
+    assert marker.read_bytes() == whole
+    assert not list(tmp_path.glob("*.tmp"))
 
 
 def test_read_only_needs_a_data_directory_and_changes_nothing(tmp_path: Path) -> None:

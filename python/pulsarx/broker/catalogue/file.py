@@ -5,14 +5,16 @@ A file is a line of text, then a JSON object to its end:
   PULSARX COMMIT 1 crc32=<8 hex digits> size=<bytes of the object>
 
 The checksum starts from the folder's id, so a file of another folder does not pass for one of this.
-The checksum is that of zlib.
+The checksum is that of zlib. A commit has all of it twice (`folder/copies`): a checkpoint can be
+replaced by an older one and the commits behind it, a commit by nothing.
 """
 
 from __future__ import annotations
 
 from pulsarx._pycore.ground.file_system import crc32
 from pulsarx._pycore.ground.plain_json import json_bytes, json_value
-from pulsarx.errors import CatalogueError, NewerFormatError
+from pulsarx.broker.folder.copies import both_copies, copies_of
+from pulsarx.errors import CatalogueError, NewerFormatError, detail_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,16 +46,55 @@ def catalogue_file_encode(kind: str, folder_id: str, document: dict[str, Any]) -
     body = json_bytes(document)
     checksum = _checksum(kind, _VERSION, folder_id, body)
     header = f"PULSARX {kind.upper()} {_VERSION} crc32={checksum:08x} size={len(body)}\n"
-    return b"%b%b\n" % (header.encode(), body), checksum
+    data = b"%b%b\n" % (header.encode(), body)
+    return both_copies(data) if kind == COMMIT else data, checksum
 
 
 def catalogue_file_decode(
     kind: str, folder_id: str, path: str, data: bytes
 ) -> tuple[dict[str, Any], int]:
-    """The document of a file and its checksum.
+    """The document of a file and its checksum. Of a commit whose first copy is damaged the second
+    one is read, which the log tells.
 
     CatalogueError: not what was written. NewerFormatError: whole, but of a later version.
     """
+    if kind != COMMIT:
+        return _decoded(kind, folder_id, path, data)
+    copies = copies_of(data)
+    try:
+        return _decoded(kind, folder_id, path, copies[0])
+    except CatalogueError as error:
+        for copy in copies[1:]:
+            try:
+                found = _decoded(kind, folder_id, path, copy)
+            except CatalogueError:
+                continue
+            import logging
+
+            logging.getLogger("pulsarx").warning("%s", _one_copy(error))
+            return found
+        raise
+
+
+def commit_fault(folder_id: str, path: str, data: bytes) -> str:
+    """The fault of the file of a commit, though it can be read; "": none."""
+    first, second, _ = copies_of(data)
+    if data == both_copies(first):
+        return ""
+    for copy in (first, second):
+        try:
+            _decoded(COMMIT, folder_id, path, copy)
+        except CatalogueError as error:
+            return _one_copy(error)
+    return f"{path} is damaged: what lies between its two copies is not zero. Both are whole"
+
+
+def _one_copy(error: CatalogueError) -> str:
+    why = detail_of(error).partition(". Nothing was changed")[0]
+    return f"{why}. That is one of its two copies; the other one is whole and is read"
+
+
+def _decoded(kind: str, folder_id: str, path: str, data: bytes) -> tuple[dict[str, Any], int]:
     header, mark, body = data[:_HEADER_SIZE_MAX].partition(b"\n")
     body = data[len(header) + 1 : -1]
     words = header.decode("ascii", "replace").split(" ")

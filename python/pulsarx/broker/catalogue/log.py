@@ -28,6 +28,7 @@ from pulsarx.broker.catalogue.file import (
 from pulsarx.broker.catalogue.operations import apply_operations
 from pulsarx.broker.catalogue.state import CatalogueState
 from pulsarx.broker.catalogue.unflushed import UNFLUSHED, UnflushedCommits
+from pulsarx.broker.folder.copies import copies_of
 from pulsarx.broker.folder.storage_errors import is_full
 from pulsarx.errors import CatalogueError, NewerFormatError, detail_of
 
@@ -175,7 +176,8 @@ class CatalogueLog:
         if not flush:
             document["unflushed"] = True
         data, checksum = catalogue_file_encode(COMMIT, self._folder_id, document)
-        as_read = json_value(data[data.index(b"\n") + 1 : -1])["operations"]
+        first = copies_of(data)[0]
+        as_read = json_value(first[first.index(b"\n") + 1 : -1])["operations"]
         if not isinstance(as_read, list):
             raise TypeError("operations are a list")
         return PreparedCommit(number, checksum, as_read, data, writer, flush)

@@ -17,6 +17,7 @@ from pulsarx.broker.folder.folder_marker import (
     MARKER_NAME,
     marker_clear,
     marker_create,
+    marker_mend,
     marker_read,
 )
 from pulsarx.broker.folder.owner_lock import (
@@ -135,6 +136,7 @@ class DataDirectory:
                 # The process that made it may have been killed before it flushed.
                 marker_clear(files, path)
                 files.flush_directory(path)
+                _mend_marker(files, path, folder_id)
             opened = cls(path, False, files, folder_id)
             release = partial(owner_lock_drop, descriptor)
             opened._when_forgotten = WhenForgotten(control_plane.post, release)
@@ -416,6 +418,13 @@ def _make_subdirectories(files: FileOperations, path: str) -> None:
     for name in SUBDIRECTORIES:
         if not os.path.isdir(f"{path}/{name}"):
             files.make_directory(f"{path}/{name}")
+
+
+def _mend_marker(files: FileOperations, path: str, folder_id: str) -> None:
+    try:
+        marker_mend(files, path, folder_id)
+    except OSError:
+        pass  # one copy is enough, and the next owner tries again
 
 
 def _check_may_become_one(files: FileOperations, path: str) -> None:

@@ -1,14 +1,16 @@
 """PULSARX, the file that makes a folder a data directory. Used by DataDirectory alone.
 
 Four lines of text: a title, `format <n>`, `folder <32 hex digits>`, `crc32 <8 hex digits>` of what
-is above it. Every later format keeps title, format and crc32, so an old program can tell a newer
-folder from a damaged one. Written once and never changed.
+is above it; and all of it once more (`copies`). Every later format keeps that form, title, format
+and crc32, so an old program can tell a newer folder from a damaged one. Never changed, but for a
+copy that was damaged.
 """
 
 from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx._pycore.ground.file_system import crc32
+from pulsarx.broker.folder.copies import both_copies, copies_of
 from pulsarx.broker.folder.storage_errors import folder_error
 from pulsarx.errors import FolderError, NewerFormatError
 
@@ -43,11 +45,11 @@ def marker_read(files: FileOperations, folder: str) -> str | None:
             "no release reads. Nothing was changed. Read it with the version that made it, and "
             "publish what is to be kept into a new folder"
         )
-    found = _checked_lines(data)
+    found = next(filter(None, map(_checked_lines, copies_of(data))), None)
     if found is None:
         raise errors.CorruptDataError(
-            detail=f"{path} is damaged ({len(data)} bytes). Nothing was changed. Restore this file "
-            "from a backup of the folder"
+            detail=f"{path} is damaged in both copies ({len(data)} bytes). Nothing was changed. "
+            "Restore this file from a backup of the folder"
         )
     version, folder_id = found
     if version > FORMAT_VERSION:
@@ -90,10 +92,33 @@ def marker_clear(files: FileOperations, folder: str) -> None:
             files.unlink(f"{folder}/{name}")
 
 
+def marker_fault(files: FileOperations, folder: str, folder_id: str) -> str:
+    """The fault of the marker of a folder of this id, though it can be read; "": none. OSError."""
+    path = f"{folder}/{MARKER_NAME}"
+    if files.read(path) == marker_bytes(FORMAT_VERSION, folder_id):
+        return ""
+    return f"{path} is damaged: one of its two copies; the other one is whole and is read"
+
+
+def marker_mend(files: FileOperations, folder: str, folder_id: str) -> None:
+    """Write the marker anew if one of its copies is damaged. For the owner. OSError."""
+    fault = marker_fault(files, folder, folder_id)
+    if not fault:
+        return
+    import logging
+
+    path = f"{folder}/{MARKER_NAME}"
+    temporary = f"{path}.{folder_id}.tmp"
+    files.create(temporary, marker_bytes(FORMAT_VERSION, folder_id))
+    files.rename(temporary, path)
+    files.flush_directory(folder)
+    logging.getLogger("pulsarx").warning("%s. The file was written anew", fault)
+
+
 def marker_bytes(format_version: int, folder_id: str) -> bytes:
     """The file of such a marker."""
     above = f"{_TITLE}\nformat {format_version}\nfolder {folder_id}\n".encode()
-    return above + b"crc32 %08x\n" % crc32(above)
+    return both_copies(above + b"crc32 %08x\n" % crc32(above))
 
 
 def _checked_lines(data: bytes) -> tuple[int, str] | None:
