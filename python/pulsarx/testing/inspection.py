@@ -7,6 +7,7 @@ import os
 
 from pulsarx.broker import registry
 from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
+from pulsarx.client import Client
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.subscriptions.subscription import Subscription
-    from pulsarx.client import Client
     from pulsarx.ground.owner import MemberOwner
     from pulsarx.message_id import MessageId
 
@@ -32,6 +32,14 @@ class Inspection:
     """Shows the folder that a client has open, in this process. Any thread may call."""
 
     def __init__(self, client: Client) -> None:
+        """Look behind a client; see inspect.
+
+        Args:
+            client: An open one.
+
+        Raises:
+            AttributeError: It is closed, or was never opened.
+        """
         self.client = client  # that of a client of coroutines is the one behind it
         broker: Any = client._broker
         self.broker: Broker = broker
@@ -39,15 +47,19 @@ class Inspection:
         self.listener_pool: WorkPool = client._pool  # the threads that listeners run in
 
     def settle(self) -> None:
-        """Return when nothing is going on in the background: ledgers that are full are sealed,
-        what is not needed is removed, what was forgotten is closed."""
+        """Return when nothing is going on in the background: ledgers that are full are sealed, what
+        is not needed is removed, what was forgotten is closed."""
         queues = self.runtime.job_queues
         while not all(each.idle for each in queues):
             for each in queues:
                 each.wait()
 
     def post(self, job: Callable[[], object]) -> None:
-        """Post a job to the background, behind those it has."""
+        """Post a job to the background, behind those it has.
+
+        Args:
+            job: Called without arguments.
+        """
         self.runtime.background.post(job)
 
     @property
@@ -64,31 +76,71 @@ class Inspection:
 
     @property
     def runtime(self) -> BrokerRuntime:
+        """Clock, randomness and background work, which the topics of the folder share."""
         return self.broker.runtime
 
     @property
     def catalogue(self) -> Catalogue:
+        """The catalogue of the folder."""
         return self.broker.catalogue
 
     @property
     def directory(self) -> DataDirectory | MemoryDirectory:
+        """The data directory, or what memory has in its place."""
         return self.broker.directory
 
     def topic(self, name: str) -> Any:
-        """TopicNotFound: there is none."""
+        """Return a topic as the broker has it.
+
+        Args:
+            name: Of a topic without partitions, or of a partition.
+
+        Raises:
+            TopicNotFound: There is none.
+        """
         return self.broker.topic(TopicName.of(name), create=False)
 
     def partitioned_topic(self, name: str) -> PartitionedTopic:
+        """Return a partitioned topic as the broker has it.
+
+        Args:
+            name: Of the topic.
+
+        Raises:
+            TopicNotFound: There is none.
+        """
         return self.broker.topics.partitioned_topic(TopicName.of(name))
 
     def ledger(self, topic: str) -> ManagedLedger:
-        """The list of ledgers of a topic."""
+        """Return the list of ledgers of a topic.
+
+        Args:
+            topic: As topic.
+
+        Raises:
+            TopicNotFound: There is none.
+        """
         found: ManagedLedger = self.topic(topic).ledger
         return found
 
     def append_entry(self, topic: str, entry: bytes) -> MessageId:
         """Store an entry as it is, as a server would for the producer at its other end: whatever
-        its metadata say, if its checksum holds."""
+        its metadata say, if its checksum holds.
+
+        Args:
+            topic: As topic.
+            entry: Its bytes, from the magic number on.
+
+        Returns:
+            The id of the entry.
+
+        Raises:
+            TopicNotFound: There is no such topic.
+            ValueError: It was not stored; the text says why.
+
+        Durability:
+            The entry is as durable as after send.
+        """
         from pulsarx._pycore.publish.entry_intake import EntryIntake
         from pulsarx._pycore.publish.entry_publisher import LedgerPublisher
         from pulsarx.broker_options import ENTRY_SIZE_MAX
@@ -114,7 +166,14 @@ class Inspection:
         return message_id
 
     def waiting_producers(self, topic: str) -> int:
-        """How many wait to have a topic to themselves."""
+        """Return how many producers wait to have a topic to themselves.
+
+        Args:
+            topic: As topic.
+
+        Raises:
+            TopicNotFound: There is none.
+        """
         return len(self.topic(topic).producers._waiting)
 
     @property
@@ -123,11 +182,29 @@ class Inspection:
         return len(self.client._kept)
 
     def subscription(self, topic: str, name: str) -> Subscription:
+        """Return a subscription as the broker has it.
+
+        Args:
+            topic: As topic.
+            name: Of the subscription.
+
+        Raises:
+            TopicNotFound: There is no such topic.
+            KeyError: It has no such subscription.
+        """
         found: Subscription = self.topic(topic).subscriptions[name]
         return found
 
 
 def inspect(client: Client | aio.Client) -> Inspection:
-    """See Inspection. AttributeError: the client is closed, or was never opened."""
+    """Return what an open client has behind it.
+
+    Args:
+        client: Of threads, or of asyncio.
+
+    Raises:
+        AttributeError: It is closed, or was never opened.
+    """
     given: Any = client
-    return Inspection(getattr(given, "_client", given))
+    # A client of threads has a `_client` too where `import pulsar` found PulsarX.
+    return Inspection(given if isinstance(given, Client) else getattr(given, "_client", given))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from datetime import timedelta
 from pathlib import Path
@@ -159,6 +161,22 @@ def test_drain_beside_the_owner_of_a_folder_is_refused(tmp_path: Path):
     ):
         testing.drain(client, "orders")
     assert "read_only" in refused.value.detail
+
+
+def test_drain_works_where_import_pulsar_finds_pulsarx():
+    """It looked behind a part that clients of threads have then, and raised AttributeError."""
+    program = """
+import pulsarx
+pulsarx.install_as_pulsar({"pulsar://host:6650": "memory:one"})
+import pulsar
+from pulsarx.testing import drain
+with pulsar.Client("pulsar://host:6650") as client:
+    consumer = client.subscribe("orders", "billing")
+    client.create_producer("orders").send(b"one")
+    consumer.acknowledge(consumer.receive())
+    drain(client, "orders")
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_drain_names_what_is_not_acknowledged_and_when_more_would_come(pulsar_client):
