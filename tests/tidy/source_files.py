@@ -60,8 +60,18 @@ def functions(text: str, suffix: str) -> list[Function]:
 def _python_functions(text: str) -> Iterator[Function]:
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            line_count = (node.end_lineno or node.lineno) - node.lineno + 1
+            line_count = (node.end_lineno or node.lineno) - node.lineno + 1 - docstring_lines(node)
             yield Function(node.name, node.lineno, line_count, "")
+
+
+def docstring_lines(
+    node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef,
+) -> int:
+    """How many lines its docstring has."""
+    first = node.body[0] if node.body else None
+    if not isinstance(first, ast.Expr) or ast.get_docstring(node) is None:
+        return 0
+    return (first.end_lineno or first.lineno) - first.lineno + 1
 
 
 def _cython_functions(text: str) -> Iterator[Function]:
