@@ -99,7 +99,19 @@ def _load_member_options() -> None:
 
 class Client:
     """A connection to the topics of one folder. Any thread may use it; clients of one folder share
-    one broker."""
+    one broker.
+
+    It closes at the end of a `with`, by `close`, and when the interpreter ends.
+
+    Example:
+        import pulsarx
+
+        with pulsarx.Client("events") as client:
+            producer = client.create_producer("orders")
+            consumer = client.subscribe("orders", "billing")
+            producer.send(b"one")
+            consumer.acknowledge(consumer.receive())
+    """
 
     _may_own = True  # at once, where its folder has lost its owner
 
@@ -142,36 +154,70 @@ class Client:
         """Open a folder; it is made when it does not exist. The first process that has it open owns
         it, and others use it through that one; when it leaves, or is killed, another one owns it.
 
-        service_url: a path, `file:...`, `memory:` (one broker a process, gone with its last client)
-            or `memory:name`; or what names one of them. The URL of a cluster (`pulsar://...`,
-            `pulsar+ssl://...`, `http(s)://...`) leads to the folder that a route names, see
-            install_as_pulsar; without a route the client is one of that cluster, through the
-            package pulsar-client.
-        durability: `sync` (a send completes when it is on the device), `interval` (flushed every
-            flush_interval_ms;
-            a power cut may lose that much), `os` (left to the operating system). None of them loses
-            anything when the process is killed. No effect in memory. None: what the folder is open
-            with, else sync, and 100 ms.
-        read_only: beside an owner in another process: readers and statistics only, it never owns
-            the folder. durability and flush_interval_ms have no effect then, as it writes nothing.
-        clock, randomness, broker_options: clients that have a folder or memory open share them, and
-            durability: one that gives none takes over what the others have. One that asks for
-            others, or for any read_only beside another process, raises InvalidConfiguration. A
-            folder with a ManualClock, or a Randomness of one's own, is for one process.
-        exclusive: share the folder with no other process, but for read_only clients.
-        operation_timeout_seconds: how long the process that owns the folder, where that is another
-            one, may take to answer before Timeout is raised.
-        memory_limit_bytes: how many bytes of messages the producers of this client may have sent
-            that are not durable yet; 0 for no limit. Beyond it a send waits with
-            block_if_queue_full, and else raises MemoryBufferIsFull; one message may go over it.
-            send_arrow and send_columns do not
-            count: their rows are the caller's.
-        The options in between are the official client's; those about networks are checked and have
-        no effect.
-        Raises FolderOwnedError (another process has it, and one of the two shares it with nobody,
-        or it cannot be reached; names its pid), FolderError, NewerFormatError, Timeout (the process
-        that owns it does not answer), InvalidConfiguration (it is open with other options),
-        InvalidUrl.
+        Clients that have a folder or memory open share clock, randomness, broker_options and
+        durability; one that gives none takes over what the others have. A folder with a
+        ManualClock, or a Randomness of one's own, is for one process.
+
+        Args:
+            service_url: A path, `file:...`, `memory:` (one broker a process, gone with its last
+                client) or `memory:name`; or what names one of them. The URL of a cluster
+                (`pulsar://...`, `pulsar+ssl://...`, `http(s)://...`) leads to the folder that a
+                route names, see install_as_pulsar; without a route the client is one of that
+                cluster, through the package pulsar-client.
+            authentication: Credentials for a cluster. In a folder they are checked and have no
+                effect.
+            operation_timeout_seconds: How many seconds the process that owns the folder, where that
+                is another one, may take to answer; 0 and less: 30.
+            io_threads: Of the cluster's client; no effect in a folder.
+            message_listener_threads: How many threads call listeners, and callbacks of futures.
+            concurrent_lookup_requests: Of the cluster's client; no effect in a folder.
+            log_conf_file_path: Of the cluster's client; no effect in a folder.
+            stats_interval_in_seconds: Seconds between lines of statistics of the cluster's client;
+                no effect in a folder.
+            use_tls: Of the cluster's client; no effect in a folder.
+            tls_trust_certs_file_path: Of the cluster's client; no effect in a folder.
+            tls_allow_insecure_connection: Of the cluster's client; no effect in a folder.
+            tls_validate_hostname: Of the cluster's client; no effect in a folder.
+            logger: Of the cluster's client; a folder logs through `logging`, as `pulsarx`.
+            connection_timeout_ms: Milliseconds to connect to a cluster; no effect in a folder.
+            listener_name: Of the cluster's client; no effect in a folder.
+            tls_private_key_file_path: Of the cluster's client; no effect in a folder.
+            tls_certificate_file_path: Of the cluster's client; no effect in a folder.
+            clock: A ManualClock, for tests; None: the time of day.
+            randomness: Where generated names and ids come from, for tests; None: the system.
+            durability: `sync`: a send completes when it is on the device; `interval`: when it is
+                written, and flushed every flush_interval_ms; `os`: when it is written. No effect in
+                memory. None: what the folder is open with, else `sync`.
+            flush_interval_ms: Milliseconds between flushes of `interval`; None: 100.
+            broker_options: A BrokerOptions; None: those of the folder.
+            read_only: Beside an owner in another process: readers and statistics only, it never
+                owns the folder. durability and flush_interval_ms have no effect then, as it writes
+                nothing.
+            memory_limit_bytes: Bytes of messages that the producers of this client may have sent
+                and that are not durable yet; 0: no limit. Beyond it a send waits with
+                block_if_queue_full, and else raises MemoryBufferIsFull; one message may go over it.
+                send_arrow and send_columns do not count.
+            exclusive: Share the folder with no other process, but for read_only clients.
+
+        Raises:
+            FolderOwnedError: Another process has the folder, and one of the two shares it with
+                nobody, or it cannot be reached. The error has its `pid`.
+            FolderError: The path is no data directory and cannot become one.
+            NewerFormatError: A newer PulsarX has written the folder.
+            CorruptDataError: The catalogue of the folder is damaged.
+            StorageError: The disk refuses.
+            Timeout: The process that owns the folder does not answer.
+            InvalidConfiguration: The folder is open with other options; `conflicts` names them.
+            InvalidUrl: service_url names no folder, memory or cluster.
+            NotAllowedError: eventlet has replaced the threads of this process.
+            TypeError: An argument is of the wrong type.
+            ValueError: An argument is out of bounds or, where the official client says so, of the
+                wrong type.
+
+        Durability:
+            With `sync` a power cut loses nothing confirmed; with `interval` what was confirmed in
+            the last flush_interval_ms; with `os` what the operating system had not written. A
+            killed process loses nothing confirmed at any level.
         """
         arguments = dict(locals())
         del arguments["self"]
@@ -349,17 +395,81 @@ class Client:
     ) -> Producer[T]:
         """Make a producer on a topic, which is created when it does not exist.
 
-        Arguments and defaults are the official client's, which does not have hashing_scheme (how a
-        key selects its partition) and interceptors (see pulsarx.ProducerInterceptor).
-        access_mode: WaitForExclusive returns when the producer has the topic to itself,
-        however long that takes; closing the client ends the waiting with AlreadyClosed.
-        send_timeout_millis: how long, on the client's clock, a message may wait to be durable
-        before its callback is told Timeout, or the send or flush that waits for it raises that; 0
-        and less: for ever. The message may be stored all the same, so without deduplication it may
-        be there twice when it is sent again. A call whose own thread flushes ends when the disk
-        answers.
-        ProducerBusy: the name is taken on this topic, or another producer has it to itself.
-        ProducerFenced: exclusive access was asked for, and another producer has the topic.
+        Defaults are the official client's, which does not have hashing_scheme and interceptors.
+
+        Args:
+            topic: A name, as `orders` or `persistent://tenant/namespace/orders`.
+            producer_name: One that no other producer on the topic has; None: one is generated.
+            schema: Encodes what is sent; the topic registers it, or checks it.
+            initial_sequence_id: The first message gets the next number; None: numbers go on above
+                the highest one that the topic knows under the name with deduplication, else from 0.
+            send_timeout_millis: Milliseconds, on the client's clock, that a message may wait to be
+                durable before its callback is told Timeout, or the send or flush that waits for it
+                raises that; 0 and less: for ever. The message may be stored all the same.
+            compression_type: Of the payloads of entries: NONE, LZ4, ZLib, ZSTD or SNAPPY.
+            max_pending_messages: Messages that may be on their way, of one topic or partition; 0:
+                without limit.
+            max_pending_messages_across_partitions: Messages that may be on their way on all
+                partitions together.
+            block_if_queue_full: Where max_pending_messages are on their way a send waits; else it
+                raises ProducerQueueIsFull.
+            batching_enabled: Messages of send_async wait for others and are stored as one entry.
+            batching_max_messages: Messages at which a batch goes out, above 1.
+            batching_max_allowed_size_in_bytes: Bytes at which a batch goes out.
+            batching_max_publish_delay_ms: Milliseconds, on the client's clock, after which a batch
+                goes out.
+            chunking_enabled: Messages larger than max_message_size go in several entries. Not with
+                batching.
+            message_routing_mode: How a message without a key gets its partition.
+            lazy_start_partitioned_producers: The producer of a partition is made with its first
+                message.
+            properties: Checked, and without effect.
+            batching_type: KeyBased: a batch holds messages of one key.
+            encryption_key: The name of the key that encrypts; None: nothing does.
+            crypto_key_reader: A CryptoKeyReader, which encryption_key needs.
+            access_mode: Whether others may publish meanwhile. WaitForExclusive returns when the
+                producer has the topic to itself, however long that takes.
+            message_router: A function of the message and the number of partitions that returns the
+                index of one.
+            hashing_scheme: How a key selects its partition.
+            interceptors: ProducerInterceptor objects, which see each message before it is sent and
+                when it is stored.
+
+        Returns:
+            The producer. It closes with the client.
+
+        Raises:
+            ProducerBusy: The name is taken on this topic, another producer has the topic to itself,
+                or it has max_producers_per_topic.
+            ProducerFenced: Exclusive access was asked for, and another producer has the topic.
+            TopicNotFound: There is no such topic, namespace or tenant, and it may not be created.
+            TopicTerminated: The topic takes no more messages.
+            InvalidTopicName: topic is no name of one.
+            IncompatibleSchema: The topic refuses the schema, or asks for one.
+            ProducerBlockedQuotaExceededError: The backlog of the topic is above its quota, whose
+                policy holds producers back.
+            ProducerBlockedQuotaExceededException: The backlog is above its quota, whose policy
+                refuses messages.
+            NotAllowedError: chunking_enabled on a non-persistent topic.
+            InvalidConfiguration: encryption_key without a crypto_key_reader.
+            ImportError: A package is missing that encryption or the schema needs.
+            TypeError: An argument is of the wrong type.
+            ValueError: An argument is out of bounds or, where the official client says so, of the
+                wrong type, or batching and chunking are both enabled.
+            OperationNotSupported: The client was opened read_only.
+            AuthenticationError: No broker would take the client's credentials.
+            AlreadyClosed: The client is closed, also while WaitForExclusive waits.
+
+        Durability:
+            A topic that is created survives a kill; a power cut may undo it until it has a message
+            or a durable subscription.
+
+        Example:
+            producer = client.create_producer(
+                "orders", batching_enabled=True, compression_type=pulsarx.CompressionType.LZ4
+            )
+            producer.send_async(b"one", None, partition_key="ada")
+            producer.flush()
         """
         arguments = dict(locals())
         del arguments["self"]
@@ -437,29 +547,98 @@ class Client:
         """Attach to a subscription of a topic, a partitioned topic or a list of topics, made when
         it does not exist.
 
-        topic: a name, a list of names, or a pattern, `re.compile("orders-.*")`.
-        initial_position: where a new subscription begins; an existing one goes on.
-        message_listener: called with the consumer and each message in one of the client's
-            message_listener_threads; when it raises, the message is negatively acknowledged.
-        negative_ack_redelivery_delay_ms: when a message comes again that was negatively
-            acknowledged.
-        unacked_messages_timeout_ms: when one comes again that was not acknowledged; None: never.
-        dead_letter_policy: a ConsumerDeadLetterPolicy, how often a message comes again at most.
-        The others up to `*`, and all defaults, are the official client's. It has none of these:
-        retry_enable: receive also what `reconsume_later` sent to the retry letter topic.
-        nack_backoff, ack_timeout_backoff: objects with next(redelivery_count) -> milliseconds, such
-            as MultiplierRedeliveryBackoff: in place of negative_ack_redelivery_delay_ms, and on top
-            of unacked_messages_timeout_ms.
-        ack_timeout_tick_ms: how exactly unacked_messages_timeout_ms is kept, from 100.
-        priority_level: consumers with a lower one come first.
-        subscription_mode: a NonDurable subscription is gone with its last consumer.
-        consumer_event_listener: an object with became_active(consumer, partition) and
-            became_inactive(consumer, partition); partition -1: of a topic without partitions.
-        expire_time_of_incomplete_chunked_message_ms: when chunks that stay incomplete are
-            acknowledged.
-        interceptors: see pulsarx.ConsumerInterceptor.
-        ConsumerBusy: the subscription has its only consumer already; with several topics none is
-        attached then.
+        Defaults are the official client's; the arguments behind `*` are not in it.
+
+        Args:
+            topic: A name, a list of names, or a pattern, `re.compile("orders-.*")`.
+            subscription_name: Consumers of one name share one position.
+            consumer_type: How its consumers share the messages. The first consumer decides; when
+                all have left, the next one may choose another.
+            schema: Decodes values; the topic registers it, or checks it.
+            message_listener: Called with the consumer and each message in one of the client's
+                message_listener_threads; when it raises, the message is negatively acknowledged.
+            receiver_queue_size: Messages that are pushed to a consumer before it asks for them, on
+                Shared and Key_Shared; 0: none, and then no receive has a timeout.
+            max_total_receiver_queue_size_across_partitions: Messages of all its topics and
+                partitions together.
+            consumer_name: Shown in statistics; decides among Failover consumers. None: one is
+                generated.
+            unacked_messages_timeout_ms: Milliseconds after which a message comes again that was not
+                acknowledged, from 1000; None and 0: never.
+            broker_consumer_stats_cache_time_ms: Milliseconds; checked, and without effect.
+            negative_ack_redelivery_delay_ms: Milliseconds after which a message comes again that
+                was negatively acknowledged.
+            is_read_compacted: Read the compacted ledger, with the last message of each key.
+                Exclusive and Failover alone.
+            properties: Shown in statistics.
+            pattern_auto_discovery_period: Seconds; new topics that match a pattern are attached at
+                once in a folder.
+            initial_position: Where a new subscription begins; an existing one goes on.
+            crypto_key_reader: A CryptoKeyReader, which decrypts.
+            replicate_subscription_state_enabled: Checked, and without effect.
+            max_pending_chunked_message: Incomplete messages in chunks that wait for the rest.
+            auto_ack_oldest_chunked_message_on_queue_full: One incomplete message more: the oldest
+                one is acknowledged; else all wait.
+            start_message_id_inclusive: `seek` to an id delivers that message again.
+            batch_receive_policy: A ConsumerBatchReceivePolicy, the bounds of batch_receive; None:
+                10 MiB or 100 milliseconds.
+            key_shared_policy: A ConsumerKeySharedPolicy; None: the broker splits the keys.
+            batch_index_ack_enabled: Checked, and without effect: single messages of a batch are
+                always acknowledged.
+            regex_subscription_mode: The kinds of topics that a pattern matches.
+            dead_letter_policy: A ConsumerDeadLetterPolicy, after how many redeliveries a message
+                goes to a dead letter topic; None: it comes again and again.
+            crypto_failure_action: What becomes of a message that cannot be decrypted.
+            retry_enable: Receive also what reconsume_later sent to the retry letter topic.
+            nack_backoff: An object with next(redelivery_count) -> milliseconds, such as
+                MultiplierRedeliveryBackoff, in place of negative_ack_redelivery_delay_ms.
+            ack_timeout_backoff: One as nack_backoff, whose milliseconds come on top of
+                unacked_messages_timeout_ms.
+            ack_timeout_tick_ms: How many milliseconds unacked_messages_timeout_ms may be late, from
+                100.
+            priority_level: Consumers with a lower one come first.
+            subscription_mode: A NonDurable subscription is gone with its last consumer.
+            consumer_event_listener: An object with became_active(consumer, partition) and
+                became_inactive(consumer, partition); partition -1: of a topic without partitions.
+            expire_time_of_incomplete_chunked_message_ms: Milliseconds after which chunks that stay
+                incomplete are acknowledged.
+            interceptors: ConsumerInterceptor objects, which see each message before it is received
+                and when it is acknowledged.
+
+        Returns:
+            The consumer. It lives as long as the client, until it is closed.
+
+        Raises:
+            ConsumerBusy: The subscription has its only consumer, consumers of another type, or
+                max_consumers_per_subscription; of several topics none is attached then.
+            ConsumerAssignError: The sticky ranges overlap those of another consumer.
+            TopicNotFound: There is no such topic, namespace or tenant, and it may not be created.
+            SubscriptionNotFound: There is no such subscription, and it may not be created.
+            InvalidTopicName: topic is no name, or no pattern, of topics.
+            IncompatibleSchema: The topic refuses the schema.
+            NotAllowedError: A policy of the topic refuses the type or the rate; or letters or a
+                compacted read of a non-persistent topic.
+            InvalidConfiguration: Options that exclude each other, such as is_read_compacted on
+                Shared, or a receiver_queue_size of 0 with several topics.
+            ImportError: A package is missing that decryption or the schema needs.
+            TypeError: An argument is of the wrong type.
+            ValueError: An argument is out of bounds or, where the official client says so, of the
+                wrong type.
+            OperationNotSupported: The client was opened read_only.
+            AuthenticationError: No broker would take the client's credentials.
+            AlreadyClosed: The client is closed.
+
+        Durability:
+            A durable subscription is on the device when this returns.
+
+        Example:
+            consumer = client.subscribe(
+                "orders",
+                "packing",
+                pulsarx.ConsumerType.Shared,
+                initial_position=pulsarx.InitialPosition.Earliest,
+            )
+            consumer.acknowledge(consumer.receive())
         """
         arguments = dict(locals())
         del arguments["self"]
@@ -495,15 +674,48 @@ class Client:
         start_message_id_inclusive: bool = False,
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
     ) -> Reader[T]:
-        """Read a topic from behind a message id, at it with start_message_id_inclusive, or from
-        `MessageId.earliest` or `MessageId.latest` (the last message with
-        start_message_id_inclusive). Nothing is acknowledged and no ledger is held. Arguments as of
-        the official client.
+        """Read a topic from a position that the caller chooses. Nothing is acknowledged and no
+        ledger is held.
 
         On a partitioned topic each partition starts there; a partition that the message does not
-        belong to starts with its first newer ledger. reader_listener: called with the reader and
-        each message, in one of the client's message_listener_threads; not with read_only, where
-        new messages are not announced.
+        belong to starts with its first newer ledger.
+
+        Args:
+            topic: A name; the topic is created when it does not exist.
+            start_message_id: Reading begins behind this message, or at `MessageId.earliest` or
+                `MessageId.latest`.
+            schema: Decodes values; the topic registers it, or checks it.
+            reader_listener: Called with the reader and each message, in one of the client's
+                message_listener_threads.
+            receiver_queue_size: Messages; checked, and without effect.
+            reader_name: Checked, and without effect.
+            subscription_role_prefix: Checked, and without effect.
+            is_read_compacted: Read the compacted ledger, with the last message of each key.
+            crypto_key_reader: A CryptoKeyReader, which decrypts.
+            start_message_id_inclusive: Begin at that message; with `MessageId.latest` at the last
+                one.
+            crypto_failure_action: What becomes of a message that cannot be decrypted.
+
+        Returns:
+            The reader. It lives as long as the client, until it is closed.
+
+        Raises:
+            TopicNotFound: There is no such topic, namespace or tenant, and it may not be created.
+            InvalidTopicName: topic is no name of one.
+            IncompatibleSchema: The topic refuses the schema.
+            OperationNotSupported: A reader_listener, or a non-persistent topic, in a client opened
+                read_only, where new messages are not announced.
+            ImportError: A package is missing that decryption or the schema needs.
+            TypeError: An argument is of the wrong type.
+            ValueError: An argument is out of bounds or, where the official client says so, of the
+                wrong type.
+            AuthenticationError: No broker would take the client's credentials.
+            AlreadyClosed: The client is closed.
+
+        Example:
+            reader = client.create_reader("orders", pulsarx.MessageId.earliest)
+            while reader.has_message_available():
+                print(reader.read_next().data())
         """
         arguments = dict(locals())
         del arguments["self"]
@@ -528,11 +740,34 @@ class Client:
         self, topic: str, subscription_name: str | None = None, schema: Any = BYTES_SCHEMA
     ) -> TableView:
         """Make a view of the last value of each key of a topic, or of all partitions of one.
+
         Returns when what the topic holds has been read; then follows it in the client's
         message_listener_threads.
 
-        subscription_name shows in its repr only. OperationNotSupported with read_only, where new
-        messages are not announced.
+        Args:
+            topic: A name; the topic is created when it does not exist.
+            subscription_name: Shown in its repr only.
+            schema: Decodes values; the topic registers it, or checks it.
+
+        Returns:
+            The view. It closes with the client.
+
+        Raises:
+            TopicNotFound: There is no such topic, namespace or tenant, and it may not be created.
+            InvalidTopicName: topic is no name of one.
+            IncompatibleSchema: The topic refuses the schema.
+            OperationNotSupported: The client was opened read_only, where new messages are not
+                announced.
+            StorageError: The topic cannot be read.
+            TypeError: An argument is of the wrong type.
+            ValueError: As TypeError, where the official client says so.
+            AuthenticationError: No broker would take the client's credentials.
+            AlreadyClosed: The client is closed.
+
+        Example:
+            client.create_producer("stock").send(b"7", partition_key="apples")
+            view = client.create_table_view("stock")
+            assert view["apples"] == b"7"
         """
         arguments = dict(locals())
         del arguments["self"]
@@ -556,7 +791,11 @@ class Client:
 
     def get_service_info(self) -> ServiceInfo:
         """Return the URL and options that the client was opened with, as service discovery gives
-        them."""
+        them.
+
+        Raises:
+            AlreadyClosed: The client is closed.
+        """
         self._require_open()
         if self._discovery is not None:
             return self._discovery.current
@@ -583,18 +822,39 @@ class Client:
 
         The types come from the topic's schemas, all versions of them: JSON and Avro records,
         strings, bytes and numbers (one column, value). Messages of a topic without a schema are
-        JSON objects, whose fields and types are found in them. columns: names of fields, None: all.
-        schema: instead of the topic's: a schema, a Record class, or a pyarrow.Schema of JSON.
-        start, end: publish times (datetime with a zone, or milliseconds since 1970), from start to
-        before end. last: only that many, the newest.
-        metadata: columns besides: message_id, key, publish_time, event_time, properties, which are
-        called `__message_id__` and so on, as in Pulsar SQL. tombstones: what a message without a
-        value is: "raise" a ValueError, a row of nulls ("null"), or left out ("skip").
-        progress: True for a bar on the standard error output, or a callable (done, all).
+        JSON objects, whose fields and types are found in them. Nothing is rounded, cut or left out.
 
-        Nothing is rounded, cut or left out: ValueError names the message that is not of the schema,
-        or whose number its column cannot hold. OperationNotSupported: a schema without columns.
-        TopicNotFound, CorruptDataError, and ImportError where pyarrow is missing.
+        Args:
+            topic: A name.
+            columns: Names of fields; None: all.
+            schema: In place of the topic's: a schema, a Record class, or a pyarrow.Schema of JSON.
+            start: The publish time from which on: a datetime with a zone, or milliseconds since
+                1970.
+            end: The publish time before which, as start.
+            last: Only that many messages, the newest.
+            metadata: Columns besides: message_id, key, publish_time, event_time, properties, which
+                are called `__message_id__` and so on, as in Pulsar SQL.
+            tombstones: What a message without a value is: `raise` a ValueError, a row of nulls
+                (`null`), or left out (`skip`).
+            crypto_key_reader: A CryptoKeyReader, which decrypts.
+            progress: True for a bar on the standard error output, or a callable (done, all).
+
+        Returns:
+            A `pyarrow.Table`.
+
+        Raises:
+            ValueError: A message is not of the schema, a column cannot hold its number, or an
+                argument is wrong.
+            OperationNotSupported: A schema has no columns.
+            TopicNotFound: There is no such topic.
+            CorruptDataError: A message is damaged.
+            ImportError: pyarrow is missing.
+            AlreadyClosed: The client is closed.
+
+        Example:
+            client.send_rows("sales", [{"customer": "ada", "amount": 7}])
+            table = client.read_table("sales", metadata=["publish_time"])
+            assert table["amount"].to_pylist() == [7]
         """
         self._require_open()
         control_plane.load("pulsarx.ground.extras")
@@ -621,19 +881,39 @@ class Client:
         properties: str | None = None,
         progress: Any = False,
     ) -> MessageId | None:
-        """Publish a message for each row, in order; returns the id of the last when all are as
-        durable as after send, None when there is no row. Not in the official client.
+        """Publish a message for each row, in order. Not in the official client.
 
-        rows: dicts, or records of one class, in anything that is iterable; a data frame of Pandas
-        or Polars, or whatever else has an Arrow table. columns: those that become the value, None:
-        all. schema: a JsonSchema, an AvroSchema or a Record class; None: that of the topic, or of
-        the records; without one rows are JSON objects. key, event_time, properties: names of
-        columns: str; datetime with a zone, or milliseconds since 1970; dicts of str. They stay in
-        the value, too, unless columns leaves them out. progress: see read_table.
+        Nothing is rounded, cut or left out. 10,000 rows are encoded, then published; a note of an
+        error says how many were before.
 
-        Nothing is rounded, cut or left out: TypeError or ValueError names the row that is not of
-        the schema, or the column that JSON has nothing for. 10,000 rows are encoded, then
-        published; a note of an error says how many were before.
+        Args:
+            topic: A name; the topic is created when it does not exist.
+            rows: Dicts, or records of one class, in anything that is iterable; a data frame of
+                Pandas or Polars, or whatever else has an Arrow table.
+            columns: Those that become the value; None: all.
+            schema: A JsonSchema, an AvroSchema or a Record class; None: that of the topic, or of
+                the records; without one rows are JSON objects.
+            key: The column of the keys, of str. It stays in the value unless columns leaves it out,
+                as do the next two.
+            event_time: The column of the event times: datetime with a zone, or milliseconds since
+                1970.
+            properties: The column of the properties: dicts of str.
+            progress: True for a bar on the standard error output, or a callable (done, all).
+
+        Returns:
+            The id of the last message; None when there is no row.
+
+        Raises:
+            TypeError: A row, or a column that JSON has nothing for, is not of the schema; the text
+                names it.
+            ValueError: As TypeError, of a value; or an argument is wrong.
+            OperationNotSupported: The schema is no record; or the client was opened read_only.
+            MessageTooBig: A row is too large.
+            StorageFullError: There is no room.
+            AlreadyClosed: The client is closed.
+
+        Durability:
+            All rows are as durable as after send when it returns.
         """
         self._require_writable("send rows")
         control_plane.load("pulsarx.tables.sending")
@@ -644,7 +924,17 @@ class Client:
         )
 
     def get_topic_partitions(self, topic: str) -> list[str]:
-        """Return the names of a topic's partitions; the topic itself when it has none."""
+        """Return the names of a topic's partitions; the topic itself when it has none, or does not
+        exist.
+
+        Args:
+            topic: A name.
+
+        Raises:
+            InvalidTopicName: topic is no name of one.
+            AuthenticationError: No broker would take the client's credentials.
+            AlreadyClosed: The client is closed.
+        """
         self._require_authentication()
         control_plane.load("pulsarx.topic_name")
         from pulsarx.topic_name import TopicName
@@ -662,7 +952,15 @@ class Client:
     @property
     def admin(self) -> Admin:
         """The administration of topics and namespaces, as in pulsar-admin. It keeps the client open
-        as long as it is used."""
+        as long as it is used.
+
+        Raises:
+            AlreadyClosed: The client is closed.
+
+        Example:
+            client.admin.topics.create_partitioned_topic("parts", 3)
+            assert len(client.get_topic_partitions("parts")) == 3
+        """
         self._require_open()
         return control_plane.perform(self._make_admin)
 
@@ -743,10 +1041,24 @@ class Client:
     # Closing --------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Close what this client made, producers last sent messages included. A second call raises
-        AlreadyClosed, unless the first was interrupted: then it finishes the work.
+        """Close what this client made, producers last sent messages included.
 
         The last client of a folder seals its ledgers and gives the folder back.
+
+        Raises:
+            AlreadyClosed: It is closed already. A call whose first try was interrupted finishes the
+                work.
+            LedgerPoisonedError: A flush has failed before: what was not confirmed may be there or
+                not.
+            StorageError: What a producer still held cannot be stored.
+
+        Durability:
+            What producers still held is as durable as after send, and every acknowledgement is on
+            the device.
+
+        Example:
+            client.create_producer("orders").send_async(b"one", None)
+            client.close()
         """
         if self._state.is_forked:
             self._leave_to_parent()
@@ -758,7 +1070,12 @@ class Client:
 
     def shutdown(self) -> None:
         """Close like `close`, without an error when the client is closed already; a later `close`
-        raises nothing either."""
+        raises nothing either.
+
+        Raises:
+            LedgerPoisonedError: As `close`.
+            StorageError: As `close`.
+        """
         if self._state.is_forked:
             self._leave_to_parent()
             return

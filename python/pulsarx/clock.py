@@ -69,8 +69,13 @@ class ManualClock(ManualClockCore):
     def __init__(
         self, start_ms: int = MANUAL_START_MS, *, settle_seconds: float = SETTLE_SECONDS
     ) -> None:
-        """settle_seconds: how long, in real time, `advance` waits at most for a listener or
-        callback that a timer set off."""
+        """Stand still at a time.
+
+        Args:
+            start_ms: Milliseconds since 1970.
+            settle_seconds: How many seconds of real time `advance` waits at most for a listener or
+                callback that a timer set off.
+        """
         super().__init__(start_ms)
         self._settle_seconds = settle_seconds
         self._reset()
@@ -81,9 +86,26 @@ class ManualClock(ManualClockCore):
 
         What the broker does about it, listeners, callbacks, futures and dead letters have run then
         too, and timers armed meanwhile have fired if their time is within the span. Two threads
-        advance one after the other. RuntimeError: called by a timer's callback, by a listener or
-        by a callback of `send_async`, for which it would wait. Timeout: one of those did not
-        return within `settle_seconds` of real time; the text names it.
+        advance one after the other.
+
+        Args:
+            seconds: Seconds, 0 and more.
+
+        Raises:
+            RuntimeError: A timer's callback, a listener or a callback of `send_async` calls it, for
+                which it would wait.
+            Timeout: One of those did not return within `settle_seconds` of real time; the text
+                names it.
+            ValueError: seconds is negative.
+
+        Example:
+            clock = pulsarx.ManualClock()
+            with pulsarx.Client("memory:", clock=clock) as client:
+                consumer = client.subscribe("orders", "billing")
+                producer = client.create_producer("orders", batching_enabled=True)
+                producer.send_async(b"one", None)
+                clock.advance(seconds=0.010)
+                assert consumer.receive(timeout_millis=5000).data() == b"one"
         """
         if not seconds >= 0:
             raise ValueError(f"time does not go back: advance({errors.shown(seconds)})")
@@ -96,7 +118,11 @@ class ManualClock(ManualClockCore):
         control_plane.perform(self._advance, (round(seconds * 1000),))
 
     def settles(self, threads: Settles) -> None:
-        """Let `advance` wait for what these threads do. They are held weakly."""
+        """Let `advance` wait for what these threads do.
+
+        Args:
+            threads: Held weakly.
+        """
         self._settling.add(threads)
 
     def _reset(self) -> None:
@@ -152,6 +178,7 @@ class SystemClock(SystemClockCore):
     """
 
     def __init__(self) -> None:
+        """Make a clock, whose thread starts with its first timer."""
         _clocks.add(self)
 
     def _reset(self) -> None:

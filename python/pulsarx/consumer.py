@@ -67,7 +67,8 @@ class Consumer(Typed[T]):
 
     It stays attached until it or its client is closed. Its unacknowledged messages then go to the
     next consumer of the subscription. A call that is waiting when it is closed raises
-    AlreadyClosed, as does every later call.
+    AlreadyClosed, as does every later call. Ctrl-C interrupts each call that waits with
+    InterruptedByKeyboard; what another signal's handler raises comes out as it is.
     """
 
     owner: MemberOwner | None = None
@@ -121,7 +122,7 @@ class Consumer(Typed[T]):
         return work
 
     def start_listener(self) -> None:
-        """Begin to call the listener: everything is in place."""
+        """Begin to call the listener. The client does when everything is in place."""
         if self._loop is not None:
             work = self._begin_work()
             self.watch(work.due)
@@ -150,11 +151,27 @@ class Consumer(Typed[T]):
     def receive(self, timeout_millis: int | None = None) -> Message[T]:
         """Return the next message; wait until there is one.
 
-        timeout_millis: how long at most, in real milliseconds; None: for ever; 0 or less: not at
-            all.
-        Raises Timeout, AlreadyClosed, CorruptDataError (a damaged entry; the next call goes on
-        behind it), InterruptedByKeyboard (Ctrl-C; what another signal's handler raises comes out as
-        it is), InvalidConfiguration (beside a listener, or a timeout with a receiver queue of 0).
+        Args:
+            timeout_millis: How many real milliseconds to wait at most; None: for ever; 0 or less:
+                not at all.
+
+        Raises:
+            Timeout: No message came in time.
+            AlreadyClosed: The consumer is closed, also while it waits.
+            CorruptDataError: An entry is damaged; the next call goes on behind it.
+            UnreadableEntryError: An entry cannot be decompressed here, or is too large; its
+                messages stay unacknowledged.
+            InterruptedByKeyboard: Ctrl-C was pressed.
+            InvalidConfiguration: The consumer has a listener; or a timeout is given with a receiver
+                queue of 0.
+
+        Durability:
+            With durability `sync` only messages that are on the device are received.
+
+        Example:
+            message = consumer.receive(timeout_millis=5000)
+            print(message.data())
+            consumer.acknowledge(message)
         """
         raise NotImplementedError
 
@@ -165,13 +182,51 @@ class Consumer(Typed[T]):
         """Return up to max_messages messages: wait for the first like receive, then take the
         available ones.
 
-        Returns an empty list when none came in time.
+        Args:
+            max_messages: Messages at most, from 1.
+            timeout_millis: How many real milliseconds to wait for the first one; None: for ever; 0
+                or less: not at all.
+
+        Returns:
+            The messages, in order; an empty list when none came in time.
+
+        Raises:
+            AlreadyClosed: The consumer is closed, also while it waits.
+            CorruptDataError: An entry is damaged and no message came before it; the next call goes
+                on behind it.
+            UnreadableEntryError: As receive.
+            InterruptedByKeyboard: Ctrl-C was pressed.
+            InvalidConfiguration: As receive.
+            ValueError: max_messages is below 1.
+
+        Example:
+            messages = consumer.receive_many(100, timeout_millis=1000)
+            consumer.acknowledge_many(messages)
         """
         raise NotImplementedError
 
     @in_subclass
     def receive_arrow(self, max_messages: int, timeout_millis: int | None = None) -> ArrowMessages:
-        """Return up to max_messages messages as columns; all of one topic. See ArrowMessages."""
+        """Return up to max_messages messages as columns; all of one topic. See ArrowMessages.
+
+        Args:
+            max_messages: Messages at most, from 1.
+            timeout_millis: How many real milliseconds to wait for the first one; None: for ever; 0
+                or less: not at all.
+
+        Returns:
+            The columns; of no rows when none came in time.
+
+        Raises:
+            AlreadyClosed: The consumer is closed, also while it waits.
+            CorruptDataError: As receive_many.
+            UnreadableEntryError: As receive.
+            InterruptedByKeyboard: Ctrl-C was pressed.
+            InvalidConfiguration: As receive.
+            OperationNotSupported: The consumer has interceptors; or a message cannot be decrypted,
+                with CONSUME.
+            ValueError: max_messages is below 1.
+        """
         raise NotImplementedError
 
     def receive_async(self) -> Future[Message[T]]:
@@ -181,6 +236,10 @@ class Consumer(Typed[T]):
         message goes to the next receive. Callbacks run in a listener thread of the client, never in
         the publisher's; one that waits for the next message of this consumer waits for ever. When
         the consumer closes, futures that wait get AlreadyClosed.
+
+        Raises:
+            AlreadyClosed: The consumer is closed.
+            InvalidConfiguration: The consumer has a listener.
         """
         self.require_open()
         receives = self._receives
@@ -208,8 +267,22 @@ class Consumer(Typed[T]):
         """Return messages until a bound of the batch receive policy is reached: number, bytes or
         time (real), whichever comes first. The bytes are not exceeded, except by one message alone.
 
-        Empty without a receiver queue, and beside a message_listener. An interrupt gives back the
-        messages that were taken: they come again, as if not received.
+        An interrupt gives back the messages that were taken: they come again, as if not received.
+
+        Returns:
+            The messages, in order; empty when none came in time, without a receiver queue, and
+            beside a listener.
+
+        Raises:
+            AlreadyClosed: The consumer is closed, also while it waits.
+            CorruptDataError: As receive_many.
+            InterruptedByKeyboard: Ctrl-C was pressed.
+
+        Example:
+            policy = pulsarx.ConsumerBatchReceivePolicy(100, 1 << 20, 50)
+            consumer = client.subscribe("orders", "copying", batch_receive_policy=policy)
+            for message in consumer.batch_receive():
+                consumer.acknowledge(message)
         """
         if self._options.receiver_queue_size == 0 or self._loop is not None:
             self.require_open()
@@ -236,20 +309,41 @@ class Consumer(Typed[T]):
 
     def take_now(self) -> Message[T] | None:
         """Return the next message, None when there is none: receive that never waits. Also beside a
-        listener."""
+        listener.
+
+        Raises:
+            AlreadyClosed: The consumer is closed.
+            CorruptDataError: An entry is damaged; the next call goes on behind it.
+        """
         raise NotImplementedError
 
     def watch(self, notify: Callable[[], object]) -> None:
-        """Call notify() whenever a message may have come, until unwatch: in any thread and with
-        mutexes held, so it may only enqueue something or set an event."""
+        """Call notify whenever a message may have come, until unwatch.
+
+        Args:
+            notify: Called in any thread and with mutexes held, so it may only enqueue something or
+                set an event.
+
+        Raises:
+            AlreadyClosed: The consumer is closed.
+        """
         raise NotImplementedError
 
     def unwatch(self, notify: Callable[[], object]) -> None:
+        """Call notify no more.
+
+        Args:
+            notify: As it was given to watch.
+        """
         raise NotImplementedError
 
     @in_subclass
     def has_message(self) -> bool:
-        """Tell whether receive would return at once."""
+        """Tell whether receive would return at once.
+
+        Raises:
+            AlreadyClosed: The consumer is closed.
+        """
         raise NotImplementedError
 
     # Acknowledging --------------------------------------------------------------------------------
@@ -258,26 +352,65 @@ class Consumer(Typed[T]):
     def acknowledge(self, message: Message | MessageId) -> None:
         """Mark one message as processed: it is never delivered on this subscription again.
 
-        message: a Message of this consumer or a MessageId; the id of a whole batch acknowledges all
-            of it.
-        An acknowledgement survives a kill of the process; a power cut may lose those younger than
-        the flush interval.
-        OperationNotSupported: an id without its topic, on a consumer of several topics.
-        NotAllowedError: the topic never had such a message. The id of a trimmed message changes
-        nothing.
+        Args:
+            message: A Message of this consumer or a MessageId; the id of a whole batch acknowledges
+                all of it. The id of a trimmed message changes nothing.
+
+        Raises:
+            OperationNotSupported: An id without its topic, on a consumer of several topics.
+            NotAllowedError: The topic never had such a message.
+            StorageFullError: There is no room for it, and none in reserve.
+            AlreadyClosed: The consumer is closed.
+
+        Durability:
+            It survives a kill of the process; a power cut may lose those of the last flush
+            interval, and their messages are delivered again.
+
+        Example:
+            message = consumer.receive()
+            consumer.acknowledge(message)
         """
         raise NotImplementedError
 
     @in_subclass
     def acknowledge_cumulative(self, message: Message | MessageId) -> None:
-        """Mark this message and every one before it on its topic as processed. See acknowledge."""
+        """Mark this message and every one before it on its topic as processed.
+
+        Args:
+            message: As acknowledge.
+
+        Raises:
+            CumulativeAcknowledgementNotAllowedError: The subscription is Shared or Key_Shared.
+            OperationNotSupported: As acknowledge.
+            NotAllowedError: As acknowledge.
+            AlreadyClosed: The consumer is closed.
+
+        Durability:
+            As acknowledge.
+
+        Example:
+            messages = consumer.receive_many(10)
+            consumer.acknowledge_cumulative(messages[-1])
+        """
         raise NotImplementedError
 
     @in_subclass
     def acknowledge_many(
         self, messages: Iterable[Message | MessageId] | ArrowMessages | Any
     ) -> None:
-        """Acknowledge a list of messages or ids, or what receive_arrow returned."""
+        """Acknowledge several messages.
+
+        Args:
+            messages: Messages or ids, or what receive_arrow returned.
+
+        Raises:
+            OperationNotSupported: As acknowledge.
+            NotAllowedError: As acknowledge; or the columns are of another topic.
+            AlreadyClosed: The consumer is closed.
+
+        Durability:
+            As acknowledge.
+        """
         raise NotImplementedError
 
     @in_subclass
@@ -286,20 +419,52 @@ class Consumer(Typed[T]):
 
         On Exclusive and Failover all later unacknowledged messages are delivered again too, in
         order, and that one alone counts as redelivered; on Shared and Key_Shared that message
-        alone. Refusals within 256 ms, or a quarter of the delay, come again together.
+        alone. Refusals within 256 milliseconds, or a quarter of the delay, come again together.
+
+        Args:
+            message: As acknowledge.
+
+        Raises:
+            OperationNotSupported: As acknowledge.
+            AlreadyClosed: The consumer is closed.
+
+        Durability:
+            The message stays unacknowledged, whatever happens. Its redelivery count survives
+            restarts and kills.
+
+        Example:
+            message = consumer.receive()
+            consumer.negative_acknowledge(message)
         """
         raise NotImplementedError
 
     def reconsume_later(
         self, message: Message, delay_ms: int, properties: dict[str, str] | None = None
     ) -> None:
-        """Publish a message to the retry letter topic, to come again after delay_ms, and
-        acknowledge it. Not in the official client; needs `subscribe(retry_enable=True)`.
+        """Publish a message to the retry letter topic, to come again later, and acknowledge it. Not
+        in the official client; needs `subscribe(retry_enable=True)`.
 
-        properties: added to those of the message. RECONSUMETIMES counts how often it was asked for;
-        above max_redeliver_count of the dead letter policy (16 without one) the message goes to the
-        dead letter topic instead. If publishing fails the message is delivered again at once, and
-        the error is raised.
+        RECONSUMETIMES of its properties counts how often it was asked for; above
+        max_redeliver_count of the dead letter policy (16 without one) the message goes to the dead
+        letter topic instead. If publishing fails the message is delivered again at once, and the
+        error is raised.
+
+        Args:
+            message: A message of this consumer.
+            delay_ms: After how many milliseconds it comes again.
+            properties: Added to those of the message.
+
+        Raises:
+            InvalidConfiguration: The consumer was made without retry_enable.
+            NotAllowedError: The message is of a topic that this consumer does not have.
+            StorageFullError: There is no room for the letter.
+            TypeError: An argument is of the wrong type.
+            ValueError: delay_ms is negative or too large.
+            AlreadyClosed: The consumer is closed.
+
+        Durability:
+            The letter is as durable as after send before the message is acknowledged: after a kill
+            it may be there twice, and is never lost.
         """
         self.require_open()
         control_plane.load("pulsarx.letters.reconsuming")
@@ -324,7 +489,11 @@ class Consumer(Typed[T]):
 
     @in_subclass
     def redeliver_unacknowledged_messages(self) -> None:
-        """Deliver everything again that this consumer was given and did not acknowledge."""
+        """Deliver everything again that this consumer was given and did not acknowledge.
+
+        Raises:
+            AlreadyClosed: The consumer is closed.
+        """
         raise NotImplementedError
 
     # The subscription -----------------------------------------------------------------------------
@@ -335,6 +504,7 @@ class Consumer(Typed[T]):
         raise NotImplementedError
 
     def subscription_name(self) -> str:
+        """Return the name of the subscription."""
         return self._options.subscription_name
 
     def consumer_name(self) -> str:
@@ -343,6 +513,7 @@ class Consumer(Typed[T]):
 
     @property
     def is_open(self) -> bool:
+        """Whether the consumer can still be used."""
         return bool(original_of(self).is_open)
 
     def is_connected(self) -> bool:
@@ -353,7 +524,10 @@ class Consumer(Typed[T]):
     def get_last_message_id(self) -> MessageId:
         """Return the id of the last message of the topic; (-1,-1,-1,-1) when it has none.
 
-        OperationNotSupported on several topics, as in the official client.
+        Raises:
+            OperationNotSupported: On several topics, as in the official client, and on
+                non-persistent ones.
+            AlreadyClosed: The consumer is closed.
         """
         raise NotImplementedError
 
@@ -362,22 +536,50 @@ class Consumer(Typed[T]):
         """Move the subscription: to behind a message id, or to the first message published at a
         time.
 
-        messageid: a MessageId (`MessageId.earliest`, `MessageId.latest`; the message itself is
-            delivered again only with `start_message_id_inclusive=True`), or milliseconds since
-            1970. Before the first message of the topic it is the first, beyond the last the end.
-            With several topics, a time, earliest and latest move all of them, an id its own alone.
-        Everything before counts as acknowledged from now on. Durable on return.
+        Before the first message of the topic it is the first, beyond the last the end. With several
+        topics, a time, earliest and latest move all of them, an id its own alone. Everything before
+        counts as acknowledged from now on.
+
+        Args:
+            messageid: A MessageId (`MessageId.earliest`, `MessageId.latest`; the message itself is
+                delivered again only with `start_message_id_inclusive=True`), or a publish time in
+                milliseconds since 1970.
+
+        Raises:
+            OperationNotSupported: A non-persistent topic; or an id that is of no topic of this
+                consumer.
+            ValueError: messageid is neither an id nor an int.
+            TypeError: The time is out of bounds.
+            AlreadyClosed: The consumer is closed.
+
+        Durability:
+            The new position is on the device when this returns.
+
+        Example:
+            consumer.seek(pulsarx.MessageId.earliest)
+            first = consumer.receive()
+            consumer.seek(first.publish_timestamp())
         """
         raise NotImplementedError
 
     # The listener ---------------------------------------------------------------------------------
 
     def pause_message_listener(self) -> None:
-        """Stop calling the listener after the call that runs now, until resume_message_listener."""
+        """Stop calling the listener after the call that runs now, until resume_message_listener.
+
+        Raises:
+            InvalidConfiguration: The consumer has no listener.
+            AlreadyClosed: The consumer is closed.
+        """
         self._listening().paused = True
 
     def resume_message_listener(self) -> None:
-        """Call the listener again after pause_message_listener; no message was lost meanwhile."""
+        """Call the listener again after pause_message_listener; no message was lost meanwhile.
+
+        Raises:
+            InvalidConfiguration: The consumer has no listener.
+            AlreadyClosed: The consumer is closed.
+        """
         self._listening().paused = False
         self._begin_work().due()
 
@@ -402,8 +604,13 @@ class Consumer(Typed[T]):
     def unsubscribe(self) -> None:
         """Delete the subscription and close the consumer: its messages are no longer held.
 
-        A second call raises AlreadyClosed, unless the first was interrupted.
-        BrokerMetadataError: other consumers are attached to it; nothing changed.
+        Raises:
+            BrokerMetadataError: Other consumers are attached to it; nothing changed.
+            AlreadyClosed: The consumer is closed, or a second call, unless the first was
+                interrupted.
+
+        Durability:
+            The deletion is on the device when this returns.
         """
         if not self._unsubscribing or self._unsubscribe_told:
             self.require_open()
@@ -425,19 +632,29 @@ class Consumer(Typed[T]):
             self._unsubscribing = self._unsubscribed
 
     def close(self) -> None:
-        """Detach from the subscription, which keeps its position. A second call raises
-        AlreadyClosed, unless the first was interrupted or the client closed it.
+        """Detach from the subscription, which keeps its position.
 
         After unsubscribe, which closed the consumer, it does nothing. It does not wait for a
         listener that runs, so it may be called there and with any lock held: that call of the
         listener is the last one, and gets AlreadyClosed when it acknowledges.
+
+        Raises:
+            AlreadyClosed: A second call, unless the first was interrupted or the client closed it.
+
+        Durability:
+            The position is kept. Messages that were received and not acknowledged are delivered
+            again.
+
+        Example:
+            consumer.close()
+            consumer = client.subscribe("orders", "billing")  # goes on where it was
         """
         if self.is_forked or (self._closing.told and not client_is_closing(self.owner)):
             self.require_open()
         self._closing.close(self._take_leave, self.owner)
 
     def close_with_client(self) -> None:
-        """Like close, when the client closes. A call of the control plane."""
+        """Close it like close, when the client closes. A call of the control plane."""
         self._closing.finish(self._take_leave, self.owner)
 
     def take_back(self) -> None:
@@ -461,12 +678,17 @@ class Consumer(Typed[T]):
             self.letters.close()
 
     def require_open(self) -> None:
-        """AlreadyClosed (ForkedError in a forked child) unless it is open."""
+        """Return if the consumer can be used.
+
+        Raises:
+            AlreadyClosed: It is closed.
+            ForkedError: It is a child's copy of what its parent opened.
+        """
         raise NotImplementedError
 
     @property
     def is_forked(self) -> bool:
-        """Tell whether this is a child's copy of what its parent opened."""
+        """Whether this is a child's copy of what its parent opened."""
         return bool(original_of(self).is_forked)
 
     def _require_last(self) -> None:

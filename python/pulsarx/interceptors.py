@@ -47,6 +47,23 @@ class OutgoingMessage:
         deliver_at: int | None = None,
         deliver_after: timedelta | None = None,
     ) -> None:
+        """Take the arguments of `send`.
+
+        Args:
+            content: The value, as the schema takes it: bytes without one. None is a message without
+                a value.
+            properties: Names and values of the application.
+            partition_key: Selects the partition and, on Key_Shared, the consumer; compaction keeps
+                the last message of each.
+            ordering_key: Selects the consumer on Key_Shared in place of the key.
+            sequence_id: Its number, with which deduplication knows it again; None: the next one.
+            replication_clusters: Kept with the message, and without effect.
+            disable_replication: Kept with the message, and without effect.
+            event_timestamp: Its time for the application, in milliseconds since 1970.
+            deliver_at: The time before which Shared and Key_Shared subscriptions do not get it, in
+                milliseconds since 1970.
+            deliver_after: How much later than now they get it.
+        """
         self.content = content
         self.properties = properties
         self.partition_key = partition_key
@@ -70,8 +87,16 @@ class ProducerInterceptor:
     """Base of `create_producer(interceptors=[...])`. Override what you need."""
 
     def before_send(self, producer: Any, message: OutgoingMessage) -> OutgoingMessage | None:
-        """Called before the message is encoded and its partition is chosen. Returns the message to
-        send instead, or None for this one. The next interceptor gets what this one returned."""
+        """Change or replace a message before it is encoded and its partition is chosen. What it
+        raises is logged.
+
+        Args:
+            producer: The one that sends.
+            message: The arguments of `send`, or what the interceptor before this one returned.
+
+        Returns:
+            The message to send; None for this one.
+        """
         return message
 
     def on_send_acknowledgement(
@@ -81,27 +106,59 @@ class ProducerInterceptor:
         message_id: MessageId | None,
         exception: Exception | None,
     ) -> None:
-        """Called when the message is stored, before its caller is told; exception: why it is
-        not."""
+        """Take note that a message is stored, before its caller is told. What it raises is logged.
+
+        Args:
+            producer: The one that sends.
+            message: What was sent.
+            message_id: Its id; None: it is not stored.
+            exception: Why it is not stored; None: it is.
+        """
 
 
 class ConsumerInterceptor:
     """Base of `subscribe(interceptors=[...])`. Override what you need."""
 
     def before_consume(self, consumer: Any, message: Message) -> object:
-        """Called before the caller of `receive`, or the listener, gets the message. What it returns
-        does not matter: a message that was received never changes."""
+        """Take note of a message before the caller of `receive`, or the listener, gets it. What it
+        raises is logged.
+
+        Args:
+            consumer: The one that receives.
+            message: As it was received. It never changes.
+
+        Returns:
+            Anything; it does not matter.
+        """
 
     def on_acknowledge(
         self, consumer: Any, message_id: MessageId, exception: Exception | None
     ) -> None:
-        """Called for each message when it was acknowledged, by `reconsume_later` too; exception:
-        why it was not."""
+        """Take note that a message was acknowledged, by `reconsume_later` too. What it raises is
+        logged.
+
+        Args:
+            consumer: The one that acknowledges.
+            message_id: Of the message.
+            exception: Why it was not acknowledged; None: it was.
+        """
 
     def on_acknowledge_cumulative(
         self, consumer: Any, message_id: MessageId, exception: Exception | None
     ) -> None:
-        """Called when everything up to a message was acknowledged; exception: why it was not."""
+        """Take note that everything up to a message was acknowledged. What it raises is logged.
+
+        Args:
+            consumer: The one that acknowledges.
+            message_id: Of the last message.
+            exception: Why they were not acknowledged; None: they were.
+        """
 
     def on_negative_acks_send(self, consumer: Any, message_ids: set[MessageId]) -> None:
-        """Called when messages were negatively acknowledged; they come again later."""
+        """Take note that messages were negatively acknowledged; they come again later. What it
+        raises is logged.
+
+        Args:
+            consumer: The one that refuses them.
+            message_ids: Of the messages.
+        """

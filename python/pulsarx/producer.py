@@ -47,12 +47,57 @@ class Producer(Typed[T]):
         deliver_at: int | None = None,
         deliver_after: timedelta | None = None,
     ) -> MessageId:
-        """Publish one message and return its MessageId once it is as durable as the client was
-        opened for. None is a message without a value.
+        """Publish one message and wait until it is as durable as the client was opened for.
 
         An open batch goes out with it at once. Concurrent calls share one flush.
-        Raises MessageTooBig, StorageFullError (nothing was stored), LedgerPoisonedError,
-        AlreadyClosed.
+
+        Args:
+            content: The value, as the schema takes it: bytes without one. None is a message without
+                a value.
+            properties: Names and values of the application.
+            partition_key: Selects the partition and, on Key_Shared, the consumer; compaction keeps
+                the last message of each.
+            ordering_key: Selects the consumer on Key_Shared in place of the key.
+            sequence_id: Its number, with which deduplication knows it again; None: the next one.
+            replication_clusters: Kept with the message, and without effect.
+            disable_replication: Kept with the message, and without effect.
+            event_timestamp: Its time for the application, in milliseconds since 1970.
+            deliver_at: The time before which Shared and Key_Shared subscriptions do not get it, in
+                milliseconds since 1970.
+            deliver_after: How much later than now they get it.
+
+        Returns:
+            The id of the message; (-1,-1,-1,-1) of one that deduplication has not stored again.
+
+        Raises:
+            MessageTooBig: It is larger than max_message_size; nothing was stored.
+            StorageFullError: There is no room; nothing was stored.
+            LedgerPoisonedError: A flush failed: it may be stored or not, and the topic takes no
+                more until the folder is closed and opened again.
+            Timeout: It was not durable within send_timeout_millis; it may be stored all the same.
+            ProducerQueueIsFull: max_pending_messages are on their way, and block_if_queue_full is
+                off.
+            MemoryBufferIsFull: memory_limit_bytes of the client are on their way, and
+                block_if_queue_full is off.
+            ProducerFenced: Another producer has taken the topic to itself.
+            TopicTerminated: The topic takes no more messages.
+            TopicNotFound: The topic was deleted.
+            ProducerBlockedQuotaExceededException: The backlog is above its quota, whose policy
+                refuses messages.
+            NotAllowedError: deliver_at or deliver_after are further ahead than the topic allows.
+            CryptoError: It cannot be encrypted.
+            TypeError: The schema does not take the content.
+            ValueError: An argument is of the wrong type, or the schema refuses the value.
+            InterruptedByKeyboard: Ctrl-C was pressed; the message may be stored.
+            AlreadyClosed: The producer is closed.
+
+        Durability:
+            When it returns the message is on the device with durability `sync`, and written with
+            `interval` and `os`: a kill does not lose it.
+
+        Example:
+            message_id = producer.send(b"one", {"source": "shop"}, partition_key="ada")
+            print(message_id.to_text())
         """
         raise NotImplementedError
 
@@ -71,9 +116,49 @@ class Producer(Typed[T]):
         deliver_at: int | None = None,
         deliver_after: timedelta | None = None,
     ) -> None:
-        """Publish one message without waiting; callback(result, message id) is called when it is
-        durable, or with None for the id when it failed. With a callback a failure is reported to it
-        and not raised; without one, an error found at once is raised."""
+        """Publish one message without waiting until it is durable.
+
+        Args:
+            content: The value, as the schema takes it: bytes without one. None is a message without
+                a value.
+            callback: Called with a Result and the message id in a thread of the library when the
+                message is durable, or with the reason and None when it failed, in the order of
+                sending. None: nobody is told; flush and close raise what failed.
+            properties: Names and values of the application.
+            partition_key: Selects the partition and, on Key_Shared, the consumer; compaction keeps
+                the last message of each.
+            ordering_key: Selects the consumer on Key_Shared in place of the key.
+            sequence_id: Its number, with which deduplication knows it again; None: the next one.
+            replication_clusters: Kept with the message, and without effect.
+            disable_replication: Kept with the message, and without effect.
+            event_timestamp: Its time for the application, in milliseconds since 1970.
+            deliver_at: The time before which Shared and Key_Shared subscriptions do not get it, in
+                milliseconds since 1970.
+            deliver_after: How much later than now they get it.
+
+        Raises:
+            ProducerQueueIsFull: max_pending_messages are on their way, and block_if_queue_full is
+                off. With a callback it is told, as are the next five.
+            MemoryBufferIsFull: memory_limit_bytes of the client are on their way, and
+                block_if_queue_full is off.
+            MessageTooBig: It is larger than max_message_size.
+            ProducerFenced: Another producer has taken the topic to itself.
+            TopicTerminated: The topic takes no more messages.
+            AlreadyClosed: The producer is closed.
+            TypeError: The schema does not take the content.
+            ValueError: An argument is of the wrong type, or the schema refuses the value.
+
+        Durability:
+            As after send when the callback is told `Result.Ok`, or flush returns. Until then a kill
+            may lose it; close, and the end of the interpreter, send it.
+
+        Example:
+            def stored(result, message_id):
+                print(result, message_id)
+
+            producer.send_async(b"one", stored, partition_key="ada")
+            producer.flush()
+        """
         raise NotImplementedError
 
     @in_subclass
@@ -85,11 +170,33 @@ class Producer(Typed[T]):
         properties: Sequence[dict[str, str] | None] | None = None,
         event_timestamps: Sequence[int | None] | None = None,
     ) -> list[MessageId]:
-        """Publish a list of messages in order; returns their MessageIds when all are durable, as
-        send. They form batches, batching enabled or not.
+        """Publish a list of messages in order. They form batches, batching enabled or not.
 
-        keys, properties, event_timestamps: None, or a list as long, None where one has none. An
-        error leaves published what came before, and says how many.
+        Args:
+            payloads: The values, as send takes them; None is a message without one.
+            keys: A list as long, None where a message has none; None: no message has one.
+            properties: As keys, of the properties.
+            event_timestamps: As keys, of the event times in milliseconds since 1970.
+
+        Returns:
+            The ids, in the order of the payloads.
+
+        Raises:
+            MessageTooBig: A message is too large. What came before it is published; a note says how
+                many, as with the next ones.
+            StorageFullError: There is no room.
+            LedgerPoisonedError: As send.
+            Timeout: As send.
+            TypeError: The schema does not take a value.
+            ValueError: A list is not as long as payloads, or the schema refuses a value.
+            AlreadyClosed: The producer is closed.
+
+        Durability:
+            All messages are as durable as after send when it returns.
+
+        Example:
+            ids = producer.send_many([b"one", b"two"], keys=["ada", "bob"])
+            assert len(ids) == 2
         """
         raise NotImplementedError
 
@@ -103,15 +210,31 @@ class Producer(Typed[T]):
         properties: str | None = None,
         event_time: str | None = None,
     ) -> MessageId | None:
-        """Publish each row of a table in order; returns the MessageId of the last when all are as
-        durable as after send, None when there is no row. Rows always form batches.
+        """Publish each row of a table in order. Rows always form batches.
 
-        data: anything with __arrow_c_stream__ or __arrow_c_array__ (PyArrow, Polars, DuckDB, ...).
-        value, key, properties, event_time: names of columns. value: binary or string as the schema
-        would have encoded it, null for a message without a value. key: binary or string, null or
-        empty for none. event_time: timestamp, or int64 milliseconds. properties: map of strings.
-        TypeError, ValueError: an unfit column, nothing was published. A bad row, MessageTooBig or a
-        full disk leaves published what came before; a note of the error says how many rows.
+        Args:
+            data: Anything with __arrow_c_stream__ or __arrow_c_array__ (PyArrow, Polars, DuckDB,
+                ...).
+            value: The column of the values: binary or string as the schema would have encoded it,
+                null for a message without a value.
+            key: The column of the keys: binary or string, null or empty for none.
+            properties: The column of the properties: map of strings.
+            event_time: The column of the event times: timestamp, or int64 milliseconds since 1970.
+
+        Returns:
+            The id of the last message; None when there is no row.
+
+        Raises:
+            TypeError: A column is of an unfit type; nothing was published.
+            ValueError: There is no such column, nothing was published; or a row is bad, and those
+                before it are published, as a note says.
+            MessageTooBig: A row is too large; those before it are published, as a note says.
+            StorageFullError: There is no room; rows before are published, as a note says.
+            OperationNotSupported: The producer has interceptors or a message_router.
+            AlreadyClosed: The producer is closed.
+
+        Durability:
+            All rows are as durable as after send when it returns.
         """
         raise NotImplementedError
 
@@ -121,21 +244,47 @@ class Producer(Typed[T]):
     ) -> MessageId | None:
         """Publish each element of NumPy arrays in order, as send_arrow; without PyArrow.
 
-        value: bytes or str (dtypes S, U, StringDType or object, None in it for a message without a
-        value), void, or rows of uint8. key: str or bytes; empty or None: no key. properties: dicts
-        of str, or None, as `to_numpy` gives them. event_timestamp: datetime64, NaT for none, or
-        integers: milliseconds since 1970. TypeError, ValueError: an unfit array, nothing was
-        published.
+        Args:
+            value: bytes or str (dtypes S, U, StringDType or object, None in it for a message
+                without a value), void, or rows of uint8.
+            key: str or bytes; empty or None: no key.
+            properties: Dicts of str, or None, as `to_numpy` gives them.
+            event_timestamp: datetime64, NaT for none, or integers: milliseconds since 1970.
+
+        Returns:
+            The id of the last message; None when there is none.
+
+        Raises:
+            TypeError: An array is of an unfit type; nothing was published.
+            ValueError: An array has another length or several dimensions, nothing was published.
+            MessageTooBig: As send_arrow.
+            StorageFullError: As send_arrow.
+            OperationNotSupported: As send_arrow.
+            AlreadyClosed: The producer is closed.
+
+        Durability:
+            As send_arrow.
         """
         raise NotImplementedError
 
     @in_subclass
     def use_schema(self, schema: Schema[Any]) -> None:
         """Encode what is sent from now on by another schema, which the topic must accept after the
-        one before. Open batches go out first, so that each has one schema. Messages of several
-        schemas are told apart by `Message.schema_version()`.
+        one before.
 
-        IncompatibleSchema: the topic refuses it; ValueError: it is malformed. Nothing changes.
+        Open batches go out first, so that each has one schema. Messages of several schemas are told
+        apart by `Message.schema_version()`.
+
+        Args:
+            schema: The new one.
+
+        Raises:
+            IncompatibleSchema: The topic refuses it; nothing changes.
+            ValueError: It is malformed, or no schema to write with; nothing changes.
+            AlreadyClosed: The producer is closed.
+
+        Durability:
+            The schema is on the device when this returns.
         """
         raise NotImplementedError
 
@@ -147,8 +296,23 @@ class Producer(Typed[T]):
 
     @in_subclass
     def flush(self) -> None:
-        """Send the open batches and wait until all messages sent are durable; raises when one
-        failed."""
+        """Send the open batches and wait until all messages sent are durable.
+
+        Raises:
+            LedgerPoisonedError: A flush failed, so what is on disk is unknown.
+            StorageFullError: A message that was sent before was not stored.
+            Timeout: A message was not durable within send_timeout_millis.
+            InterruptedByKeyboard: Ctrl-C was pressed.
+            AlreadyClosed: The producer is closed.
+
+        Durability:
+            Everything that was sent before is as durable as after send when it returns.
+
+        Example:
+            for number in range(100):
+                producer.send_async(b"%d" % number, None)
+            producer.flush()
+        """
         raise NotImplementedError
 
     @in_subclass
@@ -174,8 +338,20 @@ class Producer(Typed[T]):
 
     @in_subclass
     def close(self) -> None:
-        """Send the open batches, wait until they are durable and unregister. A second call raises
-        AlreadyClosed, unless the first was interrupted or the client closed it."""
+        """Send the open batches, wait until they are durable and unregister.
+
+        Raises:
+            AlreadyClosed: A second call, unless the first was interrupted or the client closed it.
+            LedgerPoisonedError: A flush failed, so what is on disk is unknown.
+            StorageFullError: What was open was not stored.
+
+        Durability:
+            Everything that was sent is as durable as after send when it returns.
+
+        Example:
+            producer.send_async(b"one", None)
+            producer.close()
+        """
         raise NotImplementedError
 
     def let_go(self) -> None:
@@ -184,7 +360,7 @@ class Producer(Typed[T]):
             self.owner.let_go(self)
 
     def close_with_client(self) -> None:
-        """Like close, when the client closes. A call of the control plane."""
+        """Close it like close, when the client closes. A call of the control plane."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:

@@ -53,7 +53,15 @@ class Reader(Typed[T]):
         options: ReaderOptions,
         pool: ListenerPool,
     ) -> None:
-        """name: of the topic. cursor: None, of a reader of several topics."""
+        """Use `Client.create_reader`.
+
+        Args:
+            core: What receives.
+            cursor: The place in its topic; None: of a reader of several topics.
+            name: Of the topic.
+            options: As they were given to the client.
+            pool: The threads of the client's listeners.
+        """
         self._core = core
         self._cursor: Any = cursor
         self._name = name
@@ -71,7 +79,8 @@ class Reader(Typed[T]):
             self._work = SerialWork(pool, self._step, f"the listener of a reader on {name}")
 
     def start_listener(self) -> None:
-        """Begin to call the listener: everything is in place. It keeps the reader until closed."""
+        """Begin to call the listener. The client does when everything is in place. It keeps the
+        reader until closed."""
         if self._options.reader_listener is not None:
             self._core.watch(self._work.due)
             self._work.due()
@@ -84,18 +93,66 @@ class Reader(Typed[T]):
             return False
 
     def read_next(self, timeout_millis: int | None = None) -> Message[T]:
-        """Return the next message; wait at most timeout_millis (real), None: for ever.
+        """Return the next message; wait until there is one.
 
-        Raises Timeout, AlreadyClosed, CorruptDataError, InterruptedByKeyboard as Consumer.receive.
+        Args:
+            timeout_millis: How many real milliseconds to wait at most; None: for ever; 0 or less:
+                not at all.
+
+        Raises:
+            Timeout: No message came in time.
+            AlreadyClosed: The reader is closed, also while it waits.
+            CorruptDataError: An entry is damaged; the next call goes on behind it.
+            UnreadableEntryError: An entry cannot be decompressed here, or is too large.
+            InterruptedByKeyboard: Ctrl-C was pressed.
+            InvalidConfiguration: The reader has a listener.
+
+        Example:
+            reader = client.create_reader("orders", pulsarx.MessageId.earliest)
+            print(reader.read_next(timeout_millis=5000).data())
         """
         return self._core.receive(timeout_millis)
 
     def read_many(self, max_messages: int, timeout_millis: int | None = None) -> list[Message[T]]:
-        """Like Consumer.receive_many."""
+        """Return up to max_messages messages: wait for the first like read_next, then take the
+        available ones.
+
+        Args:
+            max_messages: Messages at most, from 1.
+            timeout_millis: How many real milliseconds to wait for the first one; None: for ever; 0
+                or less: not at all.
+
+        Returns:
+            The messages, in order; an empty list when none came in time.
+
+        Raises:
+            AlreadyClosed: The reader is closed, also while it waits.
+            CorruptDataError: An entry is damaged and no message came before it; the next call goes
+                on behind it.
+            InterruptedByKeyboard: Ctrl-C was pressed.
+            InvalidConfiguration: The reader has a listener.
+            ValueError: max_messages is below 1.
+        """
         return self._core.receive_many(max_messages, timeout_millis)
 
     def read_arrow(self, max_messages: int, timeout_millis: int | None = None) -> Any:
-        """Like Consumer.receive_arrow."""
+        """Return up to max_messages messages as columns; all of one partition. See ArrowMessages.
+
+        Args:
+            max_messages: Messages at most, from 1.
+            timeout_millis: How many real milliseconds to wait for the first one; None: for ever; 0
+                or less: not at all.
+
+        Returns:
+            The columns; of no rows when none came in time.
+
+        Raises:
+            AlreadyClosed: The reader is closed, also while it waits.
+            CorruptDataError: As read_many.
+            InterruptedByKeyboard: Ctrl-C was pressed.
+            InvalidConfiguration: The reader has a listener.
+            ValueError: max_messages is below 1.
+        """
         return self._core.receive_arrow(max_messages, timeout_millis)
 
     def __iter__(self) -> Iterator[Message[T]]:
@@ -119,7 +176,11 @@ class Reader(Typed[T]):
             yield message
 
     def has_message_available(self) -> bool:
-        """Tell whether read_next returns at once, or waits for the dispatch rate alone."""
+        """Tell whether read_next returns at once, or waits for the dispatch rate alone.
+
+        Raises:
+            AlreadyClosed: The reader is closed.
+        """
         return self._core.has_message()
 
     def topic(self) -> str:
@@ -131,15 +192,32 @@ class Reader(Typed[T]):
         return self._core.is_open
 
     def get_last_message_id(self) -> MessageId:
-        """Return the id of the last message of the topic; (-1,-1,-1,-1) when it has none."""
+        """Return the id of the last message of the topic; (-1,-1,-1,-1) when it has none.
+
+        Raises:
+            OperationNotSupported: On a partitioned topic, as in the official client, and on
+                non-persistent ones.
+            AlreadyClosed: The reader is closed.
+        """
         self._core.require_open()
         found: MessageId = perform_for(self.owner, self._cursor.positions.last_message_id)
         return found
 
     def seek(self, messageid: MessageId | int) -> None:
-        """Continue behind a message id, or at a publish time in ms. With
-        `start_message_id_inclusive=True` reading continues at the id, and `MessageId.latest` means
-        the last message."""
+        """Continue behind a message id, or at the first message published at a time.
+
+        Args:
+            messageid: A MessageId; with `start_message_id_inclusive=True` reading continues at it,
+                and `MessageId.latest` means the last message. Or a publish time in milliseconds
+                since 1970.
+
+        Raises:
+            OperationNotSupported: A non-persistent topic; or an id that is of no partition of the
+                topic.
+            ValueError: messageid is neither an id nor an int.
+            TypeError: The time is out of bounds.
+            AlreadyClosed: The reader is closed.
+        """
         self._core.require_open()
         check_seek_target(messageid)
         perform_for(self.owner, self._seek, (messageid,))
@@ -151,14 +229,17 @@ class Reader(Typed[T]):
         )
 
     def close(self) -> None:
-        """Stop reading. A second call raises AlreadyClosed, unless the client closed it. Does not
-        wait for a listener that runs."""
+        """Stop reading. It does not wait for a listener that runs.
+
+        Raises:
+            AlreadyClosed: A second call, unless the client closed it.
+        """
         if self._core.is_forked or (self._closing.told and not client_is_closing(self.owner)):
             self._core.require_open()
         self._closing.close(self._take_leave, self.owner)
 
     def close_with_client(self) -> None:
-        """Like close, when the client closes. A call of the control plane."""
+        """Close it like close, when the client closes. A call of the control plane."""
         self._closing.finish(self._take_leave, self.owner)
 
     def _take_leave(self) -> None:

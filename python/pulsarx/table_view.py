@@ -52,6 +52,13 @@ class TableView:
     owner: MemberOwner | None = None
 
     def __init__(self, name: str, options: TableViewOptions, pool: ListenerPool) -> None:
+        """Use `Client.create_table_view`.
+
+        Args:
+            name: Of the topic.
+            options: As they were given to the client.
+            pool: The threads of the client's listeners.
+        """
         self._name = name
         self._options = options
         self._pool = pool
@@ -71,8 +78,15 @@ class TableView:
     # Making ---------------------------------------------------------------------------------------
 
     def attach(self, broker: Broker, found: Any) -> None:
-        """Begin to read the topic, or each of its partitions. TopicGone, TopicNotFound: it was
-        deleted meanwhile. A call of the control plane."""
+        """Begin to read the topic, or each of its partitions. A call of the control plane.
+
+        Args:
+            broker: Of the client.
+            found: The topic.
+
+        Raises:
+            TopicNotFound: It was deleted meanwhile.
+        """
         if found.is_partitioned:
             self._follower = PartitionFollower(found, broker.runtime, self._attach_partition)
             self._follower.start()
@@ -102,14 +116,22 @@ class TableView:
                 self._follow(made)
 
     def fill(self) -> None:
-        """Apply what the topic held when this was made, in the caller's thread, then follow it."""
+        """Apply what the topic held when this was made, in the caller's thread, then follow it.
+
+        Raises:
+            StorageError: It cannot be read.
+        """
         for each in list(self._partitions):
             each.read_up_to_end(self)
         control_plane.perform(self._go_live)
 
     def keep(self, message: Message) -> None:
         """Apply one message in the caller's thread. It is not decoded here: what a signal handler
-        raises meanwhile must not be taken for a refusal of the schema."""
+        raises meanwhile must not be taken for a refusal of the schema.
+
+        Args:
+            message: The newest of its key.
+        """
         key = message.partition_key()
         if key and _is_empty(message):
             self._values.pop(key, None)
@@ -171,8 +193,17 @@ class TableView:
         return self._name
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return the value of a key, decoded by the schema; default when the table has none. Raises
-        what the schema raised for it."""
+        """Return the value of a key, decoded by the schema. Raises what the schema raised for it.
+
+        Args:
+            key: Of the messages.
+            default: Returned when the table does not have the key.
+
+        Example:
+            client.create_producer("stock").send(b"7", partition_key="apples")
+            view = client.create_table_view("stock")
+            assert view.get("pears", b"0") == b"0"
+        """
         return _value_of(self._values.get(key, default))
 
     def __getitem__(self, key: str) -> Any:
@@ -193,27 +224,42 @@ class TableView:
         return list(self._values)
 
     def values(self) -> list[Any]:
-        """Return the values there are now, in a new list."""
+        """Return the values there are now, in a new list. Raises what the schema raised for one."""
         return [_value_of(each) for each in list(self._values.values())]
 
     def items(self) -> list[tuple[str, Any]]:
-        """Return the keys and values there are now, in a new list."""
+        """Return the keys and values there are now, in a new list. Raises what the schema raised
+        for one."""
         return [(key, _value_of(each)) for key, each in list(self._values.items())]
 
     def for_each(self, callback: Listener) -> None:
-        """Call callback(key, value) with what the table holds now, in this thread."""
+        """Call a function with what the table holds now, in this thread.
+
+        Args:
+            callback: Called with a key and its value.
+
+        Raises:
+            TypeError: callback cannot be called.
+        """
         _check_is_callable(callback)
         for key, value in self.items():
             callback(key, value)
 
     def for_each_and_listen(self, callback: Listener) -> None:
-        """Call callback(key, value) with what the table holds now, in this thread, then with each
-        update, in a listener thread.
+        """Call a function with what the table holds now, in this thread, then with each update, in
+        a listener thread.
 
-        No update between the two is lost or told twice: none is applied before this returns, so
-        the callback must not wait for one. The value of a removed key is b"" with BytesSchema, ""
-        with StringSchema, else None. What the callback raises comes out of this call, and it is
+        No update between the two is lost or told twice: none is applied before this returns, so the
+        callback must not wait for one. What the callback raises comes out of this call, and it is
         not called again; of updates it is logged.
+
+        Args:
+            callback: Called with a key and its value; that of a removed key is b"" with
+                BytesSchema, "" with StringSchema, else None.
+
+        Raises:
+            TypeError: callback cannot be called.
+            AlreadyClosed: The view is closed.
         """
         _check_is_callable(callback)
         self._require_open()
@@ -225,14 +271,17 @@ class TableView:
     # Closing --------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Stop following; what was read stays readable. A second call raises AlreadyClosed, unless
-        the client closed it. Does not wait for a listener that runs."""
+        """Stop following; what was read stays readable. It does not wait for a listener that runs.
+
+        Raises:
+            AlreadyClosed: A second call, unless the client closed it.
+        """
         if self._is_forked or (self._closing.told and not client_is_closing(self.owner)):
             self._require_open()
         self._closing.close(self._shut, self.owner)
 
     def close_with_client(self) -> None:
-        """Like close, when the client closes. A call of the control plane."""
+        """Close it like close, when the client closes. A call of the control plane."""
         self._closing.finish(self._shut, self.owner)
 
     def _shut(self) -> None:

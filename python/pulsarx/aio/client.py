@@ -50,13 +50,39 @@ class Client:
 
     def __init__(self, service_url: str | os.PathLike[str], **kwargs: Any) -> None:
         """Open a folder in the calling thread, as the official client does; `open` does it beside
-        the loop. Arguments: as of pulsarx.Client."""
+        the loop.
+
+        Args:
+            service_url: As of pulsarx.Client.
+            **kwargs: The other arguments of pulsarx.Client.
+
+        Raises:
+            OperationNotSupported: The URL is one of a cluster. All else as pulsarx.Client.
+        """
         refuse_cluster(service_url, "pulsarx.aio.Client")
         self._client = ours.Client(service_url, **kwargs)
 
     @classmethod
     async def open(cls, service_url: str | os.PathLike[str], **kwargs: Any) -> Client:
-        """Make a client like Client(...), without blocking the loop while the folder is opened."""
+        """Make a client like Client(...), without blocking the loop while the folder is opened.
+
+        Args:
+            service_url: As of pulsarx.Client.
+            **kwargs: The other arguments of pulsarx.Client.
+
+        Returns:
+            The client.
+
+        Raises:
+            OperationNotSupported: The URL is one of a cluster. All else as pulsarx.Client.
+
+        Example:
+            from pulsarx import aio
+
+            async with await aio.Client.open("events") as client:
+                producer = await client.create_producer("orders")
+                await producer.send(b"one")
+        """
         refuse_cluster(service_url, "pulsarx.aio.Client")
         made = cls.__new__(cls)
         made._client = await perform(
@@ -92,11 +118,80 @@ class Client:
         hashing_scheme: HashingScheme = HashingScheme.JavaStringHash,
         interceptors: list[ProducerInterceptor] | None = None,
     ) -> Producer:
-        """Make a producer on a topic, which is created when it does not exist. Arguments as of
-        pulsarx.Client.create_producer; batching is on by default, as in the official client.
+        """Make a producer on a topic, which is created when it does not exist. Batching is on by
+        default, as in the official client.
 
-        block_if_queue_full: where max_pending_messages are on their way a send waits, without
-        blocking the loop; else it raises ProducerQueueIsFull.
+        Args:
+            topic: A name, as `orders` or `persistent://tenant/namespace/orders`.
+            producer_name: One that no other producer on the topic has; None: one is generated.
+            schema: Encodes what is sent; the topic registers it, or checks it.
+            initial_sequence_id: The first message gets the next number; None: numbers go on above
+                the highest one that the topic knows under the name with deduplication, else from 0.
+            send_timeout_millis: Milliseconds, on the client's clock, that a message may wait to be
+                durable before its callback is told Timeout, or the send or flush that waits for it
+                raises that; 0 and less: for ever. The message may be stored all the same.
+            compression_type: Of the payloads of entries: NONE, LZ4, ZLib, ZSTD or SNAPPY.
+            max_pending_messages: Messages that may be on their way, of one topic or partition; 0:
+                without limit.
+            max_pending_messages_across_partitions: Messages that may be on their way on all
+                partitions together.
+            block_if_queue_full: Where max_pending_messages are on their way a send waits, without
+                blocking the loop; else it raises ProducerQueueIsFull.
+            batching_enabled: Messages that are sent while others wait are stored as one entry with
+                them.
+            batching_max_messages: Messages at which a batch goes out, above 1.
+            batching_max_allowed_size_in_bytes: Bytes at which a batch goes out.
+            batching_max_publish_delay_ms: Milliseconds, on the client's clock, after which a batch
+                goes out.
+            chunking_enabled: Messages larger than max_message_size go in several entries. Not with
+                batching.
+            message_routing_mode: How a message without a key gets its partition.
+            lazy_start_partitioned_producers: The producer of a partition is made with its first
+                message.
+            properties: Checked, and without effect.
+            batching_type: KeyBased: a batch holds messages of one key.
+            encryption_key: The name of the key that encrypts; None: nothing does.
+            crypto_key_reader: A CryptoKeyReader, which encryption_key needs.
+            access_mode: Whether others may publish meanwhile. WaitForExclusive returns when the
+                producer has the topic to itself, however long that takes.
+            message_router: A function of the message and the number of partitions that returns the
+                index of one.
+            hashing_scheme: How a key selects its partition.
+            interceptors: ProducerInterceptor objects, which see each message before it is sent and
+                when it is stored.
+
+        Returns:
+            The producer. It closes with the client.
+
+        Raises:
+            ProducerBusy: The name is taken on this topic, another producer has the topic to itself,
+                or it has max_producers_per_topic.
+            ProducerFenced: Exclusive access was asked for, and another producer has the topic.
+            TopicNotFound: There is no such topic, namespace or tenant, and it may not be created.
+            TopicTerminated: The topic takes no more messages.
+            InvalidTopicName: topic is no name of one.
+            IncompatibleSchema: The topic refuses the schema, or asks for one.
+            ProducerBlockedQuotaExceededError: The backlog of the topic is above its quota, whose
+                policy holds producers back.
+            ProducerBlockedQuotaExceededException: The backlog is above its quota, whose policy
+                refuses messages.
+            NotAllowedError: chunking_enabled on a non-persistent topic.
+            InvalidConfiguration: encryption_key without a crypto_key_reader.
+            ImportError: A package is missing that encryption or the schema needs.
+            TypeError: An argument is of the wrong type.
+            ValueError: An argument is out of bounds or, where the official client says so, of the
+                wrong type, or batching and chunking are both enabled.
+            OperationNotSupported: The client was opened read_only.
+            AuthenticationError: No broker would take the client's credentials.
+            AlreadyClosed: The client is closed, also while WaitForExclusive waits.
+
+        Durability:
+            A topic that is created survives a kill; a power cut may undo it until it has a message
+            or a durable subscription.
+
+        Example:
+            producer = await client.create_producer("orders", batching_max_publish_delay_ms=5)
+            await producer.send(b"one", partition_key="ada")
         """
         arguments = dict(locals())
         del arguments["self"]
@@ -158,12 +253,95 @@ class Client:
         expire_time_of_incomplete_chunked_message_ms: int = 60000,
         interceptors: list[ConsumerInterceptor] | None = None,
     ) -> Consumer:
-        """Attach to a subscription, made when it does not exist. Arguments as of
-        pulsarx.Client.subscribe.
+        """Attach to a subscription of a topic, a partitioned topic or a list of topics, made when
+        it does not exist.
 
-        is_pattern_topic: topic is a regular expression. message_listener: a function or coroutine
-        function of the consumer and a message, called in this loop, one message after another;
-        when it raises, the message is negatively acknowledged.
+        Args:
+            topic: A name, a list of names, or a pattern, `re.compile("orders-.*")`.
+            subscription_name: Consumers of one name share one position.
+            consumer_type: How its consumers share the messages. The first consumer decides; when
+                all have left, the next one may choose another.
+            schema: Decodes values; the topic registers it, or checks it.
+            receiver_queue_size: Messages that are pushed to a consumer before it asks for them, on
+                Shared and Key_Shared; 0: none, and then no receive has a timeout.
+            max_total_receiver_queue_size_across_partitions: Messages of all its topics and
+                partitions together.
+            consumer_name: Shown in statistics; decides among Failover consumers. None: one is
+                generated.
+            unacked_messages_timeout_ms: Milliseconds after which a message comes again that was not
+                acknowledged, from 1000; None and 0: never.
+            broker_consumer_stats_cache_time_ms: Milliseconds; checked, and without effect.
+            negative_ack_redelivery_delay_ms: Milliseconds after which a message comes again that
+                was negatively acknowledged.
+            is_read_compacted: Read the compacted ledger, with the last message of each key.
+                Exclusive and Failover alone.
+            properties: Shown in statistics.
+            initial_position: Where a new subscription begins; an existing one goes on.
+            crypto_key_reader: A CryptoKeyReader, which decrypts.
+            replicate_subscription_state_enabled: Checked, and without effect.
+            max_pending_chunked_message: Incomplete messages in chunks that wait for the rest.
+            auto_ack_oldest_chunked_message_on_queue_full: One incomplete message more: the oldest
+                one is acknowledged; else all wait.
+            start_message_id_inclusive: `seek` to an id delivers that message again.
+            batch_receive_policy: A ConsumerBatchReceivePolicy, the bounds of batch_receive; None:
+                10 MiB or 100 milliseconds.
+            key_shared_policy: A ConsumerKeySharedPolicy; None: the broker splits the keys.
+            batch_index_ack_enabled: Checked, and without effect: single messages of a batch are
+                always acknowledged.
+            regex_subscription_mode: The kinds of topics that a pattern matches.
+            dead_letter_policy: A ConsumerDeadLetterPolicy, after how many redeliveries a message
+                goes to a dead letter topic; None: it comes again and again.
+            crypto_failure_action: What becomes of a message that cannot be decrypted.
+            is_pattern_topic: topic is a regular expression.
+            message_listener: A function or coroutine function of the consumer and a message, called
+                in this loop, one message after another; when it raises, the message is negatively
+                acknowledged.
+            pattern_auto_discovery_period: Seconds; new topics that match a pattern are attached at
+                once in a folder.
+            retry_enable: Receive also what reconsume_later sent to the retry letter topic.
+            nack_backoff: An object with next(redelivery_count) -> milliseconds, such as
+                MultiplierRedeliveryBackoff, in place of negative_ack_redelivery_delay_ms.
+            ack_timeout_backoff: One as nack_backoff, whose milliseconds come on top of
+                unacked_messages_timeout_ms.
+            ack_timeout_tick_ms: How many milliseconds unacked_messages_timeout_ms may be late, from
+                100.
+            priority_level: Consumers with a lower one come first.
+            subscription_mode: A NonDurable subscription is gone with its last consumer.
+            expire_time_of_incomplete_chunked_message_ms: Milliseconds after which chunks that stay
+                incomplete are acknowledged.
+            interceptors: ConsumerInterceptor objects, which see each message before it is received
+                and when it is acknowledged.
+
+        Returns:
+            The consumer. It lives as long as the client, until it is closed.
+
+        Raises:
+            ConsumerBusy: The subscription has its only consumer, consumers of another type, or
+                max_consumers_per_subscription; of several topics none is attached then.
+            ConsumerAssignError: The sticky ranges overlap those of another consumer.
+            TopicNotFound: There is no such topic, namespace or tenant, and it may not be created.
+            SubscriptionNotFound: There is no such subscription, and it may not be created.
+            InvalidTopicName: topic is no name, or no pattern, of topics.
+            IncompatibleSchema: The topic refuses the schema.
+            NotAllowedError: A policy of the topic refuses the type or the rate; or letters or a
+                compacted read of a non-persistent topic.
+            InvalidConfiguration: Options that exclude each other, such as is_read_compacted on
+                Shared, or a receiver_queue_size of 0 with several topics.
+            ImportError: A package is missing that decryption or the schema needs.
+            TypeError: An argument is of the wrong type.
+            ValueError: An argument is out of bounds or, where the official client says so, of the
+                wrong type.
+            OperationNotSupported: The client was opened read_only.
+            AuthenticationError: No broker would take the client's credentials.
+            AlreadyClosed: The client is closed.
+
+        Durability:
+            A durable subscription is on the device when this returns.
+
+        Example:
+            earliest = pulsarx.InitialPosition.Earliest
+            consumer = await client.subscribe("orders", "copying", initial_position=earliest)
+            await consumer.acknowledge(await consumer.receive())
         """
         arguments = dict(locals())
         for name in ("self", "message_listener", "is_pattern_topic"):
@@ -194,12 +372,44 @@ class Client:
         *,
         reader_listener: ReaderListener | None = None,
     ) -> Reader:
-        """Read a topic from a position that the caller chooses. Arguments as of
-        pulsarx.Client.create_reader.
+        """Read a topic from a position that the caller chooses. Nothing is acknowledged and no
+        ledger is held.
 
-        reader_listener: as message_listener of `subscribe`, of the reader and a message.
-        OperationNotSupported: the client was opened read_only, where new messages are not
-        announced.
+        Args:
+            topic: A name; the topic is created when it does not exist.
+            start_message_id: Reading begins behind this message, or at `MessageId.earliest` or
+                `MessageId.latest`.
+            schema: Decodes values; the topic registers it, or checks it.
+            receiver_queue_size: Messages; checked, and without effect.
+            reader_name: Checked, and without effect.
+            subscription_role_prefix: Checked, and without effect.
+            is_read_compacted: Read the compacted ledger, with the last message of each key.
+            crypto_key_reader: A CryptoKeyReader, which decrypts.
+            start_message_id_inclusive: Begin at that message; with `MessageId.latest` at the last
+                one.
+            crypto_failure_action: What becomes of a message that cannot be decrypted.
+            reader_listener: As message_listener of subscribe, of the reader and a message.
+
+        Returns:
+            The reader. It lives as long as the client, until it is closed.
+
+        Raises:
+            TopicNotFound: There is no such topic, namespace or tenant, and it may not be created.
+            InvalidTopicName: topic is no name of one.
+            IncompatibleSchema: The topic refuses the schema.
+            ImportError: A package is missing that decryption or the schema needs.
+            TypeError: An argument is of the wrong type.
+            ValueError: An argument is out of bounds or, where the official client says so, of the
+                wrong type.
+            AuthenticationError: No broker would take the client's credentials.
+            AlreadyClosed: The client is closed.
+            OperationNotSupported: The client was opened read_only, where new messages are not
+                announced.
+
+        Example:
+            reader = await client.create_reader("orders", pulsarx.MessageId.earliest)
+            while await reader.has_message_available():
+                print((await reader.read_next()).data())
         """
         arguments = dict(locals())
         for name in ("self", "reader_listener"):
@@ -224,8 +434,31 @@ class Client:
     async def create_table_view(
         self, topic: str, subscription_name: str | None = None, schema: Schema[Any] | None = None
     ) -> TableView:
-        """Make a view of the last value of each key of a topic. See
-        pulsarx.Client.create_table_view."""
+        """Make a view of the last value of each key of a topic, or of all partitions of one.
+
+        Returns when what the topic holds has been read; then follows it in the client's
+        message_listener_threads.
+
+        Args:
+            topic: A name; the topic is created when it does not exist.
+            subscription_name: Shown in its repr only.
+            schema: Decodes values; the topic registers it, or checks it.
+
+        Returns:
+            The view. It closes with the client.
+
+        Raises:
+            TopicNotFound: There is no such topic, namespace or tenant, and it may not be created.
+            InvalidTopicName: topic is no name of one.
+            IncompatibleSchema: The topic refuses the schema.
+            OperationNotSupported: The client was opened read_only, where new messages are not
+                announced.
+            StorageError: The topic cannot be read.
+            TypeError: An argument is of the wrong type.
+            ValueError: As TypeError, where the official client says so.
+            AuthenticationError: No broker would take the client's credentials.
+            AlreadyClosed: The client is closed.
+        """
         arguments = {"topic": topic, "subscription_name": subscription_name, "schema": schema}
         return TableView(
             await perform(
@@ -236,24 +469,55 @@ class Client:
         )
 
     async def get_topic_partitions(self, topic: str) -> list[str]:
-        """Return the names of a topic's partitions; the topic itself when it has none."""
+        """Return the names of a topic's partitions; the topic itself when it has none, or does not
+        exist.
+
+        Args:
+            topic: A name.
+
+        Raises:
+            InvalidTopicName: topic is no name of one.
+            AuthenticationError: No broker would take the client's credentials.
+            AlreadyClosed: The client is closed.
+        """
         names: list[str] = await perform(self._client.get_topic_partitions, topic)
         return names
 
     @property
     def admin(self) -> Admin:
         """The administration of topics and namespaces. Its calls block: give them to
-        asyncio.to_thread."""
+        asyncio.to_thread.
+
+        Raises:
+            AlreadyClosed: The client is closed.
+        """
         return self._client.admin
 
     async def close(self) -> None:
         """Close what this client made, producers last sent messages included. Calls that wait get
-        AlreadyClosed, as does a second close."""
+        AlreadyClosed.
+
+        Raises:
+            AlreadyClosed: It is closed already. A call whose first try was interrupted finishes the
+                work.
+            LedgerPoisonedError: A flush has failed before: what was not confirmed may be there or
+                not.
+            StorageError: What a producer still held cannot be stored.
+
+        Durability:
+            What producers still held is as durable as after send, and every acknowledgement is on
+            the device.
+        """
         await perform(self._client.close)
 
     def shutdown(self) -> None:
         """Close like `close`, in the calling thread, and without an error when it is closed
-        already."""
+        already.
+
+        Raises:
+            LedgerPoisonedError: As `close`.
+            StorageError: As `close`.
+        """
         self._client.shutdown()
 
     async def __aenter__(self) -> Client:

@@ -17,7 +17,12 @@ class Producer:
     """Publishes messages to one topic. It may be used in several loops at once."""
 
     def __init__(self, producer: Any, batching_enabled: bool) -> None:
-        """producer: one whose sends are queued where others wait."""
+        """Use `Client.create_producer`.
+
+        Args:
+            producer: One whose sends are queued where others wait.
+            batching_enabled: Batches go out when the loop has come to where nothing more is sent.
+        """
         self._producer = producer
         sender = LoopSender(producer.send_async, producer.send_open if batching_enabled else None)
         self._send = sender.send
@@ -36,13 +41,61 @@ class Producer:
         deliver_after: timedelta | None = None,
     ) -> MessageId:
         """Publish one message and return its MessageId once it is as durable as the client was
-        opened for. With batching, which is on by default, it goes out with its batch: when the loop
-        has come to where nothing more is sent, at the latest after batching_max_publish_delay_ms.
+        opened for.
 
-        Messages are in the order in which their sends began. While the queue or the memory limit is
-        full (with block_if_queue_full), or a quota or publish rate holds the producer, the
-        coroutine waits and the loop goes on; cancelled then, it sends nothing. A send that is
-        cancelled later may be stored all the same; with interceptors, also one that waits.
+        With batching, which is on by default, it goes out with its batch: when the loop has come to
+        where nothing more is sent, at the latest after batching_max_publish_delay_ms. Messages are
+        in the order in which their sends began. While the queue or the memory limit is full (with
+        block_if_queue_full), or a quota or publish rate holds the producer, the coroutine waits and
+        the loop goes on; cancelled then, it sends nothing. A send that is cancelled later may be
+        stored all the same; with interceptors, also one that waits.
+
+        Args:
+            content: The value, as the schema takes it: bytes without one. None is a message without
+                a value.
+            properties: Names and values of the application.
+            partition_key: Selects the partition and, on Key_Shared, the consumer; compaction keeps
+                the last message of each.
+            ordering_key: Selects the consumer on Key_Shared in place of the key.
+            sequence_id: Its number, with which deduplication knows it again; None: the next one.
+            replication_clusters: Kept with the message, and without effect.
+            disable_replication: Kept with the message, and without effect.
+            event_timestamp: Its time for the application, in milliseconds since 1970.
+            deliver_at: The time before which Shared and Key_Shared subscriptions do not get it, in
+                milliseconds since 1970.
+            deliver_after: How much later than now they get it.
+
+        Returns:
+            The id of the message; (-1,-1,-1,-1) of one that deduplication has not stored again.
+
+        Raises:
+            MessageTooBig: It is larger than max_message_size; nothing was stored.
+            StorageFullError: There is no room; nothing was stored.
+            LedgerPoisonedError: A flush failed: it may be stored or not, and the topic takes no
+                more until the folder is closed and opened again.
+            Timeout: It was not durable within send_timeout_millis; it may be stored all the same.
+            ProducerQueueIsFull: max_pending_messages are on their way, and block_if_queue_full is
+                off.
+            MemoryBufferIsFull: memory_limit_bytes of the client are on their way, and
+                block_if_queue_full is off.
+            ProducerFenced: Another producer has taken the topic to itself.
+            TopicTerminated: The topic takes no more messages.
+            TopicNotFound: The topic was deleted.
+            ProducerBlockedQuotaExceededException: The backlog is above its quota, whose policy
+                refuses messages.
+            NotAllowedError: deliver_at or deliver_after are further ahead than the topic allows.
+            CryptoError: It cannot be encrypted.
+            TypeError: The schema does not take the content.
+            ValueError: An argument is of the wrong type, or the schema refuses the value.
+            AlreadyClosed: The producer is closed.
+
+        Durability:
+            When it returns the message is on the device with durability `sync`, and written with
+            `interval` and `os`: a kill does not lose it.
+
+        Example:
+            message_id = await producer.send(b"one", partition_key="ada")
+            print(message_id.to_text())
         """
         message_id: MessageId = await self._send(
             content,
@@ -60,13 +113,31 @@ class Producer:
 
     async def flush(self) -> None:
         """Send the open batch and return when everything sent is durable. Sends that wait for room
-        are not part of it."""
+        are not part of it.
+
+        Raises:
+            LedgerPoisonedError: A flush failed, so what is on disk is unknown.
+            StorageFullError: A message that was sent before was not stored.
+            Timeout: A message was not durable within send_timeout_millis.
+            AlreadyClosed: The producer is closed.
+
+        Durability:
+            Everything that was sent before is as durable as after send when it returns.
+        """
         await perform(self._producer.flush)
 
     async def close(self) -> None:
         """Send the open batch, wait until it is durable and unregister. Sends that wait for room
-        get
-        AlreadyClosed, as does a second close."""
+        get AlreadyClosed.
+
+        Raises:
+            AlreadyClosed: A second call, unless the first was interrupted or the client closed it.
+            LedgerPoisonedError: A flush failed, so what is on disk is unknown.
+            StorageFullError: What was open was not stored.
+
+        Durability:
+            Everything that was sent is as durable as after send when it returns.
+        """
         await perform(self._producer.close)
 
     def topic(self) -> str:
@@ -75,7 +146,7 @@ class Producer:
         return name
 
     def producer_name(self) -> str:
-        """Return the given name, or the generated one."""
+        """Return the given name, or the generated one: the same on every partition."""
         name: str = self._producer.producer_name()
         return name
 

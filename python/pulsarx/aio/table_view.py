@@ -21,6 +21,11 @@ class TableView:
     """The last value of each key of a topic, as a dictionary to read. See pulsarx.TableView."""
 
     def __init__(self, view: Any) -> None:
+        """Use `Client.create_table_view`.
+
+        Args:
+            view: The one behind it.
+        """
         self._view = view
         self._listeners: list[_Updates] = []
 
@@ -30,7 +35,12 @@ class TableView:
         return name
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return the value of a key, decoded by the schema; default when the table has none."""
+        """Return the value of a key, decoded by the schema. Raises what the schema raised for it.
+
+        Args:
+            key: Of the messages.
+            default: Returned when the table does not have the key.
+        """
         return self._view.get(key, default)
 
     def __getitem__(self, key: str) -> Any:
@@ -52,18 +62,25 @@ class TableView:
         return found
 
     def values(self) -> list[Any]:
-        """Return the values there are now, in a new list."""
+        """Return the values there are now, in a new list. Raises what the schema raised for one."""
         found: list[Any] = self._view.values()
         return found
 
     def items(self) -> list[tuple[str, Any]]:
-        """Return the keys and values there are now, in a new list."""
+        """Return the keys and values there are now, in a new list. Raises what the schema raised
+        for one."""
         found: list[tuple[str, Any]] = self._view.items()
         return found
 
     async def for_each(self, callback: Listener) -> None:
-        """Call callback(key, value), which may be a coroutine function, with what the table holds
-        now."""
+        """Call a function with what the table holds now.
+
+        Args:
+            callback: A function or coroutine function, called with a key and its value.
+
+        Raises:
+            TypeError: callback cannot be called.
+        """
         _check_is_callable(callback)
         for key, value in self.items():
             answer = callback(key, value)
@@ -71,9 +88,18 @@ class TableView:
                 await answer
 
     async def for_each_and_listen(self, callback: Listener) -> None:
-        """Call callback(key, value), which may be a coroutine function, with what the table holds
-        now, then with each update, in this loop and one after another. Returns when it was called
-        with what there was. What it raises is logged. Cancelled, it is called no more."""
+        """Call a function with what the table holds now, then with each update, in this loop and
+        one after another. Returns when it was called with what there was. What it raises of an
+        update is logged. Cancelled, it is called no more.
+
+        Args:
+            callback: A function or coroutine function, called with a key and its value; that of a
+                removed key is b"" with BytesSchema, "" with StringSchema, else None.
+
+        Raises:
+            TypeError: callback cannot be called.
+            AlreadyClosed: The view is closed.
+        """
         _check_is_callable(callback)
         updates = _Updates(callback, self.topic())
         self._listeners.append(updates)
@@ -86,7 +112,11 @@ class TableView:
             raise
 
     async def close(self) -> None:
-        """Stop following; what was read stays readable."""
+        """Stop following; what was read stays readable.
+
+        Raises:
+            AlreadyClosed: A second call, unless the client closed it.
+        """
         try:
             await perform(self._view.close)
         finally:

@@ -55,17 +55,34 @@ def install_as_pulsar(
     """Make `import pulsar` find PulsarX, in this process, and let the URLs of clusters lead to
     folders.
 
-    routes: service URL -> folder, `file:...` or `memory:name`, which clients of that URL open.
-    root: where the URLs lead that have no route: each to a folder of its host's name below it.
-        With `memory:` each to a broker in memory.
-    namespaces: `tenant/namespace`, made where a client opens a cluster and they are not there.
     Two URLs are of one cluster when their hosts are the same, whatever the scheme; localhost and
-    127.0.0.1 are one host, as are the standard ports. A URL without a route is refused by Client.
+    127.0.0.1 are one host, as are the standard ports. Called again it adds routes. Call it before
+    the first `import pulsar`.
 
-    Called again it adds routes. Call it before the first `import pulsar`: NotAllowedError when the
-    official client is loaded already, whose classes the program may hold. InvalidConfiguration: a
-    URL leads elsewhere already. InvalidUrl: no URL of a cluster, or no place. InvalidTopicName: no
-    name of a namespace. Nothing is changed then.
+    Args:
+        routes: Service URL to folder, `file:...` or `memory:name`, which clients of that URL open.
+        root: Where the URLs lead that have no route: each to a folder of its host's name below it.
+            With `memory:` each to a broker in memory. None: they are refused, or lead to a cluster
+            where the package pulsar-client is installed.
+        namespaces: `tenant/namespace`, made where a client opens a cluster and they are not there.
+
+    Raises:
+        NotAllowedError: The official client is loaded already, whose classes the program may hold.
+            Nothing is changed then, nor by the next ones.
+        InvalidConfiguration: A URL leads elsewhere already.
+        InvalidUrl: No URL of a cluster, or no place.
+        InvalidTopicName: No name of a namespace.
+        OperationNotSupported: A route leads to a cluster.
+
+    Example:
+        import pulsarx
+
+        pulsarx.install_as_pulsar({"pulsar://localhost:6650": "events"})
+        import pulsar
+
+        with pulsar.Client("pulsar://localhost:6650") as client:
+            client.create_producer("orders").send(b"one")
+        pulsarx.uninstall_as_pulsar()
     """
     for name in ("pulsar", "_pulsar"):
         loaded = sys.modules.get(name)

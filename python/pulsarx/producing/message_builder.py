@@ -21,32 +21,62 @@ class TypedMessageBuilder:
     returns the builder."""
 
     def __init__(self, producer: Any) -> None:
-        """producer: of one topic, or of partitions."""
+        """Use `Producer.new_message`.
+
+        Args:
+            producer: Of one topic, or of partitions.
+        """
         self._producer = producer
         self._content: Any = None
         self._described: dict[str, Any] = {}
         self._sent = False
 
     def value(self, value: Any) -> Self:
-        """The content, as the schema of the producer takes it; None, or none said: no value."""
+        """Set the content and return the builder.
+
+        Args:
+            value: As the schema of the producer takes it; None, or none said: no value.
+        """
         self._content = value
         return self
 
     def key(self, key: str) -> Self:
-        """Messages of one key go to one partition, in order."""
+        """Set the key and return the builder. Messages of one key go to one partition, in order.
+
+        Args:
+            key: The key.
+
+        Raises:
+            ValueError: It is no str.
+        """
         if not isinstance(key, str):
             raise ValueError(f"key must be str, not {type(key).__name__}; see key_bytes")
         return self._with("partition_key", key)
 
     def key_bytes(self, key: bytes) -> Self:
-        """Like key, for bytes: `Message.key_bytes()` gives them back, `Message.partition_key()`
-        their base64 text, by which the partition is chosen."""
+        """Set a key of bytes and return the builder. `Message.key_bytes()` gives them back,
+        `Message.partition_key()` their base64 text, by which the partition is chosen.
+
+        Args:
+            key: The bytes of the key.
+
+        Raises:
+            ValueError: It is not bytes.
+        """
         if not isinstance(key, bytes):
             raise ValueError(f"key_bytes takes bytes, not {type(key).__name__}")
         return self._with("partition_key", BytesKey(base64.b64encode(key).decode()))
 
     def ordering_key(self, key: str | bytes) -> Self:
-        """Set the key by which Key_Shared keeps order, in place of the partition key."""
+        """Set the key by which Key_Shared keeps order, in place of the partition key, and return
+        the builder.
+
+        Args:
+            key: The key.
+
+        Raises:
+            ValueError: It is neither str nor bytes.
+        """
         if isinstance(key, bytes):
             return self._with("ordering_key", BytesOrderingKey(key))
         if not isinstance(key, str):
@@ -54,11 +84,26 @@ class TypedMessageBuilder:
         return self._with("ordering_key", key)
 
     def property(self, name: str, value: str) -> Self:
-        """Add a property."""
+        """Add a property and return the builder.
+
+        Args:
+            name: Of the property.
+            value: Of the property.
+
+        Raises:
+            TypeError: One of them is no str.
+        """
         return self.properties({name: value})
 
     def properties(self, properties: dict[str, str]) -> Self:
-        """More properties."""
+        """Add properties and return the builder.
+
+        Args:
+            properties: Names and values.
+
+        Raises:
+            TypeError: One of them is no str.
+        """
         for name, value in properties.items():
             if not isinstance(name, str) or not isinstance(value, str):
                 raise TypeError(
@@ -67,7 +112,14 @@ class TypedMessageBuilder:
         return self._with("properties", {**self._described.get("properties", {}), **properties})
 
     def event_time(self, event_time_ms: int) -> Self:
-        """Set when what the message tells of happened, in milliseconds since 1970; 0: not said."""
+        """Set when what the message tells of happened, and return the builder.
+
+        Args:
+            event_time_ms: Milliseconds since 1970; 0: not said.
+
+        Raises:
+            ValueError: It is no int, or negative.
+        """
         if not isinstance(event_time_ms, int) or event_time_ms < 0:
             raise ValueError(
                 f"event_time is {errors.shown(event_time_ms)}; it must be an int, 0 or more"
@@ -75,33 +127,69 @@ class TypedMessageBuilder:
         return self._with("event_timestamp", event_time_ms)
 
     def sequence_id(self, sequence_id: int) -> Self:
-        """Set the sequence id, in place of the producer's own."""
+        """Set the sequence id, in place of the producer's own, and return the builder.
+
+        Args:
+            sequence_id: The number.
+        """
         return self._with("sequence_id", sequence_id)
 
     def deliver_after(self, delay: timedelta) -> Self:
-        """Deliver it no earlier than so much later, on Shared and Key_Shared."""
+        """Deliver it no earlier than so much later, on Shared and Key_Shared; return the builder.
+
+        Args:
+            delay: From now on, which may be of seconds or days.
+        """
         return self._with("deliver_after", delay)
 
     def deliver_at(self, deliver_at_ms: int) -> Self:
-        """Deliver it no earlier than at this time, in milliseconds since 1970."""
+        """Deliver it no earlier than at a time, on Shared and Key_Shared; return the builder.
+
+        Args:
+            deliver_at_ms: Milliseconds since 1970.
+        """
         return self._with("deliver_at", deliver_at_ms)
 
     def replication_clusters(self, clusters: list[str]) -> Self:
-        """Without effect: there is one cluster."""
+        """Keep names of clusters and return the builder. Without effect: there is one cluster.
+
+        Args:
+            clusters: Names.
+        """
         return self._with("replication_clusters", clusters)
 
     def disable_replication(self) -> Self:
-        """Without effect: there is one cluster."""
+        """Keep that it is not replicated and return the builder. Without effect: there is one
+        cluster."""
         return self._with("disable_replication", True)
 
     def send(self) -> MessageId:
-        """Like Producer.send."""
+        """Publish the message and return its id, as `Producer.send`, which says what it raises
+        besides.
+
+        Raises:
+            NotAllowedError: The builder was sent before.
+
+        Durability:
+            As of `Producer.send`.
+        """
         self._take()
         sent: MessageId = self._producer.send(self._content, **self._described)
         return sent
 
     def send_async(self, callback: Callable[..., object] | None) -> None:
-        """Like Producer.send_async."""
+        """Publish the message without waiting, as `Producer.send_async`, which says what it raises
+        besides.
+
+        Args:
+            callback: As of `Producer.send_async`.
+
+        Raises:
+            NotAllowedError: The builder was sent before.
+
+        Durability:
+            As of `Producer.send_async`.
+        """
         self._take()
         self._producer.send_async(self._content, callback, **self._described)
 

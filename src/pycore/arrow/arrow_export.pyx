@@ -188,9 +188,13 @@ cdef class ArrowMessages:
         return arrow_export_stream(&columns)
 
     def to_numpy(self) -> dict:
-        """The columns as NumPy arrays, by name: ledger_id, entry_id, partition, batch_index, key
-        and value (of objects: str, bytes, or None), publish_time and event_time (datetime64[ms],
-        NaT for none), properties (of dicts). All are copies."""
+        """Return the columns as NumPy arrays, by name: ledger_id, entry_id, partition, batch_index,
+        key and value (of objects: str, bytes, or None), publish_time and event_time
+        (datetime64[ms], NaT for none), properties (of dicts). All are copies.
+
+        Raises:
+            ImportError: numpy is missing.
+        """
         control_plane.load("numpy")
         import numpy
 
@@ -221,18 +225,28 @@ cdef class ArrowMessages:
         return found
 
     def to_arrow(self):
-        """A `pyarrow.Table` of the columns, which are not copied. ImportError: pyarrow is
-        missing."""
+        """Return a `pyarrow.Table` of the columns, which are not copied.
+
+        Raises:
+            ImportError: pyarrow is missing.
+        """
         return needed("pyarrow", "arrow", "to_arrow").table(self)
 
     def to_pandas(self):
-        """A `pandas.DataFrame`; a message id is a dict of its numbers. ImportError: pandas or
-        pyarrow is missing."""
+        """Return a `pandas.DataFrame`; a message id is a dict of its numbers.
+
+        Raises:
+            ImportError: pandas or pyarrow is missing.
+        """
         needed("pandas", "pandas", "to_pandas")
         return needed("pyarrow", "pandas", "to_pandas").table(self).to_pandas()
 
     def to_polars(self):
-        """A `polars.DataFrame`. ImportError: polars is missing."""
+        """Return a `polars.DataFrame`.
+
+        Raises:
+            ImportError: polars is missing.
+        """
         return needed("polars", "polars", "to_polars").DataFrame(self)
 
     def _repr_html_(self) -> str:
@@ -252,9 +266,13 @@ cdef class ArrowMessages:
                 f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>")
 
     def runs(self, topic) -> list:
-        """(ledger id, first ordinal, count) of all messages; for acknowledge_many.
+        """Return (ledger id, first ordinal, count) of all messages; for acknowledge_many.
 
-        topic: the LedgerTail of the consumer; NotAllowedError when they came from another.
+        Args:
+            topic: The LedgerTail of the consumer.
+
+        Raises:
+            NotAllowedError: They came from another one.
         """
         cdef int64_t at
         cdef AckRun* run

@@ -94,15 +94,27 @@ cdef class ClockCore:
         return 0
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970 in UTC."""
+        """Return milliseconds since 1970 in UTC."""
         return self.now()
 
     def steady_ms(self) -> int:
-        """Milliseconds from an arbitrary start, for how long something takes: a time of day that is
-        set does not change it."""
+        """Return milliseconds from an arbitrary start, for how long something takes: a time of day
+        that is set does not change it."""
         return self.monotonic()
 
     cpdef Timer call_at(self, due_ms, callback):
+        """Call back once the time is there, never before; at once if it has passed.
+
+        Args:
+            due_ms: The time in milliseconds since 1970.
+            callback: Must not block: it holds up all other timers. What it raises is logged.
+
+        Returns:
+            The timer, which can be cancelled.
+
+        Raises:
+            MemoryError: There is no memory for another timer.
+        """
         return self.arm(clamped_ms(due_ms), callback)
 
     cdef Timer arm(self, int64_t due_ms, object callback):
@@ -115,7 +127,18 @@ cdef class ClockCore:
         return self.arm(due_ms, callback)
 
     def call_monotonic(self, due_ms, callback) -> Timer:
-        """Like call_at, at a time that a publish rate says."""
+        """Call back like call_at, at a time that a publish rate says.
+
+        Args:
+            due_ms: The time in milliseconds of steady_ms.
+            callback: As call_at.
+
+        Returns:
+            The timer, which can be cancelled.
+
+        Raises:
+            MemoryError: There is no memory for another timer.
+        """
         return self.arm_monotonic(clamped_ms(due_ms), callback)
 
     cdef Timer timer(self, int64_t due_ms, object callback):
@@ -170,8 +193,15 @@ cdef class ClockCore:
         return INT64_MAX if due_ms == UINT64_MAX else <int64_t>(due_ms - ORIGIN_MS)
 
     def deliver_at_ms(self, deliver_after) -> int:
-        """The time that lies deliver_after ahead; at once for one that is past. ValueError: no
-        timedelta."""
+        """Return the time that lies deliver_after ahead, in milliseconds since 1970; now for one
+        that is past.
+
+        Args:
+            deliver_after: A timedelta.
+
+        Raises:
+            ValueError: It is none.
+        """
         from datetime import timedelta
 
         if not isinstance(deliver_after, timedelta):
@@ -196,7 +226,8 @@ cdef class ClockCore:
         return 0
 
     def forget_timers(self) -> None:
-        """In a forked child; timers of before say that they wait, and never fire."""
+        """Forget all timers, in a forked child: those of before say that they wait, and never
+        fire."""
         self.forget()
 
 
@@ -235,6 +266,18 @@ cdef class SystemClockCore(ClockCore):
         return timer
 
     cpdef Timer call_after(self, delay_ms, callback):
+        """Call back after a while, whatever becomes of the time of day.
+
+        Args:
+            delay_ms: In how many milliseconds.
+            callback: As call_at.
+
+        Returns:
+            The timer, which can be cancelled.
+
+        Raises:
+            MemoryError: There is no memory for another timer.
+        """
         cdef int64_t clamped = max(clamped_ms(delay_ms), <int64_t>0)
         cdef int64_t now_ms = self.now()
         cdef int64_t due_ms = now_ms + clamped if clamped < INT64_MAX - now_ms else INT64_MAX - 1
@@ -351,19 +394,42 @@ cdef class ManualClockCore(ClockCore):
         return timer
 
     def call_after(self, delay_ms, callback) -> Timer:
-        """Call back after a while."""
+        """Call back after a while.
+
+        Args:
+            delay_ms: In how many milliseconds of this clock.
+            callback: As call_at.
+
+        Returns:
+            The timer, which can be cancelled.
+
+        Raises:
+            MemoryError: There is no memory for another timer.
+        """
         return self.arm(clamped_ms(self.now_value_ms + delay_ms), callback)
 
     def next_due_ms(self) -> int | None:
-        """When the next timer fires; None when there is none."""
+        """Return when the next timer fires, in milliseconds since 1970; None when there is none."""
         cdef int64_t due_ms = self.earliest()
         return None if due_ms == INT64_MAX else due_ms
 
     def set_now_ms(self, now_ms) -> None:
+        """Set the time, and fire nothing.
+
+        Args:
+            now_ms: Milliseconds since 1970.
+        """
         self.now_value_ms = clamped_ms(now_ms)
 
     def fire_next(self, until_ms) -> bool:
-        """Fire the earliest timer due by then, at its time; False: there is none."""
+        """Fire the earliest timer due by then, at its time.
+
+        Args:
+            until_ms: Milliseconds since 1970.
+
+        Returns:
+            Whether there was one.
+        """
         cdef Timer timer = self.pop(clamped_ms(until_ms))
         if timer is None:
             return False

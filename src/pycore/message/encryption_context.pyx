@@ -26,6 +26,13 @@ class EncryptionKey:
     __slots__ = ("key", "metadata", "value")
 
     def __init__(self, key: str, value: bytes, metadata: dict) -> None:
+        """Hold a data key.
+
+        Args:
+            key: The name of the public key.
+            value: The data key, encrypted with it.
+            metadata: What the producer's key reader said of the key.
+        """
         self.key = key                   # the name of the public key
         self.value = value               # the encrypted data key
         self.metadata = metadata
@@ -42,8 +49,15 @@ class EncryptionContext:
                  "_uncompressed_size")
 
     def __init__(self, bytes metadata not None, failed: bool = False) -> None:
-        """metadata: of its entry, encoded. failed: it was delivered as it is stored.
-        CorruptDataError: they cannot be read."""
+        """Decode how a message was encrypted. `Message.encryption_context` makes it.
+
+        Args:
+            metadata: Of the entry, encoded.
+            failed: It was delivered as it is stored.
+
+        Raises:
+            CorruptDataError: The metadata cannot be read.
+        """
         cdef const uint8_t* data = metadata
         cdef MessageMetadata found
         raise_status(message_metadata_decode(data, <uint32_t>len(metadata), &found), 0,
@@ -55,33 +69,34 @@ class EncryptionContext:
         self._failed = failed
 
     def keys(self) -> list:
-        """The keys it was encrypted for."""
+        """Return the keys it was encrypted for."""
         return list(self._keys)
 
     def param(self) -> bytes:
-        """The initialization vector of the cipher."""
+        """Return the initialization vector of the cipher."""
         return self._param
 
     def algorithm(self) -> str:
-        """The cipher's name as the producer gave it; `""` when it gave none, as Pulsar's do."""
+        """Return the cipher's name as the producer gave it; `""` when it gave none, as Pulsar's
+        do."""
         return self._algorithm
 
     def compression_type(self):
-        """How the payload was compressed before it was encrypted."""
+        """Return how the payload was compressed before it was encrypted."""
         from pulsarx.enumerations import CompressionType
 
         return CompressionType(self._compression_type)
 
     def uncompressed_message_size(self) -> int:
-        """Bytes before compression; 0 when it was not compressed."""
+        """Return the bytes before compression; 0 when it was not compressed."""
         return self._uncompressed_size
 
     def batch_size(self) -> int:
-        """How many messages were encrypted together; -1: it was no batch."""
+        """Return how many messages were encrypted together; -1: it was no batch."""
         return self._batch_size
 
     def is_decryption_failed(self) -> bool:
-        """Whether the message is as it is stored, because it could not be decrypted."""
+        """Tell whether the message is as it is stored, because it could not be decrypted."""
         return self._failed
 
     def __repr__(self) -> str:

@@ -9,26 +9,59 @@ T = TypeVar("T", default=Any)
 
 @final
 class Message(Generic[T]):
-    def data(self) -> bytes: ...
-    def size(self) -> int: ...
-    def length(self) -> int: ...
-    def value(self) -> T: ...
+    def data(self) -> bytes:
+        """Return the payload, copied out of the ledger at each call; `b""` for a message without a
+        value."""
+    def size(self) -> int:
+        """Return the bytes of the payload, without copying it."""
+    def length(self) -> int:
+        """Return the bytes of the payload, like size; the name that `_pulsar` has."""
+    def value(self) -> T:
+        """Return the payload decoded by the schema the consumer was made with, once. A message
+        without a value has None, with BytesSchema b"", with StringSchema "". What the schema cannot
+        decode raises at each call.
+
+        Raises:
+            ValueError: The schema cannot decode the payload; other schemas may raise others.
+        """
     @property
-    def _message(self) -> Message[T]: ...
-    def has_null_value(self) -> bool: ...
-    def properties(self) -> dict[str, str]: ...
-    def partition_key(self) -> str: ...
-    def has_key(self) -> bool: ...
-    def has_base64_encoded_key(self) -> bool: ...
-    def key_bytes(self) -> bytes: ...
-    def ordering_key(self) -> str: ...
-    def event_timestamp(self) -> int: ...
-    def publish_timestamp(self) -> int: ...
-    def message_id(self) -> MessageId: ...
-    def topic_name(self) -> str: ...
-    def redelivery_count(self) -> int: ...
-    def schema_version(self) -> str: ...
-    def int_schema_version(self) -> int: ...
-    def producer_name(self) -> str: ...
-    def sequence_id(self) -> int: ...
-    def encryption_context(self) -> EncryptionContext | None: ...
+    def _message(self) -> Message[T]:
+        """The native message, as programs take it out of the official client's."""
+    def has_null_value(self) -> bool:
+        """Tell whether it was sent without a value (`send(None)`), which is not the same as an
+        empty one."""
+    def properties(self) -> dict[str, str]:
+        """Return the properties, a new dict of str to str at each call."""
+    def partition_key(self) -> str:
+        """Return the key, `""` when it has none."""
+    def has_key(self) -> bool:
+        """Tell whether it was sent with a key."""
+    def has_base64_encoded_key(self) -> bool:
+        """Tell whether partition_key is the base64 text of a key that is bytes."""
+    def key_bytes(self) -> bytes:
+        """Return the key as bytes, `b""` when it has none."""
+    def ordering_key(self) -> str:
+        """Return the ordering key, `""` when it has none."""
+    def event_timestamp(self) -> int:
+        """Return the event time in milliseconds since 1970, 0 when none was given."""
+    def publish_timestamp(self) -> int:
+        """Return when its batch was begun by the producer, in milliseconds since 1970."""
+    def message_id(self) -> MessageId:
+        """Return the place where it is stored: ledger, entry, batch index."""
+    def topic_name(self) -> str:
+        """Return the full name of the topic it came from."""
+    def redelivery_count(self) -> int:
+        """Return the number of times it was handed out before because a consumer asked for it
+        again. It survives restarts and kills."""
+    def schema_version(self) -> str:
+        """Return the version of the schema it was written with: eight bytes, big-endian, as
+        characters; `""` when it was written without one."""
+    def int_schema_version(self) -> int:
+        """Return the version of the schema as a number; -1 when it was written without one. The
+        name of `_pulsar`."""
+    def producer_name(self) -> str:
+        """Return the name of the producer that sent it."""
+    def sequence_id(self) -> int:
+        """Return the producer's sequence id of this message."""
+    def encryption_context(self) -> EncryptionContext | None:
+        """Return how its producer encrypted it; None: not at all."""

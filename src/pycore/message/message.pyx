@@ -49,24 +49,28 @@ cdef class Message:
         raise TypeError("a Message is received from a consumer or a reader")
 
     def data(self) -> bytes:
-        """The payload, copied out of the ledger at each call; `b""` for a message without a
+        """Return the payload, copied out of the ledger at each call; `b""` for a message without a
         value."""
         if self.entry.chunked is not None:
             return self.entry.plain      # put together already, for this message alone
         return PyBytes_FromStringAndSize(<const char*>self.c_payload, self.payload_size)
 
     def size(self) -> int:
-        """Bytes of the payload, without copying it."""
+        """Return the bytes of the payload, without copying it."""
         return self.payload_size
 
     def length(self) -> int:
-        """Like size; the name that `_pulsar` has."""
+        """Return the bytes of the payload, like size; the name that `_pulsar` has."""
         return self.payload_size
 
     def value(self):
-        """The payload decoded by the schema the consumer was made with, once. A message without a
-        value has the empty one of BytesSchema and StringSchema, and None of others. What does not
-        decode raises at each call."""
+        """Return the payload decoded by the schema the consumer was made with, once. A message
+        without a value has None, with BytesSchema b"", with StringSchema "". What the schema cannot
+        decode raises at each call.
+
+        Raises:
+            ValueError: The schema cannot decode the payload; other schemas may raise others.
+        """
         if self.flags & METADATA_NULL_VALUE:
             return getattr(self.entry.context.schema, "value_of_none", None)
         return decoded_value(self)
@@ -82,7 +86,7 @@ cdef class Message:
         return self.flags & METADATA_NULL_VALUE != 0
 
     def properties(self) -> dict:
-        """The properties, a new dict of str to str at each call."""
+        """Return the properties, a new dict of str to str at each call."""
         cdef ByteReader reader
         cdef PropertyView view
         cdef int status
@@ -103,7 +107,7 @@ cdef class Message:
             found[text(view.key, view.key_size)] = text(view.value, view.value_size)
 
     def partition_key(self) -> str:
-        """The key, `""` when it has none."""
+        """Return the key, `""` when it has none."""
         cdef SingleMetadata single
         message_metadata(self, &single)
         if single.flags & METADATA_PARTITION_KEY == 0:
@@ -111,19 +115,19 @@ cdef class Message:
         return text(single.partition_key, single.partition_key_size)
 
     def has_key(self) -> bool:
-        """Whether it was sent with a key."""
+        """Tell whether it was sent with a key."""
         cdef SingleMetadata single
         message_metadata(self, &single)
         return single.flags & METADATA_PARTITION_KEY != 0
 
     def has_base64_encoded_key(self) -> bool:
-        """Whether partition_key is the base64 text of a key that is bytes."""
+        """Tell whether partition_key is the base64 text of a key that is bytes."""
         cdef SingleMetadata single
         message_metadata(self, &single)
         return single.flags & METADATA_KEY_BASE64 != 0
 
     def key_bytes(self) -> bytes:
-        """The key as bytes, `b""` when it has none."""
+        """Return the key as bytes, `b""` when it has none."""
         key = self.partition_key().encode("utf-8", "surrogateescape")
         if not self.has_base64_encoded_key():
             return key
@@ -135,7 +139,7 @@ cdef class Message:
             return key
 
     def ordering_key(self) -> str:
-        """The ordering key, `""` when it has none."""
+        """Return the ordering key, `""` when it has none."""
         cdef SingleMetadata single
         message_metadata(self, &single)
         if single.flags & METADATA_ORDERING_KEY == 0:
@@ -143,45 +147,47 @@ cdef class Message:
         return text(single.ordering_key, single.ordering_key_size)
 
     def event_timestamp(self) -> int:
-        """Event time in milliseconds since 1970, 0 when none was given."""
+        """Return the event time in milliseconds since 1970, 0 when none was given."""
         cdef SingleMetadata single
         message_metadata(self, &single)
         return single.event_time_ms if single.flags & METADATA_EVENT_TIME else 0
 
     def publish_timestamp(self) -> int:
-        """When its batch was begun by the producer, milliseconds since 1970."""
+        """Return when its batch was begun by the producer, in milliseconds since 1970."""
         return self.entry.publish_time_ms
 
     def message_id(self) -> MessageId:
-        """The place where it is stored: ledger, entry, batch index."""
+        """Return the place where it is stored: ledger, entry, batch index."""
         return message_id_of(self)
 
     def topic_name(self) -> str:
-        """Full name of the topic it came from."""
+        """Return the full name of the topic it came from."""
         return self.entry.context.topic_name
 
     def redelivery_count(self) -> int:
-        """The number of times it was handed out before because a consumer asked for it again."""
+        """Return the number of times it was handed out before because a consumer asked for it
+        again. It survives restarts and kills."""
         return self.flags >> 16
 
     def schema_version(self) -> str:
-        """Version of the schema it was written with: eight bytes, big-endian, as characters; `""`
-        when it was written without one."""
+        """Return the version of the schema it was written with: eight bytes, big-endian, as
+        characters; `""` when it was written without one."""
         return schema_version_of(self).decode("latin-1")
 
     def int_schema_version(self) -> int:
-        """The version as a number; -1 when it was written without one. The name of `_pulsar`."""
+        """Return the version of the schema as a number; -1 when it was written without one. The
+        name of `_pulsar`."""
         cdef bytes version = schema_version_of(self)
         return int.from_bytes(version, "big") if version else -1
 
     def producer_name(self) -> str:
-        """Name of the producer that sent it."""
+        """Return the name of the producer that sent it."""
         cdef MessageMetadata metadata
         entry_metadata(self, &metadata)
         return text(metadata.producer_name, metadata.producer_name_size)
 
     def sequence_id(self) -> int:
-        """The producer's sequence id of this message."""
+        """Return the producer's sequence id of this message."""
         cdef MessageMetadata metadata
         cdef SingleMetadata single
         if self.batch_index < 0:
@@ -191,7 +197,7 @@ cdef class Message:
         return single.sequence_id
 
     def encryption_context(self):
-        """How its producer encrypted it; None: not at all."""
+        """Return how its producer encrypted it; None: not at all."""
         if self.entry.encryption == ENTRY_PLAIN:
             return None
         from pulsarx._pycore.message.encryption_context import EncryptionContext

@@ -71,6 +71,18 @@ cdef class MessageId:
     latest = message_id_new(0x7FFFFFFFFFFFFFFF, 0x7FFFFFFFFFFFFFFF, -1, -1, 0)
 
     def __init__(self, partition=-1, ledger_id=-1, entry_id=-1, batch_index=-1):
+        """Make an id of its numbers. `earliest` and `latest` are there already.
+
+        Args:
+            partition: The index of the partition; -1: the topic has none.
+            ledger_id: The id of the ledger.
+            entry_id: The number of the entry in its ledger.
+            batch_index: The index in the batch; -1: the message did not travel in one.
+
+        Raises:
+            TypeError: An argument is no int.
+            OverflowError: One does not fit into 64 bits, or 32 for the partition and the index.
+        """
         # Converting alone would take a float and cut it.
         self.c_ledger_id = PyNumber_Index(ledger_id)
         self.c_entry_id = PyNumber_Index(entry_id)
@@ -81,26 +93,28 @@ cdef class MessageId:
         self.c_has_topic = False
 
     def ledger_id(self):
+        """Return the id of the ledger."""
         return self.c_ledger_id
 
     def entry_id(self):
+        """Return the number of the entry in its ledger, from 0."""
         return self.c_entry_id
 
     def partition(self):
-        """-1 when the topic is not partitioned."""
+        """Return the index of the partition; -1 when the topic is not partitioned."""
         return self.c_partition
 
     def batch_index(self):
-        """-1 when the message did not travel in a batch."""
+        """Return the index in the batch; -1 when the message did not travel in one."""
         return self.c_batch_index
 
     def batch_size(self):
-        """The number of messages that the batch had; 0 when that is not known."""
+        """Return the number of messages that the batch had; 0 when that is not known."""
         return self.c_batch_size
 
     def first_chunk_message_id(self):
-        """The id of the first chunk of a message that was published in chunks, else None. Its own
-        id is that of the last one."""
+        """Return the id of the first chunk of a message that was published in chunks, else None.
+        Its own id is that of the last one."""
         if not self.c_is_chunked:
             return None
         first = message_id_new(self.c_first_ledger_id, self.c_first_entry_id, self.c_partition,
@@ -109,7 +123,8 @@ cdef class MessageId:
         return first
 
     def serialize(self):
-        """Bytes to store and to `deserialize` later, as Pulsar's Python client writes them."""
+        """Return bytes to store and to `deserialize` later, as Pulsar's Python client writes
+        them."""
         cdef uint8_t room[SERIALIZED_SIZE_MAX]
         cdef uint8_t inner_room[SERIALIZED_SIZE_MAX]
         cdef ByteWriter writer
@@ -135,9 +150,15 @@ cdef class MessageId:
 
     @staticmethod
     def deserialize(message_id_bytes, topic=None):
-        """The id that was serialized here, by the official client or by Java; else ValueError.
+        """Return the id that was serialized here, by the official client or by Java.
 
-        topic: of the message. A consumer of several topics acknowledges no id without it.
+        Args:
+            message_id_bytes: The bytes that serialize returned.
+            topic: Of the message. A consumer of several topics acknowledges no id without it.
+
+        Raises:
+            ValueError: They are no serialized id.
+            TypeError: An argument is of the wrong type.
         """
         cdef Fields fields
         cdef MessageId made
@@ -160,7 +181,14 @@ cdef class MessageId:
 
     @classmethod
     def wrap(cls, msg_id):
-        """The id itself: native and wrapped ids are one type here."""
+        """Return the id itself: native and wrapped ids are one type here.
+
+        Args:
+            msg_id: A MessageId.
+
+        Raises:
+            TypeError: It is none.
+        """
         if not isinstance(msg_id, MessageId):
             raise TypeError(f"msg_id must be a MessageId, not {type(msg_id).__name__}")
         return msg_id
@@ -171,7 +199,14 @@ cdef class MessageId:
         return self
 
     def topic_name(self, name):
-        """Refused: an id does not change. `_pulsar` has this to give an id its topic."""
+        """Refuse: an id does not change. `_pulsar` has this to give an id its topic.
+
+        Args:
+            name: Of a topic.
+
+        Raises:
+            OperationNotSupported: Always; `deserialize` takes a topic.
+        """
         from pulsarx import errors
 
         raise errors.OperationNotSupported(
@@ -181,8 +216,17 @@ cdef class MessageId:
 
     @classmethod
     def from_text(cls, text, topic=None):
-        """The id in `ledger:entry:partition[:batch index]` or `(ledger,entry,partition,batch)`; of
-        a message in chunks `first;last`, both in the former. topic: see deserialize."""
+        """Return the id in `ledger:entry:partition[:batch index]` or
+        `(ledger,entry,partition,batch)`; of a message in chunks `first;last`, both in the former.
+
+        Args:
+            text: As to_text or str write it.
+            topic: Of the message. A consumer of several topics acknowledges no id without it.
+
+        Raises:
+            ValueError: The text is no id.
+            TypeError: An argument is of the wrong type.
+        """
         cdef MessageId made
         if not isinstance(text, str):
             raise TypeError(f"text must be str, not {type(text).__name__}")
@@ -194,11 +238,15 @@ cdef class MessageId:
 
     @classmethod
     def from_row(cls, row):
-        """The id in a row of received columns, whatever library holds it.
+        """Return the id in a row of received columns, whatever library holds it.
 
-        row: a value of the column message_id (a dict, or an Arrow scalar), or a row that has this
-            column, also as `__message_id__`, or those of its four numbers, as `to_numpy` and
-            `to_pandas` give them. ValueError: it has none.
+        Args:
+            row: A value of the column message_id (a dict, or an Arrow scalar), or a row that has
+                this column, also as `__message_id__`, or those of its four numbers, as `to_numpy`
+                and `to_pandas` give them.
+
+        Raises:
+            ValueError: It has none.
         """
         cdef MessageId made
         found = row.as_py() if hasattr(row, "as_py") else row
@@ -225,8 +273,8 @@ cdef class MessageId:
         return made
 
     def to_text(self):
-        """`ledger:entry:partition`, and `:batch index` where there is one, as Java writes it; of a
-        message in chunks those of the first and the last one: `first;last`."""
+        """Return `ledger:entry:partition`, and `:batch index` where there is one, as Java writes
+        it; of a message in chunks those of the first and the last one: `first;last`."""
         text = f"{self.c_ledger_id}:{self.c_entry_id}:{self.c_partition}"
         if self.c_is_chunked:
             return f"{self.first_chunk_message_id().to_text()};{text}"
