@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from write_docstrings import Docstring
+
 from pulsarx.broker.policies.policy_row import NAMESPACE, TOPIC
 from pulsarx.broker.policies.policy_value import REQUIRED, Choices, Flag, Record, Whole
 from pulsarx.broker.policies.table import TABLE
@@ -53,8 +55,7 @@ CLASSES = {
     As long as a period of a rate has permits left, an entry (a message, or a batch) passes as a
     whole; what it takes in excess is subtracted from the periods that follow. Permits that a period
     does not use are lost.
-
-    OperationNotSupported, of what is offloaded: the owner of the folder has no `offload_url`."""
+    """
 ''',
     NAMESPACE: '''class NamespacePolicies(PolicyMethods):
     """Base of `client.admin.namespaces`."""
@@ -63,6 +64,17 @@ CLASSES = {
     """Base of `client.admin.topics`."""
 ''',
 }
+TARGETS = {
+    "": "The namespace, or the topic.",
+    NAMESPACE: "The namespace.",
+    TOPIC: "The topic, or a partition of it.",
+}
+MISSING = {
+    "": "There is no such namespace, or topic.",
+    NAMESPACE: "There is no such namespace.",
+    TOPIC: "There is no such topic.",
+}
+REMOVING = "Take back what was set here: the level above applies again."
 CHECKS: dict[type[Kind], str] = {Whole: "whole", Flag: "flag", Choices: "words"}
 
 
@@ -85,26 +97,57 @@ def _methods_of(row: Policy, level: str) -> list[str]:
         return []
     target = shared or level
     arguments = _arguments(row)
-    doc = methods.topic_doc if level == TOPIC and methods.topic_doc else methods.doc
     return [
         _method(
-            f"set_{row.method}", [f"{target}: str", *arguments], "None", doc, _setting(row, target)
+            f"set_{row.method}",
+            [f"{target}: str", *arguments],
+            "None",
+            _set_docstring(row, level, target),
+            _setting(row, target),
         ),
         _method(
             f"get_{row.method}",
             [f"{target}: str"],
             f"{_answer(row)} | None",
-            methods.get_doc,
+            _docstring(f"Return {methods.answer} as set here; None: nothing is.", level, target),
             _getting(row, target),
         ),
         _method(
             f"remove_{row.method}",
             [f"{target}: str"],
             "None",
-            methods.remove_doc,
+            _docstring(REMOVING, level, target, is_change=True),
             [f'self._remove_policy({target}, "{row.name}")'],
         ),
     ]
+
+
+def _set_docstring(row: Policy, level: str, target: str) -> Docstring:
+    methods = row.methods
+    assert methods is not None
+    doc = methods.topic_doc if level == TOPIC and methods.topic_doc else methods.doc
+    made = _docstring(doc, level, target, is_change=True)
+    names = [each.split(":")[0] for each in _arguments(row)]
+    if sorted(names) != sorted(methods.arguments):
+        raise ValueError(f"{row.name}: args must be {names}, not {list(methods.arguments)}")
+    made.entries["Args"] |= {name: methods.arguments[name] for name in names}
+    made.entries["Raises"] |= {"ValueError": "An argument is out of bounds, or of no such value."}
+    made.entries["Raises"] |= methods.raises
+    if row.needs_store:
+        made.entries["Raises"]["OperationNotSupported"] = "The folder has no object store."
+    elif row.for_kept and TOPIC in row.levels and level != NAMESPACE:
+        made.entries["Raises"]["OperationNotSupported"] = "The topic is non-persistent."
+    return made
+
+
+def _docstring(doc: str, level: str, target: str, is_change: bool = False) -> Docstring:
+    """What the methods have in common. level: "" for both."""
+    made = Docstring.of(doc)
+    made.entries["Args"] = {target: TARGETS[level]}
+    made.entries["Raises"] = {"TopicNotFound": MISSING[level]}
+    if is_change:
+        made.texts["Durability"] = "It is on the device when this returns."
+    return made
 
 
 def _arguments(row: Policy) -> list[str]:
@@ -165,7 +208,7 @@ def _getting(row: Policy, target: str) -> list[str]:
     return [f"found: {row.kind.answer} | None = {asked}", "return found"]
 
 
-def _method(name: str, arguments: list[str], answer: str, doc: str, body: list[str]) -> str:
+def _method(name: str, arguments: list[str], answer: str, doc: Docstring, body: list[str]) -> str:
     """As ruff formats it."""
     whole = ", ".join(["self", *arguments])
     lines = [f"    def {name}({whole}) -> {answer}:"]
@@ -173,8 +216,7 @@ def _method(name: str, arguments: list[str], answer: str, doc: str, body: list[s
         lines = [f"    def {name}(", f"        {whole}", f"    ) -> {answer}:"]
         if len(lines[1]) > WIDTH:
             lines[1:2] = [f"        {each}," for each in ["self", *arguments]]
-    if doc:
-        lines += [f'        """{doc}' + ('\n        """' if "\n\n" in doc else '"""')]
+    lines += doc.lines(8)
     return "\n".join([*lines, *(f"        {each}" for each in body), ""])
 
 

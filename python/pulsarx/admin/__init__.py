@@ -24,10 +24,23 @@ __all__ = ["Admin", "Brokers", "Namespaces", "Schemas", "Tenants", "Topics"]
 
 
 class Admin:
-    """The groups. Any thread may call."""
+    """The groups of calls. Any thread may call.
+
+    Changes are on the device when a call returns, whatever durability the client has. Each call
+    raises, besides what it says itself: AlreadyClosed when its client is closed;
+    OperationNotSupported when it changes something and the client was opened read_only;
+    FolderOwnedError or Timeout when the process that owns the folder cannot be reached or does not
+    answer; StorageError when the disk refuses; InvalidTopicName for what is no name. At the URL of
+    a REST API also ConnectError, AuthenticationError and AuthorizationError, and
+    OperationNotSupported for what the API does not have.
+    """
 
     def __init__(self, channel: Channel) -> None:
-        """Use `Client.admin` or `at`."""
+        """Use `Client.admin` or `at`.
+
+        Args:
+            channel: By which the calls are done.
+        """
         self.brokers = Brokers(channel)
         self.tenants = Tenants(channel)
         self.namespaces = Namespaces(channel)
@@ -45,12 +58,26 @@ class Admin:
         """Administer a folder that another process may own: its owner is asked. Without an owner
         the folder is read, or owned for the moment of a call that changes something.
 
-        An http:// or https:// URL is that of a Pulsar admin REST API: of `pulsarx serve`, or of any
-        Pulsar cluster.
+        Args:
+            folder: A path; or an http:// or https:// URL, that of a Pulsar admin REST API: of
+                `pulsarx serve`, or of any Pulsar cluster.
+            authentication: At such a URL AuthenticationToken, AuthenticationBasic or
+                AuthenticationTLS.
+            tls_trust_certs_file_path: The authorities of https:// servers; None: those of the
+                system.
 
-        authentication: at such a URL AuthenticationToken, AuthenticationBasic or AuthenticationTLS.
-        tls_trust_certs_file_path: the authorities of https:// servers; else those of the system.
-        InvalidConfiguration: they are given with a folder, which needs no authentication.
+        Returns:
+            The groups.
+
+        Raises:
+            InvalidConfiguration: A folder has no authentication and no TLS.
+            InvalidUrl: The URL is none.
+
+        Example:
+            from pulsarx.admin import Admin
+
+            with pulsarx.Client("events"):  # here, or in another process
+                print(Admin.at("events").topics.get_list())
         """
         if isinstance(folder, str) and folder.lower().startswith(("http://", "https://")):
             from pulsarx.admin.http_channel import HttpChannel

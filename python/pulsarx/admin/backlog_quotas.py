@@ -28,12 +28,25 @@ class BacklogQuotas(PolicyGroup):
     ) -> None:
         """Limit the backlog of each topic: that of its slowest durable subscription.
 
-        type: `destination_storage` (limit_size, bytes) or `message_age` (limit_time, seconds); a
-        topic may have one of each.
-        policy: `producer_request_hold`: sending waits until there is room, or send_timeout_millis
-        are over; `producer_exception`: producers are shut; with these no producer can be created.
-        `consumer_backlog_eviction`: the oldest messages are acknowledged.
-        NotAllowedError: limit_size is not less than what retention keeps.
+        Args:
+            target: The namespace, or the topic.
+            limit_size: Bytes, of type `destination_storage`; -1: not given.
+            limit_time: Seconds that the oldest message is old, of type `message_age`; -1: not
+                given.
+            policy: `producer_request_hold`: sending waits until there is room, or
+                send_timeout_millis are over; `producer_exception`: producers are shut; with these
+                no producer can be created. `consumer_backlog_eviction`: the oldest messages are
+                acknowledged.
+            type: `destination_storage` or `message_age`; a topic may have one of each.
+
+        Raises:
+            ValueError: There is no such type or policy, or the limit of the type is not given.
+            NotAllowedError: limit_size is not less than what retention keeps.
+            TopicNotFound: There is no such namespace, or topic.
+            OperationNotSupported: The topic is non-persistent.
+
+        Durability:
+            It is on the device when this returns, and takes effect at once.
         """
         value = {
             "limit_size": whole("limit_size", limit_size),
@@ -43,18 +56,48 @@ class BacklogQuotas(PolicyGroup):
         self._set_policy(target, _quota(type), value)
 
     def get_backlog_quotas(self, target: str) -> dict[str, dict[str, Any]]:
-        """{"limit_size", "limit_time", "policy"} by type, as far as they are set."""
+        """Return {"limit_size", "limit_time", "policy"} by type, as far as they are set here; sizes
+        in bytes, times in seconds.
+
+        Args:
+            target: The namespace, or the topic.
+
+        Raises:
+            TopicNotFound: There is no such namespace, or topic.
+        """
         found = {each: self._get_policy(target, name) for each, name in _NAMES.items()}
         return {each: value for each, value in found.items() if value is not None}
 
     def get_backlog_quota(
         self, target: str, type: str = "destination_storage"
     ) -> dict[str, Any] | None:
-        """The quota of one type."""
+        """Return the quota of one type as get_backlog_quotas does; None: it is not set here.
+
+        Args:
+            target: The namespace, or the topic.
+            type: `destination_storage` or `message_age`.
+
+        Raises:
+            ValueError: There is no such type.
+            TopicNotFound: There is no such namespace, or topic.
+        """
         found: dict[str, Any] | None = self._get_policy(target, _quota(type))
         return found
 
     def remove_backlog_quota(self, target: str, type: str = "destination_storage") -> None:
+        """Take back the quota that was set here: the level above applies again.
+
+        Args:
+            target: The namespace, or the topic.
+            type: `destination_storage` or `message_age`.
+
+        Raises:
+            ValueError: There is no such type.
+            TopicNotFound: There is no such namespace, or topic.
+
+        Durability:
+            It is on the device when this returns, and takes effect at once.
+        """
         self._remove_policy(target, _quota(type))
 
 

@@ -14,16 +14,31 @@ class Tenants:
     return."""
 
     def __init__(self, channel: Channel) -> None:
+        """Use `Admin.tenants`.
+
+        Args:
+            channel: By which the calls are done.
+        """
         self._channel = channel
 
     def create_tenant(
         self, tenant: str, admin_roles: Iterable[str] = (), allowed_clusters: Iterable[str] = ()
     ) -> None:
-        """Create a tenant, of letters, digits and - = : . _
+        """Create a tenant.
 
-        admin_roles: may use and administer everything in the tenant, where a service authenticates
-        its clients. allowed_clusters: kept for `get_tenant_info`; without effect.
-        NotAllowedError: it exists, or is `pulsar`, which is reserved.
+        Args:
+            tenant: A name of letters, digits and - = : . _
+            admin_roles: Roles that may use and administer everything in the tenant, where a service
+                authenticates its clients.
+            allowed_clusters: Kept for `get_tenant_info`; without effect.
+
+        Raises:
+            NotAllowedError: It exists, or is `pulsar`, which is reserved.
+            ValueError: A list of names is a str.
+            InvalidTopicName: It is no name of one.
+
+        Durability:
+            It is on the device when this returns.
         """
         self._channel.perform("tenants.create_tenant", _info(tenant, admin_roles, allowed_clusters))
 
@@ -31,21 +46,53 @@ class Tenants:
         self, tenant: str, admin_roles: Iterable[str] = (), allowed_clusters: Iterable[str] = ()
     ) -> None:
         """Replace what `get_tenant_info` returns. Producers and consumers of a role that is no
-        longer an administrator are closed."""
+        longer an administrator are closed.
+
+        Args:
+            tenant: A name.
+            admin_roles: As create_tenant.
+            allowed_clusters: As create_tenant.
+
+        Raises:
+            TopicNotFound: There is no such tenant.
+            ValueError: A list of names is a str.
+
+        Durability:
+            It is on the device when this returns.
+        """
         self._channel.perform("tenants.update_tenant", _info(tenant, admin_roles, allowed_clusters))
 
     def delete_tenant(self, tenant: str, force: bool = False) -> None:
-        """Delete a tenant. NotAllowedError: it has namespaces. force: they are deleted too, with
-        their topics, whose producers, consumers and readers are closed."""
+        """Delete a tenant.
+
+        Args:
+            tenant: A name.
+            force: Its namespaces are deleted too, with their topics, whose producers, consumers and
+                readers are closed.
+
+        Raises:
+            NotAllowedError: It has namespaces.
+            TopicNotFound: There is no such tenant.
+
+        Durability:
+            It is gone from the device when this returns.
+        """
         self._channel.perform("tenants.delete_tenant", {"tenant": tenant, "force": bool(force)})
 
     def get_tenants(self) -> list[str]:
-        """Their names."""
+        """Return the names of all tenants."""
         found: list[str] = self._channel.perform("tenants.get_tenants", {})
         return found
 
     def get_tenant_info(self, tenant: str) -> dict[str, list[str]]:
-        """{"admin_roles": names, "allowed_clusters": names}."""
+        """Return {"admin_roles": names, "allowed_clusters": names}.
+
+        Args:
+            tenant: A name.
+
+        Raises:
+            TopicNotFound: There is no such tenant.
+        """
         found: dict[str, list[str]] = self._channel.perform(
             "tenants.get_tenant_info", {"tenant": tenant}
         )

@@ -25,19 +25,56 @@ class TopicSubscriptions:
     ) -> None:
         """Create a durable subscription without a consumer.
 
-        position: where it begins: `MessageId.latest`, `MessageId.earliest`, at a message, or with
-        the first one published at a time (ms since 1970). NotAllowedError: it exists.
+        Args:
+            topic: A name.
+            subscription_name: Its name.
+            position: Where it begins: `MessageId.latest`, `MessageId.earliest`, at a message, or
+                with the first one published at a time in milliseconds since 1970.
+
+        Raises:
+            NotAllowedError: It exists, or the topic has max_subscriptions_per_topic.
+            OperationNotSupported: The topic is non-persistent; or position is a message and the
+                topic has partitions.
+            TopicNotFound: There is no such topic.
+            ValueError: An argument is none of these.
+
+        Durability:
+            It is on the device when this returns.
+
+        Example:
+            client.admin.topics.create_subscription("orders", "audit", pulsarx.MessageId.earliest)
+            assert client.subscribe("orders", "audit").receive().data() == b"one"
         """
         self._perform("create_subscription", topic, subscription_name, position=_position(position))
 
     def delete_subscription(self, topic: str, subscription_name: str, force: bool = False) -> None:
-        """Delete a subscription. NotAllowedError: consumers are attached. force: they are
-        closed."""
+        """Delete a subscription: its messages are no longer held.
+
+        Args:
+            topic: A name.
+            subscription_name: Its name.
+            force: Its consumers are closed.
+
+        Raises:
+            NotAllowedError: Consumers are attached.
+            SubscriptionNotFound: The topic does not have it.
+            TopicNotFound: There is no such topic.
+
+        Durability:
+            It is gone from the device when this returns.
+        """
         self._perform("delete_subscription", topic, subscription_name, force=bool(force))
 
     def get_subscriptions(self, topic: str) -> list[str]:
-        """Names of the durable subscriptions; of a non-persistent topic, of all that are there, be
-        they of readers."""
+        """Return the names of the durable subscriptions; of a non-persistent topic, of all that are
+        there, be they of readers.
+
+        Args:
+            topic: A name.
+
+        Raises:
+            TopicNotFound: There is no such topic.
+        """
         found: list[str] = self._channel.perform("topics.get_subscriptions", {"topic": topic})
         return found
 
@@ -45,31 +82,98 @@ class TopicSubscriptions:
         """Move a subscription; its consumers stay attached. Everything before the position counts
         as acknowledged, everything from it on as unacknowledged.
 
-        position: as in create_subscription; the message of an id is delivered again itself.
+        Args:
+            topic: A name.
+            subscription_name: Its name.
+            position: As create_subscription: a MessageId, or milliseconds since 1970; the message
+                of an id is delivered again itself.
+
+        Raises:
+            SubscriptionNotFound: The topic does not have it.
+            OperationNotSupported: As create_subscription.
+            TopicNotFound: There is no such topic.
+            ValueError: position is none of these.
+
+        Durability:
+            The new position is on the device when this returns.
         """
         self._perform("reset_cursor", topic, subscription_name, position=_position(position))
 
     def skip_messages(self, topic: str, subscription_name: str, count: int) -> None:
-        """Acknowledge the first num_messages unacknowledged messages. OperationNotSupported: the
-        topic has partitions."""
+        """Acknowledge the first unacknowledged messages.
+
+        Args:
+            topic: A name.
+            subscription_name: Its name.
+            count: How many messages, from 0.
+
+        Raises:
+            OperationNotSupported: The topic has partitions, or is non-persistent.
+            SubscriptionNotFound: The topic does not have it.
+            TopicNotFound: There is no such topic.
+            ValueError: count is negative or no int.
+
+        Durability:
+            It is on the device when this returns.
+        """
         count = check_integer(count, "count")
         self._perform("skip_messages", topic, subscription_name, count=count)
 
     def skip_all_messages(self, topic: str, subscription_name: str) -> None:
-        """Acknowledge all messages of the topic."""
+        """Acknowledge all messages of the topic.
+
+        Args:
+            topic: A name.
+            subscription_name: Its name.
+
+        Raises:
+            SubscriptionNotFound: The topic does not have it.
+            OperationNotSupported: The topic is non-persistent.
+            TopicNotFound: There is no such topic.
+
+        Durability:
+            It is on the device when this returns.
+        """
         self._perform("skip_all_messages", topic, subscription_name)
 
     def expire_messages(self, topic: str, subscription_name: str, seconds: int) -> None:
-        """Acknowledge messages that are older than that, up to the first one that is not."""
+        """Acknowledge messages that are older than an age, up to the first one that is not.
+
+        Args:
+            topic: A name.
+            subscription_name: Its name.
+            seconds: The age in seconds, not 0.
+
+        Raises:
+            NotAllowedError: seconds is 0, which expires nothing, as in Pulsar.
+            SubscriptionNotFound: The topic does not have it.
+            OperationNotSupported: The topic is non-persistent.
+            TopicNotFound: There is no such topic.
+            ValueError: seconds is no int.
+
+        Durability:
+            It is on the device when this returns.
+        """
         seconds = check_integer(seconds, "seconds")
         self._perform("expire_messages", topic, subscription_name, seconds=seconds)
 
     def peek_messages(
         self, topic: str, subscription_name: str, count: int = 1
     ) -> list[PeekedMessage]:
-        """Return the first unacknowledged messages, at most count and at most 1000; they stay
-        unacknowledged. OperationNotSupported: the topic has partitions. NotAllowedError: they have
-        more than 16 MiB together."""
+        """Return the first unacknowledged messages; they stay unacknowledged.
+
+        Args:
+            topic: A name.
+            subscription_name: Its name.
+            count: Messages at most, from 1 to 1000.
+
+        Raises:
+            OperationNotSupported: The topic has partitions, or is non-persistent.
+            NotAllowedError: They have more than 16 MiB together.
+            SubscriptionNotFound: The topic does not have it.
+            TopicNotFound: There is no such topic.
+            ValueError: count is out of bounds.
+        """
         from pulsarx.admin.peeked_message import PeekedMessage
 
         count = check_integer(count, "count")

@@ -62,8 +62,8 @@ class Methods:
     """The methods of `client.admin` that set, get and remove a policy. A value."""
 
     __slots__ = (
-        "argument", "doc", "get_doc", "is_checked", "is_tuple", "name", "remove_doc", "target",
-        "topic_doc",
+        "answer", "argument", "arguments", "doc", "is_checked", "is_tuple", "name", "raises",
+        "target", "topic_doc",
     )  # fmt: skip
 
     def __init__(
@@ -72,23 +72,26 @@ class Methods:
         *,
         name: str = "",
         argument: str = "",
-        get: str = "",
-        remove: str = "",
+        args: dict[str, str],
+        raises: dict[str, str] | None = None,
+        get: str = "the value",
         topic: str = "",
         target: str = "target",
         is_checked: bool = True,
         is_tuple: bool = False,
     ) -> None:
         """name: behind set_, where that is not the policy's. argument: of a value that is no
-        record. doc, get, remove: their docstrings; topic: that of set_ where it is another for
-        topics. target: what the first argument is called; empty: as the level. is_checked: a wrong
-        type is told under the name of the argument, else by the verb. is_tuple: a record is given
-        back as one."""
+        record. doc: the first paragraphs of the docstring of set_; topic: where they are others
+        for topics. args: what its arguments are, with their units. raises: when it raises what,
+        besides what all do. get: what get_ returns. target: what the first argument is called;
+        empty: as the level. is_checked: a wrong type is told under the name of the argument, else
+        by the verb. is_tuple: a record is given back as one."""
         self.name = name
         self.argument = argument
         self.doc = doc.strip()
-        self.get_doc = get
-        self.remove_doc = remove
+        self.arguments = args
+        self.raises = raises or {}
+        self.answer = get
         self.topic_doc = topic.strip()
         self.target = target
         self.is_checked = is_checked

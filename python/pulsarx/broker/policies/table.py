@@ -39,10 +39,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_HERE = "The value set at this level; None: none is."
-_ABOVE = "The level above holds again."
 _QUOTA_POLICIES = f"must be {', '.join(BACKLOG_QUOTA_POLICIES)}"
 _KINDS_OF_TOPICS = ("non-partitioned", "partitioned")
+_RATE = {
+    "msgs": "Messages in a period; 0 and -1: without limit.",
+    "bytes": "Bytes in a period; 0 and -1: without limit.",
+    "period_seconds": "Seconds of a period.",
+    "relative_to_publish_rate": "The publish rate of the topic, averaged over the last minute, is "
+    "added.",
+}
 
 
 def _check_retention(value: dict[str, Any]) -> None:
@@ -98,8 +103,6 @@ def _limit(
     *,
     topic_options: str = "",
     topic_command: str = "",
-    get: str = "",
-    remove: str = "",
     target: str = "target",
     **more: Any,
 ) -> Policy:
@@ -117,7 +120,8 @@ def _limit(
         option=name,
         rest=rest,
         methods=Methods(
-            doc, argument="count", get=get, remove=remove, target=target, is_checked=False
+            doc, argument="count", args={"count": f"How many {said}; 0: without limit."},
+            get="the number", target=target, is_checked=False
         ),
         commands=commands(options),
         topic_commands=commands(topic_options or options, topic_command),
@@ -193,13 +197,14 @@ TABLE = [
         rest=Rest("retention", "retention", body="RetentionPolicies", field="retention_policies",
             invalid=400),
         methods=Methods("""
-        Keep acknowledged messages: for time_minutes, up to size_mb MiB a topic, whichever is
-        reached first.
-
-        -1: without limit; 0 in both: not at all. Whole ledgers are removed, never parts.
-        ValueError: 0 in one of them alone, with which nothing would be kept.
-        NotAllowedError: size_mb is not more than the backlog quota.""",
-            get="(time_minutes, size_mb).", is_tuple=True),
+        Keep acknowledged messages for a time and up to a size, whichever is reached first. Whole
+        ledgers are removed, never parts.""",
+            args={"time_minutes": "Minutes; -1: without limit; 0, in both: not at all.",
+                "size_mb": "MiB of each topic; -1: without limit; 0, in both: not at all."},
+            raises={"ValueError": "0 in one of them alone, with which nothing would be kept; or "
+                "one is out of bounds.",
+                "NotAllowedError": "size_mb is not more than the backlog quota."},
+            get="(time_minutes, size_mb)", is_tuple=True),
         commands=Commands(
             Option("-t --time", "time_minutes", DURATION,
                 "How long: 90m, 3h, 2d, 5w; seconds without a unit. -1: for ever.", per=60,
@@ -217,8 +222,9 @@ TABLE = [
         rest=Rest("messageTTL", "messageTTL", query="messageTTL", field="message_ttl_in_seconds"),
         methods=Methods("""
         Set how old messages may become: older ones are not delivered, and count as acknowledged
-        on every subscription. 0: they do not expire, whatever the levels above say.""",
-            argument="seconds", get="Seconds."),
+        on every subscription.""", argument="seconds",
+            args={"seconds": "Seconds; 0: they do not expire, whatever the levels above say."},
+            get="the seconds"),
         commands=Commands(
             Option("-ttl --messageTTL", "seconds", DURATION,
                 "Seconds, or 100m, 3h, 2d, 5w. 0: messages do not expire."),
@@ -232,9 +238,10 @@ TABLE = [
         rest=Rest("subscriptionExpirationTime", "subscriptionExpirationTime",
             query="subscriptionExpirationTime", field="subscription_expiration_time_minutes"),
         methods=Methods("""
-        Delete durable subscriptions that have no consumer and were not used for that many
-        minutes. 0: they stay, whatever the levels above say.""", argument="minutes",
-            get="Minutes."),
+        Delete durable subscriptions that have no consumer and were not used for a while.""",
+            argument="minutes",
+            args={"minutes": "Minutes; 0: they stay, whatever the levels above say."},
+            get="the minutes"),
         commands=Commands(
             Option("-t --time", "minutes", "",
                 "After how many minutes without use a subscription goes. 0: it stays."),
@@ -248,14 +255,11 @@ TABLE = [
         rest=Rest("deduplication", "deduplicationEnabled", field="deduplicationEnabled"),
         methods=Methods("""
         Set whether the topics of a namespace recognise messages that are sent again by their
-        sequence ids, and do not store them again. Applies to open producers at once. Durable on
-        return.""",
+        sequence ids, and do not store them again. Applies to open producers at once.""",
             topic="""
         Set whether a topic, or all its partitions, recognises messages that are sent again by
-        their sequence ids, and does not store them again. Applies to open producers at once.
-        Durable on return.""",
-            argument="enabled", get="The value set here; None: none was.",
-            remove="Take back what was set here. Durable on return.", target=""),
+        their sequence ids, and does not store them again. Applies to open producers at once.""",
+            argument="enabled", args={"enabled": "Whether they are."}, target=""),
         commands=Commands(
             Switch("enabled", "Store nothing twice.", "Store what comes."),
             example="--enable"),
@@ -275,10 +279,10 @@ TABLE = [
             field="autoTopicCreationOverride"),
         methods=Methods("""
         Set whether a producer, consumer or reader creates the topic that it names, and of which
-        kind: `non-partitioned`, or `partitioned` with that many partitions. If not, TopicNotFound
-        is raised. Durable on return.""",
-            get='{"allowed", "type", "partitions"} as set for the namespace; None: nothing is.',
-            remove="The broker's options hold again.", target="", is_checked=False),
+        kind. If not, it gets TopicNotFound.""",
+            args={"allowed": "Whether it does.", "type": "`non-partitioned` or `partitioned`.",
+                "partitions": "How many, of a partitioned one."},
+            get='{"allowed", "type", "partitions"}', target="", is_checked=False),
         commands=Commands(
             Switch("allowed", "Clients make the topics they name.", "Only administration does."),
             Option("-t --type", "type", "", "The kind of topics that are created.",
@@ -295,8 +299,9 @@ TABLE = [
             body="AutoSubscriptionCreationOverride", wrapped="allowAutoSubscriptionCreation",
             field="autoSubscriptionCreationOverride"),
         methods=Methods("""
-        Whether a consumer creates the durable subscription that it names; else it gets
-        SubscriptionNotFound.""", argument="allowed", get=_HERE, is_checked=False),
+        Set whether a consumer creates the durable subscription that it names. If not, it gets
+        SubscriptionNotFound.""", argument="allowed", args={"allowed": "Whether it does."},
+            is_checked=False),
         commands=Commands(
             Switch("allowed", "Consumers make what they name.", "Only administration does."),
             example="--enable"),
@@ -308,9 +313,9 @@ TABLE = [
         rest=Rest("subscriptionTypesEnabled", "subscriptionTypesEnabled",
             unset={NAMESPACE: [], TOPIC: []}),
         methods=Methods("""
-        Set which of Exclusive, Failover, Shared and Key_Shared consumers may use; with another
-        type `subscribe` raises NotAllowedError. Attached consumers stay.""", argument="types",
-            get=_HERE),
+        Set the types of subscriptions that consumers may use; with another one `subscribe` raises
+        NotAllowedError. Attached consumers stay.""", argument="types",
+            args={"types": "Of Exclusive, Failover, Shared and Key_Shared."}, get="the types"),
         commands=Commands(
             Option("-t --types", "types", "", _TYPES),
             example="-t Shared,Key_Shared"),
@@ -322,12 +327,9 @@ TABLE = [
         "dispatch_throttling_rate_per_topic",
         "a topic dispatches in a period",
         Methods("""
-        How many messages and bytes each topic dispatches in a period, to all subscriptions and
-        readers together, redeliveries included; consumers wait for the next one. 0, -1: without
-        limit.
-
-        relative_to_publish_rate: the publish rate of the topic, averaged over the last minute, is
-        added.""", get='{"msgs", "bytes", "period_seconds", "relative_to_publish_rate"}.'),
+        Set how many messages and bytes each topic dispatches in a period, to all subscriptions
+        and readers together, redeliveries included; consumers wait for the next one.""",
+            args=_RATE, get='{"msgs", "bytes", "period_seconds", "relative_to_publish_rate"}'),
     ),
     _dispatch(
         "subscription_dispatch_rate",
@@ -336,8 +338,9 @@ TABLE = [
         "dispatch_throttling_rate_per_subscription",
         "each subscription is dispatched in a period",
         Methods("""
-        Like set_dispatch_rate, for each subscription and each reader. The rate of the topic
-        applies as well.""", get="Return the rate in the form of get_dispatch_rate."),
+        Set how many messages and bytes each subscription and each reader is dispatched in a
+        period. The rate of the topic applies as well.""",
+            args=_RATE, get='{"msgs", "bytes", "period_seconds", "relative_to_publish_rate"}'),
     ),
     Policy(
         "publish_rate",
@@ -349,12 +352,14 @@ TABLE = [
         rest=Rest("publishRate", "publishRate", body="PublishRate", field="publishMaxMessageRate",
             by_cluster=True),
         methods=Methods("""
-        How many messages and bytes all producers of a topic publish in a second. Above it
-        sending waits, send_async too, until send_timeout_millis are over. 0, -1: without limit.
+        Set how many messages and bytes all producers of a topic publish in a second. Above it
+        sending waits, send_async too, until send_timeout_millis are over.
 
         Dead and retry letters, and what a callback of send_async sends, do not wait; they are
         counted, and others wait for them. It applies to non-persistent topics too.""",
-            get='{"msgs", "bytes"}.'),
+            args={"msgs": "Messages a second; 0 and -1: without limit.",
+                "bytes": "Bytes a second; 0 and -1: without limit."},
+            get='{"msgs", "bytes"}'),
         commands=Commands(
             Option("-m --msg-publish-rate", "msgs", NUMBER,
                 "Messages a topic a second; -1: any number.", default=-1, shows=True),
@@ -374,9 +379,11 @@ TABLE = [
         rest=Rest("subscribeRate", "subscribeRate", body="SubscribeRate",
             field="clusterSubscribeRate", by_cluster=True),
         methods=Methods("""
-        Set how often consumers of one name may subscribe to a topic in that many seconds: one
-        time more raises NotAllowedError. 0: without limit. Readers are not counted.""",
-            get='{"per_consumer", "period_seconds"}.'),
+        Set how often consumers of one name may subscribe to a topic in a period: one time more
+        raises NotAllowedError. Readers are not counted.""",
+            args={"per_consumer": "How often; 0: without limit.",
+                "period": "Seconds of a period."},
+            get='{"per_consumer", "period_seconds"}'),
         commands=Commands(
             Option("-sr --subscribe-rate", "per_consumer", NUMBER,
                 "How often a consumer may; 0: any number.", default=0, shows=True),
@@ -397,11 +404,14 @@ TABLE = [
         rest=Rest("delayedDelivery", "delayedDelivery", body="DelayedDeliveryPolicies",
             field="delayed_delivery_policies"),
         methods=Methods("""
-        Set whether messages wait for their delivery time (else they are delivered at once), how
-        much earlier they may come where delivery is not strict, and how long a message may be
-        delayed at most: a longer delay raises NotAllowedError. 0: as BrokerOptions say.""",
+        Set whether messages wait for their delivery time; else they are delivered at once.""",
             name="delayed_delivery_policies",
-            get='{"active", "tick_time_millis", "max_delivery_delay_in_millis"}.'),
+            args={"active": "Whether they wait.",
+                "tick_time_millis": "How many milliseconds earlier they may come, where delivery "
+                "is not strict.",
+                "max_delivery_delay_in_millis": "Milliseconds that a message may be delayed at "
+                "most: a longer delay raises NotAllowedError. 0: as BrokerOptions say."},
+            get='{"active", "tick_time_millis", "max_delivery_delay_in_millis"}'),
         commands=Commands(
             Switch("active", "Messages wait for their time.", "Messages come at once."),
             Option("-t --time", "tick_time_millis", DURATION,
@@ -427,14 +437,17 @@ TABLE = [
         rest=Rest("inactiveTopicPolicies", "inactiveTopicPolicies", body="InactiveTopicPolicies",
             field="inactive_topic_policies"),
         methods=Methods("""
-        Set whether a topic is deleted that was not used for that many seconds.
+        Set whether a topic is deleted that was not used for a while.
 
-        mode: `delete_when_no_subscriptions`: it has no producer, reader or subscription;
-        `delete_when_subscriptions_caught_up`: no producer, reader or consumer, and its
-        subscriptions have acknowledged everything; they go with it. With messages it stays for the
-        time that retention keeps them, for ever where that is -1. Partitioned topics go as a whole,
-        where BrokerOptions(broker_delete_inactive_partitioned_topic_metadata_enabled=True) says so.
-        """, name="inactive_topic_policies", get='{"mode", "seconds", "enabled"}.'),
+        With messages it stays for the time that retention keeps them, for ever where that is -1.
+        Partitioned topics go as a whole, where BrokerOptions(
+        broker_delete_inactive_partitioned_topic_metadata_enabled=True) says so.""",
+            name="inactive_topic_policies",
+            args={"mode": "`delete_when_no_subscriptions`: it has no producer, reader or "
+                "subscription; `delete_when_subscriptions_caught_up`: no producer, reader or "
+                "consumer, and its subscriptions have acknowledged everything; they go with it.",
+                "seconds": "Seconds without use.", "enabled": "Whether it is deleted."},
+            get='{"mode", "seconds", "enabled"}'),
         commands=Commands(
             Switch("enabled", "Inactive topics are deleted.", "Inactive topics stay.",
                 "-e --enable-delete-while-inactive", "-d --disable-delete-while-inactive"),
@@ -448,7 +461,7 @@ TABLE = [
         Rest("maxProducersPerTopic", "maxProducers"),
         "-p --max-producers-per-topic",
         "producers a topic has",
-        "How many producers a topic may have: one more raises ProducerBusy.",
+        "Set how many producers a topic may have: one more raises ProducerBusy.",
         topic_options="-p --max-producers",
         topic_command="max-producers",
         effect=MESSAGES,
@@ -459,7 +472,7 @@ TABLE = [
         "-c --max-consumers-per-topic",
         "consumers a topic has",
         """
-        How many consumers all subscriptions of a topic may have together: one more raises
+        Set how many consumers all subscriptions of a topic may have together: one more raises
         ConsumerBusy.""",
         topic_options="-c --max-consumers",
         topic_command="max-consumers",
@@ -470,7 +483,7 @@ TABLE = [
         Rest("maxConsumersPerSubscription", "maxConsumersPerSubscription"),
         "-c --max-consumers-per-subscription",
         "consumers a subscription has",
-        "How many consumers each subscription may have: one more raises ConsumerBusy.",
+        "Set how many consumers each subscription may have: one more raises ConsumerBusy.",
         effect=MESSAGES,
     ),
     _limit(
@@ -479,7 +492,7 @@ TABLE = [
         "-m --max-subscriptions-per-topic",
         "subscriptions a topic has",
         """
-        How many subscriptions a topic may have, those of readers and non-durable ones too: one
+        Set how many subscriptions a topic may have, those of readers and non-durable ones too: one
         more raises NotAllowedError.""",
         effect=MESSAGES,
     ),
@@ -490,10 +503,7 @@ TABLE = [
         "topics there are",
         """
         Set how many topics the namespace may have; each partition counts, system topics do not.
-        Creating more raises NotAllowedError; existing ones stay. 0: no limit, whatever the option
-        of the same name says. Durable on return.""",
-        get="The value set here; None: none was.",
-        remove="Take back what was set here. Durable on return.",
+        Creating more raises NotAllowedError; existing ones stay.""",
         target="",
         levels=(NAMESPACE,),
     ),
@@ -503,9 +513,9 @@ TABLE = [
         "-c --max-unacked-messages-per-topic",
         "messages a consumer holds unacknowledged",
         """
-        How many messages a consumer of a Shared or Key_Shared subscription may hold
-        unacknowledged: at that many it gets no more until it has acknowledged half of them. Applies
-        to attached consumers at once.""",
+        Set how many messages a consumer of a Shared or Key_Shared subscription may hold
+        unacknowledged: at that many it gets no more until it has acknowledged half of them.
+        Applies to attached consumers at once.""",
         topic_options="-m --maxNum",
         effect=MESSAGES, for_kept=True,
     ),
@@ -515,8 +525,8 @@ TABLE = [
         "-c --max-unacked-messages-per-subscription",
         "messages the consumers of a subscription hold unacknowledged",
         """
-        Like set_max_unacked_messages_per_consumer, for all consumers of a subscription
-        together.""",
+        Set how many messages all consumers of a Shared or Key_Shared subscription may hold
+        unacknowledged together, like set_max_unacked_messages_per_consumer.""",
         topic_options="-m --maxNum",
         effect=MESSAGES, for_kept=True,
     ),
@@ -527,9 +537,10 @@ TABLE = [
         effect=COMPACTION, for_kept=True,
         rest=Rest("compactionThreshold", "compactionThreshold", methods=("PUT", "POST")),
         methods=Methods("""
-        Compact a topic when that many bytes were published since the last compaction; checked
-        every 60 seconds while the topic is open. 0: only when trigger_compaction is called.""",
-            argument="threshold", get=_HERE, remove=_ABOVE),
+        Compact a topic when enough was published since the last compaction; checked every 60
+        seconds while the topic is open.""", argument="threshold",
+            args={"threshold": "Bytes; 0: only when trigger_compaction is called."},
+            get="the bytes"),
         commands=Commands(
             Option("-t --threshold", "threshold", SIZE,
                 "Compact after so many bytes: 10M, 16G. 0: only when asked to."),
@@ -542,9 +553,10 @@ TABLE = [
         for_kept=True, needs_store=True,
         rest=Rest("offloadThreshold", None, methods=("PUT", "PUT"), unset={NAMESPACE: -1}),
         methods=Methods("""
-        Offload the oldest sealed ledgers of a topic that holds more than size bytes; checked
-        every 60 seconds while the topic is open. 0: all of them; -1: only when topics.offload is
-        called.""", argument="size", get=_HERE, remove=_ABOVE),
+        Offload the oldest sealed ledgers of a topic that holds more than a size; checked every 60
+        seconds while the topic is open.""", argument="size",
+            args={"size": "Bytes; 0: all ledgers; -1: only when topics.offload is called."},
+            get="the bytes"),
         commands=Commands(
             Option("-s --size", "size", SIZE,
                 "Offload what a topic holds beyond: 10M, 16G. 0: all; -1: when asked to."),
@@ -556,8 +568,9 @@ TABLE = [
         option="managed_ledger_offload_deletion_lag_ms",
         for_kept=True, needs_store=True,
         rest=Rest("offloadDeletionLagMs", None, methods=("PUT", "PUT")),
-        methods=Methods("Set how long the file of an offloaded ledger stays, in milliseconds.",
-            name="offload_deletion_lag", argument="lag_ms", get=_HERE, remove=_ABOVE),
+        methods=Methods("Set how long the file of an offloaded ledger stays.",
+            name="offload_deletion_lag", argument="lag_ms", args={"lag_ms": "Milliseconds."},
+            get="the milliseconds"),
         commands=Commands(
             Option("-l --lag", "lag_ms", DURATION,
                 "How long the file of an offloaded ledger stays: 90s, 4h, 2d.", times=1000),
@@ -570,11 +583,12 @@ TABLE = [
         rest=Rest("schemaCompatibilityStrategy", "schemaCompatibilityStrategy",
             methods=("PUT", "PUT"), unset={NAMESPACE: "UNDEFINED"}),
         methods=Methods("""
-        Set which schema may follow another: ALWAYS_INCOMPATIBLE, ALWAYS_COMPATIBLE, BACKWARD
-        (the new one reads what was written before), FORWARD (the old one reads what is written from
-        now on), FULL (both), or one of these three with _TRANSITIVE: for all versions and not the
-        last alone. UNDEFINED: the level above applies. ValueError: anything else.""",
-            argument="strategy", get=_HERE),
+        Set which schema may follow another.""", argument="strategy",
+            args={"strategy": "ALWAYS_INCOMPATIBLE, ALWAYS_COMPATIBLE, BACKWARD (the new one reads "
+                "what was written before), FORWARD (the old one reads what is written from now "
+                "on), FULL (both), or one of these three with _TRANSITIVE: for all versions and "
+                "not the last alone. UNDEFINED: the level above applies."},
+            get="the strategy"),
         commands=Commands(
             Option("-c --compatibility -s --strategy", "strategy", "",
                 "Which schema may follow another.", any_case=True),
@@ -586,8 +600,9 @@ TABLE = [
         option="is_schema_validation_enforced",
         rest=Rest("schemaValidationEnforced", "schemaValidationEnforced",
             unset={NAMESPACE: False, TOPIC: False}),
-        methods=Methods("True: a producer without a schema is refused where the topic has one.",
-            argument="enforced", get=_HERE, is_checked=False),
+        methods=Methods(
+            "Set whether a producer without a schema is refused where the topic has one.",
+            argument="enforced", args={"enforced": "Whether it is."}, is_checked=False),
         commands=Commands(
             Switch("enforced", "Producers need the schema of the topic, where it has one.",
                 "Those without a schema may."),
@@ -599,8 +614,9 @@ TABLE = [
         option="is_allow_auto_update_schema_enabled",
         rest=Rest("isAllowAutoUpdateSchema", None, unset={NAMESPACE: True}),
         methods=Methods("""
-        False: producers and consumers register no schema, not even the first;
-        `admin.schemas.create_schema` does.""", argument="allowed", get=_HERE, is_checked=False),
+        Set whether producers and consumers register their schemas. If not, not even the first is
+        registered but by `admin.schemas.create_schema`.""", argument="allowed",
+            args={"allowed": "Whether they do."}, is_checked=False),
         commands=Commands(
             Switch("allowed", "Producers and consumers register their schemas.",
                 "Only administration does."),
