@@ -78,7 +78,16 @@ def pulsar_url(pulsar_clock: ManualClock, request: pytest.FixtureRequest) -> Ite
 
 @pytest.fixture
 def pulsar_client(pulsar_url: str) -> Iterator[Client]:
-    """A client of the broker of `pulsar_url`."""
+    """A client of the broker of `pulsar_url`.
+
+    Example:
+        def test_an_order_arrives(pulsar_client, pulsar_clock):
+            consumer = pulsar_client.subscribe("orders", "billing")
+            producer = pulsar_client.create_producer("orders", batching_enabled=True)
+            producer.send_async(b"one", None)
+            pulsar_clock.advance(seconds=0.010)
+            assert consumer.receive(timeout_millis=5000).data() == b"one"
+    """
     from pulsarx import Client
 
     client = Client(pulsar_url)

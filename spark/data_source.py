@@ -163,5 +163,9 @@ def plan_format(options: Options) -> FormatPlan:
 
 
 def register(spark: Any) -> None:
-    """Make format("pulsarx") known to a Spark session, where it is not found by itself."""
+    """Make format("pulsarx") known to a Spark session, where it is not found by itself.
+
+    Args:
+        spark: The session.
+    """
     spark.dataSource.register(PulsarxDataSource)

@@ -58,17 +58,27 @@ def read_partitions(
     where: str | Sequence[RowFilter] | None = None,
     max_bytes: int | None = None,
 ) -> Batches:
-    """The messages of some ledger ranges as Arrow record batches. Runs in a worker: in
+    """Yield the messages of some ledger ranges as Arrow record batches. Runs in a worker: in
     `rdd.mapPartitions`, or first thing in the function of `plan_frame(...).mapInArrow`.
 
-    parts: ledger ranges, lists of them, or record batches of `plan_frame`. columns: those of the
-        plan unless given. max_rows, max_bytes: of a batch, 65536 and 8 MiB unless given, whichever
-        comes first; a larger message has a batch of its own.
-    fail_on_data_loss: False: ledgers that retention removed since the plan are skipped.
-    values: how the values become columns; None: they are bytes. where: which messages, as option
-        where; their columns need not be among those that are read.
-    FolderError: this host does not have the folder, or not that ledger any more; names host and
-        path.
+    Args:
+        parts: Ledger ranges, lists of them, or record batches of `plan_frame`.
+        columns: Those to read; None: those of the plan.
+        max_rows: Messages of a batch at most; None: 65536.
+        fail_on_data_loss: False: ledgers that retention removed since the plan are skipped.
+        values: How the values become columns; None: they are bytes.
+        where: Which messages, as option where; its columns need not be among those that are read.
+        max_bytes: Bytes of a batch at most; None: 8 MiB. A larger message has a batch of its own.
+
+    Yields:
+        The batches, in the order of the parts.
+
+    Raises:
+        FolderError: This host does not have the folder, or not that ledger any more; the text names
+            host and path.
+        DataLossError: Retention removed a ledger since the plan.
+        CorruptDataError: A ledger is damaged.
+        TypeError: parts hold something else.
     """
     from pulsarx.broker.scan.read_range import MAX_BYTES, MAX_ROWS
     from pulsarx.spark.joined_batches import join_small
@@ -163,19 +173,37 @@ def map_topic(
     date_format: str | None = None,
     **options: Any,
 ) -> DataFrame:
-    """A DataFrame of what function makes of the topic, as `DataFrame.mapInArrow`, but read and
-    function are one: the messages never leave the Python worker.
+    """Return a DataFrame of what a function makes of the topic, as `DataFrame.mapInArrow`, but read
+    and function are one: the messages never leave the Python worker.
 
-    function: gets an iterator of record batches with the named columns, once a Spark partition,
-        and gives record batches with the columns of schema in their order. columns: only these
-        are decoded.
-    value_format, value_schema, mode, time_zone and the formats: as `read_topic`, which calls the
-        schema of the value schema.
-    options: start, end, where, max_bytes_per_partition ... of `plan_topic`, which runs now: the
-        DataFrame is of what is published now, however often it is used. Without min_partitions
-        there are as many tasks as Spark runs at once, of 1 MiB at least. The driver keeps its lease
-        until nothing is left that was made of the DataFrame.
-    TypeError, in the task: the function gave something else.
+    The DataFrame is of what is published now, however often it is used. Without min_partitions
+    there are as many tasks as Spark runs at once, of 1 MiB at least. The driver keeps its lease
+    until nothing is left that was made of the DataFrame.
+
+    Args:
+        spark: The session.
+        topics: A name, names with commas between, or a list of them.
+        function: Gets an iterator of record batches with the named columns, once a Spark partition,
+            and gives record batches with the columns of schema in their order. What else it gives
+            is a TypeError of the task.
+        schema: Of what the function gives.
+        root: The data directory.
+        columns: Only these are decoded; None: all.
+        value_format: As read_topic.
+        value_schema: As schema of read_topic.
+        mode: As read_topic.
+        time_zone: As read_topic.
+        timestamp_format: As read_topic.
+        date_format: As read_topic.
+        **options: start, end, where, max_bytes_per_partition ... of `plan_topic`, which runs now.
+
+    Raises:
+        TopicNotFound: There is no such topic.
+        FolderError: There is no such folder.
+        DataLossError: Retention removed messages behind start.
+        ValueError: An argument is wrong; the text says what to change.
+        TypeError: function cannot be called, or an option does not exist; the text names the
+            nearest one.
     """
     from pyspark.sql.types import StructType
 
@@ -211,16 +239,31 @@ def read_topic(
     date_format: str | None = None,
     **options: Any,
 ) -> DataFrame:
-    """The messages of topics as a DataFrame, as they are now. Name the columns you need: one
-    costs about half of all seven. options: of `map_topic`.
+    """Return the messages of topics as a DataFrame, as they are now. Name the columns you need: one
+    costs about half of all seven.
 
-    schema: of the value, which is JSON ("price double, tags array<string>") or, with value_format
-        avro, the definition. value_format: raw, string, json, avro, or schema, which is the
-        topic's own; columns are then those of its fields, and of messages.
-    mode: what becomes of a value that cannot be decoded: FAILFAST, the default, is an error,
-        PERMISSIVE a row of nulls with the value in _corrupt_record, DROPMALFORMED nothing.
-    time_zone, timestamp_format, date_format: of JSON, as the options timeZone, timestampFormat and
-        dateFormat of format("pulsarx").
+    Args:
+        spark: The session.
+        topics: A name, names with commas between, or a list of them.
+        root: The data directory.
+        columns: Those to read; None: all.
+        schema: Of the value, which is JSON ("price double, tags array<string>") or, with
+            value_format avro, the definition.
+        value_format: `raw`, `string`, `json`, `avro`, or `schema`, which is the topic's own;
+            columns are then those of its fields, and of messages.
+        mode: What becomes of a value that cannot be decoded: FAILFAST, the default, is an error,
+            PERMISSIVE a row of nulls with the value in _corrupt_record, DROPMALFORMED nothing.
+        time_zone: Of times in JSON, as option timeZone of format("pulsarx").
+        timestamp_format: Of times in JSON, as option timestampFormat.
+        date_format: Of dates in JSON, as option dateFormat.
+        **options: Those of `map_topic`.
+
+    Raises:
+        TopicNotFound: There is no such topic.
+        FolderError: There is no such folder.
+        DataLossError: Retention removed messages behind start.
+        ValueError: An argument is wrong; the text says what to change.
+        TypeError: An option does not exist; the text names the nearest one.
     """
     check_keywords("read_topic", options, plan_topic, *_READ_ARGUMENTS, "schema")
     chosen = value_format or ("raw" if schema is None else "json")
@@ -365,8 +408,23 @@ def topic_rdd(
     batches: bool = False,
     **options: Any,
 ) -> RDD[Any]:
-    """The messages of topics as an RDD of Rows; batches: of Arrow record batches, much faster.
-    options: of `map_topic`."""
+    """Return the messages of topics as an RDD of Rows.
+
+    Args:
+        spark: The session.
+        topics: A name, names with commas between, or a list of them.
+        root: The data directory.
+        columns: Those to read; None: all.
+        batches: Of Arrow record batches in place of Rows, much faster.
+        **options: Those of `map_topic`.
+
+    Raises:
+        TopicNotFound: There is no such topic.
+        FolderError: There is no such folder.
+        DataLossError: Retention removed messages behind start.
+        ValueError: An argument is wrong; the text says what to change.
+        TypeError: An option does not exist; the text names the nearest one.
+    """
     from pulsarx.spark.lease_keeper import is_leased, keeper, rdd_is_left
 
     check_keywords("topic_rdd", options, plan_topic, "root", "batches")
@@ -390,8 +448,13 @@ def topic_rdd(
 
 
 def plan_frame(spark: SparkSession, groups: list[list[LedgerRange]]) -> DataFrame:
-    """A frame with a row for each Spark partition that says as text what it reads, to be mapped by
-    functions that call `read_partitions`. groups: of `plan_topic`."""
+    """Return a frame with a row for each Spark partition that says as text what it reads, to be
+    mapped by functions that call `read_partitions`.
+
+    Args:
+        spark: The session.
+        groups: What `plan_topic` returned.
+    """
     texts = [_text_of(group) for group in groups]
 
     def name_ranges(ids: Batches) -> Batches:

@@ -33,12 +33,28 @@ def write_partitions(
     *,
     messages: Accumulator[list[CommitMessage]] | None = None,
 ) -> Iterator[CommitMessage]:
-    """Stage what a task was given; yields the message for `commit_write`. Runs in a worker.
+    """Stage what a task was given. Runs in a worker.
 
-    parts: Arrow record batches, or rows: bytes, str, (key, value), dict or Row by column names.
-    In rdd.mapPartitions: collect what comes. In df.mapInArrow: wrap it into `message_batches`.
-    In foreachPartition, which answers nothing: give an accumulator of `message_accumulator`.
-    FolderError: this host does not have the folder; names host and path.
+    In rdd.mapPartitions: collect what comes. In df.mapInArrow: wrap it into `message_batches`. In
+    foreachPartition, which answers nothing: give an accumulator of `message_accumulator`.
+
+    Args:
+        parts: Arrow record batches, or rows: bytes, str, (key, value), dict or Row by column names.
+        job: What `plan_write` returned.
+        messages: An accumulator that gets the message, too.
+
+    Yields:
+        The message for `commit_write`, once.
+
+    Raises:
+        FolderError: This host does not have the folder; the text names host and path.
+        ValueError: A row does not fit; the text names it.
+        MessageTooBig: A row is larger than max_message_size.
+        StorageFullError: There is no room.
+
+    Durability:
+        With `flush` of the job the files are on the device when the message comes; nobody reads
+        them before commit_write.
     """
     from pulsarx.spark.row_batches import row_batches
     from pulsarx.spark.task_writer import TaskWriter
@@ -55,7 +71,14 @@ def write_partitions(
 
 
 def message_batches(messages: Iterable[CommitMessage]) -> Iterator[pa.RecordBatch]:
-    """Messages as what a function of mapInArrow answers, with the schema "message string"."""
+    """Yield messages as what a function of mapInArrow answers, with the schema "message string".
+
+    Args:
+        messages: Of `write_partitions`.
+
+    Yields:
+        One record batch.
+    """
     import pyarrow as pa
 
     texts = [message.text() for message in messages]
@@ -63,8 +86,12 @@ def message_batches(messages: Iterable[CommitMessage]) -> Iterator[pa.RecordBatc
 
 
 def message_accumulator(spark: SparkSession) -> Accumulator[list[CommitMessage]]:
-    """Make the accumulator where tasks of foreachPartition leave their messages; its value is for
-    `commit_write`."""
+    """Return the accumulator where tasks of foreachPartition leave their messages; its value is for
+    `commit_write`.
+
+    Args:
+        spark: The session.
+    """
     from pyspark.accumulators import AccumulatorParam
 
     class _Messages(AccumulatorParam[list[CommitMessage]]):
@@ -88,13 +115,35 @@ def write_topic(
 ) -> AttachResult:
     """Append the rows to a topic, all or none, and wait for it.
 
-    frame: column value (binary or string), and if they are there __key, __eventTime,
-        __messageProperties, __partition, __orderingKey, __deliverAt, and __topic where no topic is
-        given. With value_format json, avro or schema the other columns become the value. Rows of a
-        Spark partition stay in order, partitions come in theirs; keys go to the topic partition
-        their producers choose.
-    options: of `plan_write`; application and version make it idempotent: the same again writes
-        nothing, other messages under them are refused.
+    Rows of a Spark partition stay in order, partitions come in theirs; keys go to the topic
+    partition their producers choose.
+
+    Args:
+        frame: Column value (binary or string), and if they are there __key, __eventTime,
+            __messageProperties, __partition, __orderingKey, __deliverAt, and __topic where no topic
+            is given. With value_format json, avro or schema the other columns become the value.
+        topic: A name; None: the column __topic names it.
+        root: The data directory.
+        **options: Those of `plan_write`; application and version make it idempotent: the same again
+            writes nothing, other messages under them are refused.
+
+    Returns:
+        What was attached, or had been before.
+
+    Raises:
+        TopicNotFound: There is no such topic, and the commit may not create it.
+        NotAllowedError: The version was written with other messages, or a later one was.
+        IncompatibleSchema: The topic refuses the schema, or rows without one.
+        StorageFullError: There is no room.
+        FolderError: There is no such folder.
+        ValueError: A row or an argument is wrong; the text says what to change.
+        TypeError: frame is no DataFrame, or an option does not exist.
+        Timeout: Whether the rows were attached is unknown; the same again with application and
+            version tells.
+
+    Durability:
+        All rows are on the device when it returns, in one commit; with flush=False a power cut may
+        take them.
     """
     check_keywords("write_topic", options, plan_write, "root")
     if not hasattr(type(frame), "writeStream"):
@@ -138,8 +187,29 @@ def compute_frame(frame: DataFrame) -> None:
 def save_rdd(
     rdd: RDD[Any], topic: str | None = None, *, root: str | os.PathLike[str], **options: Any
 ) -> AttachResult:
-    """Append the elements of an RDD to a topic, all or none, and wait for it. Elements as of
-    `write_partitions`; options of `plan_write`."""
+    """Append the elements of an RDD to a topic, all or none, and wait for it.
+
+    Args:
+        rdd: Elements as of `write_partitions`.
+        topic: A name; None: the column __topic names it.
+        root: The data directory.
+        **options: Those of `plan_write`.
+
+    Returns:
+        What was attached, or had been before.
+
+    Raises:
+        TopicNotFound: As write_topic.
+        NotAllowedError: As write_topic.
+        StorageFullError: As write_topic.
+        FolderError: As write_topic.
+        ValueError: As write_topic.
+        TypeError: rdd is no RDD, or an option does not exist.
+        Timeout: As write_topic.
+
+    Durability:
+        As write_topic.
+    """
     check_keywords("save_rdd", options, plan_write, "root")
     if hasattr(type(rdd), "writeStream"):
         raise TypeError("save_rdd takes an RDD; write_topic writes a DataFrame")

@@ -38,14 +38,19 @@ def session(
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """The running session, else a new one; the active one of this thread then. What spark-submit,
-    spark-defaults.conf or conf says wins over all here; of a running session only what conf names
-    is changed, if Spark can.
+    """Return the running session, else a new one; the active one of this thread then. What
+    spark-submit, spark-defaults.conf or conf says wins over all here; of a running session only
+    what conf names is changed, if Spark can.
 
-    master: None: that of spark-submit or spark-defaults.conf, else local[*]. Workers run the
-        driver's Python, unless PYSPARK_PYTHON is set.
-    ValueError: a session with another master is running. JavaNotFoundError, ImportError: say what
-        to install.
+    Args:
+        application: The name of the application.
+        master: None: that of spark-submit or spark-defaults.conf, else local[*]. Workers run the
+            driver's Python, unless PYSPARK_PYTHON is set.
+        conf: Settings of Spark by name.
+
+    Raises:
+        ValueError: A session with another master is running.
+        ImportError: A package, or a Java, is missing; the text says what to install.
     """
     _require("pyspark", "pyarrow", "pandas")
     from pyspark import SparkConf, SparkContext

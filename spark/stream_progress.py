@@ -36,6 +36,13 @@ class StreamProgress:
     )  # fmt: skip
 
     def __init__(self, progress: Any, source: Any, status: dict[str, Any]) -> None:
+        """Read the progress of one source; see progress.
+
+        Args:
+            progress: Of the query, as Spark tells it.
+            source: The part of it about the source.
+            status: What the source said of itself.
+        """
         self.query: str | None = progress["name"]
         self.query_id = str(progress["id"])
         self.batch_id = int(progress["batchId"])
@@ -85,7 +92,11 @@ class StreamProgress:
 
 def progress(query: Any) -> list[StreamProgress]:
     """Return the progress of each pulsarx source of a query, as of the planning of its last batch;
-    empty before its first batch has ended. query: a StreamingQuery, or a progress of one."""
+    empty before its first batch has ended.
+
+    Args:
+        query: A StreamingQuery, or a progress of one.
+    """
     found = getattr(query, "lastProgress", query)
     if found is None:
         return []
@@ -109,22 +120,43 @@ class ProgressListener(StreamingQueryListener):
     """Reports every batch of every query of a session: `spark.streams.addListener(...)`."""
 
     def __init__(self, report: Callable[[StreamProgress], object] | None = None) -> None:
-        """report: called in a thread of Spark's, for each source that is ours; None: the line goes
-        to the logger pulsarx.spark, as info."""
+        """Report to a function.
+
+        Args:
+            report: Called in a thread of Spark's, for each source that is ours; None: the line goes
+                to the logger pulsarx.spark, as info.
+        """
         self._report = report or _log
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        """Report a batch. Spark calls it.
+
+        Args:
+            event: Of Spark.
+        """
         for found in progress(event.progress):
             self._report(found)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        pass
+        """Do nothing. Spark calls it.
+
+        Args:
+            event: Of Spark.
+        """
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        pass
+        """Do nothing. Spark calls it.
+
+        Args:
+            event: Of Spark.
+        """
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        pass
+        """Do nothing. Spark calls it.
+
+        Args:
+            event: Of Spark.
+        """
 
 
 def _log(found: StreamProgress) -> None:

@@ -48,8 +48,23 @@ def sync_subscription(
     """Move a subscription to the end of the last batch that a stopped query has committed.
 
     Spark tells a source of a commit only with the next batch, so behind a query that has stopped
-    its subscription trails by one. checkpoint: the query's folder, reachable from here.
-    Returns the topics (partitions) where it moved. FileNotFoundError: no checkpoint is there.
+    its subscription trails by one.
+
+    Args:
+        checkpoint: The query's folder, reachable from here.
+        root: The data directory.
+        subscription: Its name.
+
+    Returns:
+        The topics (partitions) where it moved.
+
+    Raises:
+        FileNotFoundError: No checkpoint is there.
+        FolderError: There is no such folder.
+        ValueError: subscription is no name of one.
+
+    Durability:
+        The new positions are on the device when it returns.
     """
     check_subscription_name(subscription)
     folder = os.fspath(checkpoint).removeprefix("file:").removeprefix("//")

@@ -53,18 +53,33 @@ def plan_topic(
     """Plan what each task reads: ledger ranges in order, small ones together, also of several
     topics.
 
-    root: the data directory, with or without a living owner. start, end: "earliest", "latest", a
-        time (datetime, or milliseconds since 1970), or offsets by topic, as in the options of
-        format("pulsarx"). columns, max_...: as `pulsarx.broker.scan.plan.plan`.
-    min_partitions: so many tasks at least, if there are as many messages; parallelism: the same, if
-        that is more than 1 MiB each.
-    sealed_only: without what is still being written, which hosts other than the owner's may not see
-        as it is.
-    lease_ms: how long retention spares what was planned, and longer while any of it is being read;
-        0: not at all, and nothing is written.
-    where: as the option; leaves out ledgers that have no such message. `read_partitions`, which is
-        to be given it, too, leaves out the other messages.
-    TopicNotFound, ValueError, DataLossError, FolderError: say what to change.
+    Args:
+        root: The data directory, with or without a living owner.
+        topics: A name, names with commas between, or a list of them.
+        start: `earliest`, `latest`, a time (datetime, or milliseconds since 1970), or offsets by
+            topic, as in the options of format("pulsarx").
+        end: As start.
+        columns: Those to read; None: all.
+        min_partitions: So many tasks at least, if there are as many messages.
+        parallelism: As min_partitions, if that is more than 1 MiB each.
+        max_bytes_per_partition: Bytes of a task at most; None: 128 MiB.
+        max_records_per_partition: Messages of a task at most; None: any number.
+        fail_on_data_loss: False: messages that retention removed are skipped.
+        sealed_only: Without what is still being written, which hosts other than the owner's may not
+            see as it is.
+        lease_ms: How many milliseconds retention spares what was planned, and longer while any of
+            it is being read; 0: not at all, and nothing is written.
+        where: As the option; leaves out ledgers that have no such message. `read_partitions`, which
+            is to be given it, too, leaves out the other messages.
+
+    Returns:
+        The ranges of each task.
+
+    Raises:
+        TopicNotFound: There is no such topic.
+        ValueError: An argument is wrong; the text says what to change.
+        DataLossError: Retention removed messages behind start.
+        FolderError: There is no such folder.
     """
     names = column_names(columns)
     path = folder_path(root)

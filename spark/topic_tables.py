@@ -37,16 +37,29 @@ def tables(
     **options: Any,
 ) -> list[str]:
     """Make a temporary view of each topic of a namespace, and replace those of their names, all or
-    none; the names of the views: prefix and the topic's local name.
+    none.
 
     A view is of what is published now: call it again for what came since. Topics with partitions
-    are one view.
-    as_of: of what was published before a time (a datetime with its zone, or milliseconds since
-        1970), or up to what `tables_version` said; topics that it does not name are left out.
-    options: of format("pulsarx"), such as columns. With valueFormat schema the view of a topic
-        that has no schema has its payloads, as of raw.
-    ValueError: two topics whose names differ in upper and lower case alone, which Spark's do not;
-        as_of names a topic that is not there any more.
+    are one view. With valueFormat schema the view of a topic that has no schema has its payloads,
+    as of raw.
+
+    Args:
+        spark: The session.
+        root: The data directory.
+        namespace: `tenant/namespace`.
+        prefix: Of the names of the views; the topic's local name follows.
+        as_of: What was published before a time (a datetime with its zone, or milliseconds since
+            1970), or up to what `tables_version` said; topics that it does not name are left out.
+            None: now.
+        **options: Those of format("pulsarx"), such as columns.
+
+    Returns:
+        The names of the views.
+
+    Raises:
+        ValueError: Two topics differ in upper and lower case alone, which Spark's names do not;
+            as_of names a topic that is not there any more; or an option is wrong.
+        FolderError: There is no such folder.
     """
     own = sorted({"root", "topic", "topics", "topicspattern"} & {name.lower() for name in options})
     if own:
@@ -86,7 +99,15 @@ def tables(
 
 def tables_version(root: str | os.PathLike[str], *, namespace: str = NAMESPACE) -> str:
     """Return how far the topics of a namespace are now, as text: `tables(as_of=...)` reads up to
-    there, for as long as retention keeps it, and so does option endingOffsets."""
+    there, for as long as retention keeps it, and so does option endingOffsets.
+
+    Args:
+        root: The data directory.
+        namespace: `tenant/namespace`.
+
+    Raises:
+        FolderError: There is no such folder.
+    """
     path = folder_path(root)
     names = _topics(path, namespace)
     broker = ReadOnlyBroker(path)

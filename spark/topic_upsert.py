@@ -37,14 +37,32 @@ def upsert_topic(
 ) -> AttachResult:
     """Write each row as the newest message of its key, all or none, and wait for it.
 
-    frame: columns as of `write_topic`, with __key, which is never null nor empty, and a row a key;
-        without a value the key is deleted.
-    application, version: the name of the query and its batch: the same rows again write nothing.
-        NotAllowedError: the batch was written with other rows, or a later one was, as with a new
-        checkpoint or one that was put back; on_conflict="ignore" takes both as written.
-    complete: rows are the whole table, as of output mode complete: keys of the topic that are not
-        among them are deleted, for which the driver reads the topic, compacted if it is.
-    options: of `plan_write`.
+    Args:
+        frame: Columns as of `write_topic`, with __key, which is never null nor empty, and a row a
+            key; without a value the key is deleted.
+        topic: A name.
+        root: The data directory.
+        application: The name of the query.
+        version: The number of its batch: the same rows again write nothing.
+        complete: Rows are the whole table, as of output mode complete: keys of the topic that are
+            not among them are deleted, for which the driver reads the topic, compacted if it is.
+        **options: Those of `plan_write`.
+
+    Returns:
+        What was attached, or had been before.
+
+    Raises:
+        NotAllowedError: The batch was written with other rows, or a later one was, as with a new
+            checkpoint or one that was put back; on_conflict="ignore" takes both as written.
+        TopicNotFound: As write_topic.
+        StorageFullError: As write_topic.
+        FolderError: As write_topic.
+        ValueError: There is no column __key, or a row or an argument is wrong.
+        TypeError: An option does not exist.
+        Timeout: As write_topic.
+
+    Durability:
+        As write_topic.
     """
     if _KEY not in frame.columns:
         raise ValueError(

@@ -44,16 +44,30 @@ def commit_write(
     derived: Iterable[CommitMessage] = (),
 ) -> AttachResult:
     """Attach what the tasks wrote, once: the same application and version again answers what was
-    attached then. Durable when it returns.
+    attached then.
 
-    NotAllowedError: this version was written with other messages, or a later one was; unless the
-        job was planned with on_conflict="ignore".
-    on_small_ledgers: warn, error (NotAllowedError) or ignore, when there are many of them.
-    derived: of rows that follow from the others and from what the topic held then, as deletes:
-        attached with them, but not compared, for a repeated write finds another topic.
-    ValueError: messages of another write, or of two for one Spark partition.
-    The errors of `attach`; nothing was attached then, but after a Timeout: call it again.
     A schema that the topic did not have is registered with the rows, or not at all.
+
+    Args:
+        job: What `plan_write` returned.
+        messages: Of all tasks.
+        on_small_ledgers: `warn`, `error` or `ignore`, when there are many of them.
+        derived: Of rows that follow from the others and from what the topic held then, as deletes:
+            attached with them, but not compared, for a repeated write finds another topic.
+
+    Returns:
+        What was attached, or had been before.
+
+    Raises:
+        NotAllowedError: This version was written with other messages, or a later one was, unless
+            the job was planned with on_conflict="ignore"; there are many small ledgers; or a
+            producer has the topic to itself.
+        ValueError: Messages of another write, or of two for one Spark partition.
+        Timeout: Whether it was attached is unknown: call it again. After other errors nothing was.
+        IncompatibleSchema: The topic refuses the schema.
+
+    Durability:
+        The rows are on the device when it returns, in one commit.
     """
     told = list(messages)
     files = ordered_files(job, [*told, *derived])
@@ -158,7 +172,11 @@ def find_commit(job: WriteJob) -> AttachResult | None:
 
 def abort_write(job: WriteJob) -> None:
     """Give a write up. Harmless after its commit: only staged names go, and what was attached has
-    others."""
+    others.
+
+    Args:
+        job: What `plan_write` returned.
+    """
     remove_staged(job)
 
 

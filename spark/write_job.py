@@ -165,26 +165,46 @@ def plan_write(
 ) -> WriteJob:
     """Check where a write goes to and make its staging area. Runs on the driver.
 
-    topic: None: the column __topic names it, row by row. It must exist, unless
-        it is named here and the commit may create it.
-    application, version: writes of one application to a topic have ascending versions, and what was
-        written once is not written again. To another topic it is another write; all topics of
-        __topic are one. None: a write by itself, which is repeated when it is called again.
-    create_topic: whether the commit may create it, with the partitions of its namespace's policy
-        auto_topic_creation, or none; None: if there is such a policy, and it allows that.
-    value_format: raw: column value is the payload; string, json, avro, schema: what columns become,
-        see written_values. value_schema: of avro, the definition as JSON, which the commit
-        registers on the topic if it is new.
-    on_conflict: NotAllowedError when the version was written with other messages, or a later one
-        was; "ignore": it counts as written in both cases, and is not compared.
-    flush: tasks put their files on the device before they report; without it a power cut may take
-        what was committed. null_values: whether rows without a value are messages or an error.
-    max_ledger_bytes: after which a task begins the next ledger. max_message_size: of the topic's
-        broker, if it is not the default.
-    merge_small_ledgers: whether ledgers of less than 1 MiB are merged into few files after every
-        hundredth version, and a version of a hundred files. staging: False: only check, as each
-        micro-batch of a stream does.
-    TopicNotFound, ValueError, FolderError, IncompatibleSchema: say what to change.
+    Writes of one application to a topic have ascending versions, and what was written once is not
+    written again. To another topic it is another write; all topics of __topic are one.
+
+    Args:
+        root: The data directory.
+        topic: A name; None: the column __topic names it, row by row. It must exist, unless it is
+            named here and the commit may create it.
+        application: The name of what writes, with a version. None: a write by itself, which is
+            repeated when it is called again.
+        version: The number of the write; None as application.
+        hashing_scheme: How a key selects its partition.
+        compression: Of the payloads.
+        flush: Tasks put their files on the device before they report; without it a power cut may
+            take what was committed.
+        null_values: Whether rows without a value are messages or an error.
+        max_ledger_bytes: Bytes after which a task begins the next ledger.
+        max_message_size: Bytes of a message at most: that of the topic's broker, if it is not the
+            default.
+        on_conflict: `error`: NotAllowedError when the version was written with other messages, or a
+            later one was; `ignore`: it counts as written in both cases, and is not compared.
+        create_topic: Whether the commit may create it, with the partitions of its namespace's
+            policy auto_topic_creation, or none; None: if there is such a policy, and it allows
+            that.
+        value_format: `raw`: column value is the payload; `string`, `json`, `avro`, `schema`: what
+            columns become, see written_values.
+        value_schema: Of avro, the definition as JSON, which the commit registers on the topic if it
+            is new.
+        merge_small_ledgers: Whether ledgers of less than 1 MiB are merged into few files after
+            every hundredth version, and a version of a hundred files.
+        staging: False: only check, as each micro-batch of a stream does.
+
+    Returns:
+        The job, for tasks and commit_write.
+
+    Raises:
+        TopicNotFound: There is no such topic, and the commit may not create it.
+        ValueError: An argument is wrong; the text says what to change.
+        FolderError: There is no such folder.
+        IncompatibleSchema: The topic refuses the schema, or rows without one.
+        FolderOwnedError: The owner of the folder cannot be reached.
     """
     if (application is None) != (version is None):
         raise ValueError("application and version belong together: give both or neither")

@@ -362,7 +362,16 @@ class BrokerOptions:
     managed_ledger_offload_deletion_lag_ms: int
 
     def __init__(self, **options: Any) -> None:
-        """ValueError for a name that is no option, a wrong type or a value out of bounds."""
+        """Take options by name; those that are not given have their defaults. docs/options.md lists
+        all.
+
+        Args:
+            **options: Values by name.
+
+        Raises:
+            ValueError: There is no option of a name, or a value is of the wrong type or out of
+                bounds.
+        """
         values = _DEFAULTS.copy()
         for name, value in options.items():
             row = option_table().get(name)
@@ -387,11 +396,22 @@ class BrokerOptions:
         raise AttributeError("BrokerOptions cannot be changed")
 
     def replace(self, **options: Any) -> BrokerOptions:
-        """The same options but for the given ones."""
+        """Return the same options but for the given ones.
+
+        Args:
+            **options: Values by name.
+
+        Raises:
+            ValueError: As BrokerOptions.
+        """
         return BrokerOptions(**{**self._values, **options})
 
     def differences(self, other: BrokerOptions) -> dict[str, tuple[Value, Value]]:
-        """name: (mine, the other's), for the text of an error."""
+        """Return (mine, the other's) by name, of options that differ.
+
+        Args:
+            other: Those to compare with.
+        """
         return {
             name: (value, other._values[name])
             for name, value in self._values.items()
@@ -399,6 +419,7 @@ class BrokerOptions:
         }
 
     def as_dict(self) -> dict[str, Value]:
+        """Return all values by name, in a new dict."""
         return dict(self._values)
 
     def __eq__(self, other: object) -> bool:

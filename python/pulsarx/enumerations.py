@@ -59,10 +59,12 @@ class Enumeration:
 
     @property
     def name(self) -> str:
+        """The name of the member; `???` of an unknown number."""
         return self._name
 
     @property
     def value(self) -> int:
+        """The number of the member."""
         return self._value
 
     def __int__(self) -> int:

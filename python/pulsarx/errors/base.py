@@ -75,6 +75,15 @@ class PulsarException(Exception):
     detail = ""
 
     def __init__(self, *args: object, detail: str | None = None, **attributes: object) -> None:
+        """Make an error. Those of a program have the text they are given, as in the official
+        client.
+
+        Args:
+            *args: The text.
+            detail: What was done, where, with which values; given by the library alone. Shortened
+                in the middle when it is longer than 4,000 characters.
+            **attributes: Those that the class has, such as `pid`.
+        """
         if attributes:
             self.__dict__.update(attributes)
         if detail is None:

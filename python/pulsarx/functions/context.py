@@ -15,71 +15,87 @@ class Context:
     # The message ----------------------------------------------------------------------------------
 
     def get_message_id(self) -> Any:
-        """The id of the message that is processed."""
+        """Return the id of the message that is processed."""
 
     def get_message_key(self) -> Any:
-        """The key of the message."""
+        """Return the key of the message."""
 
     def get_message_eventtime(self) -> Any:
-        """The event time of the message."""
+        """Return the event time of the message, in milliseconds since 1970."""
 
     def get_message_properties(self) -> Any:
-        """The properties of the message."""
+        """Return the properties of the message."""
 
     def get_current_message_topic_name(self) -> Any:
-        """The topic that the message came from."""
+        """Return the topic that the message came from."""
 
     def get_partition_key(self) -> Any:
-        """The key of the message, like get_message_key."""
+        """Return the key of the message, like get_message_key."""
 
     def get_ordering_key(self) -> Any:
-        """The ordering key of the message."""
+        """Return the ordering key of the message."""
 
     # The function ---------------------------------------------------------------------------------
 
     def get_function_tenant(self) -> Any:
-        """The tenant of the function."""
+        """Return the tenant of the function."""
 
     def get_function_namespace(self) -> Any:
-        """The namespace of the function."""
+        """Return the namespace of the function."""
 
     def get_function_name(self) -> Any:
-        """The name of the function."""
+        """Return the name of the function."""
 
     def get_function_id(self) -> Any:
-        """The id of the function."""
+        """Return the id of the function."""
 
     def get_instance_id(self) -> Any:
-        """The id of this instance of the function."""
+        """Return the id of this instance of the function."""
 
     def get_function_version(self) -> Any:
-        """The version of the function."""
+        """Return the version of the function."""
 
     def get_logger(self) -> Any:
-        """A `logging.Logger` for the function."""
+        """Return a `logging.Logger` for the function."""
 
     def get_user_config_value(self, key: str) -> Any:
-        """A value of the user's configuration; None where it has none."""
+        """Return a value of the user's configuration; None where it has none.
+
+        Args:
+            key: Its name.
+        """
 
     def get_user_config_map(self) -> Any:
-        """All of the user's configuration."""
+        """Return all of the user's configuration."""
 
     def get_secret(self, secret_name: str) -> Any:
-        """A secret."""
+        """Return a secret.
+
+        Args:
+            secret_name: Its name.
+        """
 
     def get_input_topics(self) -> Any:
-        """The topics that the function consumes."""
+        """Return the topics that the function consumes."""
 
     def get_output_topic(self) -> Any:
-        """The topic that what it returns goes to."""
+        """Return the topic that what it returns goes to."""
 
     def get_output_serde_class_name(self) -> Any:
-        """The SerDe of what it returns."""
+        """Return the SerDe of what it returns."""
 
     # Effects --------------------------------------------------------------------------------------
 
     def record_metric(self, metric_name: str, metric_value: float) -> Any:
-        """Count a value of a metric."""
+        """Count a value of a metric.
+
+        Args:
+            metric_name: Its name.
+            metric_value: Added to its sum.
+
+        Returns:
+            None.
+        """
 
     def publish(
         self,
@@ -91,24 +107,96 @@ class Context:
         callback: Callable[..., object] | None = None,
         message_conf: dict[str, Any] | None = None,
     ) -> Any:
-        """Send a message to any topic."""
+        """Send a message to any topic, without waiting.
+
+        Args:
+            topic_name: A name.
+            message: The value, as the SerDe takes it.
+            serde_class_name: The SerDe of the value.
+            properties: Of the message.
+            compression_type: Of the producer that is made for the topic.
+            callback: As of `Producer.send_async`.
+            message_conf: More arguments of `Producer.send_async`, by name.
+
+        Returns:
+            None.
+
+        Durability:
+            With ATLEAST_ONCE and EFFECTIVELY_ONCE it is as durable as after send before the input
+            is acknowledged.
+        """
 
     def ack(self, msgid: Any, topic: str) -> Any:
-        """Acknowledge a message."""
+        """Acknowledge a message. With MANUAL guarantees nothing else does.
+
+        Args:
+            msgid: Of the message.
+            topic: That it came from.
+
+        Returns:
+            None.
+
+        Durability:
+            As of `Consumer.acknowledge`.
+        """
 
     # State ----------------------------------------------------------------------------------------
 
     def incr_counter(self, key: str, amount: int) -> Any:
-        """Add to a counter."""
+        """Add to a counter of the function's state.
+
+        Args:
+            key: Its name.
+            amount: To add; may be negative.
+
+        Returns:
+            None.
+
+        Durability:
+            As of publish.
+        """
 
     def get_counter(self, key: str) -> Any:
-        """The value of a counter."""
+        """Return the value of a counter.
+
+        Args:
+            key: Its name.
+        """
 
     def del_counter(self, key: str) -> Any:
-        """Delete a counter."""
+        """Delete a counter.
+
+        Args:
+            key: Its name.
+
+        Returns:
+            None.
+
+        Durability:
+            As of publish.
+        """
 
     def put_state(self, key: str, value: Any) -> Any:
-        """Keep a value."""
+        """Keep a value in the function's state.
+
+        Args:
+            key: Its name.
+            value: bytes, or str, which is kept as UTF-8.
+
+        Returns:
+            None.
+
+        Raises:
+            TypeError: The value is neither.
+            ValueError: The key is empty or no str.
+
+        Durability:
+            As of publish.
+        """
 
     def get_state(self, key: str) -> Any:
-        """A value that was kept."""
+        """Return a value that was kept.
+
+        Args:
+            key: Its name.
+        """

@@ -13,4 +13,12 @@ class Function:
     """Base of the functions that are classes; the user's subclass processes each message."""
 
     def process(self, input: Any, context: Context) -> Any:
-        """Called with each deserialized message. What it returns goes to the output topic."""
+        """Process one message.
+
+        Args:
+            input: Its value, deserialized.
+            context: Of the function.
+
+        Returns:
+            What goes to the output topic; None: nothing does.
+        """

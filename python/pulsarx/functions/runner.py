@@ -48,13 +48,19 @@ class FunctionRunner:
     ) -> None:
         """Check what is to be run. Nothing is opened before `start`.
 
-        client: or a folder, for a client that lives from `start` to `stop`.
-        function: a Function class or an instance of one, a module with `process(input)`, something
-            to call with the input, or with input and context, or the name of one of these, as
-            `module.Class`.
-        name: of the function; its own where it is not given.
-        options: see FunctionConfig.
-        ValueError, OperationNotSupported: it cannot be run so.
+        Args:
+            client: One that is open, or a folder, for a client that lives from `start` to `stop`.
+            function: A Function class or an instance of one, a module with `process(input)`,
+                something to call with the input, or with input and context, or the name of one of
+                these, as `module.Class`.
+            name: Of the function; None: its own.
+            **options: Those of FunctionConfig: inputs, output, processing_guarantees, ...
+
+        Raises:
+            ValueError: It cannot be run so; the text says what to change.
+            TypeError: There is no such option.
+            InvalidTopicName: An option is no name of a topic.
+            OperationNotSupported: PulsarX cannot do it.
         """
         self.function = function
         self._config = FunctionConfig(name=name or name_of(function), **options)
@@ -80,7 +86,16 @@ class FunctionRunner:
     # Its life -------------------------------------------------------------------------------------
 
     def start(self) -> FunctionRunner:
-        """Subscribe, and begin to call the function. Only once. Interrupted, it stops again."""
+        """Subscribe, and begin to call the function. Only once. Interrupted, it stops again.
+
+        Returns:
+            Itself.
+
+        Raises:
+            NotAllowedError: It was started before, or stopped.
+            ConsumerBusy: The subscription has its only consumer already.
+            OperationNotSupported: The client is one of a cluster.
+        """
         control_plane.perform(self._start, (), lambda _: self._closing.finish(self._finish, None))
         return self
 
@@ -114,14 +129,28 @@ class FunctionRunner:
             each.start()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the function is asked to stop or fails, and return True; False when neither
-        happened in that many seconds."""
+        """Wait until the function is asked to stop or fails.
+
+        Args:
+            timeout: Seconds of real time; None: for ever.
+
+        Returns:
+            Whether it was; False when the time is over.
+
+        Raises:
+            InterruptedByKeyboard: Ctrl-C was pressed.
+        """
         return self._stopped.wait(timeout)
 
     def stop(self) -> None:
         """Finish the messages in hand and close. Messages not begun stay in the subscription.
-
         Raises the error that ended the function, when it failed.
+
+        Raises:
+            RuntimeError: The function calls it on itself.
+
+        Durability:
+            What the messages in hand led to is as durable as after send.
         """
         for each in self._instances:
             each.check_is_elsewhere()
@@ -162,7 +191,11 @@ class FunctionRunner:
         return steps
 
     def fail(self, error: BaseException) -> None:
-        """Stop because an instance cannot go on; `stop` raises the error."""
+        """Stop because an instance cannot go on; `stop` raises the error.
+
+        Args:
+            error: The first one counts.
+        """
         with self._lock:
             is_first = self._error is None
             if is_first:
@@ -200,17 +233,38 @@ class FunctionRunner:
         return self.figures.snapshot()
 
     def get_counter(self, key: str) -> int | None:
-        """Return a counter of the function's state."""
+        """Return a counter of the function's state; None: there is none.
+
+        Args:
+            key: Its name.
+
+        Raises:
+            AlreadyClosed: The function was stopped.
+            NotAllowedError: It was not started.
+        """
         return control_plane.perform(self.state).counter(key)
 
     def get_state(self, key: str) -> bytes | None:
-        """Return a value of the function's state."""
+        """Return a value of the function's state; None: there is none.
+
+        Args:
+            key: Its name.
+
+        Raises:
+            AlreadyClosed: The function was stopped.
+            NotAllowedError: It was not started.
+        """
         return control_plane.perform(self.state).value(key)
 
     # What instances ask for -----------------------------------------------------------------------
 
     @property
     def client(self) -> Client:
+        """The client that it uses.
+
+        Raises:
+            NotAllowedError: It was not started.
+        """
         if self._client is None:
             raise errors.NotAllowedError(
                 detail=f"function {self._config.full_name} was not started"
@@ -218,10 +272,21 @@ class FunctionRunner:
         return self._client
 
     def flush_state(self) -> None:
+        """Have the state durable, if there is one.
+
+        Durability:
+            The state is as durable as after send.
+        """
         if self._state is not None:
             self._state.flush()
 
     def state(self) -> FunctionState:
+        """Return the state, opened with the first call.
+
+        Raises:
+            AlreadyClosed: The function was stopped.
+            NotAllowedError: It was not started.
+        """
         with self._lock:
             if self._state is not None:
                 return self._state
@@ -245,7 +310,15 @@ class FunctionRunner:
         return FunctionState(self.client, topic)
 
     def output_producer(self, input_topic: str) -> Any:
-        """EFFECTIVELY_ONCE has one for each input topic: within one, sequence ids grow."""
+        """Return the producer of the output topic. With EFFECTIVELY_ONCE each input topic has its
+        own.
+
+        Args:
+            input_topic: That the input came from.
+
+        Raises:
+            StorageError: It cannot be made.
+        """
         named = f"{self._config.full_name}-{input_topic}" if self._config.effectively_once else None
         with self._lock:
             found = self._producers.get(named or "")

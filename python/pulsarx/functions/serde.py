@@ -13,10 +13,18 @@ class SerDe:
     """Base: turns values into payloads and back."""
 
     def serialize(self, input: Any) -> Any:
-        """The payload of a value."""
+        """Return the payload of a value.
+
+        Args:
+            input: The value.
+        """
 
     def deserialize(self, input_bytes: bytes) -> Any:
-        """The value of a payload."""
+        """Return the value of a payload.
+
+        Args:
+            input_bytes: The bytes of the payload.
+        """
 
 
 class PickleSerDe(SerDe):
@@ -24,9 +32,25 @@ class PickleSerDe(SerDe):
     process that deserializes."""
 
     def serialize(self, input: Any) -> bytes:
+        """Return the payload of a value.
+
+        Args:
+            input: Any object that can be pickled.
+
+        Raises:
+            pickle.PicklingError: It cannot be pickled.
+        """
         return pickle.dumps(input)
 
     def deserialize(self, input_bytes: bytes) -> Any:
+        """Return the value of a payload.
+
+        Args:
+            input_bytes: The bytes of the payload.
+
+        Raises:
+            pickle.UnpicklingError: They are no pickle; unpickling may raise anything else.
+        """
         return pickle.loads(input_bytes)
 
 
@@ -35,9 +59,18 @@ class IdentitySerDe(SerDe):
     read as a number."""
 
     def __init__(self) -> None:
+        """Make the SerDe of bytes, numbers and text."""
         self._types = [int, float, complex, str]
 
     def serialize(self, input: Any) -> bytes:
+        """Return the payload of a value.
+
+        Args:
+            input: bytes, str, int, float or complex.
+
+        Raises:
+            TypeError: It is none of them.
+        """
         if type(input) in self._types:
             return str(input).encode("utf-8")
         if type(input) is bytes:
@@ -46,6 +79,12 @@ class IdentitySerDe(SerDe):
         raise TypeError(f"IdentitySerde cannot serialize object of type {type(input)}")
 
     def deserialize(self, input_bytes: bytes) -> Any:
+        """Return the value of a payload: a number where its text is one, else the text, else the
+        bytes.
+
+        Args:
+            input_bytes: The bytes of the payload.
+        """
         try:
             text = input_bytes.decode("utf-8")
         except UnicodeDecodeError:

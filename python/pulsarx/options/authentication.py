@@ -37,7 +37,17 @@ class Authentication:
     """Why no broker would take it; None: nothing is wrong with it. Names no secret."""
 
     def __init__(self, dynamicLibPath: str, authParamsString: str) -> None:
-        """dynamicLibPath: one of PLUGINS, or the file of a library, which is not loaded."""
+        """Keep the name of a plugin and its parameters. What no broker would take makes the calls
+        of a client raise AuthenticationError.
+
+        Args:
+            dynamicLibPath: One of PLUGINS, or the file of a library, which is not loaded.
+            authParamsString: What the plugin wants, mostly as JSON.
+
+        Raises:
+            ValueError: An argument is no str.
+            RuntimeError: The parameters of `basic` are not JSON, or lack a field.
+        """
         check_type(str, dynamicLibPath, "dynamicLibPath")
         check_type(str, authParamsString, "authParamsString")
         plugin = PLUGINS.get(dynamicLibPath)
@@ -62,6 +72,15 @@ class AuthenticationTLS(Authentication):
     """A certificate and its key."""
 
     def __init__(self, certificate_path: str, private_key_path: str) -> None:
+        """Keep the paths of a certificate and its key; they are not read here.
+
+        Args:
+            certificate_path: Of the certificate (PEM).
+            private_key_path: Of its key (PEM).
+
+        Raises:
+            ValueError: An argument is no str.
+        """
         check_type(str, certificate_path, "certificate_path")
         check_type(str, private_key_path, "private_key_path")
         self._keep("tls", certificate_path=certificate_path, private_key_path=private_key_path)
@@ -71,6 +90,14 @@ class AuthenticationToken(Authentication):
     """A token, or a function that returns one."""
 
     def __init__(self, token: str | Callable[[], str]) -> None:
+        """Keep a token.
+
+        Args:
+            token: The token, or a function that returns it.
+
+        Raises:
+            ValueError: It is neither.
+        """
         if not isinstance(token, str) and not callable(token):
             raise ValueError(
                 "Argument token is expected to be of type 'str' or a function returning 'str'"
@@ -82,6 +109,16 @@ class AuthenticationAthenz(Authentication):
     """JSON parameters of Athenz."""
 
     def __init__(self, auth_params_string: str) -> None:
+        """Keep the parameters of Athenz. Where a field is missing the calls of a client raise
+        AuthenticationError.
+
+        Args:
+            auth_params_string: A JSON object with tenantDomain, tenantService, providerDomain,
+                privateKey and ztsUrl.
+
+        Raises:
+            ValueError: It is no str.
+        """
         check_type(str, auth_params_string, "auth_params_string")
         self.problem = _problem_of("athenz", auth_params_string)
         self._keep("athenz", parameters=auth_params_string)
@@ -91,6 +128,16 @@ class AuthenticationOauth2(Authentication):
     """JSON parameters of OAuth 2.0."""
 
     def __init__(self, auth_params_string: str) -> None:
+        """Keep the parameters of OAuth 2.0. Where a field is missing the calls of a client raise
+        AuthenticationError.
+
+        Args:
+            auth_params_string: A JSON object with issuer_url, and private_key or client_id and
+                client_secret.
+
+        Raises:
+            ValueError: It is no str.
+        """
         check_type(str, auth_params_string, "auth_params_string")
         self.problem = _problem_of("oauth2", auth_params_string)
         self._keep("oauth2", parameters=auth_params_string)
@@ -106,6 +153,19 @@ class AuthenticationBasic(Authentication):
         method: str = "basic",
         auth_params_string: str | None = None,
     ) -> None:
+        """Keep a name and a password.
+
+        Args:
+            username: Of the role.
+            password: Of the role.
+            method: The name of the method at the broker.
+            auth_params_string: A JSON object with username and password, and method if it is not
+                `basic`, in place of the others.
+
+        Raises:
+            ValueError: An argument is no str.
+            RuntimeError: auth_params_string is not JSON, or lacks a field.
+        """
         if auth_params_string is not None:
             check_type(str, auth_params_string, "auth_params_string")
             username, password, method = self._parse(auth_params_string)
@@ -159,9 +219,29 @@ class AbstractCryptoKeyReader:
     """Base of the key readers. As in the official client nobody else can derive one."""
 
     def getPublicKey(self, name: str, metadata: dict[str, str], info: object) -> NoReturn:
+        """Refuse: it fills a C++ object, of which there is none.
+
+        Args:
+            name: Of the key.
+            metadata: Of the key.
+            info: What would be filled.
+
+        Raises:
+            OperationNotSupported: Always; public_key_path says where the key is.
+        """
         raise self._refused("getPublicKey")
 
     def getPrivateKey(self, name: str, metadata: dict[str, str], info: object) -> NoReturn:
+        """Refuse: it fills a C++ object, of which there is none.
+
+        Args:
+            name: Of the key.
+            metadata: Of the key.
+            info: What would be filled.
+
+        Raises:
+            OperationNotSupported: Always; private_key_path says where the key is.
+        """
         raise self._refused("getPrivateKey")
 
     def _refused(self, name: str) -> OperationNotSupported:
@@ -176,6 +256,15 @@ class CryptoKeyReader(AbstractCryptoKeyReader):
     are read when they are needed: the public one to encrypt, the private one to decrypt."""
 
     def __init__(self, public_key_path: str, private_key_path: str) -> None:
+        """Keep the paths of two keys, which are read when they are needed.
+
+        Args:
+            public_key_path: Of the key that encrypts; of no importance where nothing does.
+            private_key_path: Of the key that decrypts; of no importance where nothing does.
+
+        Raises:
+            ValueError: An argument is no str.
+        """
         check_type(str, public_key_path, "public_key_path")
         check_type(str, private_key_path, "private_key_path")
         self.public_key_path = public_key_path

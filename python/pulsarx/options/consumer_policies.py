@@ -55,9 +55,22 @@ class ConsumerBatchReceivePolicy:
     __slots__ = ("_policy",)
 
     def __init__(self, max_num_message: int, max_num_bytes: int, timeout_ms: int) -> None:
+        """Say when batch_receive returns. 0 and less is without limit; without one of messages and
+        bytes it is 10 MiB.
+
+        Args:
+            max_num_message: Messages at most.
+            max_num_bytes: Bytes of payloads at most; one message alone may have more.
+            timeout_ms: Milliseconds of real time at most.
+
+        Raises:
+            ValueError: None of the three is limited.
+            TypeError: An argument is no int, or too large.
+        """
         self._policy = BatchReceivePolicy(max_num_message, max_num_bytes, timeout_ms)
 
     def policy(self) -> BatchReceivePolicy:
+        """Return the native policy behind it, as in the official client."""
         return self._policy
 
 
@@ -113,6 +126,20 @@ class ConsumerDeadLetterPolicy:
         initial_subscription_name: str | None = None,
         retry_letter_topic: str | None = None,
     ) -> None:
+        """Say when a message becomes a dead letter.
+
+        Args:
+            max_redeliver_count: After how many redeliveries, from 1.
+            dead_letter_topic: Where it goes; None: `<topic>-<subscription>-DLQ`.
+            initial_subscription_name: A subscription that is made with the dead letter topic; None:
+                none is.
+            retry_letter_topic: Where reconsume_later sends; None: `<topic>-<subscription>-RETRY`.
+                Not in the official client.
+
+        Raises:
+            ValueError: max_redeliver_count is None or below 1.
+            TypeError: An argument is of the wrong type.
+        """
         if max_redeliver_count is None:
             raise ValueError("max_redeliver_count must be given")
         count = native_integer(max_redeliver_count, "max_redeliver_count", -INT32_MAX, INT32_MAX)
@@ -134,21 +161,26 @@ class ConsumerDeadLetterPolicy:
 
     @property
     def dead_letter_topic(self) -> str:
+        """The topic of dead letters; empty: `<topic>-<subscription>-DLQ`."""
         return self._policy.getDeadLetterTopic()
 
     @property
     def max_redeliver_count(self) -> int:
+        """After how many redeliveries a message becomes a dead letter."""
         return self._policy.getMaxRedeliverCount()
 
     @property
     def initial_subscription_name(self) -> str:
+        """The subscription that is made with the dead letter topic; empty: none."""
         return self._policy.getInitialSubscriptionName()
 
     @property
     def retry_letter_topic(self) -> str:
+        """The topic of retry letters; empty: `<topic>-<subscription>-RETRY`."""
         return self._policy.getRetryLetterTopic()
 
     def policy(self) -> DeadLetterPolicy:
+        """Return the native policy behind it, as in the official client."""
         return self._policy
 
 
@@ -188,7 +220,20 @@ class ConsumerKeySharedPolicy:
         allow_out_of_order_delivery: bool = False,
         sticky_ranges: list[tuple[int, int]] | None = None,
     ) -> None:
-        """sticky_ranges: needed in sticky mode; both ends of a range belong to it."""
+        """Say how a Key_Shared consumer gets its keys.
+
+        Args:
+            key_shared_mode: AutoSplit: the broker shares them; Sticky: the consumer names its
+                hashes.
+            allow_out_of_order_delivery: Kept, and without effect: a key always stays in order.
+            sticky_ranges: Pairs of hashes from 0 to 65535, needed in sticky mode; both ends of a
+                range belong to it.
+
+        Raises:
+            TypeError: An argument is of the wrong type.
+            ValueError: Sticky mode without ranges; or a range runs backwards, is out of bounds, or
+                overlaps another.
+        """
         native_type(KeySharedMode, key_shared_mode, "key_shared_mode")
         if key_shared_mode == KeySharedMode.Sticky and sticky_ranges is None:
             raise ValueError("KeySharedMode.Sticky needs sticky_ranges")
@@ -197,17 +242,21 @@ class ConsumerKeySharedPolicy:
 
     @property
     def key_shared_mode(self) -> KeySharedMode:
+        """The mode."""
         return self._policy.get_key_shared_mode()
 
     @property
     def allow_out_of_order_delivery(self) -> bool:
+        """The value that was given; without effect."""
         return self._policy.is_allow_out_of_order_delivery()
 
     @property
     def sticky_ranges(self) -> list[tuple[int, int]]:
+        """The ranges, in a new list."""
         return self._policy.get_sticky_ranges()
 
     def policy(self) -> KeySharedPolicy:
+        """Return the native policy behind it, as in the official client."""
         return self._policy
 
 

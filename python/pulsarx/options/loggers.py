@@ -21,6 +21,14 @@ class ConsoleLogger:
     """Accepted and without effect in this version: the library logs through `logging`."""
 
     def __init__(self, log_level: LoggerLevel = LoggerLevel.Info) -> None:
+        """Keep a level.
+
+        Args:
+            log_level: A LoggerLevel.
+
+        Raises:
+            ValueError: It is none.
+        """
         check_type(LoggerLevel, log_level, "log_level")
         self.log_level = log_level
 
@@ -29,6 +37,15 @@ class FileLogger:
     """Accepted and without effect in this version: the library logs through `logging`."""
 
     def __init__(self, log_level: LoggerLevel, log_file: str) -> None:
+        """Keep a level and a file.
+
+        Args:
+            log_level: A LoggerLevel.
+            log_file: The path of the file.
+
+        Raises:
+            ValueError: An argument is of the wrong type.
+        """
         check_type(LoggerLevel, log_level, "log_level")
         check_type(str, log_file, "log_file")
         self.log_level = log_level

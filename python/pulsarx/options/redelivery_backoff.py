@@ -57,9 +57,16 @@ class MultiplierRedeliveryBackoff:
     def __init__(
         self, min_delay_ms: int = 10_000, max_delay_ms: int = 600_000, multiplier: float = 2
     ) -> None:
-        """min_delay_ms: before the first redelivery, 0 and more. multiplier: 1 and more.
+        """Say how long a message waits before it comes again.
 
-        TypeError: not numbers. ValueError: out of these bounds, or max_delay_ms below min_delay_ms.
+        Args:
+            min_delay_ms: Milliseconds before the first redelivery, 0 and more.
+            max_delay_ms: Milliseconds at most.
+            multiplier: Of the delay, with each redelivery; 1 and more.
+
+        Raises:
+            TypeError: An argument is no number.
+            ValueError: One is out of these bounds, or max_delay_ms below min_delay_ms.
         """
         for name, value in (("min_delay_ms", min_delay_ms), ("max_delay_ms", max_delay_ms)):
             native_integer(value, name, -INT64_MAX - 1, INT64_MAX)
@@ -77,10 +84,14 @@ class MultiplierRedeliveryBackoff:
         put(self, "multiplier", multiplier)
 
     def next(self, redelivery_count: int) -> int:
-        """Milliseconds to wait when a message that was redelivered so often is asked for again.
+        """Return the milliseconds to wait when a message is asked for again. As in Pulsar's Java
+        client.
 
-        redelivery_count: 0 before the first redelivery, as `Message.redelivery_count()` says it.
-        Source: Pulsar MultiplierRedeliveryBackoff.
+        Args:
+            redelivery_count: How often it was redelivered, as `Message.redelivery_count()` says it.
+
+        Raises:
+            TypeError: redelivery_count is no int.
         """
         native_integer(redelivery_count, "redelivery_count", -INT64_MAX - 1, INT64_MAX)
         if redelivery_count <= 0:

@@ -32,7 +32,16 @@ class ServiceInfo:
         authentication: Authentication | None = None,
         tls_trust_certs_file_path: str | None = None,
     ) -> None:
-        """ValueError: no scheme, as `pulsar:`, `file:` or `memory:`."""
+        """Keep a URL and what belongs to it.
+
+        Args:
+            service_url: With its scheme, as `pulsar:`, `file:` or `memory:`.
+            authentication: The credentials there.
+            tls_trust_certs_file_path: The authorities of its certificate (PEM).
+
+        Raises:
+            ValueError: The URL has no scheme, or an argument is of the wrong type.
+        """
         check_type(str, service_url, "service_url")
         check_type_or_none(Authentication, authentication, "authentication")
         check_type_or_none(str, tls_trust_certs_file_path, "tls_trust_certs_file_path")
@@ -55,32 +64,46 @@ class ServiceInfo:
 
     @classmethod
     def of_url(cls, service_url: str) -> Self:
-        """The service information of what a client was opened with, a path too."""
+        """Return the service information of what a client was opened with.
+
+        Args:
+            service_url: A URL, or a path.
+        """
         made = cls.__new__(cls)
         made._keep(service_url)
         return made
 
     @classmethod
     def wrap(cls, service_info: ServiceInfo) -> ServiceInfo:
-        """The same: there is no native one behind it."""
+        """Return the same: there is no native one behind it.
+
+        Args:
+            service_info: A ServiceInfo.
+
+        Raises:
+            ValueError: It is none.
+        """
         check_type(ServiceInfo, service_info, "service_info")
         return service_info
 
     @property
     def service_url(self) -> str:
+        """The URL."""
         return self._service_url
 
     @property
     def authentication(self) -> Authentication | None:
-        """Not in the official client."""
+        """The credentials; None: there are none. Not in the official client."""
         return self._authentication
 
     @property
     def use_tls(self) -> bool:
+        """Whether the scheme is one of TLS."""
         return self._service_url.lower().startswith(TLS_SCHEMES)
 
     @property
     def tls_trust_certs_file_path(self) -> str | None:
+        """The authorities of its certificate; None: those of the system."""
         return self._tls_trust_certs_file_path
 
     def __repr__(self) -> str:
@@ -94,15 +117,27 @@ class ServiceInfoProvider:
     """Base of what tells a client where its cluster is. Subclasses are the user's."""
 
     def initial_service_info(self) -> ServiceInfo:
-        """Return the service that the client shall connect to."""
+        """Return the service that the client shall connect to.
+
+        Raises:
+            NotImplementedError: A subclass does not have it.
+        """
         raise NotImplementedError
 
     def initialize(self, on_service_info_update: Callable[[ServiceInfo], None]) -> None:
-        """Take the function by which to tell later changes, which any thread may call."""
+        """Take the function by which to tell later changes.
+
+        Args:
+            on_service_info_update: Any thread may call it. It raises OperationNotSupported where
+                the service lies elsewhere: an open client does not move.
+
+        Raises:
+            NotImplementedError: A subclass does not have it.
+        """
         raise NotImplementedError
 
     def close(self) -> None:
-        """Called when the client has closed."""
+        """Take note that the client has closed."""
 
 
 class AutoClusterFailover:
@@ -116,6 +151,20 @@ class AutoClusterFailover:
         failover_threshold: int = 1,
         switch_back_threshold: int = 1,
     ) -> None:
+        """Keep several services. A client opens the primary; nothing is probed, and nothing
+        switched.
+
+        Args:
+            primary: The service to open.
+            secondary: The others, one at least.
+            check_interval_ms: Milliseconds between probes; checked, and without effect.
+            failover_threshold: Failed probes; checked, and without effect.
+            switch_back_threshold: Probes that succeed; checked, and without effect.
+
+        Raises:
+            ValueError: An argument is of the wrong type, secondary is empty, or a number is below
+                1.
+        """
         check_type(ServiceInfo, primary, "primary")
         check_type(list, secondary, "secondary")
         numbers = {

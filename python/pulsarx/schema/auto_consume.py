@@ -10,7 +10,7 @@ from pulsarx.schema.schema import BytesSchema, Schema, SchemaInfo, StringSchema
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, NoReturn
 
 
 class AutoConsumeSchema(Schema["Any"]):
@@ -22,18 +22,29 @@ class AutoConsumeSchema(Schema["Any"]):
     reads_any = True  # a topic that has consumers of it alone may still get its schema
 
     def __init__(self) -> None:
+        """Make the schema that reads all others."""
         super().__init__(object, SchemaType.AUTO_CONSUME, None, "AUTO_CONSUME")
 
-    def encode(self, obj: Any) -> bytes:
-        """TypeError: it is no schema to write with."""
+    def encode(self, obj: Any) -> NoReturn:
+        """Refuse: it is no schema to write with.
+
+        Args:
+            obj: Anything.
+
+        Raises:
+            TypeError: Always.
+        """
         raise TypeError("AutoConsumeSchema reads; a producer needs a schema of its own")
 
     def decode(self, data: bytes) -> Any:
-        """Return a payload that was written without a schema, as it is."""
+        """Return a payload that was written without a schema, as it is.
+
+        Args:
+            data: The payload.
+        """
         return data
 
     def decoder(self, writer: SchemaInfo | None) -> Callable[[bytes], Any]:
-        """Like Schema.decoder. OperationNotSupported: a schema of a type that cannot be read."""
         return self.decode if writer is None else reader_of(writer)
 
     def __str__(self) -> str:

@@ -26,9 +26,17 @@ class AvroSchema(Schema["Any"]):
     """
 
     def __init__(self, record_cls: Any, schema_definition: dict[str, Any] | None = None) -> None:
-        """record_cls: None when values are dicts of the definition, which a record class replaces.
+        """Make the schema of a record class, or of dicts.
 
-        ImportError: fastavro is missing. ValueError: the definition is not one of Avro.
+        Args:
+            record_cls: A class of records; None when values are dicts of the definition.
+            schema_definition: Of Avro; a record class replaces it.
+
+        Raises:
+            ImportError: fastavro is missing.
+            ValueError: The definition is not one of Avro.
+            TypeError: record_cls does not describe itself.
+            AssertionError: Both are None.
         """
         fastavro = load_fastavro()
         definition: Any = schema_definition
@@ -57,8 +65,15 @@ class AvroSchema(Schema["Any"]):
         self._read = _reader_of(self._schema)
 
     def encode(self, obj: Any) -> bytes:
-        """TypeError: no record of the class. ValueError: no dict of the definition, or a value out
-        of bounds."""
+        """Return the payload of a value.
+
+        Args:
+            obj: A record of the class, or a dict of the definition.
+
+        Raises:
+            TypeError: It is no record of the class.
+            ValueError: It is no dict of the definition, or a value is out of bounds.
+        """
         if self._to_avro is not None:
             if obj.__class__ is not self._record_cls:
                 self._validate_object_type(obj)
@@ -73,18 +88,29 @@ class AvroSchema(Schema["Any"]):
         return buffer.getvalue()
 
     def encode_dict(self, d: dict[str, Any]) -> dict[str, Any]:
-        """A dict whose records became dicts and whose enumerations became names, at any depth."""
+        """Return a dict whose records became dicts and whose enumerations became names, at any
+        depth.
+
+        Args:
+            d: The dict.
+        """
         from pulsarx.schema.definition import plain_values
 
         found: dict[str, Any] = plain_values(d)
         return found
 
     def decode(self, data: bytes) -> Any:
-        """Decode a payload that was written with this very definition. ValueError: not of it."""
+        """Return the value of a payload that was written with this very definition.
+
+        Args:
+            data: The payload.
+
+        Raises:
+            ValueError: It is not of the definition.
+        """
         return self._decoded(data, self._read, self._schema, None)
 
     def decoder(self, writer: SchemaInfo | None) -> Callable[[bytes], Any]:
-        """Like Schema.decoder: reads what was written with another version of the definition."""
         if writer is None or writer.schema() == self._schema_info.schema():
             return self.decode
         if writer.schema_type() != SchemaType.AVRO:

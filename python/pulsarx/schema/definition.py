@@ -71,10 +71,19 @@ class Record(metaclass=RecordMeta):
         *args: Any,
         **kwargs: Any,
     ) -> None:
-        """default, required_default, required: of a field. Others: values of its own fields; a
-        dict for one that is a record. Names that are no fields are passed over.
+        """Take the values of its fields; or, of a field in another class, its options.
 
-        TypeError: a value does not fit its field. AttributeError: of Record itself, as there.
+        Args:
+            default: Of a field: what a record has that is not given one.
+            required_default: Of a field: the default stands in the definition.
+            required: Of a field: None is no value.
+            *args: Ignored, as in the official client.
+            **kwargs: Values by the names of the fields; a dict for one that is a record. Names that
+                are no fields are passed over.
+
+        Raises:
+            TypeError: A value does not fit its field.
+            AttributeError: Of Record itself.
         """
         if type(self) is Record:
             raise AttributeError("Record has no fields of its own; derive a class from it")
@@ -91,13 +100,17 @@ class Record(metaclass=RecordMeta):
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
-        """The Avro definition."""
+        """Return the Avro definition."""
         found: dict[str, Any] = cls.schema_info(set())
         return found
 
     @classmethod
     def schema_info(cls, defined_names: set[str]) -> Any:
-        """The Avro definition, or the name alone where defined_names has it already."""
+        """Return the Avro definition, or the name alone where it is defined already.
+
+        Args:
+            defined_names: Of records and enumerations; its own is added.
+        """
         namespace = cls._avro_namespace
         full_name = cls.__name__ if namespace is None else f"{namespace}.{cls.__name__}"
         if full_name in defined_names:
@@ -141,13 +154,23 @@ class Record(metaclass=RecordMeta):
     # As a field -----------------------------------------------------------------------------------
 
     def type(self) -> str:
+        """Return the name of the class."""
         return type(self).__name__
 
     def python_type(self) -> Any:
+        """Return the class."""
         return type(self)
 
     def validate_type(self, name: str, val: Any) -> Any:
-        """The value for a field of this class. TypeError: it is none."""
+        """Return the value for a field of this class.
+
+        Args:
+            name: Of the field, for the text of an error.
+            val: A record, or None.
+
+        Raises:
+            TypeError: It is neither, or None where a value is required.
+        """
         if val is None and not self._required:
             return self.default()
         if not isinstance(val, type(self)):
@@ -158,20 +181,30 @@ class Record(metaclass=RecordMeta):
         return val
 
     def made_of(self, value: Any) -> Any:
-        """A record of this class where a dict stands for one."""
+        """Return a record of this class where a dict stands for one.
+
+        Args:
+            value: A dict, or anything else, which is returned.
+
+        Raises:
+            TypeError: A value of the dict does not fit its field.
+        """
         return type(self)(**value) if isinstance(value, dict) else value
 
     def default(self) -> Any:
+        """Return the default of the field."""
         return self._default
 
     def default_value(self) -> Any:
-        """A record of its own for a field that is not given."""
+        """Return a record of its own for a field that is not given."""
         return type(self)() if self._default is None else deepcopy(self._default)
 
     def definition_default(self) -> Any:
+        """Return the default as JSON."""
         return None if self._default is None else _json_value(self._default)
 
     def required_default(self) -> bool:
+        """Tell whether the default stands in the definition."""
         return self._required_default
 
 
@@ -184,8 +217,16 @@ class Field:
     def __init__(
         self, default: Any = None, required: bool = False, required_default: bool = False
     ) -> None:
-        """default: what a record has that is not given a value. required: None is no value.
-        required_default: the default stands in the definition. TypeError: it does not fit."""
+        """Make a field for a class of records.
+
+        Args:
+            default: What a record has that is not given a value.
+            required: None is no value.
+            required_default: The default stands in the definition.
+
+        Raises:
+            TypeError: The default does not fit.
+        """
         if default is not None:
             default = self.validate_type("default", default)
         self._default = default
@@ -193,16 +234,24 @@ class Field:
         self._required = required
 
     def type(self) -> str:
-        """The name of the field's type in Avro."""
+        """Return the name of the field's type in Avro."""
         return self._TYPE
 
     def python_type(self) -> Any:
-        """The class of its values, or several."""
+        """Return the class of its values, or several."""
         return self._PYTHON
 
     def validate_type(self, name: str, val: Any) -> Any:
-        """The value as a record keeps it. None stands for the default where the type is a number, a
-        string or a record, and for None elsewhere. TypeError: no such value."""
+        """Return the value as a record keeps it. None stands for the default where the type is a
+        number, a string or a record, and for None elsewhere.
+
+        Args:
+            name: Of the field, for the text of an error.
+            val: The value.
+
+        Raises:
+            TypeError: The field has no such value.
+        """
         if val is None and not self.__dict__.get("_required", False):
             return self.default()
         if not isinstance(val, self._PYTHON):
@@ -212,29 +261,39 @@ class Field:
         return val
 
     def made_of(self, value: Any) -> Any:
-        """The value where dicts may stand for records."""
+        """Return the value where dicts may stand for records.
+
+        Args:
+            value: Of the field.
+        """
         return value
 
     def default(self) -> Any:
+        """Return the default; None: there is none."""
         return self.__dict__.get("_default")
 
     def default_value(self) -> Any:
-        """The default for one record."""
+        """Return the default for one record."""
         return self.default()
 
     def definition_default(self) -> Any:
-        """The default as JSON."""
+        """Return the default as JSON."""
         return self.default()
 
     def required_default(self) -> bool:
+        """Tell whether the default stands in the definition."""
         return self._required_default
 
     def schema(self) -> Any:
+        """Return the definition of the field's type."""
         return self.schema_info(set())
 
     def schema_info(self, defined_names: set[str]) -> Any:
-        """The definition of the field's type; names of records and enumerations that are defined
-        are added."""
+        """Return the definition of the field's type.
+
+        Args:
+            defined_names: Of records and enumerations; those of the field are added.
+        """
         return self._TYPE
 
 
@@ -330,6 +389,17 @@ class CustomEnum(Field):
         required: bool = False,
         required_default: bool = False,
     ) -> None:
+        """Make a field of an enumeration.
+
+        Args:
+            enum_type: The class of the enumeration.
+            default: A member, its name or its value.
+            required: None is no value.
+            required_default: The default stands in the definition.
+
+        Raises:
+            TypeError: enum_type is no enumeration, or the default is none of it.
+        """
         if not isinstance(enum_type, type) or not issubclass(enum_type, Enum):
             raise TypeError(f"{getattr(enum_type, '__name__', enum_type)} is not a valid Enum type")
         self.enum_type = enum_type
@@ -432,10 +502,22 @@ class Array(_Collection):
         required: bool = False,
         required_default: bool = False,
     ) -> None:
+        """Make a field of lists.
+
+        Args:
+            array_type: The field, or record, of the items.
+            default: A list.
+            required: None is no value.
+            required_default: The default stands in the definition.
+
+        Raises:
+            TypeError: array_type is neither, or the default does not fit.
+        """
         super().__init__(array_type, default, required, required_default)
 
     @property
     def array_type(self) -> Any:
+        """The field of the items."""
         return self.item
 
     def validate_type(self, name: str, val: Any) -> Any:
@@ -472,10 +554,22 @@ class Map(_Collection):
         required: bool = False,
         required_default: bool = False,
     ) -> None:
+        """Make a field of dicts.
+
+        Args:
+            value_type: The field, or record, of the values.
+            default: A dict.
+            required: None is no value.
+            required_default: The default stands in the definition.
+
+        Raises:
+            TypeError: value_type is neither, or the default does not fit.
+        """
         super().__init__(value_type, default, required, required_default)
 
     @property
     def value_type(self) -> Any:
+        """The field of the values."""
         return self.item
 
     def validate_type(self, name: str, val: Any) -> Any:

@@ -33,7 +33,14 @@ class JsonSchema(Schema[R]):
     """
 
     def __init__(self, record_cls: type[R]) -> None:
-        """TypeError: a class without a definition."""
+        """Make the schema of a record class.
+
+        Args:
+            record_cls: A class of records, or one whose schema() is the definition.
+
+        Raises:
+            TypeError: It is neither.
+        """
         found = described_class(record_cls, "JsonSchema")
         super().__init__(record_cls, SchemaType.JSON, found.schema(), "JSON")
         self._to_json: Callable[[Any], Any]
@@ -44,13 +51,20 @@ class JsonSchema(Schema[R]):
             self._to_json, self._from_json = vars, lambda read: found(**read)
 
     def encode(self, obj: R) -> bytes:
-        """TypeError: no record of the class. ValueError: bytes in it are not UTF-8."""
+        """Return the payload of a record.
+
+        Args:
+            obj: A record of the class.
+
+        Raises:
+            TypeError: It is none.
+            ValueError: Bytes in it are not UTF-8.
+        """
         if obj.__class__ is not self._record_cls:
             self._validate_object_type(obj)
         return _encode(self._to_json(obj)).encode()
 
     def decode(self, data: bytes) -> R:
-        """ValueError: no JSON. TypeError: not of this record."""
         found: R = self._from_json(json.loads(data))
         return found
 

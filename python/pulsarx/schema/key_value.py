@@ -29,6 +29,15 @@ class KeyValueSchema(Schema["tuple[Any, Any]"]):
     bytes of the value; -1 for None."""
 
     def __init__(self, key_schema: Schema[Any], value_schema: Schema[Any]) -> None:
+        """Make the schema of pairs.
+
+        Args:
+            key_schema: Of the keys.
+            value_schema: Of the values.
+
+        Raises:
+            TypeError: One of them is no schema.
+        """
         for name, each in (("key_schema", key_schema), ("value_schema", value_schema)):
             if not isinstance(each, Schema):
                 raise TypeError(f"{name} must be a schema, not {type(each).__name__}")
@@ -40,18 +49,24 @@ class KeyValueSchema(Schema["tuple[Any, Any]"]):
         self._schema_info = self._schema_info.with_text(text)
 
     def encode(self, obj: tuple[Any, Any]) -> bytes:
-        """TypeError: no pair, or as the schema of the part."""
+        """Return the payload of a pair.
+
+        Args:
+            obj: (key, value); None for one that is missing.
+
+        Raises:
+            TypeError: It is no pair, or as the schema of the part.
+            ValueError: As the schema of the part.
+        """
         if not isinstance(obj, tuple) or len(obj) != 2:
             raise TypeError(f"KeyValueSchema takes (key, value), not {shown(obj)}")
         key, value = obj
         return _part(self.key_schema, key) + _part(self.value_schema, value)
 
     def decode(self, data: bytes) -> tuple[Any, Any]:
-        """ValueError: no such pair. Else as the schemas of the parts."""
         return decode_pair(data, self.key_schema.decode, self.value_schema.decode)
 
     def decoder(self, writer: SchemaInfo | None) -> Callable[[bytes], tuple[Any, Any]]:
-        """Like Schema.decoder, for the parts. OperationNotSupported: see check_inline."""
         if writer is not None:
             check_inline(writer)
         if writer is None or writer.schema() == self._schema_info.schema():

@@ -24,13 +24,22 @@ class _NumberSchema(Schema[N]):
     CODE: ClassVar[str]
 
     def __init__(self) -> None:
+        """Make the schema of numbers."""
         kind: type = float if self.CODE in "fd" else int
         super().__init__(kind, self.KIND, None, self.KIND.name)
         self._schema_info = self._schema_info.with_text("")
         self._struct = struct.Struct(f">{self.CODE}")
 
     def encode(self, obj: N) -> bytes:
-        """TypeError: no such number. ValueError: it needs more bits."""
+        """Return the payload of a number.
+
+        Args:
+            obj: The number. True and False are none.
+
+        Raises:
+            TypeError: It is no such number.
+            ValueError: It needs more bits.
+        """
         if obj.__class__ is not int and not (obj.__class__ is float and self._record_cls is float):
             raise TypeError(
                 f"{type(self).__name__} takes {self._record_cls.__name__}, "
@@ -44,7 +53,14 @@ class _NumberSchema(Schema[N]):
             ) from error
 
     def decode(self, data: bytes) -> N:
-        """ValueError: not so many bytes."""
+        """Return the number of a payload.
+
+        Args:
+            data: The payload.
+
+        Raises:
+            ValueError: It has not so many bytes.
+        """
         if len(data) != self._struct.size:
             raise ValueError(
                 f"{type(self).__name__} has {self._struct.size} bytes; the message has {len(data)}"

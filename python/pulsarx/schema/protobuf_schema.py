@@ -21,7 +21,15 @@ class ProtobufNativeSchema(Schema["Any"]):
     imports."""
 
     def __init__(self, record_cls: Any) -> None:
-        """ImportError: protobuf is missing. TypeError: no class of messages."""
+        """Make the schema of a class of messages.
+
+        Args:
+            record_cls: As protoc generated it.
+
+        Raises:
+            ImportError: protobuf is missing.
+            TypeError: It is no class of messages.
+        """
         try:
             from google.protobuf.message import Message
         except ImportError as error:
@@ -35,13 +43,27 @@ class ProtobufNativeSchema(Schema["Any"]):
         )
 
     def encode(self, obj: Any) -> bytes:
-        """TypeError: no message of the class."""
+        """Return the payload of a message.
+
+        Args:
+            obj: A message of the class.
+
+        Raises:
+            TypeError: It is none.
+        """
         self._validate_object_type(obj)
         found: bytes = obj.SerializeToString()
         return found
 
     def decode(self, data: bytes) -> Any:
-        """google.protobuf.message.DecodeError: no such message."""
+        """Return the message of a payload.
+
+        Args:
+            data: The payload.
+
+        Raises:
+            google.protobuf.message.DecodeError: It is no such message.
+        """
         made: Any = self._record_cls()
         made.ParseFromString(data)
         return made

@@ -43,6 +43,15 @@ class SchemaInfo:
         properties: dict[str, str] | None = None,
         version: int | None = None,
     ) -> None:
+        """Describe a schema.
+
+        Args:
+            schema_type: Its type.
+            name: Its name.
+            schema: Its definition, mostly JSON.
+            properties: Of the schema.
+            version: On the topic it was asked from; None: it comes from no topic.
+        """
         self._schema_type = schema_type
         self._name = name
         self._schema = schema
@@ -50,27 +59,35 @@ class SchemaInfo:
         self._version = version
 
     def schema_type(self) -> SchemaType:
+        """Return the type."""
         return self._schema_type
 
     def name(self) -> str:
+        """Return the name."""
         return self._name
 
     def schema(self) -> str:
+        """Return the definition."""
         return self._schema
 
     def properties(self) -> dict[str, str]:
+        """Return the properties, in a new dict."""
         return dict(self._properties)
 
     def version(self) -> int | None:
-        """Its version on the topic it was asked from; None: it comes from no topic."""
+        """Return its version on the topic it was asked from; None: it comes from no topic."""
         return self._version
 
     def with_text(self, schema: str) -> SchemaInfo:
-        """The same with another definition."""
+        """Return the same with another definition.
+
+        Args:
+            schema: The definition.
+        """
         return SchemaInfo(self._schema_type, self._name, schema, self._properties)
 
     def as_document(self) -> dict[str, Any]:
-        """Itself as JSON says it; without the version."""
+        """Return itself as JSON says it; without the version."""
         document: dict[str, Any] = {
             "type": self._schema_type.name,
             "name": self._name,
@@ -80,7 +97,17 @@ class SchemaInfo:
 
     @staticmethod
     def of_document(document: dict[str, Any], version: int | None = None) -> SchemaInfo:
-        """ValueError, KeyError, TypeError: it is no such document."""
+        """Return the description that as_document made.
+
+        Args:
+            document: With type, name and schema.
+            version: On the topic.
+
+        Raises:
+            ValueError: It is no such document.
+            KeyError: A field is missing.
+            TypeError: A field is of the wrong type.
+        """
         kind = SchemaType.__members__.get(document["type"])
         texts = (document["name"], document["schema"])
         properties = document.get("properties", {})
@@ -136,6 +163,14 @@ class Schema(Typed[T]):
         schema_definition: object,
         schema_name: str,
     ) -> None:
+        """Keep what a schema tells the topic.
+
+        Args:
+            record_cls: The class of its values.
+            schema_type: Its type.
+            schema_definition: Made JSON; None: there is none.
+            schema_name: Its name.
+        """
         definition = "null"
         if schema_definition is not None:
             import json
@@ -145,27 +180,66 @@ class Schema(Typed[T]):
         self._schema_info = SchemaInfo(schema_type, schema_name, definition)
 
     def encode(self, obj: T) -> bytes:
-        """The payload. TypeError when the value is not of the schema's class."""
+        """Return the payload of a value.
+
+        Args:
+            obj: The value.
+
+        Raises:
+            TypeError: The value is not of the schema's class.
+            ValueError: The schema cannot write it.
+            NotImplementedError: A subclass does not have it.
+        """
         raise NotImplementedError
 
     def decode(self, data: bytes) -> T:
+        """Return the value of a payload.
+
+        Args:
+            data: The payload.
+
+        Raises:
+            ValueError: It is none of this schema.
+            TypeError: What it holds does not fit the class of values.
+            NotImplementedError: A subclass does not have it.
+        """
         raise NotImplementedError
 
     def decode_message(self, msg: Any) -> T:
-        """Called by `Message.value()` of a subclass that has it. Others are asked for a decoder."""
+        """Return the value of a message. `Message.value()` calls it of a subclass that has it;
+        others are asked for a decoder.
+
+        Args:
+            msg: The message.
+
+        Raises:
+            ValueError: As decode.
+        """
         return self.decode(msg.data())
 
     def decoder(self, writer: SchemaInfo | None) -> Callable[[bytes], T]:
-        """Return the function that decodes payloads that a producer of another schema wrote; writer
-        None: of none that the topic knows. Asked once a version; what does not need to know answers
-        `decode`."""
+        """Return the function that decodes payloads that a producer of another schema wrote. Asked
+        once a version; what does not need to know answers `decode`.
+
+        Args:
+            writer: The schema of the producer; None: none that the topic knows.
+
+        Raises:
+            ValueError: Payloads of it cannot be read by this one.
+            OperationNotSupported: A schema of its type cannot be read.
+        """
         return self.decode
 
     def schema_info(self) -> SchemaInfo:
+        """Return what the schema tells the topic."""
         return self._schema_info
 
     def attach_client(self, client: object) -> None:
-        """Called when a consumer or reader is made. Keeping the client here would keep it alive."""
+        """Take note that a consumer or reader is made. Keeping the client here would keep it alive.
+
+        Args:
+            client: The one that makes it.
+        """
 
     def _validate_object_type(self, obj: object) -> None:
         if not isinstance(obj, self._record_cls):
@@ -181,13 +255,27 @@ class BytesSchema(Schema[bytes]):
     value_of_none = b""
 
     def __init__(self) -> None:
+        """Make the schema of payloads as they are."""
         super().__init__(bytes, SchemaType.BYTES, None, "BYTES")
 
     def encode(self, data: bytes) -> bytes:
+        """Return the payload of a value: itself.
+
+        Args:
+            data: bytes.
+
+        Raises:
+            TypeError: It is something else.
+        """
         self._validate_object_type(data)
         return data
 
     def decode(self, data: bytes) -> bytes:
+        """Return the value of a payload: itself.
+
+        Args:
+            data: The payload.
+        """
         return data
 
     def __str__(self) -> str:
@@ -200,6 +288,7 @@ class StringSchema(Schema[str]):
     value_of_none = ""
 
     def __init__(self) -> None:
+        """Make the schema of text."""
         super().__init__(str, SchemaType.STRING, None, "STRING")
 
     def encode(self, obj: str) -> bytes:

@@ -24,7 +24,19 @@ def messages(client: Client, topic: str, schema: Schema[Any] | None = None) -> l
     after the other: acknowledged or not, delayed ones too. Messages that retention has removed are
     not there, nor those of a batch that is still open.
 
-    TopicNotFound: the topic does not exist.
+    Args:
+        client: One that has the topic's folder open.
+        topic: A name.
+        schema: Decodes values; None: they are bytes.
+
+    Raises:
+        TopicNotFound: The topic does not exist.
+        AlreadyClosed: The client is closed.
+
+    Example:
+        from pulsarx.testing import messages
+
+        assert messages(client, "orders")[0].data() == b"one"
     """
     found = []
     with _looking(client) as looking:
@@ -39,8 +51,16 @@ def messages(client: Client, topic: str, schema: Schema[Any] | None = None) -> l
 def unacknowledged(client: Client, topic: str, subscription_name: str) -> list[PeekedMessage]:
     """Return the unacknowledged messages of a subscription, delivered or not, oldest first.
 
-    TopicNotFound, SubscriptionNotFound: there is none. NotAllowedError: it is more than 1,000
-    messages, or 16 MiB, of a partition.
+    Args:
+        client: One that has the topic's folder open.
+        topic: A name.
+        subscription_name: Of a durable subscription.
+
+    Raises:
+        TopicNotFound: The topic does not exist.
+        SubscriptionNotFound: It has no such subscription.
+        NotAllowedError: It is more than 1,000 messages, or 16 MiB, of a partition.
+        AlreadyClosed: The client is closed.
     """
     found = []
     for name in client.get_topic_partitions(topic):
@@ -61,8 +81,20 @@ def dead_letters(
     client: Client, topic: str, subscription_name: str, schema: Schema[Any] | None = None
 ) -> list[Message[Any]]:
     """Return the dead letters of a subscription, from the topic that is used when the policy names
-    none: `<topic>-<subscription>-DLQ`. Empty: there were none. For a dead letter topic of another
-    name, see messages."""
+    none: `<topic>-<subscription>-DLQ`. For one of another name, see messages.
+
+    Args:
+        client: One that has the topic's folder open.
+        topic: The topic that the letters were published to first.
+        subscription_name: That could not process them.
+        schema: Decodes values; None: they are bytes.
+
+    Returns:
+        The letters, oldest first; empty when there were none.
+
+    Raises:
+        AlreadyClosed: The client is closed.
+    """
     try:
         return messages(client, f"{topic}-{subscription_name}-DLQ", schema)
     except errors.TopicNotFound:

@@ -20,12 +20,27 @@ def drain(client: Client, *topics: str, timeout_seconds: float = 10.0) -> None:
     """Wait until the subscriptions of these topics, or of all, have acknowledged all published
     messages, and the background work of the broker for it is done.
 
-    A message in a batch that is still open was not published yet. The clock is not advanced:
-    what waits for it (a delay, a negative acknowledgement) does not come. Any thread may call but
-    that of a listener or callback; in asyncio: `await asyncio.to_thread(drain, client)`.
-    timeout_seconds: of real time. Timeout: names what is not acknowledged by then.
-    TopicNotFound: there is no topic of this name. OperationNotSupported: the client is read_only,
-    and no other client of this process has the folder open.
+    A message in a batch that is still open was not published yet. The clock is not advanced: what
+    waits for it (a delay, a negative acknowledgement) does not come. Any thread may call but that
+    of a listener or callback; in asyncio: `await asyncio.to_thread(drain, client)`.
+
+    Args:
+        client: One that has the topics' folder open.
+        *topics: Names; none: all topics.
+        timeout_seconds: Seconds of real time.
+
+    Raises:
+        Timeout: Names what is not acknowledged by then.
+        TopicNotFound: There is no topic of this name.
+        OperationNotSupported: The client is read_only, and no other client of this process has the
+            folder open.
+
+    Example:
+        from pulsarx.testing import drain
+
+        client.subscribe("jobs", "worker", message_listener=lambda self, job: self.acknowledge(job))
+        client.create_producer("jobs").send(b"one")
+        drain(client, "jobs")
     """
     deadline = Deadline(timeout_seconds * 1000)
     if inspect(client).broker.read_only:

@@ -28,25 +28,54 @@ class FaultPlan:
         sticky: bool = False,
         late: bool = False,
     ) -> None:
-        """The call-th next `op` (write, flush, allocate, rename, ...) answers error; sticky: all
-        later ones too.
+        """Let the call-th next operation be refused.
 
-        late: the operation is carried out and refused all the same.
+        Args:
+            op: Such as write, flush, allocate, rename, link.
+            call: Which one from here on, from 1.
+            error: An errno.
+            sticky: All later ones too.
+            late: The operation is carried out and refused all the same.
+
+        Raises:
+            ValueError: There is no such operation.
         """
         kind = "late_error" if late else "error"
         file_system.faults_add(op, call, kind=kind, error=error, sticky=sticky)
 
     def short_write(self, call: int = 1, *, error: int = errno.EIO) -> None:
-        """The call-th next write stores half of its bytes, then answers error."""
+        """Let the call-th next write store half of its bytes, then be refused.
+
+        Args:
+            call: Which one from here on, from 1.
+            error: An errno.
+        """
         file_system.faults_add("write", call, kind="short", error=error)
 
     def stall(self, op: str, call: int = 1, *, sticky: bool = False) -> None:
-        """The call-th next `op` waits for release(), then runs."""
+        """Let the call-th next operation wait for release(), then run.
+
+        Args:
+            op: As fail.
+            call: Which one from here on, from 1.
+            sticky: All later ones too.
+
+        Raises:
+            ValueError: There is no such operation.
+        """
         file_system.faults_add(op, call, kind="stall", sticky=sticky)
 
     def kill(self, op: str, call: int = 1) -> None:
-        """The process is killed in front of the call-th next `op`, as by kill -9: also where the
-        interpreter's lock is held."""
+        """Kill the process in front of the call-th next operation, as by kill -9: also where the
+        interpreter's lock is held.
+
+        Args:
+            op: As fail.
+            call: Which one from here on, from 1.
+
+        Raises:
+            ValueError: There is no such operation.
+        """
         file_system.faults_add(op, call, kind="kill")
 
     def release(self) -> None:
@@ -54,7 +83,14 @@ class FaultPlan:
         file_system.faults_release()
 
     def calls(self, op: str) -> int:
-        """Count how often op was called since the plan began."""
+        """Count how often an operation was called since the plan began.
+
+        Args:
+            op: As fail.
+
+        Raises:
+            KeyError: There is no such operation.
+        """
         return int(file_system.faults_calls(op))
 
     def stalled(self) -> int:
@@ -64,7 +100,24 @@ class FaultPlan:
 
 @contextmanager
 def fault_plan() -> Iterator[FaultPlan]:
-    """Make a plan that is in force within the block, empty at first."""
+    """Make a plan that is in force within the block, empty at first.
+
+    Yields:
+        The plan.
+
+    Example:
+        import errno
+
+        from pulsarx.testing import fault_plan
+
+        with pulsarx.Client("faulty") as client, fault_plan() as plan:
+            producer = client.create_producer("orders")
+            plan.fail("write", error=errno.ENOSPC)
+            try:
+                producer.send(b"one")
+            except pulsarx.StorageFullError as error:
+                print(error)
+    """
     file_system.faults_install()
     try:
         yield FaultPlan()
