@@ -35,7 +35,7 @@ NEW = Policy(
     Whole(0, 1000, unit="bytes"),
     option="max_message_size",
     rest=Rest("testBudget", "topicBudget", field="test_budget_in_bytes"),
-    methods=Methods("Set a budget.", argument="size", get="Bytes."),
+    methods=Methods("Set a budget.", argument="size", args={"size": "Bytes."}, get="the bytes"),
     commands=Commands(Option("-s --size", "size", SIZE, "How much: 1k."), example="-s 500"),
 )
 GROUPS: dict[str, Any] = {NAMESPACE: Namespaces, TOPIC: Topics}
@@ -112,7 +112,8 @@ def test_one_row_is_a_policy_at_every_end(
     described = administered.get("//openapi.json")["paths"]
     assert any(each.endswith(path.rpartition("/")[2]) for each in described)
     assert "How much: 1k." in run("set-test-budget", "--help").stdout
-    assert groups[0].get_test_budget.__doc__ == "Bytes."
+    assert "        size: Bytes.\n" in groups[0].set_test_budget.__doc__
+    assert groups[0].get_test_budget.__doc__.startswith("Return the bytes as set here; None: ")
 
 
 def test_one_row_is_in_the_tables_of_the_documents() -> None:
