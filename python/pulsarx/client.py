@@ -38,7 +38,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import ModuleType
-    from typing import Any
+    from typing import Any, Unpack
 
     from typing_extensions import TypeVar
 
@@ -67,6 +67,9 @@ if TYPE_CHECKING:
     from pulsarx.reader import Reader
     from pulsarx.schema.schema import Schema
     from pulsarx.table_view import TableView
+    from pulsarx.tables.read_options import ScanOptions
+    from pulsarx.tables.reading import TableRead
+    from pulsarx.tables.scan import TopicScan
     from pulsarx.topic_name import TopicName
 
     Member = Producer | ProducerCreation | Consumer | Reader | TableView
@@ -805,35 +808,39 @@ class Client:
 
     def read_table(
         self,
-        topic: str,
+        topic: Any,
         columns: Iterable[str] | None = None,
         *,
         schema: Any = None,
         start: Any = None,
         end: Any = None,
         last: int | None = None,
+        keys: str | Iterable[str] | None = None,
         metadata: Iterable[str] = (),
         tombstones: str = "raise",
         crypto_key_reader: Any = None,
         progress: Any = False,
     ) -> Any:
-        """Return the messages that a topic holds now, as a `pyarrow.Table` with a column for each
+        """Return the messages that topics hold now, as a `pyarrow.Table` with a column for each
         field of their values; of all partitions, one after the other. Not in the official client.
 
+        topic: a name, a list of names, or a pattern, `re.compile("orders-.*")`.
         The types come from the topic's schemas, all versions of them: JSON and Avro records,
         strings, bytes and numbers (one column, value). Messages of a topic without a schema are
         JSON objects, whose fields and types are found in them. Nothing is rounded, cut or left out.
 
         Args:
-            topic: A name.
+            topic: A name, a list of names, or a pattern, `re.compile("orders-.*")`.
             columns: Names of fields; None: all.
             schema: In place of the topic's: a schema, a Record class, or a pyarrow.Schema of JSON.
-            start: The publish time from which on: a datetime with a zone, or milliseconds since
-                1970.
-            end: The publish time before which, as start.
+            start: The first message: a MessageId, or the publish time from which on: a datetime
+                with a zone, text such as "2026-01-01T00:00Z", a timedelta before now by the
+                client's clock, or milliseconds since 1970.
+            end: That before which messages are read, as start.
             last: Only that many messages, the newest.
-            metadata: Columns besides: message_id, key, publish_time, event_time, properties, which
-                are called `__message_id__` and so on, as in Pulsar SQL.
+            keys: A key, or several: only messages of these.
+            metadata: Columns besides: message_id, key, publish_time, event_time, properties, topic,
+                which are called `__message_id__` and so on, as in Pulsar SQL.
             tombstones: What a message without a value is: `raise` a ValueError, a row of nulls
                 (`null`), or left out (`skip`).
             crypto_key_reader: A CryptoKeyReader, which decrypts.
@@ -856,18 +863,119 @@ class Client:
             table = client.read_table("sales", metadata=["publish_time"])
             assert table["amount"].to_pylist() == [7]
         """
+        return self._table_read(
+            "read_table", topic, columns, schema, (start, end, last, keys, tombstones), metadata,
+            crypto_key_reader, progress,
+        ).table()  # fmt: skip
+
+    def scan(
+        self,
+        topic: Any,
+        columns: Iterable[str] | None = None,
+        *,
+        schema: Any = None,
+        start: Any = None,
+        end: Any = None,
+        last: int | None = None,
+        keys: str | Iterable[str] | None = None,
+        metadata: Iterable[str] = ("key", "publish_time", "event_time"),
+        tombstones: str = "raise",
+        crypto_key_reader: Any = None,
+        progress: Any = False,
+        batch_size: int | None = None,
+    ) -> TopicScan:
+        """Return the messages that topics hold now as a table that is read when it is used: a
+        LazyFrame of Polars, a relation of DuckDB, a `pyarrow.RecordBatchReader`. No more than a few
+        batches are in memory at once. Not in the official client.
+
+        Types of values without a schema are found by reading them once, here.
+
+        Args:
+            topic: As of read_table, like all arguments but the last.
+            columns: Names of fields; None: all.
+            schema: In place of the topic's.
+            start: The first message, by its id or its publish time.
+            end: That before which messages are read.
+            last: Only that many messages, the newest.
+            keys: Only messages of these keys.
+            metadata: Columns besides those of the value.
+            tombstones: What a message without a value is.
+            crypto_key_reader: A CryptoKeyReader, which decrypts.
+            progress: True for a bar on the standard error output, or a callable (done, all).
+            batch_size: How many messages are decoded at once; None: as many as have about 64 MiB,
+                and 65,536 at most.
+
+        Returns:
+            A TopicScan.
+
+        Raises:
+            ValueError: As of read_table; values raise it when they are read.
+            OperationNotSupported: A schema has no columns.
+            TopicNotFound: There is no such topic.
+            ImportError: pyarrow is missing.
+            AlreadyClosed: The client is closed.
+        """
+        read = self._table_read(
+            "scan", topic, columns, schema, (start, end, last, keys, tombstones), metadata,
+            crypto_key_reader, progress, batch_size,
+        )  # fmt: skip
+        read.find_columns()
+        control_plane.load("pulsarx.tables.scan")
+        from pulsarx.tables.scan import TopicScan
+
+        return TopicScan(read)
+
+    def sql(self, query: str, *, params: Any = None, **options: Unpack[ScanOptions]) -> Any:
+        """Return the result of a query in DuckDB's SQL, a `duckdb.DuckDBPyRelation`, in which
+        topics are tables by their names. Not in the official client.
+
+        Names that are no topic are what they are in DuckDB: files, and data frames in variables of
+        the caller. The topics hold what they held when this was called; they are read when the
+        result is, with the columns and conditions of the query.
+
+        Args:
+            query: A SELECT.
+            params: Values for `?` and `$name` in the query.
+            options: Those of `scan`, for each topic.
+
+        Returns:
+            A `duckdb.DuckDBPyRelation`.
+
+        Raises:
+            ImportError: duckdb or pyarrow is missing.
+            AlreadyClosed: The client is closed.
+        """
         self._require_open()
         control_plane.load("pulsarx.ground.extras")
         from pulsarx.ground.extras import optional_module
 
-        optional_module("pyarrow", "arrow", "read_table")
-        control_plane.load("pulsarx.tables.reading")
-        from pulsarx.tables import reading
+        optional_module("duckdb", "sql", "sql")
+        optional_module("pyarrow", "arrow", "sql")
+        control_plane.load("pulsarx.tables.sql")
+        from pulsarx.tables import sql
 
-        selection = reading.Selection(start, end, last, tombstones)
-        return reading.read_table(
-            self, topic, columns, schema, selection, metadata, crypto_key_reader, progress
-        )
+        return sql.query(self, query, params, options)
+
+    def _table_read(
+        self, caller: str, topic: Any, columns: Any, schema: Any, chosen: Any, *rest: Any
+    ) -> TableRead:
+        """chosen: what a Selection is made of; rest: the further arguments of a TableRead."""
+        self._require_open()
+        control_plane.load("pulsarx.ground.extras")
+        from pulsarx.ground.extras import optional_module
+
+        optional_module("pyarrow", "arrow", caller)
+        control_plane.load("pulsarx.tables.reading")
+        from pulsarx.tables.reading import TableRead
+        from pulsarx.tables.selection import Selection
+
+        selection = Selection(*chosen, self._now_ms())
+        return TableRead(self, topic, columns, schema, selection, *rest)
+
+    def _now_ms(self) -> int | None:
+        """Return the time of the broker's clock; None: it is that of the system."""
+        clock = getattr(getattr(self._broker, "runtime", None), "clock", None)
+        return None if clock is None else clock.now_ms()
 
     def send_rows(
         self,
@@ -891,8 +999,11 @@ class Client:
             rows: Dicts, or records of one class, in anything that is iterable; a data frame of
                 Pandas or Polars, or whatever else has an Arrow table.
             columns: Those that become the value; None: all.
-            schema: A JsonSchema, an AvroSchema or a Record class; None: that of the topic, or of
-                the records; without one rows are JSON objects.
+            schema: A JsonSchema, an AvroSchema or a Record class; "infer": Avro, by the types of
+                the columns (of rows that are dicts, all are looked at first); None: that of the
+                topic, or of the records; without one a table whose types JSON does not all have
+                (times, dates, decimals, bytes) is Avro as by "infer", if the topic is new or empty,
+                and other rows are JSON objects.
             key: The column of the keys, of str. It stays in the value unless columns leaves it out,
                 as do the next two.
             event_time: The column of the event times: datetime with a zone, or milliseconds since

@@ -232,6 +232,22 @@ class TableView:
         for one."""
         return [(key, _value_of(each)) for key, each in list(self._values.items())]
 
+    def to_arrow(self) -> Any:
+        """Return the keys and values there are now as a `pyarrow.Table`, a row for each key:
+        `__key__`, and the fields of records, or `value`. Not in the official client.
+
+        ValueError names the key whose value its column cannot hold. OperationNotSupported: values
+        of the schema have no columns. ImportError: pyarrow is missing.
+        """
+        control_plane.load("pulsarx.ground.extras")
+        from pulsarx.ground.extras import optional_module
+
+        optional_module("pyarrow", "arrow", "to_arrow")
+        control_plane.load("pulsarx.tables.key_values")
+        from pulsarx.tables.key_values import table_of
+
+        return table_of(self._name, self.items(), self._options.schema)
+
     def for_each(self, callback: Listener) -> None:
         """Call a function with what the table holds now, in this thread.
 

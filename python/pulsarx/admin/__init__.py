@@ -47,6 +47,17 @@ class Admin:
         self.schemas = Schemas(channel)
         self.topics = Topics(channel)
 
+    def _repr_html_(self) -> str:
+        """Show the tenants, namespaces, topics and subscriptions in a notebook."""
+        from pulsarx.tables.notebook import facts_html
+
+        tenants = self.tenants.get_tenants()
+        namespaces = [
+            name for tenant in tenants for name in self.namespaces.get_namespaces(tenant)
+        ]
+        facts = {"tenants": ", ".join(tenants), "namespaces": ", ".join(namespaces)}
+        return facts_html("Admin", facts) + self.topics._repr_html_()
+
     @classmethod
     def at(
         cls,

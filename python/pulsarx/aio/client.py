@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 from pulsarx import client as ours
@@ -31,8 +32,8 @@ from pulsarx.schema.schema import BYTES_SCHEMA
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
-    from collections.abc import Awaitable, Callable
-    from typing import Any
+    from collections.abc import Awaitable, Callable, Iterable
+    from typing import Any, Unpack
 
     from pulsarx._pycore.message.message import Message
     from pulsarx.admin import Admin
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from pulsarx.message_id import MessageId
     from pulsarx.options.authentication import CryptoKeyReader
     from pulsarx.schema.schema import Schema
+    from pulsarx.tables.read_options import ReadOptions, ScanOptions
+    from pulsarx.tables.scan import TopicScan
 
     MessageListener = Callable[[Consumer, Message], Awaitable[object] | object]
     ReaderListener = Callable[[Reader, Message], Awaitable[object] | object]
@@ -466,6 +469,46 @@ class Client:
                 give_back=give_back,
                 **_with_schema(arguments),
             )
+        )
+
+    async def read_table(
+        self, topic: Any, columns: Iterable[str] | None = None, **options: Unpack[ReadOptions]
+    ) -> Any:
+        """Return the messages that topics hold now as a `pyarrow.Table`. See
+        pulsarx.Client.read_table. Read in a thread, which goes on when the caller is cancelled."""
+        return await asyncio.to_thread(self._client.read_table, topic, columns, **options)
+
+    async def scan(
+        self, topic: Any, columns: Iterable[str] | None = None, **options: Unpack[ScanOptions]
+    ) -> TopicScan:
+        """Return the messages that topics hold now as a table that is read when it is used, in the
+        thread that uses it: `await asyncio.to_thread(scan.to_arrow)`. See pulsarx.Client.scan."""
+        return await asyncio.to_thread(self._client.scan, topic, columns, **options)
+
+    async def send_rows(
+        self,
+        topic: str,
+        rows: Any,
+        *,
+        columns: Iterable[str] | None = None,
+        schema: Any = None,
+        key: str | None = None,
+        event_time: str | None = None,
+        properties: str | None = None,
+        progress: Any = False,
+    ) -> MessageId | None:
+        """Publish a message for each row. See pulsarx.Client.send_rows. Rows are taken and sent in a
+        thread, which goes on when the caller is cancelled."""
+        return await asyncio.to_thread(
+            self._client.send_rows,
+            topic,
+            rows,
+            columns=columns,
+            schema=schema,
+            key=key,
+            event_time=event_time,
+            properties=properties,
+            progress=progress,
         )
 
     async def get_topic_partitions(self, topic: str) -> list[str]:

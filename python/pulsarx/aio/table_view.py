@@ -72,6 +72,10 @@ class TableView:
         found: list[tuple[str, Any]] = self._view.items()
         return found
 
+    def to_arrow(self) -> Any:
+        """Return the keys and values there are now as a `pyarrow.Table`; see pulsarx.TableView."""
+        return self._view.to_arrow()
+
     async def for_each(self, callback: Listener) -> None:
         """Call a function with what the table holds now.
 

@@ -1,4 +1,5 @@
-"""`Client.read_table`: the messages of a topic as an Arrow table with a column for each field.
+"""Topics as Arrow tables with a column for each field of their values, at once or block by block.
+For `Client.read_table` and `Client.scan`.
 
 JSON goes the fast way: the payloads of many entries, one a line, to pyarrow's reader of JSON. What
 it refuses is read value by value, which knows more (maps) and names the message that does not fit.
@@ -11,8 +12,9 @@ from __future__ import annotations
 import json
 import math
 import operator
+import re
 from collections import deque
-from datetime import UTC, datetime, timedelta
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,13 +23,14 @@ import pyarrow.json as arrow_json
 from pulsarx import errors
 from pulsarx._pycore.arrow.json_lines import json_lines
 from pulsarx._pycore.ground.job_queue import JobQueue
-from pulsarx.enumerations import SchemaType
+from pulsarx.consuming.topics_pattern import TopicsPattern
+from pulsarx.enumerations import RegexSubscriptionMode, SchemaType
 from pulsarx.message_id import MessageId
-from pulsarx.options.argument_check import is_whole_number
 from pulsarx.schema.auto_consume import AutoConsumeSchema
 from pulsarx.schema.definition import Record, plain_values
 from pulsarx.schema.schema import Schema, SchemaInfo
 from pulsarx.tables.progress import progress_of
+from pulsarx.tables.selection import Block, before, place_of
 from pulsarx.tables.value_types import (
     PRIMITIVES,
     Unfit,
@@ -46,11 +49,16 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.tables.avro_columns import AvroDecoder
+    from pulsarx.tables.selection import Place, Selection
+
+    Take = Callable[[Any, str, int], Block]
+    Early = Callable[[Block], Block]  # a filter that needs no values
 
 ROWS = 1 << 16  # of a block
+BLOCK_BYTES = 64 << 20  # of a block, by the mean size of a topic's messages
 AHEAD = 2  # blocks that are parsed at once
 DEPTH_MAX = 100  # of columns whose types are found in the messages
-METADATA = ("message_id", "key", "publish_time", "event_time", "properties")
+METADATA = ("message_id", "key", "publish_time", "event_time", "properties", "topic")
 _MESSAGE_ID = pa.struct(
     [
         pa.field("ledger_id", pa.int64(), False),
@@ -66,226 +74,110 @@ _TYPES = {
     "publish_time": pa.timestamp("ms", "UTC"),
     "event_time": pa.timestamp("ms", "UTC"),
     "properties": pa.map_(pa.string(), pa.string()),
+    "topic": pa.string(),
 }
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class Block:
-    """Messages of one topic, as columns; messages: the same as objects, where they are needed.
-    version: of the schema that they all were written with, b"" for none, where that is."""
-
-    def __init__(
-        self,
-        topic: str,
-        table: pa.Table,
-        messages: list[Any] | None = None,
-        version: bytes | None = None,
-    ) -> None:
-        self.topic = topic
-        self.table = table
-        self.messages = messages
-        self.version = version
-
-    def __len__(self) -> int:
-        return int(self.table.num_rows)
-
-    def take(self, rows: Any) -> Block:
-        """rows: numbers of rows, as an array."""
-        messages = self.messages
-        if messages is not None:
-            messages = [messages[row] for row in rows.to_pylist()]
-        return Block(self.topic, self.table.take(rows), messages, self.version)
-
-    def tail(self, count: int) -> Block:
-        first = max(len(self) - count, 0)
-        messages = None if self.messages is None else self.messages[first:]
-        return Block(self.topic, self.table.slice(first), messages, self.version)
-
-    def values(self) -> pa.Array:
-        """The payloads, in one piece."""
-        values = self.table["value"]
-        return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
-
-    def present(self) -> pa.Array:
-        """The values, without those of tombstones."""
-        values = self.values()
-        return values.drop_null() if values.null_count else values
-
-    def name(self, row: int) -> str:
-        """Return how errors call the message of a row."""
-        message_id = MessageId.from_row(self.table["message_id"][row])
-        return f"message {message_id} of {self.topic}"
-
-
-class Selection:
-    """Chooses the messages that are wanted. A value."""
-
-    def __init__(self, start: Any, end: Any, last: int | None, tombstones: str) -> None:
-        if last is not None and (type(last) is not int or last < 1):
-            raise ValueError(f"last is {last!r}; it must be an int of at least 1, or None")
-        if tombstones not in ("raise", "null", "skip"):
-            raise ValueError(f"tombstones is {tombstones!r}; it must be raise, null or skip")
-        self.start_ms = _milliseconds(start, "start")
-        self.end_ms = _milliseconds(end, "end")
-        self.last = last
-        self.tombstones = tombstones
-
-    def of(self, block: Block) -> Block:
-        """The messages of the times that are wanted, and without tombstones where these are not."""
-        masks = []
-        if self.start_ms is not None or self.end_ms is not None:
-            times = block.table["publish_time"].cast(pa.int64())
-            if self.start_ms is not None:
-                masks.append(pc.greater_equal(times, self.start_ms))
-            if self.end_ms is not None:
-                masks.append(pc.less(times, self.end_ms))
-        if self.tombstones == "skip" and block.table["value"].null_count:
-            masks.append(pc.is_valid(block.table["value"]))
-        if not masks:
-            return block
-        wanted = masks[0]
-        for mask in masks[1:]:
-            wanted = pc.and_(wanted, mask)
-        return block.take(pc.indices_nonzero(wanted))
-
-    def of_all(self, blocks: Iterator[Block]) -> Iterator[Block]:
-        """Choose from the blocks of several partitions, one behind the other."""
-        chosen = (block for block in map(self.of, blocks) if len(block))
-        return chosen if self.last is None else iter(self._last_of(chosen, self.last))
-
-    def _last_of(self, blocks: Iterator[Block], count: int) -> list[Block]:
-        """The last ones: of each partition, then of all by their publish times."""
-        tails: dict[str, deque[Block]] = {}
-        for block in blocks:
-            tail = tails.setdefault(block.topic, deque())
-            tail.append(block)
-            while _count(tail) - len(tail[0]) >= count:
-                tail.popleft()
-        found: list[Block] = []
-        for tail in tails.values():
-            spare = _count(tail) - count
-            if spare > 0:
-                tail[0] = tail[0].tail(len(tail[0]) - spare)
-            found += tail
-        if len(tails) < 2 or _count(found) <= count:
-            return found
-        return _latest(found, count)
-
-
-def _count(blocks: Iterable[Block]) -> int:
-    return sum([len(block) for block in blocks])
-
-
-def _latest(blocks: list[Block], count: int) -> list[Block]:
-    times = pa.concat_arrays(
-        [block.table["publish_time"].combine_chunks().cast(pa.int64()) for block in blocks]
-    )
-    wanted = pc.sort_indices(times)[len(times) - count :].to_numpy()
-    found, first = [], 0
-    for block in blocks:
-        rows = wanted[(wanted >= first) & (wanted < first + len(block))] - first
-        rows.sort()
-        if len(rows):
-            found.append(block.take(pa.array(rows)))
-        first += len(block)
-    return found
-
-
-def _milliseconds(time: Any, name: str) -> int | None:
-    if time is None or is_whole_number(time):
-        return time
-    if not isinstance(time, datetime):
-        raise ValueError(f"{name} must be a datetime or milliseconds since 1970, not {time!r:.80}")
-    if time.tzinfo is None:
-        raise ValueError(f"{name} is {time}, which has no time zone")
-    # Upwards: a time between two milliseconds is before the later one.
-    return -((_EPOCH - time) // timedelta(milliseconds=1))
 
 
 # Reading ------------------------------------------------------------------------------------------
 
 
 class Source:
-    """The partitions of a topic, as they are when this is made."""
+    """What the partitions of some topics hold when this is made: topics whose values are of the
+    same schemas, or of none."""
 
-    def __init__(self, client: Any, topic: str, crypto_key_reader: Any, progress: Any) -> None:
+    def __init__(
+        self, client: Any, topics: list[str], schemas: list[SchemaInfo], crypto_key_reader: Any
+    ) -> None:
         """TopicNotFound: there is no such topic. It is not created."""
         self._client = client
         self._crypto_key_reader = crypto_key_reader
-        self._progress = progress
-        self.topic = str(TopicName.of(topic))
-        if not TopicName.of(topic).persistent:
-            raise errors.NotAllowedError(
-                detail=f"{self.topic} is non-persistent: it keeps no messages"
-            )
-        self._partitions: list[str] = client.get_topic_partitions(topic)
-        admin = client.admin
-        self._total = sum(admin.topics.stats(each)["messages"] for each in self._partitions)
-        self.schemas: list[SchemaInfo] = admin.schemas.get_all_schemas(topic)
-        self._done = 0
+        self.topic = ", ".join(topics)
+        self.schemas = schemas
+        self._topics = {
+            part: topic for topic in topics for part in client.get_topic_partitions(topic)
+        }
+        self.partitions = list(self._topics)
+        stats = [client.admin.topics.stats(each) for each in self.partitions]
+        self.total = sum([each["messages"] for each in stats])
+        self._size = sum([each["storage_size"] for each in stats])
+        self._ends: dict[str, Place | None] = {}
+        for name in self.partitions:
+            with self._reader(name, MessageId.earliest, {}) as reader:
+                last = reader.get_last_message_id()
+                self._ends[name] = None if last == MessageId.earliest else place_of(last)
+
+    def topic_of(self, partition: str) -> str:
+        """The full name of the topic that a partition is of."""
+        return self._topics[partition]
 
     def schemas_by_version(self) -> dict[bytes, SchemaInfo]:
         """The schemas by their versions, in the bytes by which messages name them."""
         return {(each.version() or 0).to_bytes(8, "big"): each for each in self.schemas}
 
+    def rows_max(self, batch_size: int | None) -> int:
+        """How many messages a block has at most."""
+        mean = self._size // max(self.total, 1)
+        return max(1, min(batch_size or ROWS, BLOCK_BYTES // max(mean, 1)))
+
     def blocks(
-        self, take: Callable[[Any, str], Block], schema: Schema[Any] | None
+        self,
+        take: Take,
+        schema: Schema[Any] | None,
+        start: MessageId | None,
+        rows: int,
+        progress: Callable[[int], object],
     ) -> Iterator[Block]:
-        """All messages. take: the next block of a reader, one of the three below. schema: how
-        messages decode their values."""
-        self._done = 0
+        """All messages, from start on. take: the next block of a reader, one of the three below.
+        schema: how messages decode their values. progress: told how many more were read."""
         options = {} if schema is None else {"schema": schema}
-        for name in self._partitions:
-            with self._client.create_reader(
-                name, MessageId.earliest, crypto_key_reader=self._crypto_key_reader, **options
-            ) as reader:
-                last = reader.get_last_message_id()
-                if last != MessageId.earliest:
-                    end = (last.ledger_id(), last.entry_id(), last.batch_index())
-                    yield from self._read(name, reader, end, take)
-        self._progress(self._done, self._done)
+        for name, end in self._ends.items():
+            if end is None or start == MessageId.latest:
+                continue
+            with self._reader(name, start or MessageId.earliest, options) as reader:
+                while reader.has_message_available():
+                    block = take(reader, name, rows)
+                    if not len(block):
+                        continue  # the dispatch rate holds them back
+                    block.source = self
+                    last = block.table["message_id"][len(block) - 1].as_py()
+                    at = (last["ledger_id"], last["entry_id"], last["batch_index"])
+                    if at > end:
+                        block = block.take(_up_to(block.table["message_id"], end))
+                    progress(len(block))
+                    yield block
+                    if at >= end:
+                        break
 
-    def _read(
-        self, name: str, reader: Any, end: tuple[int, ...], take: Callable[[Any, str], Block]
-    ) -> Iterator[Block]:
-        while reader.has_message_available():
-            block = take(reader, name)
-            if not len(block):
-                continue  # the dispatch rate holds them back
-            last = block.table["message_id"][len(block) - 1].as_py()
-            at = (last["ledger_id"], last["entry_id"], last["batch_index"])
-            if at > end:
-                block = block.take(_up_to(block.table["message_id"].combine_chunks(), end))
-            self._done += len(block)
-            if self._done < self._total:
-                self._progress(self._done, self._total)
-            yield block
-            if at >= end:
-                return
+    def _reader(self, name: str, start: MessageId, options: dict[str, Any]) -> Any:
+        return self._client.create_reader(
+            name,
+            start,
+            crypto_key_reader=self._crypto_key_reader,
+            start_message_id_inclusive=True,
+            **options,
+        )
 
 
-def _up_to(ids: Any, end: tuple[int, ...]) -> Any:
+def _up_to(ids: pa.ChunkedArray, end: Place) -> Any:
     """The rows of ids up to an entry, of which end is the last message."""
-    ledgers, entries = ids.field("ledger_id"), ids.field("entry_id")
-    here = pc.and_(pc.equal(ledgers, end[0]), pc.less_equal(entries, end[1]))
-    return pc.indices_nonzero(pc.or_(pc.less(ledgers, end[0]), here))
+    return pc.indices_nonzero(before(ids.combine_chunks(), (end[0], end[1] + 1, -1)))
 
 
-def _columns_of(reader: Any, topic: str) -> Block:
-    return Block(topic, reader.read_arrow(ROWS, 1000).to_arrow())
+def _columns_of(reader: Any, topic: str, rows: int) -> Block:
+    return Block(topic, reader.read_arrow(rows, 1000).to_arrow())
 
 
-def _columns_of_one_schema(reader: Any, topic: str) -> Block:
+def _columns_of_one_schema(reader: Any, topic: str, rows: int) -> Block:
     """_Refused: the reader has no columns, as that of a cluster."""
     receive = getattr(getattr(reader, "_core", None), "receive_arrow_of_one_schema", None)
     if receive is None:
         raise _Refused
-    found = receive(ROWS, 1000)
+    found = receive(rows, 1000)
     return Block(topic, found.to_arrow(), version=found.schema_version)
 
 
-def _messages_of(reader: Any, topic: str) -> Block:
-    messages = reader.read_many(ROWS, 1000)
+def _messages_of(reader: Any, topic: str, rows: int) -> Block:
+    messages = reader.read_many(rows, 1000)
     ids = [message.message_id() for message in messages]
     columns = {
         "message_id": [
@@ -327,23 +219,17 @@ class _TableJob:
     """The table of a block, made in a thread."""
 
     def __init__(
-        self,
-        thread: JobQueue,
-        block: Block,
-        make: Callable[[Block, pa.Schema, Any], pa.Table],
-        columns: pa.Schema,
-        check: Any,
+        self, thread: JobQueue, block: Block, make: Callable[[Block], pa.Table]
     ) -> None:
         self._thread = thread
         self._block = block
         self._make = make
-        self._arguments = (columns, check)
         self._made: pa.Table | BaseException
         thread.post(self)
 
     def __call__(self) -> None:
         try:
-            self._made = self._make(self._block, *self._arguments)
+            self._made = self._make(self._block)
         except BaseException as error:
             self._made = error
 
@@ -363,20 +249,18 @@ class JsonValues:
 
     def __init__(self, columns: pa.Schema | None) -> None:
         self.columns = columns
-        # pyarrow's reader of JSON knows no maps.
-        self._fast = columns is None or not any(_has_map(each.type) for each in columns)
 
-    def tables(self, blocks: Iterator[Block]) -> Iterator[tuple[Block, pa.Table]]:
-        """Each block with the columns of its values; a tombstone has nulls."""
-        columns = self.columns
-        if columns is None:
-            kept = list(blocks)
-            columns, found = self._inferred(kept)
-            if found is not None:
-                yield from found
-                return
-            blocks = iter(kept)
-        check = record_checker(columns, "")
+    def tables(
+        self, blocks: Iterable[Block], wanted: list[str] | None
+    ) -> Iterator[tuple[Block, pa.Table]]:
+        """Each block with the columns of its values; a tombstone has nulls. wanted: the columns
+        that are parsed, None: all, and no other field may be there."""
+        if self.columns is None:
+            yield from self._found(blocks, wanted)
+            return
+        columns = _of_names(self.columns, wanted)
+        # pyarrow's reader of JSON knows no maps.
+        parser = _Parser(columns, wanted is None, not any(_has_map(each.type) for each in columns))
         # The next blocks are read and made lines of while pyarrow parses the one before.
         threads = deque(JobQueue("pulsarx-table") for _ in range(AHEAD))
         waiting: deque[_TableJob] = deque()
@@ -384,7 +268,7 @@ class JsonValues:
             for block in blocks:
                 if len(waiting) == AHEAD:
                     yield waiting.popleft().result()
-                waiting.append(_TableJob(threads[0], block, self._table, columns, check))
+                waiting.append(_TableJob(threads[0], block, parser.table))
                 threads.rotate()
             while waiting:
                 yield waiting.popleft().result()
@@ -392,37 +276,108 @@ class JsonValues:
             for thread in threads:
                 thread.close()
 
-    def _table(self, block: Block, columns: pa.Schema, check: Any) -> pa.Table:
-        if self._fast:
+    def find(self, blocks: Iterable[Block]) -> None:
+        """Find the columns that the messages have, one block after the other."""
+        inference = _Inference()
+        for block in blocks:
+            inference.add(block)
+        self.columns = inference.columns
+
+    def _found(
+        self, blocks: Iterable[Block], wanted: list[str] | None
+    ) -> Iterator[tuple[Block, pa.Table]]:
+        """Find the columns, and keep all tables that have them already."""
+        inference = _Inference()
+        kept = [(block, inference.add(block)) for block in blocks]
+        self.columns = inference.columns
+        parser = _Parser(self.columns, True, True)
+        for block, table in kept:
+            if table is None or table.schema != self.columns:
+                table = parser.table(block)
+            else:
+                table = _scattered(block, table)
+            names = table.column_names if wanted is None else wanted
+            yield block, table.select([each for each in names if each in table.column_names])
+
+
+class _Parser:
+    """Parses blocks of JSON objects into columns. Any thread may call."""
+
+    def __init__(self, columns: pa.Schema, is_all: bool, is_fast: bool) -> None:
+        """is_all: no other field may be there. is_fast: pyarrow's reader has all the types."""
+        self._columns = columns
+        self._is_all = is_all
+        self._is_fast = is_fast
+        self._check = record_checker(columns, "")
+
+    def table(self, block: Block) -> pa.Table:
+        if self._is_fast:
             try:
-                return _scattered(block, _parsed(*_lines(block.present()), columns))
+                found = _parsed(*_lines(block.present()), self._columns, self._is_all)
+                return _scattered(block, found)
             except _Refused:
                 pass
-        rows = [(row, _fitting(check, value, block, row)) for row, value in _objects(block)]
-        return _scattered(block, _table_of(rows, block, columns))
+        rows = [
+            (row, _fitting(self._check, value, block, row))
+            for row, value in self._objects(block)
+        ]
+        return _scattered(block, _table_of(rows, block, self._columns))
 
-    def _inferred(
-        self, blocks: list[Block]
-    ) -> tuple[pa.Schema, list[tuple[Block, pa.Table]] | None]:
-        """The columns that the messages have, and the tables, where the fast way gave them."""
+    def _objects(self, block: Block) -> Iterator[tuple[int, Any]]:
+        if self._is_all:
+            yield from _objects(block)
+            return
+        names = self._columns.names
+        for row, value in _objects(block):
+            yield row, {name: value[name] for name in names if name in value}
+
+
+class _Inference:
+    """Finds the columns of JSON objects: those of all blocks that were added."""
+
+    def __init__(self) -> None:
+        self.columns = pa.schema([])
+
+    def add(self, block: Block) -> pa.Table | None:
+        """Return the block as a table without its tombstones; None: the fast way does not take it.
+        ValueError names a message that does not go with those before."""
         try:
-            pieces = [_lines(block.present()) for block in blocks]
-            lines = b"".join([piece[0] for piece in pieces])
-            count = sum([piece[1] for piece in pieces])
-            longest = max([piece[2] for piece in pieces], default=0)
-            whole = _parsed(lines, count, longest, None)
-            _check_depth(whole.schema.types, blocks)
-            columns = pa.schema([each.with_type(without_times(each.type)) for each in whole.schema])
-            if columns != whole.schema:  # texts that look like times are texts
-                whole = _parsed(lines, count, longest, columns)
+            lines = _lines(block.present())
+            table = _parsed(*lines, None)
+            _check_depth(table.schema.types, block)
+            columns = pa.schema([each.with_type(without_times(each.type)) for each in table.schema])
+            if columns != table.schema:  # texts that look like times are texts
+                table = _parsed(*lines, columns)
         except _Refused:
-            self._fast = False
-            return _columns_found(blocks), None
-        found, first = [], 0
-        for block, piece in zip(blocks, pieces):
-            found.append((block, _scattered(block, whole.slice(first, piece[1]))))
-            first += piece[1]
-        return columns, found
+            table, columns = None, _columns_found(block)
+        try:
+            self.columns = _joined(self.columns, columns)
+        except pa.ArrowException as error:
+            raise self._conflict(block) or error from error
+        return table
+
+    def _conflict(self, block: Block) -> ValueError | None:
+        """Say which message does not go with those before."""
+        columns = self.columns
+        for row, value in _objects(block):
+            try:
+                columns = _joined(columns, _columns_of_objects([value]))
+            except pa.ArrowException as error:
+                return ValueError(
+                    f"{block.name(row)} does not go with those before: {error}; give schema="
+                )
+        return None
+
+
+def _joined(left: pa.Schema, right: pa.Schema) -> pa.Schema:
+    return pa.unify_schemas([left, right], promote_options="permissive")
+
+
+def _of_names(columns: pa.Schema, names: list[str] | None) -> pa.Schema:
+    """Columns by their names; those that are not there are left out."""
+    if names is None:
+        return columns
+    return pa.schema([columns.field(each) for each in names if each in columns.names])
 
 
 def _has_map(kind: pa.DataType) -> bool:
@@ -444,10 +399,12 @@ def _lines(values: pa.Array) -> tuple[bytes, int, int]:
     return lines, taken, longest
 
 
-def _parsed(lines: bytes, count: int, longest: int, columns: pa.Schema | None) -> pa.Table:
+def _parsed(
+    lines: bytes, count: int, longest: int, columns: pa.Schema | None, is_all: bool = True
+) -> pa.Table:
     if not count:
         return (columns or pa.schema([])).empty_table()
-    behaviour = "infer" if columns is None else "error"
+    behaviour = "infer" if columns is None else "error" if is_all else "ignore"
     try:
         found = arrow_json.read_json(
             pa.py_buffer(lines),
@@ -512,11 +469,11 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _columns_found(blocks: list[Block]) -> pa.Schema:
+def _columns_found(block: Block) -> pa.Schema:
     """Have pyarrow find the columns of the values. ValueError names a message that does not go with
     those before."""
-    rows = [(block, row, value) for block in blocks for row, value in _objects(block)]
-    values = [value for _, _, value in rows]
+    rows = list(_objects(block))
+    values = [value for _, value in rows]
 
     def fails(count: int) -> Exception | None:
         try:
@@ -525,11 +482,10 @@ def _columns_found(blocks: list[Block]) -> pa.Schema:
             return error
         return None
 
-    failure = fails(len(values))
-    if failure is None:
-        kind = pa.array(values, None).type
-        _check_depth([kind], blocks)
-        return pa.schema(list(kind) if pa.types.is_struct(kind) else [])
+    if fails(len(values)) is None:
+        found = _columns_of_objects(values)
+        _check_depth(found.types, block)
+        return found
     good, bad = 0, len(values)
     while bad - good > 1:
         middle = (good + bad) // 2
@@ -537,20 +493,24 @@ def _columns_found(blocks: list[Block]) -> pa.Schema:
             good = middle
         else:
             bad = middle
-    block, row, _ = rows[bad - 1]
+    row, _ = rows[bad - 1]
     raise ValueError(f"{block.name(row)} does not go with those before: {fails(bad)}; give schema=")
 
 
-def _check_depth(kinds: list[pa.DataType], blocks: list[Block]) -> None:
+def _columns_of_objects(values: list[Any]) -> pa.Schema:
+    kind = pa.array(values, None).type
+    return pa.schema(list(kind) if pa.types.is_struct(kind) else [])
+
+
+def _check_depth(kinds: list[pa.DataType], block: Block) -> None:
     """ValueError names a message whose lists and objects lie too deep in each other."""
     if not _is_deeper(kinds, DEPTH_MAX, lambda kind: [each.type for each in _fields(kind)]):
         return
-    for block in blocks:
-        for row, value in _objects(block):
-            if _is_deeper([value], DEPTH_MAX, _values_in):
-                raise ValueError(
-                    f"{block.name(row)}: lists and objects are nested deeper than {DEPTH_MAX}"
-                )
+    for row, value in _objects(block):
+        if _is_deeper([value], DEPTH_MAX, _values_in):
+            raise ValueError(
+                f"{block.name(row)}: lists and objects are nested deeper than {DEPTH_MAX}"
+            )
 
 
 def _is_deeper(roots: list[Any], depth: int, below: Callable[[Any], Iterable[Any]]) -> bool:
@@ -621,7 +581,11 @@ class DecodedValues:
             check = checker(columns.field("value").type, "value", False)
             self._check = lambda value: {"value": check(value)}
 
-    def tables(self, blocks: Iterator[Block]) -> Iterator[tuple[Block, pa.Table]]:
+    def tables(
+        self, blocks: Iterable[Block], wanted: list[str] | None
+    ) -> Iterator[tuple[Block, pa.Table]]:
+        """As JsonValues.tables; all fields are decoded."""
+        columns = _of_names(self.columns, wanted)
         for block in blocks:
             rows = []
             for row, message in enumerate(block.messages or ()):
@@ -634,7 +598,7 @@ class DecodedValues:
                 except Exception as error:
                     raise ValueError(f"{block.name(row)}: {error}") from error
                 rows.append((row, _fitting(self._check, value, block, row)))
-            yield block, _scattered(block, _table_of(rows, block, self.columns))
+            yield block, _scattered(block, _table_of(rows, block, columns))
 
 
 class AvroValues:
@@ -652,49 +616,55 @@ class AvroValues:
         self.slow = slow
         self._reader = reader
         self._writers = source.schemas_by_version()
-        self._decoders: dict[bytes, AvroDecoder] = {}
 
-    def tables(self, blocks: Iterator[Block]) -> Iterator[tuple[Block, pa.Table]]:
+    def tables(
+        self, blocks: Iterable[Block], wanted: list[str] | None
+    ) -> Iterator[tuple[Block, pa.Table]]:
+        """As JsonValues.tables; what is not wanted is passed over."""
+        columns = _of_names(self.columns, wanted)
+        decoders: dict[bytes, AvroDecoder] = {}
         for block in blocks:
             payloads = block.present()
-            table = self.columns.empty_table()
+            table = columns.empty_table()
             if len(payloads):  # else tombstones, which may have no version
                 assert block.version is not None
-                if block.version not in self._decoders:
-                    self._decoders[block.version] = self._decoder_of(block.version)
-                decoder = self._decoders[block.version]
+                if block.version not in decoders:
+                    decoders[block.version] = self._decoder_of(block.version, columns)
+                decoder = decoders[block.version]
                 table, flaws = decoder.decode(payloads, pa.nulls(len(payloads), pa.int64()))
                 if flaws:
                     raise _Refused
-            yield block, _scattered(block, self._fitted(table))
+            yield block, _scattered(block, _fitted(table, columns))
 
-    def _decoder_of(self, version: bytes) -> AvroDecoder:
+    def _decoder_of(self, version: bytes, columns: pa.Schema) -> AvroDecoder:
         from pulsarx.tables.avro_columns import AvroDecoder
         from pulsarx.tables.built_columns import built_schema
 
         writer = self._writers.get(version)
         if self._reader is not None:
-            decoder = AvroDecoder(built_schema(self.columns), self._reader, lambda _: writer)
+            decoder = AvroDecoder(built_schema(columns), self._reader, lambda _: writer)
         elif writer is not None:
-            decoder = AvroDecoder(built_schema(record_schema(writer)), writer, lambda _: None)
+            written = _of_names(record_schema(writer), columns.names)
+            decoder = AvroDecoder(built_schema(written), writer, lambda _: None)
         else:
             raise _Refused
         if not decoder.is_native(None):
             raise _Refused
         return decoder
 
-    def _fitted(self, table: pa.Table) -> pa.Table:
-        """The table with the columns of all versions."""
-        found = []
-        for field in self.columns:
-            if field.name not in table.column_names:
-                found.append(pa.nulls(table.num_rows, field.type))
-                continue
-            try:
-                found.append(table[field.name].cast(field.type))
-            except pa.ArrowException as error:
-                raise _Refused from error
-        return pa.table(found, schema=self.columns)
+
+def _fitted(table: pa.Table, columns: pa.Schema) -> pa.Table:
+    """The table with the columns of all versions. _Refused: a value does not go there."""
+    found = []
+    for field in columns:
+        if field.name not in table.column_names:
+            found.append(pa.nulls(table.num_rows, field.type))
+            continue
+        try:
+            found.append(table[field.name].cast(field.type))
+        except pa.ArrowException as error:
+            raise _Refused from error
+    return pa.table(found, schema=columns)
 
 
 def values_of(source: Source, schema: Any) -> JsonValues | AvroValues | DecodedValues:
@@ -749,7 +719,7 @@ def _of_schema(
     kinds = {info.schema_type() for info in infos}
     kind = infos[-1].schema_type()
     if kinds <= {SchemaType.JSON} or kinds <= {SchemaType.AVRO}:
-        columns = merged((info.version(), record_schema(info)) for info in infos)
+        columns = merged((f"version {info.version()}", record_schema(info)) for info in infos)
         if kind == SchemaType.JSON:
             return JsonValues(columns)
         slow = DecodedValues(reader_schema, value_of, columns, is_record=True)
@@ -782,45 +752,243 @@ def _check_is_of_json(kind: pa.DataType, path: str) -> None:
         )
 
 
-# The call -----------------------------------------------------------------------------------------
+# The calls ----------------------------------------------------------------------------------------
 
 
-def read_table(
-    client: Any,
-    topic: str,
-    columns: Iterable[str] | None,
-    schema: Any,
-    selection: Selection,
-    metadata: Iterable[str],
-    crypto_key_reader: Any,
-    progress: Any,
-) -> pa.Table:
-    wanted = None if columns is None else _names(columns, "columns")
-    described = _names(metadata, "metadata")
-    for name in described:
-        if name not in METADATA:
-            raise ValueError(f"metadata has {name!r}; there are {', '.join(METADATA)}")
-    source = Source(client, topic, crypto_key_reader, progress_of(progress, "messages"))
-    values = values_of(source, schema)
+class TableRead:
+    """Topics as one table: what they held when this was made, as often as it is read. Any thread
+    may read; each reading has readers of its own."""
 
-    def tables(values: JsonValues | AvroValues | DecodedValues) -> Iterator[pa.Table]:
-        blocks = selection.of_all(source.blocks(values.take, values.reader_schema))
-        if selection.tombstones == "raise":
-            blocks = map(_without_tombstones, blocks)
-        for block, table in values.tables(blocks):
-            if wanted is not None:
-                _check_names(wanted, table.column_names, source.topic)
-                table = table.select(wanted)
-            yield _with_metadata(table, block, described)
+    def __init__(
+        self,
+        client: Any,
+        topic: Any,
+        columns: Iterable[str] | None,
+        schema: Any,
+        selection: Selection,
+        metadata: Iterable[str],
+        crypto_key_reader: Any,
+        progress: Any,
+        batch_size: int | None = None,
+    ) -> None:
+        """topic: a name, a list of names or a pattern. The rest as of Client.scan."""
+        self._wanted = None if columns is None else _names(columns, "columns")
+        self._described = _names(metadata, "metadata")
+        for name in self._described:
+            if name not in METADATA:
+                raise ValueError(f"metadata has {name!r}; there are {', '.join(METADATA)}")
+        if batch_size is not None and (type(batch_size) is not int or batch_size < 1):
+            raise ValueError(f"batch_size is {batch_size!r}; it must be an int of at least 1")
+        self._selection = selection
+        self._batch_size = batch_size
+        self._show = progress_of(progress, "messages")
+        names = topics_of(client, topic)
+        self.topic = ", ".join(names)
+        self._values = {
+            source: values_of(source, schema)
+            for source in _sources(client, names, schema, crypto_key_reader)
+        }
+        self._check_start()
+        self._columns: pa.Schema | None = None  # of all values; None: not found yet
 
-    try:
-        found = list(tables(values))
-    except _Refused:
-        assert isinstance(values, AvroValues)
-        found = list(tables(values.slow))
+    def _check_start(self) -> None:
+        parts = [each for source in self._values for each in source.partitions]
+        for name, given in (("start", self._selection.start_id), ("end", self._selection.end_id)):
+            if given in (None, MessageId.earliest, MessageId.latest) or len(parts) == 1:
+                continue
+            raise ValueError(
+                f"{name} is {given}, a place in one partition, and {self.topic} has "
+                f"{len(parts)}: name a partition ({parts[0]}), or give a time"
+            )
+
+    def find_columns(self) -> None:
+        """Find the columns of values without a schema, by reading them once."""
+        for source, values in self._values.items():
+            if values.columns is None:
+                assert isinstance(values, JsonValues)
+                values.find(self._blocks_of(source, lambda count: None))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the table. find_columns, or a reading, was before."""
+        names = self._names_of_values()
+        return pa.schema([self._field(name) for name in (*names, *self._names_described())])
+
+    def _names_of_values(self) -> list[str]:
+        if self._columns is None:
+            none = pa.schema([])
+            self._columns = merged(
+                (f"topic {source.topic}", none if values.columns is None else values.columns)
+                for source, values in self._values.items()
+            )
+        if self._wanted is None:
+            return list(self._columns.names)
+        for name in self._wanted:
+            if name not in self._columns.names:
+                there = ", ".join(self._columns.names) or "none"
+                raise ValueError(f"{self.topic} has no field {name!r}; it has {there}")
+        return self._wanted
+
+    def _names_described(self) -> list[str]:
+        found = [f"__{name}__" for name in self._described]
+        for name in found:
+            if self._columns is not None and name in self._columns.names:
+                short = name.strip("_")
+                raise ValueError(f"{self.topic} has a field {name}: leave {short} out of metadata")
+        return found
+
+    def _field(self, name: str) -> pa.Field:
+        assert self._columns is not None
+        if name in self._columns.names:
+            return self._columns.field(name).with_nullable(True)
+        return pa.field(name, _TYPES[name.strip("_")])
+
+    # Reading --------------------------------------------------------------------------------------
+
+    def table(self) -> pa.Table:
+        """All of it. Columns of values without a schema are found while they are read once."""
+        found = list(self._tables(self._wanted, self._described, None))
+        schema = self.schema
+        return pa.concat_tables([schema.empty_table(), *[_aligned(each, schema) for each in found]])
+
+    def tables(self, names: list[str] | None, early: Early | None = None) -> Iterator[pa.Table]:
+        """Tables of some columns, as they are read. find_columns was before. names: None, all.
+        early: leaves out messages before their values are decoded."""
+        schema = self.schema if names is None else _of_names(self.schema, names)
+        assert self._columns is not None
+        described = [each.strip("_") for each in schema.names if each not in self._columns.names]
+        wanted = [each for each in schema.names if each in self._columns.names]
+        is_all = len(wanted) == len(self._columns)
+        for table in self._tables(None if is_all else wanted, described, early):
+            yield _aligned(table, schema)
+
+    def _tables(
+        self, wanted: list[str] | None, described: list[str], early: Early | None
+    ) -> Iterator[pa.Table]:
+        told = _Told(self._show, sum([each.total for each in self._values]))
+        kept: dict[Source, list[Block]] | None = None
+        for source in self._values:
+            done = 0
+            while True:
+                if self._selection.last is not None and kept is None:
+                    kept = self._last_blocks(told)
+                blocks = _behind(
+                    self._blocks_of(source, told) if kept is None else kept.get(source, []), done
+                )
+                if early is not None:
+                    blocks = filter(len, map(early, blocks))
+                if self._selection.tombstones == "raise":
+                    blocks = map(_without_tombstones, blocks)
+                try:
+                    for block, table in self._tables_of(source, blocks, wanted):
+                        done = block.reached
+                        yield _with_metadata(table, block, described)
+                except _Refused:
+                    values = self._values[source]
+                    assert isinstance(values, AvroValues)
+                    self._values[source] = values.slow  # which has another way to take blocks
+                    kept = None
+                else:
+                    break
+        told.end()
+
+    def _tables_of(
+        self, source: Source, blocks: Iterator[Block], wanted: list[str] | None
+    ) -> Iterator[tuple[Block, pa.Table | None]]:
+        values = self._values[source]
+        if wanted is not None and values.columns is not None:
+            wanted = [each for each in wanted if each in values.columns.names]
+        if wanted is not None and not wanted:
+            return ((block, None) for block in blocks)
+        return values.tables(blocks, wanted)
+
+    def _blocks_of(self, source: Source, told: Callable[[int], object]) -> Iterator[Block]:
+        return self._selection.of_all(self._read(source, told))
+
+    def _last_blocks(self, told: Callable[[int], object]) -> dict[Source, list[Block]]:
+        """The newest messages of all sources, by source."""
+        read = [self._read(source, told) for source in self._values]
+        found: dict[Source, list[Block]] = {}
+        for block in self._selection.of_all(chain.from_iterable(read)):
+            assert block.source is not None
+            found.setdefault(block.source, []).append(block)
+        return found
+
+    def _read(self, source: Source, told: Callable[[int], object]) -> Iterator[Block]:
+        values = self._values[source]
+        return source.blocks(
+            values.take,
+            values.reader_schema,
+            self._selection.start_id,
+            source.rows_max(self._batch_size),
+            told,
+        )
+
+
+class _Told:
+    """Shows how far a reading is."""
+
+    def __init__(self, show: Callable[[int, int | None], object], total: int) -> None:
+        self._show = show
+        self._total = total
+        self._done = 0
+
+    def __call__(self, count: int) -> None:
+        self._done += count
+        if self._done < self._total:
+            self._show(self._done, self._total)
+
+    def end(self) -> None:
+        self._show(self._done, self._done)
+
+
+def topics_of(client: Any, topic: Any) -> list[str]:
+    """Return the full names of the topics that are meant by a name, a list of names or a pattern.
+    TopicNotFound: none matches the pattern."""
+    if isinstance(topic, re.Pattern):
+        return _matching(client, topic)
+    given = [topic] if isinstance(topic, str) else list(topic)
+    if not given:
+        raise ValueError("topic is an empty list; name at least one topic")
+    found = []
+    for each in given:
+        name = TopicName.of(each)
+        if not name.persistent:
+            raise errors.NotAllowedError(detail=f"{name} is non-persistent: it keeps no messages")
+        found.append(str(name))
+    return _names(found, "topic")
+
+
+def _matching(client: Any, pattern: re.Pattern[str]) -> list[str]:
+    wanted = TopicsPattern(pattern, RegexSubscriptionMode.PersistentOnly)
+    topics = client.admin.topics
+    names = {
+        *topics.get_list(wanted.namespace),
+        *topics.get_partitioned_topic_list(wanted.namespace),
+    }
+    found = sorted(each for each in names if wanted.matches(TopicName.of(each)))
     if not found:
-        return _empty(values, wanted, described, source.topic)
-    return pa.concat_tables([_nullable(each) for each in found])
+        raise errors.TopicNotFound(
+            detail=f"topic={pattern!r}: no topic of {wanted.namespace} matches"
+        )
+    return found
+
+
+def _sources(
+    client: Any, topics: list[str], schema: Any, crypto_key_reader: Any
+) -> list[Source]:
+    """One of each topic with a schema, and one of all without, whose types are found together."""
+    plain: list[str] = []
+    groups: list[tuple[list[str], list[SchemaInfo]]] = []
+    for topic in topics:
+        infos = client.admin.schemas.get_all_schemas(topic)
+        if infos and not isinstance(schema, pa.Schema):
+            groups.append(([topic], infos))
+        else:
+            if not plain:
+                groups.append((plain, []))
+            plain.append(topic)
+    return [Source(client, names, infos, crypto_key_reader) for names, infos in groups]
 
 
 def _names(given: Iterable[str], what: str) -> list[str]:
@@ -832,10 +1000,15 @@ def _names(given: Iterable[str], what: str) -> list[str]:
     return found
 
 
-def _check_names(wanted: list[str], there: list[str], topic: str) -> None:
-    for name in wanted:
-        if name not in there:
-            raise ValueError(f"{topic} has no field {name!r}; it has {', '.join(there) or 'none'}")
+def _behind(blocks: Iterable[Block], done: int) -> Iterator[Block]:
+    """Count the messages of blocks, and leave out the first ones."""
+    reached = 0
+    for block in blocks:
+        reached += len(block)
+        if reached > done:
+            rest = block.tail(reached - done)
+            rest.reached = reached
+            yield rest
 
 
 def _without_tombstones(block: Block) -> Block:
@@ -849,27 +1022,37 @@ def _without_tombstones(block: Block) -> Block:
     return block
 
 
-def _with_metadata(table: pa.Table, block: Block, names: list[str]) -> pa.Table:
+def metadata_of(block: Block, name: str) -> Any:
+    """A column of what else messages have."""
+    if name == "topic":
+        assert block.source is not None
+        return pa.repeat(pa.scalar(block.source.topic_of(block.topic)), len(block))
+    return block.table[name]
+
+
+def _with_metadata(table: pa.Table | None, block: Block, names: list[str]) -> pa.Table:
+    if table is None or not table.num_columns:
+        table = _rows(len(block))
     for name in names:
-        if f"__{name}__" in table.column_names:
-            raise ValueError(f"{block.topic} has a field __{name}__: leave {name} out of metadata")
-        if not table.num_columns:
-            table = pa.table({f"__{name}__": block.table[name]})
-        else:
-            table = table.append_column(f"__{name}__", block.table[name])
+        table = table.append_column(f"__{name}__", metadata_of(block, name))
     return table
 
 
-def _nullable(table: pa.Table) -> pa.Table:
-    """Tables of one schema, whether they had a tombstone or not."""
-    return table.cast(pa.schema([each.with_nullable(True) for each in table.schema]))
+def _rows(count: int) -> pa.Table:
+    """So many rows, without a column."""
+    empty = pa.array([{}] * count, pa.struct([]))
+    return pa.Table.from_batches([pa.RecordBatch.from_struct_array(empty)])
 
 
-def _empty(values: Any, wanted: list[str] | None, described: list[str], topic: str) -> pa.Table:
-    columns = values.columns if values.columns is not None else pa.schema([])
-    if wanted is not None:
-        _check_names(wanted, columns.names, topic)
-        columns = pa.schema([columns.field(name) for name in wanted])
-    fields = [each.with_nullable(True) for each in columns]
-    fields += [pa.field(f"__{name}__", _TYPES[name]) for name in described]
-    return pa.schema(fields).empty_table()
+def _aligned(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with these columns: those that it has not are null."""
+    if not len(schema):
+        return _rows(table.num_rows)
+    columns = []
+    for field in schema:
+        if field.name not in table.column_names:
+            columns.append(pa.nulls(table.num_rows, field.type))
+            continue
+        column = table[field.name]
+        columns.append(column if column.type == field.type else column.cast(field.type))
+    return pa.table(columns, schema=schema)

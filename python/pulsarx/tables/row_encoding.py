@@ -170,6 +170,8 @@ def as_json(row: Any) -> bytes:
     except ValueError:
         check_in_json(row, "", _dumps)
         raise
+    except TypeError as error:
+        raise TypeError(f"{error}; schema='infer' has times, dates, decimals and bytes") from error
 
 
 def check_in_json(value: Any, path: str, encode: Callable[[Any], object]) -> None:
@@ -236,7 +238,7 @@ def check_json_types(columns: Any) -> None:
         ):
             raise ValueError(
                 f"column {path} is {kind}, which JSON does not have: cast it to a string or a "
-                "number, leave it out with columns=, or give an AvroSchema"
+                "number, leave it out with columns=, or give schema='infer' or an AvroSchema"
             )
 
     for field in columns:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pulsarx.message_id import MessageId
 
 ROWS = 10_000  # that are encoded before they are published
+INFER = "infer"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -112,6 +113,7 @@ class _Rows:
         """columns: of the value. roles: the names of columns for something else."""
         self.record_cls: type[Record] | None = None
         self.types: Any = None  # of Arrow columns that go into the value
+        self._columns = columns
         self.count: int | None = len(given) if hasattr(given, "__len__") else None
         if isinstance(given, dict | str | bytes):
             raise ValueError(f"rows must be a list of rows or a table, not {type(given).__name__}")
@@ -127,6 +129,12 @@ class _Rows:
         if beginning and isinstance(beginning[0], Record):
             self.record_cls = type(beginning[0])
         self.rows = self._checked(beginning, rows)
+
+    def chosen_of(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The columns of rows that go into the value."""
+        if self._columns is None:
+            return rows
+        return [{name: row[name] for name in self._columns if name in row} for row in rows]
 
     def _checked(self, beginning: list[Any], rest: Iterator[Any]) -> Iterator[Any]:
         number = 0
@@ -211,24 +219,60 @@ class _Encoder:
 
 
 def _encoder_of(client: Any, topic: str, schema: Any, source: _Rows) -> _Encoder:
+    if schema == INFER and source.record_cls is None:
+        return _inferred(source)
     if (isinstance(schema, type) and issubclass(schema, Record)) or (
-        schema is None and source.record_cls is not None
+        schema in (None, INFER) and source.record_cls is not None
     ):
         from pulsarx.schema.json_schema import JsonSchema
 
-        record_cls: Any = schema or source.record_cls
+        record_cls: Any = schema if isinstance(schema, type) else source.record_cls
         schema = JsonSchema(record_cls)
     if schema is not None and not isinstance(schema, Schema):
         raise ValueError(
-            f"schema must be a schema of PulsarX, a Record class or None, not {schema!r:.80}"
+            f"schema must be a schema of PulsarX, a Record class, {INFER!r} or None, not "
+            f"{schema!r:.80}"
         )
     if schema is not None and source.record_cls is not None:
         return _Encoder(record_encoder(schema), schema.schema_info())
     info = _last_schema(client, topic) if schema is None else schema.schema_info()
     if info is None:
-        check_json_types(source.types)
+        try:
+            check_json_types(source.types)
+        except ValueError as error:
+            if _has_messages(client, topic):
+                error.add_note(
+                    f"{topic} has messages without a schema, beside which none is made up: "
+                    f"schema={INFER!r} makes one all the same"
+                )
+                raise
+            return _inferred(source)
         return _Encoder(as_json, None)
     return _Encoder(row_encoder(info, _record_class(schema)), info)
+
+
+def _inferred(source: _Rows) -> _Encoder:
+    """By the types of the columns. ImportError: fastavro is missing."""
+    optional_module("pyarrow", "arrow", f"send_rows(schema={INFER!r})")
+    from pulsarx.tables.row_schema import columns_of, schema_of
+
+    columns = source.types
+    if columns is None:
+        rows = list(source.rows)
+        source.rows = iter(rows)
+        if not rows:
+            return _Encoder(as_json, None)
+        columns = columns_of(source.chosen_of(rows))
+    info = schema_of(columns)
+    return _Encoder(row_encoder(info), info)
+
+
+def _has_messages(client: Any, topic: str) -> bool:
+    try:
+        parts = client.get_topic_partitions(topic)
+        return any(client.admin.topics.stats(each)["messages"] for each in parts)
+    except errors.TopicNotFound:
+        return False
 
 
 def _record_class(schema: Schema[Any] | None) -> type[Record] | None:

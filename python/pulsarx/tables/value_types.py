@@ -152,17 +152,17 @@ def _refused(path: str, what: str) -> errors.OperationNotSupported:
 # Several versions ---------------------------------------------------------------------------------
 
 
-def merged(schemas: Iterable[tuple[int | None, pa.Schema]]) -> pa.Schema:
-    """The columns of all versions: what some version has not may be null, and numbers get the
-    larger of two sizes. OperationNotSupported: a field has types that do not go together."""
+def merged(schemas: Iterable[tuple[str, pa.Schema]]) -> pa.Schema:
+    """The columns of all versions or topics, by what errors call them: what one of them has not may
+    be null, and numbers get the larger of two sizes. OperationNotSupported: a field has types that
+    do not go together."""
     found: pa.Schema | None = None
-    for version, schema in schemas:
+    for called, schema in schemas:
         try:
             found = schema if found is None else pa.schema(_merged_fields(found, schema, ""))
         except ValueError as error:
             raise errors.OperationNotSupported(
-                detail=f"one table of all schema versions: {error} as of version {version}; give "
-                "schema="
+                detail=f"one table: {error} as of {called}; give schema="
             ) from error
     return found
 

@@ -24,6 +24,7 @@ from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
 from pulsarx._pycore.message.message_id cimport (
     MessageId, message_id_chunked, message_id_new,
 )
+from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.ground.unmade cimport refuse_new
 
@@ -211,11 +212,49 @@ cdef class Message:
         """Message[str] is Message: the type of values is for type checkers."""
         return cls
 
+    def _repr_html_(self) -> str:
+        """Show the message in a notebook; of its value the first bytes."""
+        control_plane.load("html")
+        from html import escape
+
+        data = "None" if self.flags & METADATA_NULL_VALUE else repr(beginning_of(self))
+        more = "..." if self.payload_size > SHOWN_MAX else ""
+        facts = (
+            ("topic", self.topic_name()),
+            ("message id", self.message_id()),
+            ("key", self.partition_key() if self.has_key() else "-"),
+            ("publish time", shown_time(self.publish_timestamp())),
+            ("event time", shown_time(self.event_timestamp())),
+            ("properties", self.properties() or "-"),
+            ("producer", self.producer_name()),
+            ("sequence id", self.sequence_id()),
+            ("redelivery count", self.redelivery_count()),
+            ("size", f"{self.payload_size:,}"),
+            ("data", data + more),
+        )
+        rows = "".join([f"<tr><th>{name}</th><td>{escape(str(value))}</td></tr>"
+                        for name, value in facts])
+        return f"<p>Message</p><table><tbody>{rows}</tbody></table>"
+
     def __repr__(self) -> str:
         data = "None" if self.flags & METADATA_NULL_VALUE else repr(beginning_of(self))
         more = "..." if self.payload_size > SHOWN_MAX else ""
         return (f"Message(id={self.message_id()}, topic={self.topic_name()!r}, "
                 f"key={self.partition_key()!r}, size={self.payload_size}, data={data}{more})")
+
+
+cdef str shown_time(uint64_t time_ms):
+    """A time for people; what no calendar has is a number."""
+    if time_ms == 0:
+        return "-"
+    control_plane.load("datetime")
+    from datetime import datetime, timedelta
+
+    try:
+        time = datetime(1970, 1, 1) + timedelta(milliseconds=time_ms)
+    except OverflowError:
+        return f"{time_ms} ms"
+    return time.isoformat(sep=" ", timespec="milliseconds") + "Z"
 
 
 cdef bytes beginning_of(Message self):
