@@ -43,6 +43,7 @@ WORKING = {
     "letters",
     "owner",
     "subscription_name",
+    "to_arrow",
     "topic",
     "unsubscribe",
 }

@@ -868,7 +868,7 @@ class TableRead:
         told = _Told(self._show, sum([each.total for each in self._values]))
         kept: dict[Source, list[Block]] | None = None
         for source in self._values:
-            done = 0
+            done, told_before = 0, told.done
             while True:
                 if self._selection.last is not None and kept is None:
                     kept = self._last_blocks(told)
@@ -887,6 +887,7 @@ class TableRead:
                     values = self._values[source]
                     assert isinstance(values, AvroValues)
                     self._values[source] = values.slow  # which has another way to take blocks
+                    told.done = told_before if kept is None else 0
                     kept = None
                 else:
                     break
@@ -931,15 +932,15 @@ class _Told:
     def __init__(self, show: Callable[[int, int | None], object], total: int) -> None:
         self._show = show
         self._total = total
-        self._done = 0
+        self.done = 0
 
     def __call__(self, count: int) -> None:
-        self._done += count
-        if self._done < self._total:
-            self._show(self._done, self._total)
+        self.done += count
+        if self.done < self._total:
+            self._show(self.done, self._total)
 
     def end(self) -> None:
-        self._show(self._done, self._done)
+        self._show(self.done, self.done)
 
 
 def topics_of(client: Any, topic: Any) -> list[str]:

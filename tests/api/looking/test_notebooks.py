@@ -51,6 +51,45 @@ def test_a_table_view_shows_how_much_it_holds(memory_client: pulsarx.Client):
     assert "<th>keys</th><td>2</td>" in view._repr_html_()  # it stays readable
 
 
+def test_a_message_shows_what_it_says(clocked_client: pulsarx.Client):
+    producer = clocked_client.create_producer("orders", "<b>till</b>")
+    reader = clocked_client.create_reader("orders", MessageId.earliest)
+    producer.send(
+        b"<i>one</i>" + b"x" * 2000,
+        partition_key="<b>ada</b>",
+        properties={"kind": "<b>new</b>"},
+        event_timestamp=1_700_000_000_123,
+    )
+    producer.send(b"", event_timestamp=(1 << 64) - 1)
+    message = reader.read_next()
+    html = message._repr_html_()
+    assert "<p>Message</p>" in html and "<td>persistent://public/default/orders</td>" in html
+    assert f"<th>message id</th><td>{message.message_id()}</td>" in html
+    assert "<th>key</th><td>&lt;b&gt;ada&lt;/b&gt;</td>" in html and "&lt;b&gt;new" in html
+    assert "<td>2023-11-14 22:13:20.123Z</td>" in html
+    assert "<td>2024-01-01 00:00:00.000Z</td>" in html
+    assert "&lt;i&gt;one&lt;/i&gt;" in html and "x&#x27;..." in html and len(html) < 2000
+    assert "<th>size</th><td>2,010</td>" in html
+    assert "<b>" not in html and "<i>" not in html
+    odd = reader.read_next()._repr_html_()
+    assert "<td>18446744073709551615 ms</td>" in odd and "<th>key</th><td>-</td>" in odd
+
+
+def test_a_message_without_a_value_says_so(memory_client: pulsarx.Client):
+    memory_client.create_producer("orders").send(None)
+    message = memory_client.create_reader("orders", MessageId.earliest).read_next()
+    assert "<th>data</th><td>None</td>" in message._repr_html_()
+
+
+def test_the_administration_shows_tenants_namespaces_and_topics(memory_client: pulsarx.Client):
+    memory_client.admin.tenants.create_tenant("shop")
+    memory_client.admin.namespaces.create_namespace("shop/eu")
+    memory_client.create_producer("shop/eu/orders").send(b"x")
+    html = memory_client.admin._repr_html_()
+    assert "<p>Admin</p>" in html and "public, pulsar, shop" in html and "shop/eu" in html
+    assert "<td>persistent://shop/eu/orders</td><td>1</td>" in html
+
+
 def test_a_read_only_client_shows_what_it_knows(open_client: Any, folder: Path):
     open_client().subscribe("orders", "billing")
     html = open_client(read_only=True)._repr_html_()

@@ -556,7 +556,7 @@ def test_wrong_arguments_are_named(memory_client: pulsarx.Client):
         ({"columns": "n"}, "columns is a str"),
         ({"columns": ["n", "n"]}, "a name twice"),
         ({"columns": ["m"]}, "no field 'm'; it has n"),
-        ({"metadata": ["topic"]}, "metadata has 'topic'"),
+        ({"metadata": ["producer"]}, "metadata has 'producer'"),
         ({"last": 0}, "last is 0"),
         ({"last": True}, "last is True"),
         ({"progress": 1}, "progress must be"),
