@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     Member = Producer | ProducerCreation | Consumer | Reader | TableView
     K = TypeVar("K", bound="Consumer | Reader")
     Kept = TypeVar("Kept", bound="Consumer | Producer | Reader")
+    Chosen = tuple[Any, Any, "int | None", Any, str]  # the arguments of a Selection
     T = TypeVar("T", default=bytes)  # what values are when no schema is given
 
 _HERE = os.path.dirname(__file__)
@@ -957,7 +958,7 @@ class Client:
         return sql.query(self, query, params, options)
 
     def _table_read(
-        self, caller: str, topic: Any, columns: Any, schema: Any, chosen: Any, *rest: Any
+        self, caller: str, topic: Any, columns: Any, schema: Any, chosen: Chosen, *rest: Any
     ) -> TableRead:
         """chosen: what a Selection is made of; rest: the further arguments of a TableRead."""
         self._require_open()
@@ -969,7 +970,7 @@ class Client:
         from pulsarx.tables.reading import TableRead
         from pulsarx.tables.selection import Selection
 
-        selection = Selection(*chosen, self._now_ms())
+        selection = Selection(*chosen, now_ms=self._now_ms())
         return TableRead(self, topic, columns, schema, selection, *rest)
 
     def _now_ms(self) -> int | None:

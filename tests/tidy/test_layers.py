@@ -161,7 +161,7 @@ LAYERS = [
         "api",
         "*",
         f"{ALL_PYCORE} ground values broker {API}",
-        f"stdlib {LIBRARIES} pandas polars pulsar _pulsar certifi pytest yaml",
+        f"stdlib {LIBRARIES} pandas polars duckdb pulsar _pulsar certifi pytest yaml",
     ),
 ]
 

@@ -52,10 +52,11 @@ class Admin:
         from pulsarx.tables.notebook import facts_html
 
         tenants = self.tenants.get_tenants()
-        namespaces = [
-            name for tenant in tenants for name in self.namespaces.get_namespaces(tenant)
-        ]
-        facts = {"tenants": ", ".join(tenants), "namespaces": ", ".join(namespaces)}
+        namespaces = [name for tenant in tenants for name in self.namespaces.get_namespaces(tenant)]
+        facts: dict[str, object] = {
+            "tenants": ", ".join(tenants),
+            "namespaces": ", ".join(namespaces),
+        }
         return facts_html("Admin", facts) + self.topics._repr_html_()
 
     @classmethod

@@ -497,8 +497,8 @@ class Client:
         properties: str | None = None,
         progress: Any = False,
     ) -> MessageId | None:
-        """Publish a message for each row. See pulsarx.Client.send_rows. Rows are taken and sent in a
-        thread, which goes on when the caller is cancelled."""
+        """Publish a message for each row. See pulsarx.Client.send_rows. Rows are taken and sent in
+        a thread, which goes on when the caller is cancelled."""
         return await asyncio.to_thread(
             self._client.send_rows,
             topic,

@@ -142,7 +142,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _middle_of(text: str) -> int | None:
-    """Where the ` and ` of `(a and b)` begins; None: it is something else."""
+    """Return where the ` and ` of `(a and b)` begins; None: it is something else."""
     if not (text.startswith("(") and text.endswith(")")):
         return None
     depth, at = 0, 0

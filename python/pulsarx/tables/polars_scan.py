@@ -1,5 +1,5 @@
-"""A scan of topics as a source of Polars: a LazyFrame whose columns, conditions and head are applied
-while messages are read."""
+"""A scan of topics as a source of Polars: a LazyFrame whose columns, conditions and head are
+applied while messages are read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def lazy_frame(read: TableRead) -> Any:
         if predicate is not None and n_rows is None:
             early = _early_of(predicate, [each for each in columns.names if each in _DESCRIBED])
         for table in read.tables(names, early):
-            frame = polars.from_arrow(table)
+            frame = polars.DataFrame(table)
             if n_rows is not None:
                 frame = frame.head(n_rows)
                 n_rows -= frame.height
@@ -46,7 +46,7 @@ def lazy_frame(read: TableRead) -> Any:
             if n_rows == 0:
                 return
 
-    found = polars.from_arrow(columns.empty_table())
+    found = polars.DataFrame(columns.empty_table())
     return register_io_source(source, schema=found.schema, is_pure=True)
 
 
@@ -64,7 +64,7 @@ def _early_of(predicate: Any, names: list[str]) -> Any:
     def early(block: Block) -> Block:
         # Arrays, as a column of a constant is one.
         columns = {name: metadata_of(block, _DESCRIBED[name]) for name in sorted(roots)}
-        frame = polars.from_arrow(pa.table(columns)).with_row_index(_ROW)
+        frame = polars.DataFrame(pa.table(columns)).with_row_index(_ROW)
         kept = frame.filter(*conditions)[_ROW].to_arrow()
         return block if len(kept) == len(block) else block.take(pc.cast(kept, pa.int64()))
 

@@ -1,4 +1,4 @@
-"""The options of reading topics as tables, in one form for `scan`, `sql` and the calls of asyncio."""
+"""The options of reading topics as tables, in one form for `scan`, `sql` and asyncio."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class ReadOptions(TypedDict, total=False):
-    """What may be given by name; see `Client.read_table` and `Client.scan`."""
+    """Options that are given by name; see `Client.read_table` and `Client.scan`."""
 
     schema: Any
     start: Any
@@ -25,6 +25,6 @@ class ReadOptions(TypedDict, total=False):
 
 
 class ScanOptions(ReadOptions, total=False):
-    """What `Client.scan` has besides."""
+    """Options of `Client.scan`."""
 
     batch_size: int | None

@@ -82,8 +82,8 @@ _TYPES = {
 
 
 class Source:
-    """What the partitions of some topics hold when this is made: topics whose values are of the
-    same schemas, or of none."""
+    """The partitions of some topics, and what they hold when this is made: topics whose values are
+    of the same schemas, or of none."""
 
     def __init__(
         self, client: Any, topics: list[str], schemas: list[SchemaInfo], crypto_key_reader: Any
@@ -116,8 +116,8 @@ class Source:
 
     def rows_max(self, batch_size: int | None) -> int:
         """How many messages a block has at most."""
-        mean = self._size // max(self.total, 1)
-        return max(1, min(batch_size or ROWS, BLOCK_BYTES // max(mean, 1)))
+        mean: int = max(self._size // max(self.total, 1), 1)
+        return max(1, min(batch_size or ROWS, BLOCK_BYTES // mean))
 
     def blocks(
         self,
@@ -218,9 +218,7 @@ class _Refused(Exception):
 class _TableJob:
     """The table of a block, made in a thread."""
 
-    def __init__(
-        self, thread: JobQueue, block: Block, make: Callable[[Block], pa.Table]
-    ) -> None:
+    def __init__(self, thread: JobQueue, block: Block, make: Callable[[Block], pa.Table]) -> None:
         self._thread = thread
         self._block = block
         self._make = make
@@ -318,8 +316,7 @@ class _Parser:
             except _Refused:
                 pass
         rows = [
-            (row, _fitting(self._check, value, block, row))
-            for row, value in self._objects(block)
+            (row, _fitting(self._check, value, block, row)) for row, value in self._objects(block)
         ]
         return _scattered(block, _table_of(rows, block, self._columns))
 
@@ -584,7 +581,7 @@ class DecodedValues:
     def tables(
         self, blocks: Iterable[Block], wanted: list[str] | None
     ) -> Iterator[tuple[Block, pa.Table]]:
-        """As JsonValues.tables; all fields are decoded."""
+        """Like JsonValues.tables; all fields are decoded."""
         columns = _of_names(self.columns, wanted)
         for block in blocks:
             rows = []
@@ -620,7 +617,7 @@ class AvroValues:
     def tables(
         self, blocks: Iterable[Block], wanted: list[str] | None
     ) -> Iterator[tuple[Block, pa.Table]]:
-        """As JsonValues.tables; what is not wanted is passed over."""
+        """Like JsonValues.tables; what is not wanted is passed over."""
         columns = _of_names(self.columns, wanted)
         decoders: dict[bytes, AvroDecoder] = {}
         for block in blocks:
@@ -810,7 +807,7 @@ class TableRead:
 
     @property
     def schema(self) -> pa.Schema:
-        """Of the table. find_columns, or a reading, was before."""
+        """The columns of the table. find_columns, or a reading, was before."""
         names = self._names_of_values()
         return pa.schema([self._field(name) for name in (*names, *self._names_described())])
 
@@ -975,9 +972,7 @@ def _matching(client: Any, pattern: re.Pattern[str]) -> list[str]:
     return found
 
 
-def _sources(
-    client: Any, topics: list[str], schema: Any, crypto_key_reader: Any
-) -> list[Source]:
+def _sources(client: Any, topics: list[str], schema: Any, crypto_key_reader: Any) -> list[Source]:
     """One of each topic with a schema, and one of all without, whose types are found together."""
     plain: list[str] = []
     groups: list[tuple[list[str], list[SchemaInfo]]] = []

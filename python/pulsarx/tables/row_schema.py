@@ -88,7 +88,8 @@ class _Names:
 
     def record(self, name: str, fields: Any, path: str) -> dict[str, Any]:
         """fields: a schema, or a struct type."""
-        made = {"type": "record", "name": self._new(name), "fields": []}
+        made: list[dict[str, Any]] = []
+        record = {"type": "record", "name": self._new(name), "fields": made}
         for field in fields:
             at = f"{path}.{field.name}" if path else field.name
             if not _AVRO_NAME.fullmatch(field.name):
@@ -97,10 +98,9 @@ class _Names:
                     "no digit first): rename it, leave it out with columns=, or cast times and "
                     "decimals to strings, for JSON"
                 )
-            made["fields"].append(
-                {"name": field.name, "type": self._nullable(field.type, at), "default": None}
-            )
-        return made
+            kind = self._nullable(field.type, at)
+            made.append({"name": field.name, "type": kind, "default": None})
+        return record
 
     def _new(self, name: str) -> str:
         found, number = name, 2

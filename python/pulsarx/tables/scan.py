@@ -36,9 +36,10 @@ class TopicScan:
         return self.to_reader().read_all()
 
     def to_polars(self) -> Any:
-        """Return a `polars.LazyFrame`. Columns, conditions and a `head` of a query are applied while
-        messages are read: those on `__key__`, `__publish_time__` and the other metadata before
-        values are decoded, and only the columns of the query are. ImportError: polars is missing.
+        """Return a `polars.LazyFrame`. Columns, conditions and a `head` of a query are applied
+        while messages are read: those on `__key__`, `__publish_time__` and the other metadata
+        before values are decoded, of which only the columns of the query are. ImportError: polars
+        is missing.
         """
         optional_module("polars", "polars", "to_polars")
         from pulsarx.tables.polars_scan import lazy_frame

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from pulsarx.tables.reading import Source
-
     Place = tuple[int, int, int]  # ledger id, entry id, batch index
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -40,7 +38,7 @@ class Block:
         table: pa.Table,
         messages: list[Any] | None = None,
         version: bytes | None = None,
-        source: Source | None = None,
+        source: Any = None,
     ) -> None:
         self.topic = topic
         self.table = table
@@ -190,18 +188,14 @@ def place_of(message_id: MessageId) -> Place:
 def before(ids: pa.Array, place: Place) -> pa.Array:
     """Which of some message ids are before a place."""
     ledgers, entries = ids.field("ledger_id"), ids.field("entry_id")
-    in_entry = pc.and_(
-        pc.equal(entries, place[1]), pc.less(ids.field("batch_index"), place[2])
-    )
-    in_ledger = pc.and_(
-        pc.equal(ledgers, place[0]), pc.or_(pc.less(entries, place[1]), in_entry)
-    )
+    in_entry = pc.and_(pc.equal(entries, place[1]), pc.less(ids.field("batch_index"), place[2]))
+    in_ledger = pc.and_(pc.equal(ledgers, place[0]), pc.or_(pc.less(entries, place[1]), in_entry))
     return pc.or_(pc.less(ledgers, place[0]), in_ledger)
 
 
 def _milliseconds(time: Any, name: str, now_ms: int) -> int | None:
     if time is None or is_whole_number(time):
-        return time  # type: ignore[no-any-return]
+        return time
     if isinstance(time, timedelta):
         if time < timedelta(0):
             raise ValueError(f"{name} is {time!r}: a timedelta is before now, so not negative")

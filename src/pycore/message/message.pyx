@@ -244,17 +244,25 @@ cdef class Message:
 
 
 cdef str shown_time(uint64_t time_ms):
-    """A time for people; what no calendar has is a number."""
+    """A time for people, by the calendar that begins its years in March; what lies beyond the year
+    9999 is a number."""
+    cdef uint64_t seconds = time_ms // 1000
+    cdef uint64_t days = seconds // 86400 + 719468       # since the first of March of the year 0
+    cdef uint64_t era = days // 146097                   # 400 years
+    cdef uint64_t day = days % 146097
+    cdef uint64_t year = (day - day // 1460 + day // 36524 - day // 146096) // 365
+    cdef uint64_t month
     if time_ms == 0:
         return "-"
-    control_plane.load("datetime")
-    from datetime import datetime, timedelta
-
-    try:
-        time = datetime(1970, 1, 1) + timedelta(milliseconds=time_ms)
-    except OverflowError:
+    if seconds > 253402300799:
         return f"{time_ms} ms"
-    return time.isoformat(sep=" ", timespec="milliseconds") + "Z"
+    day -= 365 * year + year // 4 - year // 100
+    month = (5 * day + 2) // 153                         # 0 is March
+    day -= (153 * month + 2) // 5
+    year += era * 400 + (month >= 10)
+    month = month - 9 if month >= 10 else month + 3
+    return (f"{year}-{month:02}-{day + 1:02} {seconds // 3600 % 24:02}:{seconds // 60 % 60:02}:"
+            f"{seconds % 60:02}.{time_ms % 1000:03}Z")
 
 
 cdef bytes beginning_of(Message self):

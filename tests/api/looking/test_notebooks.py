@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,29 @@ def test_a_message_shows_what_it_says(clocked_client: pulsarx.Client):
     assert "<b>" not in html and "<i>" not in html
     odd = reader.read_next()._repr_html_()
     assert "<td>18446744073709551615 ms</td>" in odd and "<th>key</th><td>-</td>" in odd
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        datetime(1970, 1, 1, 0, 0, 0, 1000),
+        datetime(1972, 2, 29, 23, 59, 59, 999_000),
+        datetime(2000, 2, 29),
+        datetime(2000, 3, 1),
+        datetime(2100, 2, 28),
+        datetime(2100, 3, 1),
+        datetime(2026, 12, 31, 1, 2, 3, 4000),
+        datetime(2027, 1, 1),
+        datetime(9999, 12, 31, 23, 59, 59, 999_000),
+    ],
+    ids=str,
+)
+def test_times_of_messages_are_shown_by_the_calendar(memory_client: pulsarx.Client, time: datetime):
+    time_ms = round(time.replace(tzinfo=UTC).timestamp() * 1000)
+    memory_client.create_producer("orders").send(b"x", event_timestamp=time_ms)
+    html = memory_client.create_reader("orders", MessageId.earliest).read_next()._repr_html_()
+    shown = time.isoformat(sep=" ", timespec="milliseconds")
+    assert f"<th>event time</th><td>{shown}Z</td>" in html
 
 
 def test_a_message_without_a_value_says_so(memory_client: pulsarx.Client):

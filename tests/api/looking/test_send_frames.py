@@ -136,7 +136,9 @@ def test_a_schema_that_is_made_up_is_compared_with_that_of_the_topic(
     memory_client: pulsarx.Client,
 ):
     memory_client.send_rows("orders", pa.table({"n": [1]}), schema="infer")
-    memory_client.send_rows("orders", pa.table({"n": [2], "day": COLUMNS["day"][:1]}), schema="infer")
+    memory_client.send_rows(
+        "orders", pa.table({"n": [2], "day": COLUMNS["day"][:1]}), schema="infer"
+    )
     assert memory_client.read_table("orders").to_pylist() == [
         {"n": 1, "day": None},
         {"n": 2, "day": date(2026, 1, 2)},

@@ -83,5 +83,5 @@ def test_what_has_no_column_is_named(memory_client: pulsarx.Client):
     view = memory_client.create_table_view("items", schema=JsonSchema(Item))
     memory_client.create_producer("items").send(b'{"number": 1}', partition_key="a")
     view = memory_client.create_table_view("items", schema=JsonSchema(Item))
-    with pytest.raises(ValueError, match="the value of key 'a' in .*items: "):
+    with pytest.raises(ValueError, match=r"the value of key 'a' in .*items: "):
         view.to_arrow()
