@@ -718,6 +718,8 @@ def view_a_table(w: World) -> Steps:
     if outcome.interrupted:
         view.for_each_and_listen(lambda key, value: told.append(key))
     assert len(told) >= len(view)
+    outcome = yield view.to_arrow
+    assert outcome.interrupted or outcome.value.num_rows >= len(told)
     outcome = yield view.close
     if outcome.interrupted:
         closed_again(view)
@@ -738,6 +740,13 @@ def send_and_read_rows(w: World) -> Steps:
         if outcome.interrupted:
             outcome.value = w.client.read_table(topic, schema=schema)
         assert outcome.value["n"].to_pylist()[-2:] == [1, 2]
+        outcome = yield lambda schema=schema: w.client.scan(topic, schema=schema)
+        scan = outcome.value or w.client.scan(topic, schema=schema)
+        for read in (scan.to_arrow, lambda scan=scan: scan.to_reader().read_all()):
+            outcome = yield read
+            if outcome.interrupted:
+                outcome.value = read()
+            assert outcome.value["n"].to_pylist()[-2:] == [1, 2]
 
 
 # Administration ----------------------------------------------------------------------------------

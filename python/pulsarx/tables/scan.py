@@ -33,7 +33,7 @@ class TopicScan:
 
     def to_arrow(self) -> pa.Table:
         """Return all of it as a `pyarrow.Table`."""
-        return self.to_reader().read_all()
+        return pa.concat_tables([self.schema.empty_table(), *self.read.tables(None)])
 
     def to_polars(self) -> Any:
         """Return a `polars.LazyFrame`. Columns, conditions and a `head` of a query are applied
