@@ -9,8 +9,18 @@ pulsar_url          the URL of an empty broker in memory with that clock, for co
                     client
 pulsar_client       a Client on that broker; closed after the test
 pulsar_aio_client   an aio.Client on that broker, for whatever loop; closed after the test
+pulsar_folder       the folder (pathlib.Path) of an empty broker of the test's own, for processes
+                    that it starts; time is that of the system
 
-marker                                      the broker of the test has
+pulsar_session_url, pulsar_session_client, pulsar_session_clock
+                    a broker for all tests of a process; pulsar_session_options, to be overridden,
+                    are its BrokerOptions
+pulsar_module_url, pulsar_module_client, pulsar_module_clock
+                    a broker for the tests of a module
+pulsar_namespace    a namespace of the test's own on the broker it uses, deleted after the test
+pulsar_clean        empties the broker of session or module that the test uses, after the test
+
+marker                                      the broker of the test, or of the module, has
 pulsar_options(max_message_size=1000)       these BrokerOptions
 pulsar_partitions(orders=4)                 partitioned topics; also ({"tenant/space/orders": 4})
 pulsar_namespaces("shop/eu", "shop/us")     namespaces, with their tenants
@@ -18,18 +28,15 @@ pulsar_namespaces("shop/eu", "shop/us")     namespaces, with their tenants
 
 from __future__ import annotations
 
-from itertools import count
-
 import pytest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pulsarx import BrokerOptions, Client, ManualClock
     from pulsarx.aio import Client as AioClient
-
-_numbers = count(1)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -40,6 +47,9 @@ def pytest_configure(config: pytest.Config) -> None:
         "pulsar_namespaces(*names): the broker of the test has these namespaces",
     ):
         config.addinivalue_line("markers", each)
+
+
+# A broker of each test ----------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -57,23 +67,7 @@ def pulsar_url(pulsar_clock: ManualClock, request: pytest.FixtureRequest) -> Ite
     opens by it have `pulsar_clock`, the options of the markers, and randomness seeded with the
     test's name, so every run of a test makes the same choices. It lives until the test ends and
     the last of them is closed."""
-    from pulsarx import Client
-    from pulsarx.randomness import Randomness
-
-    # Numbered, so that whatever a test before this one left open is another broker.
-    url = f"memory:pytest-{next(_numbers)}"
-    client = Client(
-        url,
-        clock=pulsar_clock,
-        randomness=Randomness(request.node.nodeid),
-        broker_options=_options(request.node),
-    )
-    try:
-        _make_namespaces(client, request.node)
-        _make_partitions(client, request.node)
-        yield url
-    finally:
-        client.shutdown()
+    yield from _broker(request.node, pulsar_clock)
 
 
 @pytest.fixture
@@ -88,11 +82,7 @@ def pulsar_client(pulsar_url: str) -> Iterator[Client]:
             pulsar_clock.advance(seconds=0.010)
             assert consumer.receive(timeout_millis=5000).data() == b"one"
     """
-    from pulsarx import Client
-
-    client = Client(pulsar_url)
-    yield client
-    client.shutdown()
+    yield from _client(pulsar_url)
 
 
 @pytest.fixture
@@ -101,6 +91,145 @@ def pulsar_aio_client(pulsar_url: str) -> Iterator[AioClient]:
     from pulsarx import aio
 
     client = aio.Client(pulsar_url)
+    yield client
+    client.shutdown()
+
+
+@pytest.fixture
+def pulsar_folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """The folder of an empty broker of the test's own, with what the markers say: processes that
+    the test starts can open it. As processes share no clock that a test could advance, time is that
+    of the system."""
+    from pulsarx import Client
+    from pulsarx.randomness import Randomness
+
+    folder = tmp_path / "pulsar"
+    with Client(
+        folder,
+        randomness=Randomness(request.node.nodeid),
+        broker_options=_options(request.node),
+        durability="os",  # a test cuts no power
+    ) as client:
+        _make_namespaces(client, request.node)
+        _make_partitions(client, request.node)
+        yield folder
+
+
+# A broker for several tests -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def pulsar_session_options() -> BrokerOptions:
+    """The options of the broker of `pulsar_session_url`. Override it in conftest.py."""
+    from pulsarx import BrokerOptions
+
+    return BrokerOptions()
+
+
+@pytest.fixture(scope="session")
+def pulsar_session_clock() -> ManualClock:
+    """The clock of the broker of `pulsar_session_url`: it goes on from test to test."""
+    from pulsarx import ManualClock
+
+    return ManualClock()
+
+
+@pytest.fixture(scope="session")
+def pulsar_session_url(
+    pulsar_session_clock: ManualClock, pulsar_session_options: BrokerOptions
+) -> Iterator[str]:
+    """The URL of a broker in memory for all tests of this process; of pytest-xdist each worker has
+    its own. `pulsar_namespace` or `pulsar_clean` keep tests apart."""
+    from pulsarx.testing import broker
+
+    with broker(clock=pulsar_session_clock, options=pulsar_session_options) as made:
+        yield made.url
+
+
+@pytest.fixture(scope="session")
+def pulsar_session_client(pulsar_session_url: str) -> Iterator[Client]:
+    """A client of the broker of `pulsar_session_url`."""
+    yield from _client(pulsar_session_url)
+
+
+@pytest.fixture(scope="module")
+def pulsar_module_clock() -> ManualClock:
+    """The clock of the broker of `pulsar_module_url`: it goes on from test to test."""
+    from pulsarx import ManualClock
+
+    return ManualClock()
+
+
+@pytest.fixture(scope="module")
+def pulsar_module_url(
+    pulsar_module_clock: ManualClock, request: pytest.FixtureRequest
+) -> Iterator[str]:
+    """The URL of a broker in memory for the tests of a module, with what the markers of the module
+    (`pytestmark`) say."""
+    yield from _broker(request.node, pulsar_module_clock)
+
+
+@pytest.fixture(scope="module")
+def pulsar_module_client(pulsar_module_url: str) -> Iterator[Client]:
+    """A client of the broker of `pulsar_module_url`."""
+    yield from _client(pulsar_module_url)
+
+
+@pytest.fixture
+def pulsar_namespace(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A namespace of the test's own, `public/testing-7`, on the broker of the session or of the
+    module, if the test uses that, else on its own. It is deleted with its topics after the test."""
+    from pulsarx.testing import namespace
+
+    shared = _shared(request)
+    client = shared[0] if shared else request.getfixturevalue("pulsar_client")
+    with namespace(client) as name:
+        yield name
+
+
+@pytest.fixture
+def pulsar_clean(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Empties the brokers of session and module that the test uses, when it has ended: see
+    `pulsarx.testing.clean`. UsageError: it uses none."""
+    from pulsarx.testing import clean
+
+    shared = _shared(request)
+    if not shared:
+        raise pytest.UsageError(
+            "pulsar_clean is for tests that use a broker of the session or of the module; "
+            "that of pulsar_url is empty for each test"
+        )
+    yield
+    for client in shared:
+        clean(client)
+
+
+def _shared(request: pytest.FixtureRequest) -> list[Client]:
+    """Clients of the brokers that a test shares with others."""
+    return [
+        request.getfixturevalue(f"pulsar_{scope}_client")
+        for scope in ("session", "module")
+        if f"pulsar_{scope}_url" in request.fixturenames
+    ]
+
+
+# Making them --------------------------------------------------------------------------------------
+
+
+def _broker(node: pytest.Item, clock: ManualClock) -> Iterator[str]:
+    """The URL of a broker with what the markers say."""
+    from pulsarx.testing import broker
+
+    with broker(clock=clock, seed=node.nodeid, options=_options(node)) as made:
+        _make_namespaces(made.client, node)
+        _make_partitions(made.client, node)
+        yield made.url
+
+
+def _client(url: str) -> Iterator[Client]:
+    from pulsarx import Client
+
+    client = Client(url)
     yield client
     client.shutdown()
 

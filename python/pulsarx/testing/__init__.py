@@ -1,24 +1,35 @@
-"""Helpers for tests of code that uses PulsarX: faults of file operations on demand, waiting for
-consumers, what topics hold, and a look behind an open client.
+"""Helpers for tests of code that uses PulsarX: empty brokers, assertions that say what is missing,
+faults of file operations on demand, waiting for consumers, what topics hold, and a look behind an
+open client.
 
-The pytest fixtures `pulsar_url`, `pulsar_client` and `pulsar_clock` and their markers are there as
-soon as PulsarX is installed.
+The pytest fixtures `pulsar_url`, `pulsar_client`, `pulsar_clock` and others and their markers are
+there as soon as PulsarX is installed. `pulsarx.testing.aio` has the calls as coroutines.
 """
 
 from __future__ import annotations
 
+from pulsarx.testing.assertions import acknowledged, eventually, published
+from pulsarx.testing.brokers import EmptyBroker, broker, namespace
+from pulsarx.testing.cleaning import clean
 from pulsarx.testing.contents import dead_letters, messages, unacknowledged
 from pulsarx.testing.drain import drain
 from pulsarx.testing.faults import FaultPlan, fault_plan
 from pulsarx.testing.inspection import Inspection, inspect
 
 __all__ = [
+    "EmptyBroker",
     "FaultPlan",
     "Inspection",
+    "acknowledged",
+    "broker",
+    "clean",
     "dead_letters",
     "drain",
+    "eventually",
     "fault_plan",
     "inspect",
     "messages",
+    "namespace",
+    "published",
     "unacknowledged",
 ]
