@@ -280,3 +280,21 @@ print([each for each in sys.meta_path if "compat" in type(each).__module__])
 """
     )
     assert told == ["OperationNotSupported", "InvalidUrl", "InvalidUrl", "[]"]
+
+
+@pytest.mark.standard
+def test_tests_look_behind_clients_under_the_alias(program: Program):
+    """AttributeError: the client had a `_client`, as that of coroutines has, which is another."""
+    told = program(
+        INSTALL
+        + """
+import pulsar
+from pulsarx.testing import drain, inspect
+client = pulsar.Client("pulsar://localhost:6650")
+client.create_producer("t").send(b"hello")
+drain(client)
+print(inspect(client).client is client)
+client.close()
+"""
+    )
+    assert told == ["True"]

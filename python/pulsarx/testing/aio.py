@@ -12,6 +12,7 @@ from pulsarx.testing import assertions, cleaning, contents
 from pulsarx.testing.assertions import Steps, failure_of
 from pulsarx.testing.drain import LOOK_SECONDS
 from pulsarx.testing.drain import drain as drained
+from pulsarx.testing.inspection import client_behind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ async def published(
     """See pulsarx.testing.published."""
     return await asyncio.to_thread(
         assertions.published,
-        _behind(client),
+        client_behind(client),
         topic,
         *expected,
         key=key,
@@ -64,7 +65,7 @@ async def acknowledged(
     """See pulsarx.testing.acknowledged."""
     await asyncio.to_thread(
         assertions.acknowledged,
-        _behind(client),
+        client_behind(client),
         topic,
         subscription_name,
         *expected,
@@ -106,14 +107,16 @@ async def eventually(
 
 async def drain(client: AnyClient, *topics: str, timeout_seconds: float = 10.0) -> None:
     """See pulsarx.testing.drain."""
-    await asyncio.to_thread(drained, _behind(client), *topics, timeout_seconds=timeout_seconds)
+    await asyncio.to_thread(
+        drained, client_behind(client), *topics, timeout_seconds=timeout_seconds
+    )
 
 
 async def messages(
     client: AnyClient, topic: str, schema: Schema[Any] | None = None
 ) -> list[Message[Any]]:
     """See pulsarx.testing.messages."""
-    return await asyncio.to_thread(contents.messages, _behind(client), topic, schema)
+    return await asyncio.to_thread(contents.messages, client_behind(client), topic, schema)
 
 
 async def unacknowledged(
@@ -121,7 +124,7 @@ async def unacknowledged(
 ) -> list[PeekedMessage]:
     """See pulsarx.testing.unacknowledged."""
     return await asyncio.to_thread(
-        contents.unacknowledged, _behind(client), topic, subscription_name
+        contents.unacknowledged, client_behind(client), topic, subscription_name
     )
 
 
@@ -130,13 +133,13 @@ async def dead_letters(
 ) -> list[Message[Any]]:
     """See pulsarx.testing.dead_letters."""
     return await asyncio.to_thread(
-        contents.dead_letters, _behind(client), topic, subscription_name, schema
+        contents.dead_letters, client_behind(client), topic, subscription_name, schema
     )
 
 
 async def clean(client: AnyClient, *namespaces: str) -> None:
     """See pulsarx.testing.clean."""
-    await asyncio.to_thread(cleaning.clean, _behind(client), *namespaces)
+    await asyncio.to_thread(cleaning.clean, client_behind(client), *namespaces)
 
 
 async def _attempt(
@@ -148,8 +151,3 @@ async def _attempt(
         return failure_of(result), result
     except (AssertionError, errors.PulsarException) as error:
         return error, None
-
-
-def _behind(client: Any) -> Client:
-    found: Client = getattr(client, "_client", client)
-    return found

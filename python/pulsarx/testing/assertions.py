@@ -275,7 +275,9 @@ def _consumers(client: Client, topic: str, subscription_name: str) -> str:
 def _hints(client: Client) -> list[str]:
     # A client opened read_only has no clock.
     clock = getattr(getattr(inspect(client).broker, "runtime", None), "clock", None)
-    due_ms = clock.next_due_ms() if isinstance(clock, ManualClock) else None
+    if not isinstance(clock, ManualClock):
+        return []
+    due_ms = clock.next_due_ms()
     if due_ms is None:
         return []
     return [f"the clock stands still; what is due next comes in {due_ms - clock.now_ms()} ms"]

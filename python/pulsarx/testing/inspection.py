@@ -205,6 +205,10 @@ def inspect(client: Client | aio.Client) -> Inspection:
     Raises:
         AttributeError: It is closed, or was never opened.
     """
-    given: Any = client
-    # A client of threads has a `_client` too where `import pulsar` found PulsarX.
-    return Inspection(given if isinstance(given, Client) else getattr(given, "_client", given))
+    return Inspection(client_behind(client))
+
+
+def client_behind(client: Client | aio.Client) -> Client:
+    """Return a client itself, or the one behind a client of coroutines. Under the alias `pulsar`
+    both have a `_client`."""
+    return client if isinstance(client, Client) else client._client
