@@ -24,7 +24,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from pulsarx import access as access
+    from pulsarx import admin as admin
+    from pulsarx import aio as aio
+    from pulsarx import backups as backups
+    from pulsarx import exceptions as exceptions
+    from pulsarx import functions as functions
+    from pulsarx import hashing as hashing
+    from pulsarx import rest as rest
     from pulsarx import schema as schema
+    from pulsarx import server as server
+    from pulsarx import spark as spark
+    from pulsarx import testing as testing
     from pulsarx._pycore.message.encryption_context import EncryptionContext, EncryptionKey
     from pulsarx.broker_options import BrokerOptions
     from pulsarx.client import Client
@@ -187,11 +198,26 @@ _HOMES = {  # module: the public names that are loaded from it when they are ask
     "pulsarx.table_view": ("TableView",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+# Public modules, which `import pulsarx` is enough for; type checkers read them above.
+_MODULES = (
+    "access",
+    "admin",
+    "aio",
+    "backups",
+    "exceptions",
+    "functions",
+    "hashing",
+    "rest",
+    "schema",
+    "server",
+    "spark",
+    "testing",
+)
 
 
 def _load(name: str) -> Any:
     home = _HOME_OF.get(name)
-    if home is None and name != "schema":
+    if home is None and name not in _MODULES:
         raise AttributeError(f"module 'pulsarx' has no attribute {name!r}")
     module = None if home is None else _loaded(home)
     if module is None:
@@ -221,4 +247,4 @@ if not TYPE_CHECKING:  # type checkers know what is there, and what is not
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "schema"})
+    return sorted({*globals(), *__all__, *_MODULES})

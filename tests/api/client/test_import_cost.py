@@ -112,9 +112,33 @@ def test_every_public_name_is_there() -> None:
     assert set(pulsarx.__all__) <= set(dir(pulsarx))
     for name in pulsarx.__all__:
         assert getattr(pulsarx, name) is not None
-    assert pulsarx.schema.BytesSchema
     with pytest.raises(AttributeError, match="no attribute 'Clint'"):
         pulsarx.Clint
+
+
+# Public modules, and a name that programs want of each.
+MODULES = {
+    "access": "AccessSettings", "admin": "Admin", "aio": "Client", "backups": "check",
+    "errors": "Timeout", "exceptions": "Timeout", "functions": "Function",
+    "hashing": "partition_of", "rest": "serve_http", "schema": "BytesSchema", "server": "serve",
+    "spark": "read_topic", "testing": "fault_plan",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_importing_the_library_is_enough_for_its_modules(module: str) -> None:
+    """`pulsarx.aio` was an AttributeError until somebody had imported it."""
+    # Spark's names are loaded with PySpark, which need not be there.
+    name = "__name__" if module == "spark" else MODULES[module]
+    loaded = loaded_by(f"import pulsarx; pulsarx.{module}.{name}")
+    assert f"pulsarx.{module}" in loaded
+    listed = loaded_by(f"import pulsarx; assert {module!r} in dir(pulsarx)")
+    assert module == "errors" or f"pulsarx.{module}" not in listed
+
+
+def test_exceptions_are_found_under_the_name_that_the_official_client_has() -> None:
+    for name in pulsarx.errors.__all__:
+        assert getattr(pulsarx.exceptions, name) is getattr(pulsarx, name)
 
 
 def test_modules_are_found_as_python_finds_them() -> None:
