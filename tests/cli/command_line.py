@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -72,9 +73,15 @@ def start(folder: Path | str, *arguments: str, **more: Any) -> subprocess.Popen[
 
 
 def on_terminal(
-    folder: Path | str, *arguments: str, stdout: Any = None, columns: int = 160
+    folder: Path | str,
+    *arguments: str,
+    stdout: Any = None,
+    columns: int = 160,
+    until: str = "",
+    times: int = 1,
 ) -> tuple[int, str]:
-    """Exit status, and all that the terminal got. stdout: a file instead of the terminal."""
+    """Exit status, and all that the terminal got. stdout: a file instead of the terminal. until:
+    Ctrl-C comes when that was shown so many times."""
     master, slave = os.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     environment = {**_environment(folder), "TERM": "xterm-256color"}
@@ -95,6 +102,9 @@ def on_terminal(
         if not part:
             break
         got += part
+        if until and got.count(until.encode()) >= times:
+            running.send_signal(signal.SIGINT)
+            until = ""
     os.close(master)
     return running.wait(TIMEOUT), got.decode()
 

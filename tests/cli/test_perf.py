@@ -134,15 +134,15 @@ def test_topics_are_sorted_by_what_is_asked(folder: Path):
             producer.send(b"x")
 
     def names(*options: str) -> list[str]:
-        found = rows(invoke("elsewhere", "top", str(folder), "--once", *options))
+        found = rows(invoke("elsewhere", "top", str(folder), "--once", "-i", "0.1", *options))
         return [each["topic"].rpartition("/")[2] for each in found]
 
     assert names()[:2] == ["parts", "orders"]
     assert names("-s", "size")[0] == "big"
     assert names("-s", "name") == ["big", "orders", "orders-billing-DLQ", "parts"]
-    (parts, orders, *_) = rows(invoke(folder, "top", "--once"))
+    (parts, orders, *_) = rows(invoke(folder, "top", "--once", "-i", "0.1"))
     assert (parts["partitions"], parts["msg_backlog"], parts["subscriptions"]) == (3, 9, 1)
-    assert (orders["msg_backlog"], orders["msg_rate_in"]) == (5, None)
+    assert (orders["msg_backlog"], orders["msg_rate_in"]) == (5, 0)
     assert names("-n", "public/default")[0] == "parts"
     assert invoke(folder, "top", "--once", "-n", "public/none").exit_code == 1
 
@@ -177,8 +177,27 @@ def test_what_is_acknowledged_is_a_rate_too(folder: Path):
     running.communicate(timeout=TIMEOUT)
 
 
-def test_a_terminal_is_drawn_again_and_left_as_it_was(folder: Path):
-    status, shown = on_terminal(folder, "top", "--once")
+def test_what_is_looked_at_once_stays_on_the_screen(folder: Path):
+    """It was drawn on the other screen, which is left at once, and its rates were not known."""
+    status, shown = on_terminal(folder, "top", "--once", "-i", "0.1")
     assert status == 0
     assert "BACKLOG" in shown and "public/default/orders" in shown
+    assert "\x1b[?1049h" not in shown
+    [row] = [line for line in shown.splitlines() if line.startswith("public/default/orders ")]
+    assert " - " not in row
+
+
+def test_a_look_of_one_interval_tells_the_rates_in_it(folder: Path, owner: Owner):
+    running = start(folder, "top", "-s", "in", "-i", "0.5", "--once")
+    while running.poll() is None:  # one at least is sent between the two looks
+        owner.send("new")
+    assert line_of(running)["msg_rate_in"] > 0
+    assert running.wait(TIMEOUT) == 0
+    running.communicate()
+
+
+def test_a_terminal_is_drawn_again_and_left_as_it_was(folder: Path):
+    status, shown = on_terminal(folder, "top", "-i", "0.1", until="public/default/orders")
+    assert status == 130
+    assert "BACKLOG" in shown
     assert shown.count("\x1b[?1049h") == shown.count("\x1b[?1049l") == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -168,11 +169,34 @@ def test_statistics_on_a_terminal_name_what_the_topic_has(folder: Path, owner: O
     assert "public/default/orders" in shown
 
 
-def test_a_narrow_terminal_cuts_nothing(folder: Path):
-    invoke(folder, "topics", "create", "a-topic-with-a-rather-long-name")
-    _, shown = on_terminal(folder, "ls", columns=24)
-    letters = "".join(line[:12].strip() for line in shown.splitlines())
-    assert "a-topic-with-a-rather-long-name" in letters.replace("\x1b", "")
+@pytest.mark.parametrize("command", ["ls", "stats", "top --once -i 0.1"])
+def test_a_narrow_terminal_breaks_no_name(folder: Path, command: str):
+    """Names were folded, so that nobody could copy one."""
+    name = "a-topic-with-a-rather-long-name"
+    invoke(folder, "topics", "create", name)
+    for columns in (24, 45, 70, 200):
+        _, shown = on_terminal(folder, *command.split(), columns=columns)
+        assert f"public/default/{name}" in shown
+        assert "public/default/orders" in shown
+
+
+def test_figures_on_a_terminal_have_units(folder: Path):
+    """Sizes were numbers of bytes, which the column did not say."""
+    invoke(folder, "produce", "large", "-m", "x" * 100_000)
+    _, shown = on_terminal(folder, "stats")
+    assert re.search(r"public/default/large +0 +1 +\d+\.\d KiB", shown)
+    _, shown = on_terminal(folder, "stats", "large")
+    assert re.search(r"storage_size +\d+\.\d KiB", shown)
+    assert re.search(r"msg_throughput_out +0 B/s", shown)
+    [found] = [each for each in rows(invoke(folder, "stats")) if each["topic"].endswith("large")]
+    assert found["storage_size"] > 100_000
+
+
+def test_a_figure_is_drawn_below_the_end_of_its_head(folder: Path):
+    _, shown = on_terminal(folder, "ls")
+    head, first, *_ = re.sub(r"\x1b\[[\d;]*m", "", shown).splitlines()
+    assert head.rstrip().endswith("PARTITIONS")
+    assert len(first.rstrip()) == len(head.rstrip())
 
 
 def test_long_work_shows_a_bar_while_the_output_goes_to_a_file(folder: Path, tmp_path: Path):
@@ -231,6 +255,29 @@ def test_a_shell_can_complete(folder: Path):
         PROGRAM, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=True
     )
     assert "#compdef pulsarx" in result.stdout
+
+
+# Again and again ---------------------------------------------------------------------------------
+
+
+def test_what_is_watched_is_drawn_in_place_of_what_was_there(folder: Path):
+    status, shown = on_terminal(
+        folder, "ls", "-w", "--watch-interval", "0.1", until="\x1b[H", times=3
+    )
+    assert status == 130
+    assert shown.count("public/default/orders") >= 3
+    assert shown.count("\x1b[?1049h") == shown.count("\x1b[?1049l") == 1
+
+
+def test_what_is_watched_follows_in_a_pipe(folder: Path, owner: Owner):
+    running = start(folder, "stats", "orders", "--watch", "--watch-interval", "0.1")
+    assert line_of(running)["messages"] == 5
+    owner.send("new")
+    while line_of(running)["messages"] != 6:
+        pass
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=TIMEOUT)
+    assert running.returncode == 130
 
 
 # Loading ------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ PERMITTED = {
     "pulsarx.encryption": {"open"},
     "pulsarx.functions.localrun": {"open"},
     "pulsarx.cli.producing": {"open"},
-    "pulsarx.cli.root": {"os.open"},  # becomes standard output
+    "pulsarx.cli.output": {"os.open"},  # becomes standard output
     "pulsarx.spark.small_java": {"open"},
     "pulsarx.spark.subscription_sync": {"open"},
 }

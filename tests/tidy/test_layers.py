@@ -32,8 +32,6 @@ UPWARD = [
     ("ground.client_owner", "letters.letter_topic"),  # what letters ask the client for
     ("broker.control.control_socket", "processes.owner.service"),  # when the first guest comes
 ]
-# All commands, where the one that is called is not known: within one layer, but in a circle.
-COMMANDS = ("pulsarx.cli", "pulsarx.cli.root")
 LIBRARIES = "numpy mmh3 lz4 zstandard snappy pyarrow"
 LEAVES = (
     "status invariant limits atomic byte_reader byte_writer crc32c murmur3 java_hash timer_wheel "
@@ -375,7 +373,7 @@ def circle_of_types() -> list[str]:
     paths = [path for path in files(LIBRARY) if path.suffix == ".py"]
     known = {module_name(path) for path in paths} - {"pulsarx"}
     graph = {module_name(path): imported_anyhow(path.read_text(), known) for path in paths}
-    steps = {*((f"pulsarx.{start}", f"pulsarx.{end}") for start, end in UPWARD), COMMANDS}
+    steps = {*((f"pulsarx.{start}", f"pulsarx.{end}") for start, end in UPWARD)}
     return circle_in(
         {each: {end for end in graph[each] - {each} if (each, end) not in steps} for each in known}
     )

@@ -4,7 +4,7 @@ namespaces and topics of `client.admin` share."""
 from __future__ import annotations
 
 from pulsarx.admin.policy_group import PolicyGroup, whole
-from pulsarx.broker.policies.message_policies import QUOTA_TYPES, quota_name
+from pulsarx.broker.policies.quota_types import QUOTA_TYPES, quota_name
 from pulsarx.errors import shown
 
 TYPE_CHECKING = False

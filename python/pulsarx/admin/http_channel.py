@@ -14,8 +14,8 @@ from pulsarx.admin.http_forms import ANSWERS, BODIES
 from pulsarx.admin.http_messages import messages_read
 from pulsarx.admin.http_proof import Proof
 from pulsarx.admin.http_statistics import statistics_read
-from pulsarx.broker.policies.message_policies import quota_name
 from pulsarx.broker.policies.policy_row import TOPIC
+from pulsarx.broker.policies.quota_types import quota_name
 from pulsarx.broker.policies.table import POLICIES
 from pulsarx.broker.verbs.table import VERBS
 from pulsarx.message_id import MessageId

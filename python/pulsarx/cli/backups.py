@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-import click
-
 from pulsarx.cli.command import command
+from pulsarx.cli.declared import Path, argument, option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @command("pulsarx backup events-monday")
-@click.argument("target", type=click.Path())
+@argument("target", type=Path())
 def backup(folder: Folder, target: str) -> None:
     """Copy the folder to TARGET, which must not exist, or be empty.
 
@@ -31,8 +30,8 @@ def backup(folder: Folder, target: str) -> None:
 
 
 @command("pulsarx restore events-restored")
-@click.argument("target", type=click.Path())
-@click.option("--allow-damage", is_flag=True, help="Restore what is whole, and say what is not.")
+@argument("target", type=Path())
+@option("--allow-damage", is_flag=True, help="Restore what is whole, and say what is not.")
 def restore(folder: Folder, target: str, allow_damage: bool) -> None:
     """Make TARGET of a backup, which --url names, and prove that it is whole.
 

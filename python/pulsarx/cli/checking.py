@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-import click
-
 from pulsarx.cli.command import DAMAGED, command, folder_argument
+from pulsarx.cli.declared import Exit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,4 +32,4 @@ def check(folder: Folder) -> None:
         folder.output.rows(("what", "messages", "text"), damage)
     folder.output.record({**asdict(found), "damage": len(damage)})
     if damage:
-        raise click.exceptions.Exit(DAMAGED)
+        raise Exit(DAMAGED)

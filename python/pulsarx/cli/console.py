@@ -6,10 +6,9 @@ import os
 import signal
 from contextlib import contextmanager
 
-import click
-
 from pulsarx import errors
 from pulsarx.cli.command import command, folder_argument
+from pulsarx.cli.declared import Whole, option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,15 +22,15 @@ _SECRET_SIZE = 24  # bytes
 
 @command("pulsarx console --port 8090")
 @folder_argument
-@click.option(
+@option(
     "-p",
     "--port",
-    type=click.IntRange(0, 65535),
+    type=Whole(0, 65535),
     default=0,
     show_default=True,
     help="Where to listen on 127.0.0.1; 0: a free port.",
 )
-@click.option("--no-browser", is_flag=True, help="Print the address alone.")
+@option("--no-browser", is_flag=True, help="Print the address alone.")
 def console(folder: Folder, port: int, no_browser: bool) -> None:
     """Show a page to look into the folder and to operate it, until Ctrl-C.
 

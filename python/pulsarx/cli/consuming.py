@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-import click
-
 from pulsarx import errors
 from pulsarx.cli.command import FAILED, command, subscription_option, topic_argument
+from pulsarx.cli.declared import Choice, Exit, Whole, option
 from pulsarx.cli.listing import topic_stats
 from pulsarx.cli.reading import Damage
 
@@ -28,7 +27,7 @@ _POSITIONS = ("Latest", "Earliest")
 
 @command("pulsarx consume orders -s billing -p Earliest -n 0")
 @topic_argument
-@click.option(
+@option(
     "-s",
     "--subscription-name",
     "--subscription",
@@ -37,29 +36,32 @@ _POSITIONS = ("Latest", "Earliest")
     metavar="NAME",
     help="Name of the subscription.",
 )
-@click.option(
+@option(
     "-t",
     "--subscription-type",
     "kind",
-    type=click.Choice(_TYPES),
+    api="consumer_type",
+    type=Choice(_TYPES),
     default=_TYPES[0],
     show_default=True,
     help="Its type.",
 )
-@click.option(
+@option(
     "-p",
     "--subscription-position",
+    "--initial-position",
     "position",
-    type=click.Choice(_POSITIONS),
+    api="initial_position",
+    type=Choice(_POSITIONS),
     default=_POSITIONS[0],
     show_default=True,
     help="Where it begins, if it is new.",
 )
-@click.option(
+@option(
     "-n",
     "--num-messages",
     "count",
-    type=click.IntRange(min=0),
+    type=Whole(min=0),
     default=1,
     show_default=True,
     help="How many; 0: without end.",
@@ -153,8 +155,8 @@ def _wait_for_messages(folder: Folder, topic: str, subscription: str) -> None:
 @command("pulsarx replay-dlq orders -s billing")
 @topic_argument
 @subscription_option
-@click.option("-n", "--count", type=click.IntRange(min=1), help="How many at most; else all.")
-@click.option("--dlq", metavar="TOPIC", help="The dead letter topic; else TOPIC-NAME-DLQ.")
+@option("-n", "--count", type=Whole(min=1), help="How many at most; else all.")
+@option("--dlq", metavar="TOPIC", help="The dead letter topic; else TOPIC-NAME-DLQ.")
 def replay_dlq(
     folder: Folder, topic: str, subscription: str, count: int | None, dlq: str | None
 ) -> None:
@@ -217,7 +219,7 @@ def _replay_there(
                 break
     _show_replayed(folder, done)
     if is_damaged:
-        raise click.exceptions.Exit(FAILED)
+        raise Exit(FAILED)
 
 
 def _show_replayed(folder: Folder, done: dict[str, int]) -> None:

@@ -33,12 +33,14 @@ def _authentication() -> Authentication | None:
 
 
 class Folder:
-    """The folder that the command line names. It is never made, and never owned for longer than a
-    request or, for messages that are published or acknowledged, the work on those."""
+    """The folder that the command line names. It is made by `make` alone, and never owned for
+    longer than a request or, for messages that are published or acknowledged, the work on those."""
 
     def __init__(self) -> None:
         self.url: str | None = None
         self.output = Output()
+        self.asked_topic = ""  # by a command whose arguments do not name it
+        self.advice = ""  # the text of the error that ended the command, in words of the latter
 
     @property
     def place(self) -> str:
@@ -111,6 +113,17 @@ class Folder:
         from pulsarx.admin.http_channel import HttpChannel
 
         return HttpChannel(self.place, _authentication())
+
+    def make(self) -> bool:
+        """Make the folder. False: it is there already. FolderError: something else is there."""
+        path = self.path
+        if (os.path.isdir(path) and not os.listdir(path)) or not os.path.exists(path):
+            from pulsarx.client import Client
+
+            Client(path).close()
+            return True
+        self.read_only().close()  # refuses what is no data directory
+        return False
 
     def read_only(self) -> Client:
         """Open a client that reads beside the owner."""

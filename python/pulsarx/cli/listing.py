@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-
-import click
-
 from pulsarx import errors
 from pulsarx.cli.command import command
+from pulsarx.cli.declared import argument, option
 from pulsarx.topic_name import SYSTEM_TENANT
 
 TYPE_CHECKING = False
@@ -47,9 +44,9 @@ def all_namespaces(admin: Admin, system: bool) -> list[str]:
     ]
 
 
-@command("pulsarx ls public/default")
-@click.argument("namespace", required=False)
-@click.option("-a", "--all", "system", is_flag=True, help="Also topics of the system.")
+@command("pulsarx ls public/default", watched=True)
+@argument("namespace", required=False)
+@option("-a", "--all", "system", is_flag=True, help="Also topics of the system.")
 def ls(folder: Folder, namespace: str | None, system: bool) -> None:
     """List the topics of a namespace, or of all namespaces.
 
@@ -60,18 +57,20 @@ def ls(folder: Folder, namespace: str | None, system: bool) -> None:
     folder.output.rows(("topic", "partitions"), listed(admin, namespaces, system))
 
 
-@command("pulsarx stats orders")
-@click.argument("topic", required=False)
+@command("pulsarx stats orders", watched=True)
+@argument("topic", required=False)
 def stats(folder: Folder, topic: str | None) -> None:
     """Show the figures of a topic and of its subscriptions; without one, a line for each topic.
 
-    Sizes are in bytes. Figures that only the owner of the folder knows, as the permits of
-    consumers, are missing (-, null) where there is none.
+    Sizes are in bytes in JSON and CSV. Figures that only the owner of the folder knows, as the
+    permits of consumers, are missing (-, null) where there is none.
     """
     admin = folder.admin()
     if topic is not None:
         show_stats(folder.output, topic_stats(admin, topic))
         return
+    from contextlib import ExitStack
+
     topics = list(listed(admin, all_namespaces(admin, False), False))
     rows = []
     with folder.output.progress("Reading", len(topics)) as advance, ExitStack() as stack:
@@ -116,20 +115,20 @@ def show_stats(output: Output, found: dict[str, Any]) -> None:
         del plain["compaction"]  # it never was
     output.record(plain)
     if found.get("publishers"):
-        click.echo("\nProducers")
+        output.heading("Producers")
         output.rows(("producer_name", "last_sequence_id"), found["publishers"])
     if found["subscriptions"]:
-        click.echo("\nSubscriptions")
+        output.heading("Subscriptions")
         rows = [
             {**each, "subscription": name, "consumers": _count(each.get("consumers"))}
             for name, each in found["subscriptions"].items()
         ]
         output.rows(("subscription", *_of_subscriptions(rows)), rows)
     if found.get("partitions"):
-        click.echo("\nPartitions")
+        output.heading("Partitions")
         output.rows(("topic", *_FIGURES), found["partitions"].values())
     elif found.get("ledgers"):
-        click.echo("\nLedgers")
+        output.heading("Ledgers")
         output.rows(("ledger_id", "state", "entries", "messages", "size"), found["ledgers"])
 
 

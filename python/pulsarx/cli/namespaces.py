@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import click
-
-from pulsarx.cli.command import Group, command
+from pulsarx.cli.command import command
+from pulsarx.cli.declared import Group, argument, option
 from pulsarx.cli.permissions import add_permissions
 from pulsarx.cli.policies import add_policies
 
@@ -12,23 +11,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.cli.folder import Folder
 
-_namespace = click.argument("namespace")
+_namespace = argument("namespace")
 
 
-@click.group(cls=Group)
-def namespaces() -> None:
-    """Administer namespaces, and the policies that hold for all topics of one."""
+namespaces = Group("Administer namespaces, and the policies that hold for all topics of one.")
 
 
-@command("pulsarx namespaces list public")
-@click.argument("tenant", default="public")
+@command("pulsarx namespaces list public", watched=True)
+@argument("tenant", default="public")
 def list_namespaces(folder: Folder, tenant: str) -> None:
     """List the namespaces of a tenant."""
     names = folder.admin().namespaces.get_namespaces(tenant)
     folder.output.rows(("namespace",), [{"namespace": name} for name in names])
 
 
-@command("pulsarx namespaces topics public/default")
+@command("pulsarx namespaces topics public/default", watched=True)
 @_namespace
 def topics(folder: Folder, namespace: str) -> None:
     """List the topics of a namespace; for a partitioned topic its partitions."""
@@ -52,7 +49,7 @@ def create(folder: Folder, namespace: str) -> None:
 
 @command("pulsarx namespaces delete public/orders")
 @_namespace
-@click.option("-f", "--force", is_flag=True, help="With its topics.")
+@option("-f", "--force", is_flag=True, help="With its topics.")
 def delete(folder: Folder, namespace: str, force: bool) -> None:
     """Delete a namespace without topics."""
     folder.admin().namespaces.delete_namespace(namespace, force)
@@ -65,6 +62,6 @@ for _name, _command in {
     "create": create,
     "delete": delete,
 }.items():
-    namespaces.add_command(_command, _name)
-add_permissions(namespaces)
+    namespaces.add_command(_command, _name, "Namespaces")
+add_permissions(namespaces, "namespace")
 add_policies(namespaces, "namespaces", "namespace")

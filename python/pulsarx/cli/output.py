@@ -1,4 +1,5 @@
-"""Prints the results of commands: tables on a terminal, JSON lines elsewhere.
+"""Prints the results of commands: tables on a terminal, JSON lines elsewhere, CSV where it is asked
+for.
 
 One JSON object a line, in ASCII, fields as they are listed in README.md. On a terminal nothing that
 comes from a folder moves its cursor: what is not printable is escaped.
@@ -10,7 +11,7 @@ import sys
 from contextlib import contextmanager
 from functools import partial
 
-import click
+from pulsarx.cli.cells import cell, shown_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-FORMATS = ("table", "json")
 _VALUE_MAX = 1000  # characters of a value on a terminal
+_UNBROKEN = 1 << 20  # columns of a terminal that is wide enough for any table
 _BAR_FROM = 1000  # messages or topics: below that it is over at once
 
 
@@ -31,6 +32,7 @@ class Output:
     def __init__(self) -> None:
         self.format: str | None = None
         self._messages_begun = False
+        self._csv_heads: list[str] | None = None  # those that were written last
 
     @property
     def is_table(self) -> bool:
@@ -43,14 +45,20 @@ class Output:
         if self.is_table:
             _draw(list(columns), rows)
             return
+        if self.format == "csv":
+            self._csv([dict(_flat(each)) for each in rows], columns)
+            return
         for each in rows:
             self._line(each)
 
     @contextmanager
-    def live(self, columns: Mapping[str, str]) -> Iterator[Callable[[list[Any]], object]]:
+    def live(
+        self, columns: Mapping[str, str], once: bool = False
+    ) -> Iterator[Callable[[list[Any]], object]]:
         """Yields what is told all rows, again and again: on a terminal those that have room stand
-        in place of those before, elsewhere they follow them. columns: heads, by field."""
-        if not (self.is_table and sys.stdout.isatty()):
+        in place of those before, elsewhere they follow them. columns: heads, by field. once: they
+        are told once, and stay on the screen."""
+        if once or not (self.is_table and sys.stdout.isatty()):
             yield partial(self._follow, columns)
             return
         from rich.live import Live
@@ -60,7 +68,12 @@ class Output:
 
             def show(rows: list[Any]) -> None:
                 fitting = _renamed(columns, rows[: max(console.height - 2, 1)])
-                shown.update(_table(list(columns.values()), fitting), refresh=True)
+                heads = list(columns.values())
+                table = _table(heads, fitting)
+                while len(heads) > 1 and _width(console, table) > console.width:
+                    heads.pop()
+                    table = _table(heads, fitting)
+                shown.update(table, refresh=True)
 
             yield show
 
@@ -76,8 +89,19 @@ class Output:
         else:
             self._line(fields)
 
+    def heading(self, text: str) -> None:
+        """The title of the table that follows."""
+        _write(f"\n{text}\n")
+
+    def sentence(self, text: str) -> None:
+        """A line of a table that is none."""
+        _write(f"{text}\n")
+
     def message(self, message: Any) -> None:
         """A Message or PeekedMessage, without a flush."""
+        if self.format == "csv":
+            self._csv([message_fields(message)], ())
+            return
         if not self.is_table:
             self._line(message_fields(message))
             return
@@ -97,9 +121,24 @@ class Output:
         sys.stdout.flush()
 
     def _line(self, fields: Mapping[str, Any]) -> None:
+        if self.format == "csv":
+            self._csv([dict(_flat(fields))], ())
+            return
         import json
 
         _write(json.dumps(fields) + "\n")
+
+    def _csv(self, rows: list[dict[str, Any]], columns: Iterable[str]) -> None:
+        """Write rows as RFC 4180 has them, with a line of heads where those are not the heads that
+        are written last. columns: the first ones."""
+        import csv
+
+        heads = list(dict.fromkeys((*columns, *(name for each in rows for name in each))))
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        if heads != self._csv_heads:
+            self._csv_heads = heads
+            writer.writerow(heads)
+        writer.writerows([_csv_value(each.get(name)) for name in heads] for each in rows)
 
     def note(self, text: str) -> None:
         """Print a note to people, on standard error."""
@@ -140,9 +179,20 @@ def tell(text: str) -> None:
     """Say it on standard error. Where nobody reads that, or there is no room, nothing is said, and
     the command goes on."""
     try:
-        click.echo(f"pulsarx: {text}", err=True)
+        sys.stderr.write(f"pulsarx: {text}\n")
+        sys.stderr.flush()
     except OSError:
         pass
+
+
+def leave_output() -> None:
+    """Let go of standard output, which nobody reads any more: Python, which flushes it at the end,
+    shall not complain."""
+    import os
+
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def _ignore(*_: int | None) -> None:
@@ -161,7 +211,7 @@ def message_fields(message: Any) -> dict[str, Any]:
     none; null where the message has no value."""
     data, encoding = None, None
     if not message.has_null_value():
-        data, encoding = _text_of(message.data())
+        data, encoding = text_of(message.data())
     return {
         "message_id": message.message_id().to_text(),
         "publish_time_ms": message.publish_timestamp(),
@@ -175,7 +225,7 @@ def message_fields(message: Any) -> dict[str, Any]:
     }
 
 
-def _text_of(data: bytes) -> tuple[str, str]:
+def text_of(data: bytes) -> tuple[str, str]:
     try:
         return data.decode(), "utf-8"
     except UnicodeDecodeError:
@@ -204,14 +254,15 @@ def _shown_time(milliseconds: int) -> str:
     return f"{found:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03}"
 
 
-def shown_text(text: str) -> str:
-    """A text with escapes for everything that a terminal would not just show: control characters,
-    line ends, and what turns the direction of writing."""
-    if text.isprintable():
-        return text
-    return "".join(
-        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
-    )
+def _csv_value(value: Any) -> Any:
+    """None is an empty field, and what is several things is JSON."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict | list | tuple):
+        import json
+
+        return json.dumps(value)
+    return value
 
 
 # Tables -------------------------------------------------------------------------------------------
@@ -231,7 +282,22 @@ def _renamed(columns: Mapping[str, str], rows: list[Any]) -> list[dict[str, Any]
 
 
 def _draw(columns: list[str], rows: Iterable[Mapping[str, Any]], headed: bool = True) -> None:
-    _console().print(_table(columns, rows, headed))
+    """Draw a table, or, where the terminal has no room for one, the fields of each row below each
+    other: no name is broken."""
+    rows = list(rows)
+    console = _console()
+    table = _table(columns, rows, headed)
+    needed = _width(console, table)
+    if headed and needed > console.width and sys.stdout.isatty():
+        for number, each in enumerate(rows):
+            if number:
+                _write("\n")
+            pairs = [{"name": name, "value": each.get(name)} for name in columns]
+            _draw(["name", "value"], pairs, headed=False)
+        return
+    # The terminal goes on in the next line where a value is longer than it is wide.
+    console.width = max(needed, console.width)
+    console.print(table)
 
 
 def _table(columns: list[str], rows: Iterable[Mapping[str, Any]], headed: bool = True) -> Table:
@@ -239,34 +305,25 @@ def _table(columns: list[str], rows: Iterable[Mapping[str, Any]], headed: bool =
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, show_header=headed, header_style="bold")
-    cells = [[_cell_of(name, each.get(name)) for name in columns] for each in rows]
+    cells = [[each.get(name) for name in columns] for each in rows]
     for index, name in enumerate(columns):
         numeric = all(isinstance(row[index], int | float | None) for row in cells) and headed
         head = name.upper().replace("_", " ")
         justify: Any = "right" if numeric else "left"
-        table.add_column(head, justify=justify, overflow="fold", no_wrap=numeric)
+        table.add_column(head, justify=justify, overflow="crop", no_wrap=True)
     for row in cells:
-        table.add_row(*(Text(_cell(value)) for value in row))
+        # Of pairs the first one names the second one.
+        names = columns if headed else (columns[0], str(row[0]))
+        table.add_row(*(Text(cell(name, value)) for name, value in zip(names, row)))
     return table
+
+
+def _width(console: Console, table: Table) -> int:
+    """Return the columns that a table needs when nothing in it is broken or cut."""
+    return console.measure(table, options=console.options.update(width=_UNBROKEN)).maximum
 
 
 def _console() -> Console:
     from rich.console import Console
 
     return Console(file=sys.stdout, highlight=False, soft_wrap=False)
-
-
-def _cell_of(name: str, value: Any) -> Any:
-    """Persistent topics go without their domain, by which commands find them as well."""
-    return value.removeprefix("persistent://") if name == "topic" and value else value
-
-
-def _cell(value: Any) -> str:
-    """A figure that only the owner of the folder knows is None."""
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, (list, tuple)):
-        return ", ".join(_cell(each) for each in value)
-    return shown_text(str(value))

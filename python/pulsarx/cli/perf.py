@@ -7,10 +7,9 @@ import threading
 from functools import partial
 from itertools import count
 
-import click
-
 from pulsarx import errors
-from pulsarx.cli.command import FAILED, Group, command, topic_argument
+from pulsarx.cli.command import FAILED, command, topic_argument
+from pulsarx.cli.declared import Choice, Exit, Fraction, Group, Whole, option
 from pulsarx.cli.latencies import Figures, Latencies
 from pulsarx.clock import monotonic_us, wall_ms
 from pulsarx.enumerations import CompressionType, ConsumerType, InitialPosition
@@ -32,135 +31,135 @@ _KEYS = ("autoIncrement", "random")
 _KEYS_MAX = 100_000
 
 
-@click.group(cls=Group)
-def perf() -> None:
-    """Load a topic and measure it. As pulsar-perf; see the help of produce and consume."""
+perf = Group("Load a topic and measure it. As pulsar-perf; see the help of produce and consume.")
 
 
 def _shared(function: Any) -> Any:
     """Options of both."""
-    for option in (
-        click.option(
+    for declare in (
+        option(
             "-i",
             "--stats-interval-seconds",
             "interval",
-            type=click.FloatRange(min=0.1),
+            type=Fraction(min=0.1),
             default=10.0,
             show_default=True,
             help="How often to print.",
         ),
-        click.option(
+        option(
             "-time",
             "--test-duration",
             "duration",
-            type=click.FloatRange(min=0),
+            type=Fraction(min=0),
             default=0.0,
             help="Seconds; 0: until Ctrl-C.",
         ),
-        click.option(
+        option(
             "-m",
             "--num-messages",
             "messages",
-            type=click.IntRange(min=0),
+            type=Whole(min=0),
             default=0,
             help="How many in all; 0: without end.",
         ),
     ):
-        function = option(function)
+        function = declare(function)
     return function
 
 
 @command("pulsarx perf produce orders -r 10000 -s 100 -time 60")
 @topic_argument
-@click.option(
+@option(
     "-r",
     "--rate",
-    type=click.FloatRange(min=0),
+    type=Fraction(min=0),
     default=100.0,
     show_default=True,
     help="Messages a second, of all producers; 0: as many as possible.",
 )
-@click.option(
+@option(
     "-s",
     "--size",
-    type=click.IntRange(min=0),
+    type=Whole(min=0),
     default=1024,
     show_default=True,
     help="Bytes of a message.",
 )
-@click.option(
+@option(
     "-n",
     "--num-producers",
     "producers",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=1,
     show_default=True,
     help="How many producers.",
 )
-@click.option(
+@option(
     "-threads",
     "--num-test-threads",
     "threads",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=1,
     show_default=True,
     help="How many threads send, each with producers of its own.",
 )
-@click.option(
+@option(
     "-b",
     "--batch-time-window",
     "batch_ms",
-    type=click.IntRange(min=0),
+    type=Whole(min=0),
     default=1,
     show_default=True,
     help="How many milliseconds a batch waits.",
 )
-@click.option(
+@option(
     "-bm",
     "--batch-max-messages",
     "batch_messages",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=1000,
     show_default=True,
     help="Messages of a batch, at most.",
 )
-@click.option(
+@option(
     "-bb",
     "--batch-max-bytes",
     "batch_bytes",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=131072,
     show_default=True,
     help="Bytes of a batch, at most.",
 )
-@click.option(
-    "-db", "--disable-batching", is_flag=True, help="No batches: an entry for each message."
-)
-@click.option(
+@option("-db", "--disable-batching", is_flag=True, help="No batches: an entry for each message.")
+@option(
     "-z",
     "--compression",
-    type=click.Choice(_COMPRESSIONS, case_sensitive=False),
+    type=Choice(_COMPRESSIONS, case_sensitive=False),
     default=_COMPRESSIONS[0],
     show_default=True,
     help="Compress batches, or entries.",
 )
-@click.option(
+@option(
     "-o",
     "--max-outstanding",
     "outstanding",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=1000,
     show_default=True,
     help="Messages of a producer that are not confirmed, at most.",
 )
-@click.option(
-    "-ch", "--chunking", is_flag=True, help="Send messages larger than an entry in chunks."
+@option(
+    "-ch",
+    "--chunking",
+    is_flag=True,
+    api="chunking_enabled",
+    help="Send messages larger than an entry in chunks.",
 )
-@click.option(
+@option(
     "-mk",
     "--message-key-generation-mode",
     "keys",
-    type=click.Choice(_KEYS),
+    type=Choice(_KEYS),
     help="Give messages keys.",
 )
 @_shared
@@ -271,7 +270,7 @@ def _share(messages: int, threads: int, index: int) -> int | None:
 
 @command("pulsarx perf consume orders -ss perf -sp Earliest")
 @topic_argument
-@click.option(
+@option(
     "-ss",
     "--subscriptions",
     "subscription",
@@ -280,38 +279,42 @@ def _share(messages: int, threads: int, index: int) -> int | None:
     metavar="NAME",
     help="Name of the subscription.",
 )
-@click.option(
+@option(
     "-st",
     "--subscription-type",
     "kind",
-    type=click.Choice(_TYPES),
+    api="consumer_type",
+    type=Choice(_TYPES),
     default=_TYPES[0],
     show_default=True,
     help="Its type.",
 )
-@click.option(
+@option(
     "-sp",
     "--subscription-position",
+    "--initial-position",
     "position",
-    type=click.Choice(("Latest", "Earliest")),
+    api="initial_position",
+    type=Choice(("Latest", "Earliest")),
     default="Latest",
     show_default=True,
     help="Where it begins, if it is new.",
 )
-@click.option(
+@option(
     "-n",
     "--num-consumers",
     "consumers",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=1,
     show_default=True,
     help="How many consumers, a thread each.",
 )
-@click.option(
+@option(
     "-q",
     "--receiver-queue-size",
     "queue",
-    type=click.IntRange(min=0),
+    api="receiver_queue_size",
+    type=Whole(min=0),
     default=1000,
     show_default=True,
     help="Size of the receiver queue of each consumer.",
@@ -443,7 +446,7 @@ class _Run:
                 f"{sum(each.failures for each in failed)} messages failed, the last one with "
                 f"{failed[-1].why}"
             )
-            raise click.exceptions.Exit(FAILED)
+            raise Exit(FAILED)
 
     def _is_over(self, begun_us: int) -> bool:
         if self._end_us and monotonic_us() - begun_us >= self._end_us:
@@ -465,12 +468,12 @@ class _Run:
         if figures.messages:
             shown = ", ".join(f"{name} {value:.3f}" for name, value in found["latency_ms"].items())
             latency = f", latency in ms: {shown}"
-        click.echo(
+        self._output.sentence(
             f"{'In all' if is_total else f'{now_us / 1e6:.0f} s'}: {self._verb} {figures.messages} "
             f"messages, {found['rate']:.1f} a second, {found['mbit_s']:.3f} Mbit/s, "
             f"{figures.failures} failures{latency}"
         )
 
 
-for _each in (produce, consume):
-    perf.add_command(_each)
+perf.add_command(produce, "produce")
+perf.add_command(consume, "consume")

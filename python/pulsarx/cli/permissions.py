@@ -4,9 +4,8 @@ namespaces`."""
 
 from __future__ import annotations
 
-import click
-
 from pulsarx.cli.command import command
+from pulsarx.cli.declared import Choice, Group, argument, option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,14 +13,15 @@ if TYPE_CHECKING:
 
     from pulsarx.cli.folder import Folder
 
-_role = click.option("-r", "--role", "--client-role", required=True, help="The role.")
-_actions = click.option(
+SUBJECT = "Permissions"
+_role = option("-r", "--role", "--client-role", required=True, help="The role.")
+_actions = option(
     "-a", "--actions", required=True, help="Actions: produce, consume, or produce,consume."
 )
 
 
-def _add_to_namespaces(group: click.Group) -> None:
-    target = click.argument("namespace")
+def _add_to_namespaces(group: Group) -> None:
+    target = argument("namespace")
 
     @command("pulsarx namespaces grant-permission public/default --role alice --actions produce")
     @target
@@ -49,16 +49,16 @@ def _add_to_namespaces(group: click.Group) -> None:
     _add_subscriptions(group)
 
 
-def _add_subscriptions(group: click.Group) -> None:
-    target = click.argument("namespace")
-    subscription = click.option("-s", "--subscription", required=True, help="The subscription.")
+def _add_subscriptions(group: Group) -> None:
+    target = argument("namespace")
+    subscription = option("-s", "--subscription", required=True, help="The subscription.")
 
     @command(
         "pulsarx namespaces grant-subscription-permission public/default -s billing -rs alice,bob"
     )
     @target
     @subscription
-    @click.option("-rs", "--roles", required=True, help="Roles, separated by commas.")
+    @option("-rs", "--roles", required=True, help="Roles, separated by commas.")
     def grant(folder: Folder, namespace: str, subscription: str, roles: str) -> None:
         """Let roles alone use subscriptions of a name; replaces those granted before."""
         namespaces = folder.admin().namespaces
@@ -85,12 +85,12 @@ def _add_subscriptions(group: click.Group) -> None:
 
     @command("pulsarx namespaces set-subscription-auth-mode public/default -m Prefix")
     @target
-    @click.option(
+    @option(
         "-m",
         "--subscription-auth-mode",
         "mode",
         required=True,
-        type=click.Choice(["None", "Prefix"]),
+        type=Choice(["None", "Prefix"]),
         help="Prefix: a role uses subscriptions whose names begin with its own.",
     )
     def set_mode(folder: Folder, namespace: str, mode: str) -> None:
@@ -104,15 +104,15 @@ def _add_subscriptions(group: click.Group) -> None:
         mode = folder.admin().namespaces.get_subscription_auth_mode(namespace)
         folder.output.rows(("subscription_auth_mode",), [{"subscription_auth_mode": mode}])
 
-    group.add_command(grant, "grant-subscription-permission")
-    group.add_command(revoke, "revoke-subscription-permission")
-    group.add_command(permissions, "subscription-permission")
-    group.add_command(set_mode, "set-subscription-auth-mode")
-    group.add_command(get_mode, "get-subscription-auth-mode")
+    group.add_command(grant, "grant-subscription-permission", SUBJECT)
+    group.add_command(revoke, "revoke-subscription-permission", SUBJECT)
+    group.add_command(permissions, "subscription-permission", SUBJECT)
+    group.add_command(set_mode, "set-subscription-auth-mode", SUBJECT)
+    group.add_command(get_mode, "get-subscription-auth-mode", SUBJECT)
 
 
-def _add_to_topics(group: click.Group) -> None:
-    target = click.argument("topic")
+def _add_to_topics(group: Group) -> None:
+    target = argument("topic")
 
     @command("pulsarx topics grant-permission orders --role alice --actions produce,consume")
     @target
@@ -149,12 +149,12 @@ def _show(folder: Folder, found: dict[str, list[str]]) -> None:
     )
 
 
-def _add(group: click.Group, grant: Any, revoke: Any, permissions: Any) -> None:
-    group.add_command(grant, "grant-permission")
-    group.add_command(revoke, "revoke-permission")
-    group.add_command(permissions, "permissions")
+def _add(group: Group, grant: Any, revoke: Any, permissions: Any) -> None:
+    group.add_command(grant, "grant-permission", SUBJECT)
+    group.add_command(revoke, "revoke-permission", SUBJECT)
+    group.add_command(permissions, "permissions", SUBJECT)
 
 
-def add_permissions(group: click.Group) -> None:
-    """group: `namespaces` or `topics`."""
-    (_add_to_namespaces if group.name == "namespaces" else _add_to_topics)(group)
+def add_permissions(group: Group, level: str) -> None:
+    """level: what roles are granted, namespace or topic."""
+    (_add_to_namespaces if level == "namespace" else _add_to_topics)(group)

@@ -7,15 +7,13 @@ name of the policy and its value, null where nothing is set.
 
 from __future__ import annotations
 
-import click
-
-from pulsarx.broker.policies.message_policies import QUOTA_TYPES
 from pulsarx.broker.policies.policy_row import DURATION, NUMBER, SIZE, TOPIC, Switch
 from pulsarx.broker.policies.policy_value import REQUIRED, Choice, Choices, Record, Whole
+from pulsarx.broker.policies.quota_types import QUOTA_TYPES
 from pulsarx.broker.policies.table import TABLE
 from pulsarx.broker_options import BACKLOG_QUOTA_POLICIES
-from pulsarx.cli import command
-from pulsarx.cli.command import Command, pass_folder
+from pulsarx.cli import command, declared
+from pulsarx.cli.declared import Command, Group, Parameter, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,11 +24,16 @@ if TYPE_CHECKING:
     from pulsarx.broker.policies.policy_value import Kind
     from pulsarx.cli.folder import Folder
 
-_AMOUNTS: dict[str, Any] = {DURATION: command.DURATION, SIZE: command.SIZE, NUMBER: int}
+_AMOUNTS: dict[str, Any] = {
+    DURATION: command.DURATION,
+    SIZE: command.SIZE,
+    NUMBER: declared.Whole(),
+}
+_SUBJECTS = {"set": "Set policies", "get": "Show policies", "remove": "Remove policies"}
 
 
 def add_policies(
-    commands: click.Group, group: str, level: str, policies: Iterable[Policy] = TABLE
+    commands: Group, group: str, level: str, policies: Iterable[Policy] = TABLE
 ) -> None:
     """Add set-, get- and remove- of each policy. group: of Admin, and of the command line. level:
     what the policies are set for, namespace or topic."""
@@ -41,9 +44,7 @@ def add_policies(
     _add_quotas(commands, group, level)
 
 
-def _add_policy(
-    commands: click.Group, group: str, level: str, row: Policy, found: Commands
-) -> None:
+def _add_policy(commands: Group, group: str, level: str, row: Policy, found: Commands) -> None:
     name = found.name or row.name.replace("_", "-")
 
     def do(verb: str, folder: Folder, target: str, **given: Any) -> Any:
@@ -70,30 +71,26 @@ def _add_policy(
         ("remove", remove_policy, [], ""),
     ):
         help = f"{verb.capitalize()} {said}"
-        _add(commands, group, level, f"{verb}-{name}", does, options, help, example)
+        subject = _SUBJECTS[verb]
+        _add(commands, group, level, f"{verb}-{name}", does, options, help, example, subject)
 
 
 def _add(
-    commands: click.Group,
+    commands: Group,
     group: str,
     level: str,
     name: str,
     does: Callable[..., None],
-    options: Sequence[click.Parameter],
+    options: Sequence[Parameter],
     help: str,
     example: str,
+    subject: str,
 ) -> None:
-    """example: what follows the target in one."""
+    """example: what follows the target in one. subject: under which it is listed."""
     target = "orders" if level == TOPIC else "public/default"
-    commands.add_command(
-        Command(
-            name,
-            callback=pass_folder(does),
-            params=[click.Argument(["target"], metavar=level.upper()), *options],
-            help=help,
-            example=f"pulsarx {group} {name} {target}{example}",
-        )
-    )
+    argument = Parameter(("target",), metavar=level.upper(), required=True)
+    made = Command(does, [argument, *options], help, f"pulsarx {group} {name} {target}{example}")
+    commands.add_command(made, name, subject)
 
 
 # Options ------------------------------------------------------------------------------------------
@@ -106,13 +103,13 @@ def _kind(argument: str, row: Policy) -> Kind:
     return next(each.kind for each in row.kind.fields if each.argument == argument)
 
 
-def _parameters(option: Option | Switch, row: Policy) -> list[click.Parameter]:
-    """Make click's parameters for an option."""
+def _parameters(option: Option | Switch, row: Policy) -> list[Parameter]:
+    """Declare the parameters of an option."""
     name = option.argument
     if isinstance(option, Switch):
         return [
-            click.Option([*option.on.split(), f"{name}_on"], is_flag=True, help=option.on_help),
-            click.Option([*option.off.split(), f"{name}_off"], is_flag=True, help=option.off_help),
+            Parameter((*option.on.split(), f"{name}_on"), is_flag=True, help=option.on_help),
+            Parameter((*option.off.split(), f"{name}_off"), is_flag=True, help=option.off_help),
         ]
     kind = _kind(name, row)
     more: dict[str, Any] = {"required": True}
@@ -121,14 +118,14 @@ def _parameters(option: Option | Switch, row: Policy) -> list[click.Parameter]:
     if option.kind:
         more["type"] = _AMOUNTS[option.kind]
     elif isinstance(kind, Whole):
-        more["type"] = click.IntRange(min=kind.lowest)
+        more["type"] = declared.Whole(min=kind.lowest)
     elif isinstance(kind, Choice):
-        more["type"] = click.Choice(kind.choices, case_sensitive=not option.any_case)
+        more["type"] = declared.Choice(kind.choices, case_sensitive=not option.any_case)
     elif isinstance(kind, Choices):
         more["metavar"] = name.upper()
     else:
         more = {"is_flag": True}
-    return [click.Option([*option.names.split(), name], help=option.help, **more)]
+    return [Parameter((*option.names.split(), name), help=option.help, **more)]
 
 
 def _value(option: Option | Switch, row: Policy, given: dict[str, Any]) -> Any:
@@ -138,14 +135,14 @@ def _value(option: Option | Switch, row: Policy, given: dict[str, Any]) -> Any:
         on, off = given[f"{option.argument}_on"], given[f"{option.argument}_off"]
         if on == off:
             names = f"{option.on.split()[-1]} or {option.off.split()[-1]}"
-            raise click.UsageError(f"give either {names}")
+            raise UsageError(f"give either {names}")
         return on
     value, kind = given[option.argument], _kind(option.argument, row)
     if isinstance(kind, Choices):
         return _words(value, kind.choices)
     if option.per > 1 and value > 0:
         if value % option.per:
-            raise click.BadParameter(f"{value} {option.uneven}")
+            raise UsageError(f"{value} {option.uneven}")
         value //= option.per
     return value if option.times == 1 else value * option.times
 
@@ -155,14 +152,14 @@ def _words(text: str, choices: tuple[str, ...]) -> list[str]:
     named = [each.strip() for each in text.split(",")]
     for each in named:
         if each.lower() not in by_name:
-            raise click.BadParameter(f"{each!r} is not one of {', '.join(choices)}")
+            raise UsageError(f"{each!r} is not one of {', '.join(choices)}")
     return [by_name[each.lower()] for each in named]
 
 
 # Backlog quotas -----------------------------------------------------------------------------------
 
 
-def _add_quotas(commands: click.Group, group: str, level: str) -> None:
+def _add_quotas(commands: Group, group: str, level: str) -> None:
     def quotas(folder: Folder) -> Any:
         return getattr(folder.admin(), group)
 
@@ -178,23 +175,23 @@ def _add_quotas(commands: click.Group, group: str, level: str) -> None:
         quotas(folder).remove_backlog_quota(target, type)
 
     limits = [
-        click.Option(["-l", "--limit"], type=command.SIZE, default=-1, help="Bytes: 10M, 16G."),
-        click.Option(
-            ["-lt", "--limitTime", "limit_time"],
+        Parameter(("-l", "--limit"), type=command.SIZE, default=-1, help="Bytes: 10M, 16G."),
+        Parameter(
+            ("-lt", "--limitTime", "limit_time"),
             type=command.DURATION,
             default=-1,
             help="Seconds, or 100m, 3h, 2d, 5w; for message_age.",
         ),
-        click.Option(
-            ["-p", "--policy"],
-            type=click.Choice(BACKLOG_QUOTA_POLICIES),
+        Parameter(
+            ("-p", "--policy"),
+            type=declared.Choice(BACKLOG_QUOTA_POLICIES),
             required=True,
             help="What is done when the quota is exceeded.",
         ),
     ]
-    kind = click.Option(
-        ["-t", "--type"],
-        type=click.Choice(QUOTA_TYPES),
+    kind = Parameter(
+        ("-t", "--type"),
+        type=declared.Choice(QUOTA_TYPES),
         default=QUOTA_TYPES[0],
         show_default=True,
         help="Which quota.",
@@ -205,5 +202,7 @@ def _add_quotas(commands: click.Group, group: str, level: str) -> None:
         ("get-backlog-quotas", get_quotas, [], ""),
         ("remove-backlog-quota", remove_quota, [kind], ""),
     ):
-        help = f"{name.partition('-')[0].capitalize()} the backlog quota of a {level}."
-        _add(commands, group, level, name, does, options, help, more)
+        verb = name.partition("-")[0]
+        help = f"{verb.capitalize()} the backlog quota of a {level}."
+        subject = _SUBJECTS[verb]
+        _add(commands, group, level, name, does, options, help, more, subject)

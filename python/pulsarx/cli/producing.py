@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import click
-
 from pulsarx.cli.command import command, topic_argument
+from pulsarx.cli.declared import File, UsageError, Whole, option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,34 +19,40 @@ _AT_ONCE = 1000  # messages that are flushed together
 
 @command("pulsarx produce orders -m '{\"id\": 1}' -s '' -k customer-7")
 @topic_argument
-@click.option("-m", "--messages", multiple=True, help="Messages, with the separator between them.")
-@click.option(
+@option("-m", "--messages", multiple=True, help="Messages, with the separator between them.")
+@option(
     "-s",
     "--separator",
     default=",",
     show_default=True,
     help="The separator of --messages; '': one message.",
 )
-@click.option("-f", "--files", multiple=True, help="Files, commas between them: a message each.")
-@click.option(
-    "-l", "--lines", type=click.File("rb"), help="A file, a message each line; - is standard input."
-)
-@click.option(
+@option("-f", "--files", multiple=True, help="Files, commas between them: a message each.")
+@option("-l", "--lines", type=File(), help="A file, a message each line; - is standard input.")
+@option(
     "-n",
     "--num-produce",
     "times",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=1,
     show_default=True,
     help="How many times to send each of --messages and --files.",
 )
-@click.option("-k", "--key", help="The key of the messages.")
-@click.option("-p", "--properties", multiple=True, help="Properties: k1=v1,k2=v2.")
-@click.option(
-    "-db", "--disable-batching", is_flag=True, help="No batches: an entry for each message."
+@option("-k", "--key", help="The key of the messages.")
+@option("-p", "--properties", multiple=True, help="Properties: k1=v1,k2=v2.")
+@option("-db", "--disable-batching", is_flag=True, help="No batches: an entry for each message.")
+@option(
+    "-c",
+    "--chunking",
+    is_flag=True,
+    api="chunking_enabled",
+    help="Send messages larger than an entry in chunks.",
 )
-@click.option(
-    "-c", "--chunking", is_flag=True, help="Send messages larger than an entry in chunks."
+@option(
+    "--create-folder",
+    "make_folder",
+    is_flag=True,
+    help="Make the folder if it does not exist, as pulsarx init does.",
 )
 def produce(
     folder: Folder,
@@ -61,6 +66,7 @@ def produce(
     properties: tuple[str, ...],
     disable_batching: bool,
     chunking: bool,
+    make_folder: bool,
 ) -> None:
     """Publish messages; a topic that does not exist is created.
 
@@ -69,8 +75,10 @@ def produce(
     """
     payloads = [*_texts(messages, separator), *_contents(files)] * times
     if not payloads and lines is None:
-        raise click.UsageError("give --messages, --files or --lines")
+        raise UsageError("give --messages, --files or --lines")
     beside = _properties(properties)
+    if make_folder:
+        folder.make()
     total = None if lines is not None else len(payloads)
     done, last = 0, None
     with folder.connected("produce") as client:
@@ -123,7 +131,7 @@ def _contents(files: tuple[str, ...]) -> Iterator[bytes]:
             with open(name, "rb") as file:
                 yield file.read()
         except OSError as error:
-            raise click.BadParameter(f"{name}: {error.strerror}", param_hint="--files") from None
+            raise UsageError(f"{name}: {error.strerror}", "--files") from None
 
 
 def _properties(pairs: tuple[str, ...]) -> dict[str, str] | None:
@@ -131,7 +139,7 @@ def _properties(pairs: tuple[str, ...]) -> dict[str, str] | None:
     for pair in (each for text in pairs for each in text.split(",")):
         name, equals, value = pair.partition("=")
         if not equals:
-            raise click.BadParameter(f"{pair!r}: write key=value", param_hint="--properties")
+            raise UsageError(f"{pair!r}: write key=value", "--properties")
         found[name] = value
     return found or None
 

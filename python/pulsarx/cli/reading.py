@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections import deque
 
-import click
-
 from pulsarx import errors
 from pulsarx.cli.command import FAILED, command, message_id_of, topic_argument
+from pulsarx.cli.declared import Exit, Whole, option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,16 +49,16 @@ class Damage:
 
     def check(self) -> None:
         if self._met:
-            raise click.exceptions.Exit(FAILED)
+            raise Exit(FAILED)
 
 
 @command("pulsarx tail -n 100 -f orders")
 @topic_argument
-@click.option(
-    "-n", "--num-messages", "count", type=click.IntRange(min=0), default=10, show_default=True,
+@option(
+    "-n", "--num-messages", "count", type=Whole(min=0), default=10, show_default=True,
     help="How many of the last messages.",
 )  # fmt: skip
-@click.option("-f", "--follow", is_flag=True, help="Wait for new messages and print them.")
+@option("-f", "--follow", is_flag=True, help="Wait for new messages and print them.")
 def tail(folder: Folder, topic: str, count: int, follow: bool) -> None:
     """Print the last messages of a topic.
 
@@ -179,7 +178,7 @@ def _reader(client: Client, topic: str, start: MessageId, inclusive: bool) -> Re
 
 @command("pulsarx read orders -m earliest --to-end > orders.jsonl")
 @topic_argument
-@click.option(
+@option(
     "-m",
     "--start-message-id",
     "start",
@@ -187,21 +186,21 @@ def _reader(client: Client, topic: str, start: MessageId, inclusive: bool) -> Re
     show_default=True,
     help="Start behind this message: earliest, latest or ledger:entry.",
 )
-@click.option(
+@option(
     "-i",
     "--start-message-id-inclusive",
     "inclusive",
     is_flag=True,
     help="Start at that message itself.",
 )
-@click.option(
+@option(
     "-n",
     "--num-messages",
     "count",
-    type=click.IntRange(min=0),
+    type=Whole(min=0),
     help="How many; 0: without end.  [default: 1, with --to-end 0]",
 )
-@click.option("--to-end", is_flag=True, help="End where the topic ends, instead of waiting.")
+@option("--to-end", is_flag=True, help="End where the topic ends, instead of waiting.")
 def read(
     folder: Folder, topic: str, start: str, inclusive: bool, count: int | None, to_end: bool
 ) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import click
-
-from pulsarx.cli.command import Group, command, topic_argument
+from pulsarx.cli.command import command, topic_argument
+from pulsarx.cli.declared import File, Group, UsageError, Whole, option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,19 +12,17 @@ if TYPE_CHECKING:
     from pulsarx.cli.folder import Folder
     from pulsarx.schema.schema import SchemaInfo
 
-_file = click.option(
+_file = option(
     "-f",
     "--filename",
     "file",
-    type=click.File("rb"),
+    type=File(),
     required=True,
     help='JSON: {"type": "AVRO", "schema": "...", "properties": {}}; - is standard input.',
 )
 
 
-@click.group(cls=Group)
-def schemas() -> None:
-    """Administer the schemas of topics, all their versions."""
+schemas = Group("Administer the schemas of topics, all their versions.")
 
 
 def _fields(info: SchemaInfo) -> dict[str, Any]:
@@ -40,12 +37,12 @@ def _fields(info: SchemaInfo) -> dict[str, Any]:
 
 @command("pulsarx schemas get orders --all-version")
 @topic_argument
-@click.option("-v", "--version", type=click.IntRange(min=0), help="This one; else the last one.")
-@click.option("-a", "--all-version", "everything", is_flag=True, help="All versions.")
+@option("-v", "--version", type=Whole(min=0), help="This one; else the last one.")
+@option("-a", "--all-version", "everything", is_flag=True, help="All versions.")
 def get(folder: Folder, topic: str, version: int | None, everything: bool) -> None:
     """Show the schema of a topic."""
     if version is not None and everything:
-        raise click.UsageError("give either --version or --all-version")
+        raise UsageError("give either --version or --all-version")
     if everything:
         found = [_fields(each) for each in folder.admin().schemas.get_all_schemas(topic)]
         folder.output.rows(("version", "type", "name", "schema"), found)
@@ -87,7 +84,7 @@ def _read(topic: str, file: Any) -> SchemaInfo:
         return SchemaInfo.of_document({"name": topic, **document})
     except (ValueError, KeyError, TypeError) as error:
         name = getattr(file, "name", "standard input")
-        raise click.BadParameter(f"{name} describes no schema: {error}") from None
+        raise UsageError(f"{name} describes no schema: {error}") from None
 
 
 for _name, _command in {

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import click
-
 from pulsarx.cli.command import (
     DURATION,
-    Group,
     command,
     force_option,
     message_id_of,
     subscription_option,
     topic_argument,
 )
+from pulsarx.cli.declared import Group, UsageError, Whole, option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,10 +18,10 @@ if TYPE_CHECKING:
 
     from pulsarx.cli.folder import Folder
 
-_COUNT = click.IntRange(min=1)
+_COUNT = Whole(min=1)
 
 
-@command("pulsarx subscriptions list orders")
+@command("pulsarx subscriptions list orders", watched=True)
 @topic_argument
 def list_subscriptions(folder: Folder, topic: str) -> None:
     """List the durable subscriptions of a topic."""
@@ -34,7 +32,7 @@ def list_subscriptions(folder: Folder, topic: str) -> None:
 @command("pulsarx subscriptions create orders -s billing -m earliest")
 @topic_argument
 @subscription_option
-@click.option(
+@option(
     "-m",
     "--messageId",
     "place",
@@ -56,10 +54,10 @@ def delete_subscription(folder: Folder, topic: str, subscription: str, force: bo
     folder.admin().topics.delete_subscription(topic, subscription, force)
 
 
-@command("pulsarx peek orders -s billing -n 10")
+@command("pulsarx peek orders -s billing -n 10", watched=True)
 @topic_argument
 @subscription_option
-@click.option("-n", "--count", type=_COUNT, default=1, show_default=True, help="How many.")
+@option("-n", "--count", type=_COUNT, default=1, show_default=True, help="How many.")
 def peek(folder: Folder, topic: str, subscription: str, count: int) -> None:
     """Show the next messages that a subscription has to acknowledge; they stay as they are.
 
@@ -72,14 +70,14 @@ def peek(folder: Folder, topic: str, subscription: str, count: int) -> None:
 @command("pulsarx seek orders -s billing -t 3h")
 @topic_argument
 @subscription_option
-@click.option(
+@option(
     "-t",
     "--time",
     "back",
     type=DURATION,
     help="To the first message of the time since then: 90 or 90s, 100m, 3h, 2d, 5w.",
 )
-@click.option(
+@option(
     "-m",
     "--messageId",
     "place",
@@ -90,7 +88,7 @@ def seek(
 ) -> None:
     """Move a subscription: what is before counts as acknowledged, what follows does not."""
     if (back is None) == (place is None):
-        raise click.UsageError("give either --time or --messageId")
+        raise UsageError("give either --time or --messageId")
     where: Any
     if place is not None:
         where = message_id_of(place)
@@ -99,7 +97,7 @@ def seek(
 
         assert back is not None
         if back < 0:
-            raise click.BadParameter("a time to go back to is 0 or more")
+            raise UsageError("a time to go back to is 0 or more")
         where = max(0, SystemClock().now_ms() - back * 1000)
     folder.admin().topics.reset_cursor(topic, subscription, where)
 
@@ -107,7 +105,7 @@ def seek(
 @command("pulsarx skip orders -s billing -n 1")
 @topic_argument
 @subscription_option
-@click.option("-n", "--count", type=click.IntRange(min=0), required=True, help="How many.")
+@option("-n", "--count", type=Whole(min=0), required=True, help="How many.")
 def skip(folder: Folder, topic: str, subscription: str, count: int) -> None:
     """Acknowledge the next messages of a subscription without receiving them.
 
@@ -127,7 +125,7 @@ def clear(folder: Folder, topic: str, subscription: str) -> None:
 @command("pulsarx subscriptions expire orders -s billing -t 2d")
 @topic_argument
 @subscription_option
-@click.option(
+@option(
     "-t", "--expireTime", "age", type=DURATION, required=True, help="90 or 90s, 100m, 3h, 2d, 5w."
 )
 def expire(folder: Folder, topic: str, subscription: str, age: int) -> None:
@@ -135,9 +133,7 @@ def expire(folder: Folder, topic: str, subscription: str, age: int) -> None:
     folder.admin().topics.expire_messages(topic, subscription, age)
 
 
-@click.group(cls=Group)
-def subscriptions() -> None:
-    """Administer the subscriptions of topics."""
+subscriptions = Group("Administer the subscriptions of topics.")
 
 
 for _name, _command in {

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import click
-
-from pulsarx.cli.command import Group, command
+from pulsarx.cli.command import command
+from pulsarx.cli.declared import Group, argument, option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.cli.folder import Folder
 
-_tenant = click.argument("tenant")
-_roles = click.option("-r", "--admin-roles", "roles", help="Names, with commas between them.")
-_clusters = click.option(
-    "-c", "--allowed-clusters", "clusters", help="Names, with commas between them."
-)
+_tenant = argument("tenant")
+_roles = option("-r", "--admin-roles", "roles", help="Names, with commas between them.")
+_clusters = option("-c", "--allowed-clusters", "clusters", help="Names, with commas between them.")
 
 
 def _names(text: str) -> list[str]:
     return [each.strip() for each in text.split(",") if each.strip()]
 
 
-@click.group(cls=Group)
-def tenants() -> None:
-    """Administer tenants."""
+tenants = Group("Administer tenants.")
 
 
-@command("pulsarx tenants list")
+@command("pulsarx tenants list", watched=True)
 def list_tenants(folder: Folder) -> None:
     """List the tenants."""
     names = folder.admin().tenants.get_tenants()
@@ -65,7 +60,7 @@ def update(folder: Folder, tenant: str, roles: str | None, clusters: str | None)
 
 @command("pulsarx tenants delete acme")
 @_tenant
-@click.option("-f", "--force", is_flag=True, help="With its namespaces and their topics.")
+@option("-f", "--force", is_flag=True, help="With its namespaces and their topics.")
 def delete(folder: Folder, tenant: str, force: bool) -> None:
     """Delete a tenant without namespaces."""
     folder.admin().tenants.delete_tenant(tenant, force)

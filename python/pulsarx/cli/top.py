@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import click
-
 from pulsarx import errors
-from pulsarx._pycore.ground.locks import Event
 from pulsarx.cli.command import command, folder_argument
+from pulsarx.cli.declared import Choice, Fraction, option
 from pulsarx.cli.listing import all_namespaces, listed, topic_stats
-from pulsarx.clock import monotonic_us
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,24 +38,24 @@ _SORTED_BY = {
 
 @command("pulsarx top --sort in")
 @folder_argument
-@click.option("-n", "--namespace", help="Topics of this namespace alone.")
-@click.option(
+@option("-n", "--namespace", help="Topics of this namespace alone.")
+@option(
     "-s",
     "--sort",
-    type=click.Choice(list(_SORTED_BY)),
+    type=Choice(list(_SORTED_BY)),
     default="backlog",
     show_default=True,
     help="The figure to sort by, largest first.",
 )
-@click.option(
+@option(
     "-i",
     "--interval",
-    type=click.FloatRange(min=0.1),
+    type=Fraction(min=0.1),
     default=2.0,
     show_default=True,
     help="Seconds between two looks.",
 )
-@click.option("--once", is_flag=True, help="Look once; no rate is known then.")
+@option("--once", is_flag=True, help="Look for one interval, and tell what there was in it.")
 def top(folder: Folder, namespace: str | None, sort: str, interval: float, once: bool) -> None:
     """Show the topics with the largest backlogs or rates, until Ctrl-C.
 
@@ -66,17 +63,22 @@ def top(folder: Folder, namespace: str | None, sort: str, interval: float, once:
     bytes published per second, and messages acknowledged per second, on all subscriptions. On a
     URL they are those of the broker, which counts the messages that it dispatched.
     """
+    from pulsarx._pycore.ground.locks import Event
+
     pause = Event()
     if folder.is_http:
         admin = folder.admin()
-        with folder.output.live(_HEADS) as show:
+        with folder.output.live(_HEADS, once) as show:
             while True:
                 show(_sorted(list(_told(admin, namespace)), sort))
                 if once:
                     return
                 pause.wait(interval)
-    before: dict[str, _Look] = {}
-    with folder.read_only() as client, folder.output.live(_HEADS) as show:
+    with folder.read_only() as client, folder.output.live(_HEADS, once) as show:
+        before: dict[str, _Look] = {}
+        if once:  # a rate is of the time between two looks
+            before = _looks(client.admin, namespace)
+            pause.wait(interval)
         while True:
             looks = _looks(client.admin, namespace)
             show(_sorted([each.row(before.get(name)) for name, each in looks.items()], sort))
@@ -126,6 +128,8 @@ class _Look:
     """The figures of a topic at one moment. A value."""
 
     def __init__(self, topic: Row, stats: dict[str, Any]) -> None:
+        from pulsarx.clock import monotonic_us
+
         parts = list(stats["partitions"].values()) if topic["partitions"] else [stats]
         self._now_us = monotonic_us()
         self._topic = topic

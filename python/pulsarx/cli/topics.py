@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import click
-
 from pulsarx import errors
-from pulsarx._pycore.ground.locks import Event
 from pulsarx.cli import subscriptions
-from pulsarx.cli.command import SIZE, Group, command, force_option, message_id_of, topic_argument
-from pulsarx.cli.listing import show_stats
+from pulsarx.cli.command import SIZE, command, force_option, message_id_of, topic_argument
+from pulsarx.cli.declared import Choice, Failed, Group, Whole, argument, option
 from pulsarx.cli.permissions import add_permissions
 from pulsarx.cli.policies import add_policies
 
@@ -17,24 +14,22 @@ if TYPE_CHECKING:
     from pulsarx.cli.folder import Folder
 
 _LOOK_SECONDS = 0.05
-_partitions = click.option(
-    "-p", "--partitions", type=click.IntRange(min=1), required=True, help="How many partitions."
+_partitions = option(
+    "-p", "--partitions", type=Whole(min=1), required=True, help="How many partitions."
 )
-_namespace = click.argument("namespace", default="public/default")
+_namespace = argument("namespace", default="public/default")
 
 
-@click.group(cls=Group)
-def topics() -> None:
-    """Administer topics, their subscriptions and policies."""
+topics = Group("Administer topics, their subscriptions and policies.")
 
 
-@command("pulsarx topics list public/default")
+@command("pulsarx topics list public/default", watched=True)
 @_namespace
-@click.option(
+@option(
     "-td",
     "--topic-domain",
     "domain",
-    type=click.Choice(("persistent", "non_persistent")),
+    type=Choice(("persistent", "non_persistent")),
     help="Only topics of this domain.",
 )
 def list_topics(folder: Folder, namespace: str, domain: str | None) -> None:
@@ -44,7 +39,7 @@ def list_topics(folder: Folder, namespace: str, domain: str | None) -> None:
     folder.output.rows(("topic",), [{"topic": name} for name in names])
 
 
-@command("pulsarx topics list-partitioned-topics public/default")
+@command("pulsarx topics list-partitioned-topics public/default", watched=True)
 @_namespace
 def list_partitioned(folder: Folder, namespace: str) -> None:
     """List the partitioned topics of a namespace."""
@@ -131,6 +126,8 @@ def compact(folder: Folder, topic: str) -> None:
     if folder.is_http:
         folder.admin().topics.trigger_compaction(topic)
         return
+    from pulsarx._pycore.ground.locks import Event
+
     try:
         with folder.owned("topics compact") as client:
             client.admin.topics.trigger_compaction(topic)
@@ -143,10 +140,10 @@ def compact(folder: Folder, topic: str) -> None:
         folder.admin().topics.trigger_compaction(topic)
         return
     if found["status"] != "SUCCESS":
-        raise click.ClickException(f"compaction of {topic} failed: {found['last_error']}")
+        raise Failed(f"compaction of {topic} failed: {found['last_error']}")
 
 
-@command("pulsarx topics compaction-status orders")
+@command("pulsarx topics compaction-status orders", watched=True)
 @topic_argument
 def compaction_status(folder: Folder, topic: str) -> None:
     """Tell the status of compaction: NOT_RUN, RUNNING, SUCCESS or ERROR."""
@@ -155,7 +152,7 @@ def compaction_status(folder: Folder, topic: str) -> None:
 
 @command("pulsarx topics offload orders --size-threshold 10G")
 @topic_argument
-@click.option(
+@option(
     "-s",
     "--size-threshold",
     type=SIZE,
@@ -170,7 +167,7 @@ def offload(folder: Folder, topic: str, size_threshold: int) -> None:
     folder.admin().topics.offload(topic, size_threshold)
 
 
-@command("pulsarx topics offload-status orders")
+@command("pulsarx topics offload-status orders", watched=True)
 @topic_argument
 def offload_status(folder: Folder, topic: str) -> None:
     """Tell the status of offloading: NOT_RUN, RUNNING, SUCCESS or ERROR."""
@@ -179,9 +176,9 @@ def offload_status(folder: Folder, topic: str) -> None:
 
 @command("pulsarx topics merge-ledgers orders")
 @topic_argument
-@click.option(
+@option(
     "--size-max",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=1 << 20,
     show_default=True,
     help="Ledgers of fewer bytes are merged.",
@@ -201,7 +198,7 @@ def last_message_id(folder: Folder, topic: str) -> None:
 
 @command("pulsarx topics get-backlog-size orders -m 7:0")
 @topic_argument
-@click.option(
+@option(
     "-m", "--messageId", "place", default="earliest", help="ledger:entry; else the first message."
 )
 def backlog_size(folder: Folder, topic: str, place: str) -> None:
@@ -210,54 +207,67 @@ def backlog_size(folder: Folder, topic: str, place: str) -> None:
     folder.output.record({"backlog_size": size})
 
 
-@command("pulsarx topics stats orders")
+@command("pulsarx topics stats orders", watched=True)
 @topic_argument
 def stats(folder: Folder, topic: str) -> None:
     """Show the figures of a topic without partitions and of its subscriptions."""
+    from pulsarx.cli.listing import show_stats
+
     show_stats(folder.output, folder.admin().topics.stats(topic))
 
 
-@command("pulsarx topics partitioned-stats orders --per-partition")
+@command("pulsarx topics partitioned-stats orders --per-partition", watched=True)
 @topic_argument
-@click.option("--per-partition", is_flag=True, help="Also those of each partition.")
+@option("--per-partition", is_flag=True, help="Also those of each partition.")
 def partitioned_stats(folder: Folder, topic: str, per_partition: bool) -> None:
     """Show the figures of a partitioned topic, added up."""
+    from pulsarx.cli.listing import show_stats
+
     found = folder.admin().topics.partitioned_stats(topic)
     if not per_partition:
         del found["partitions"]
     show_stats(folder.output, found)
 
 
-for _name, _command in {
-    "list": list_topics,
-    "list-partitioned-topics": list_partitioned,
-    "create": create,
-    "create-partitioned-topic": create_partitioned,
-    "update-partitioned-topic": update_partitioned,
-    "get-partitioned-topic-metadata": metadata,
-    "delete": delete,
-    "delete-partitioned-topic": delete_partitioned,
-    "truncate": truncate,
-    "terminate": terminate,
-    "unload": unload,
-    "compact": compact,
-    "compaction-status": compaction_status,
-    "offload": offload,
-    "offload-status": offload_status,
-    "merge-ledgers": merge_ledgers,
-    "last-message-id": last_message_id,
-    "get-backlog-size": backlog_size,
-    "stats": stats,
-    "partitioned-stats": partitioned_stats,
-    "subscriptions": subscriptions.list_subscriptions,
-    "create-subscription": subscriptions.create_subscription,
-    "unsubscribe": subscriptions.delete_subscription,
-    "peek-messages": subscriptions.peek,
-    "reset-cursor": subscriptions.seek,
-    "skip": subscriptions.skip,
-    "clear-backlog": subscriptions.clear,
-    "expire-messages": subscriptions.expire,
+for _subject, _commands in {
+    "Topics": {
+        "list": list_topics,
+        "list-partitioned-topics": list_partitioned,
+        "create": create,
+        "create-partitioned-topic": create_partitioned,
+        "update-partitioned-topic": update_partitioned,
+        "get-partitioned-topic-metadata": metadata,
+        "delete": delete,
+        "delete-partitioned-topic": delete_partitioned,
+        "truncate": truncate,
+        "terminate": terminate,
+        "unload": unload,
+    },
+    "Figures": {
+        "stats": stats,
+        "partitioned-stats": partitioned_stats,
+        "last-message-id": last_message_id,
+        "get-backlog-size": backlog_size,
+    },
+    "Storage": {
+        "compact": compact,
+        "compaction-status": compaction_status,
+        "offload": offload,
+        "offload-status": offload_status,
+        "merge-ledgers": merge_ledgers,
+    },
+    "Subscriptions": {
+        "subscriptions": subscriptions.list_subscriptions,
+        "create-subscription": subscriptions.create_subscription,
+        "unsubscribe": subscriptions.delete_subscription,
+        "peek-messages": subscriptions.peek,
+        "reset-cursor": subscriptions.seek,
+        "skip": subscriptions.skip,
+        "clear-backlog": subscriptions.clear,
+        "expire-messages": subscriptions.expire,
+    },
 }.items():
-    topics.add_command(_command, _name)
-add_permissions(topics)
+    for _name, _command in _commands.items():
+        topics.add_command(_command, _name, _subject)
+add_permissions(topics, "topic")
 add_policies(topics, "topics", "topic")

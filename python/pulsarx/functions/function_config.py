@@ -8,13 +8,14 @@ from typing import Any
 
 from pulsarx import errors
 from pulsarx.enumerations import ConsumerType, InitialPosition
+from pulsarx.functions.guarantees import (
+    ATLEAST_ONCE,
+    ATMOST_ONCE,
+    EFFECTIVELY_ONCE,
+    GUARANTEES,
+    MANUAL,
+)
 from pulsarx.topic_name import TopicName, check_entity_name
-
-ATLEAST_ONCE = "ATLEAST_ONCE"
-ATMOST_ONCE = "ATMOST_ONCE"
-EFFECTIVELY_ONCE = "EFFECTIVELY_ONCE"
-MANUAL = "MANUAL"
-GUARANTEES = (ATLEAST_ONCE, ATMOST_ONCE, EFFECTIVELY_ONCE, MANUAL)
 
 
 @dataclass

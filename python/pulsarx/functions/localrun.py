@@ -8,17 +8,17 @@ process at once.
 from __future__ import annotations
 
 import argparse
-import json
-import logging
 import signal
-from typing import Any
 
 import pulsarx
 from pulsarx import errors
-from pulsarx.functions.function_config import GUARANTEES
-from pulsarx.functions.pending_sends import sentence_of
-from pulsarx.functions.runner import FunctionRunner
-from pulsarx.functions.user_code import add_folder
+from pulsarx.functions.guarantees import GUARANTEES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.functions.runner import FunctionRunner
 
 LOOK_SECONDS = 0.2  # how often it looks whether a signal came
 
@@ -77,6 +77,8 @@ _FILE_KEYS = {
 
 
 def _json(text: str) -> dict[str, Any]:
+    import json
+
     try:
         found = json.loads(text)
     except ValueError as error:
@@ -154,6 +156,8 @@ def read_config_file(path: str) -> dict[str, Any]:
     """
     with open(path, encoding="utf-8") as file:
         if path.endswith(".json"):
+            import json
+
             found = json.load(file)
         else:
             try:
@@ -175,6 +179,12 @@ def main(arguments: list[str]) -> int:
     """0: it was told to stop. 1: it failed. 2: it cannot be run so."""
     made = parser()
     options = vars(made.parse_args(arguments))
+    # Help is shown without them.
+    import logging
+
+    from pulsarx.functions.runner import FunctionRunner
+    from pulsarx.functions.user_code import add_folder
+
     root = options.pop("root")
     logging.basicConfig(level=logging.INFO, format="[%(asctime)s] [%(levelname)s]: %(message)s")
     try:
@@ -196,6 +206,10 @@ def main(arguments: list[str]) -> int:
 
 def run_until_told(runner: FunctionRunner) -> int:
     """Like main; the signals have their handlers again afterwards."""
+    import logging
+
+    from pulsarx.functions.pending_sends import sentence_of
+
     received: list[int] = []
 
     def told(number: int, _: object) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -40,6 +38,8 @@ class PickleSerDe(SerDe):
         Raises:
             pickle.PicklingError: It cannot be pickled.
         """
+        import pickle
+
         return pickle.dumps(input)
 
     def deserialize(self, input_bytes: bytes) -> Any:
@@ -51,6 +51,8 @@ class PickleSerDe(SerDe):
         Raises:
             pickle.UnpicklingError: They are no pickle; unpickling may raise anything else.
         """
+        import pickle
+
         return pickle.loads(input_bytes)
 
 

@@ -12,7 +12,7 @@ from pulsarx import errors
 from pulsarx._pycore.dispatch.single_active_dispatcher import SingleActiveDispatcher
 from pulsarx._pycore.ground.locks import Event
 from pulsarx.admin.http_forms import CLUSTER
-from pulsarx.broker.policies.message_policies import DESTINATION_STORAGE, MESSAGE_AGE
+from pulsarx.broker.policies.quota_types import DESTINATION_STORAGE, MESSAGE_AGE
 from pulsarx.broker.subscriptions.backlog import backlog_extent
 from pulsarx.broker.topics.topic_gone import TopicGone
 

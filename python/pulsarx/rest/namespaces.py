@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx.admin.http_forms import CLUSTER
-from pulsarx.broker.policies.message_policies import quota_name
 from pulsarx.broker.policies.permissions import PERMISSIONS
+from pulsarx.broker.policies.quota_types import quota_name
 from pulsarx.broker.policies.table import POLICIES
 from pulsarx.rest.call import Refusal
 from pulsarx.rest.policies import NAMESPACE, QUOTA, quotas_of, value_of

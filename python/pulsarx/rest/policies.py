@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 
 from pulsarx.broker.policies import policy_row
-from pulsarx.broker.policies.message_policies import QUOTA_TYPES, quota_name
+from pulsarx.broker.policies.quota_types import QUOTA_TYPES, quota_name
 from pulsarx.broker.policies.table import POLICIES, TABLE
 from pulsarx.rest.call import Refusal, whole
 from pulsarx.rest.route import Route

@@ -25,7 +25,8 @@ from pulsarx.broker.policies.policy_row import (
 )
 from pulsarx.broker.policies.policy_value import Record, Whole
 from pulsarx.broker.policies.table import POLICIES, TABLE
-from pulsarx.cli.command import Group
+from pulsarx.cli.clicked import clicked
+from pulsarx.cli.declared import Group
 from pulsarx.cli.policies import add_policies
 from pulsarx.rest import application
 from pulsarx.rest.policies import routes_of
@@ -70,12 +71,12 @@ def test_one_row_is_a_policy_at_every_end(
     path = f"/persistent/public/default/{target}/topicBudget"
     if level == NAMESPACE:
         path = f"/namespaces/{target}/testBudget"
-    commands = Group(f"{level}s")
+    commands = Group(f"Administer {level}s.")
     add_policies(commands, f"{level}s", level, [NEW])
 
     def run(*words: str) -> Any:
         line = ["--url", administered.url, *words]
-        return CliRunner().invoke(commands, line)
+        return CliRunner().invoke(clicked(f"{level}s", commands), line)
 
     groups: list[Any] = [
         getattr(admin, f"{level}s")

@@ -6,6 +6,12 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx.broker.policies.limits import TopicLimits
+from pulsarx.broker.policies.quota_types import (
+    DESTINATION_STORAGE,
+    MESSAGE_AGE,
+    QUOTA_LIMITS,
+    quota_name,
+)
 from pulsarx.broker.policies.rates import rates_in_force
 from pulsarx.broker_options import BACKLOG_QUOTA_POLICIES, INACTIVE_TOPIC_MODES
 from pulsarx.topic_name import TopicName, is_system_subscription
@@ -21,10 +27,6 @@ MESSAGE_TTL = "message_ttl"
 DELAYED_DELIVERY = "delayed_delivery"
 INACTIVE_TOPICS = "inactive_topics"
 SUBSCRIPTION_EXPIRATION = "subscription_expiration_time"
-DESTINATION_STORAGE, MESSAGE_AGE = "destination_storage", "message_age"
-# The types of backlog quotas, and the field of a quota that each needs.
-QUOTA_LIMITS = {DESTINATION_STORAGE: "limit_size", MESSAGE_AGE: "limit_time"}
-QUOTA_TYPES = tuple(QUOTA_LIMITS)
 HOLD, EXCEPTION, EVICTION = BACKLOG_QUOTA_POLICIES
 NO_SUBSCRIPTIONS, CAUGHT_UP = INACTIVE_TOPIC_MODES
 
@@ -139,11 +141,6 @@ def _delayed_delivery(policies: dict[str, Any], options: BrokerOptions) -> Delay
         delay_max_ms = found["max_delivery_delay_in_millis"] or delay_max_ms
     strict = options.is_delayed_delivery_deliver_at_time_strict
     return DelayedDelivery(active, 0 if strict else tick_ms, delay_max_ms)
-
-
-def quota_name(kind: str) -> str:
-    """The name of the policy that holds the quota of a type."""
-    return f"backlog_quota_{kind}"
 
 
 # Those that must not say what contradicts the other.

@@ -8,7 +8,6 @@ over its namespace's, that over the broker's options. Permissions of roles are n
 
 from __future__ import annotations
 
-from pulsarx.broker.policies.message_policies import QUOTA_LIMITS, quota_name
 from pulsarx.broker.policies.policy_row import (
     COMPACTION,
     DEDUPLICATION,
@@ -26,6 +25,7 @@ from pulsarx.broker.policies.policy_row import (
     Switch,
 )
 from pulsarx.broker.policies.policy_value import Choice, Choices, Field, Flag, Record, Whole
+from pulsarx.broker.policies.quota_types import QUOTA_LIMITS, quota_name
 from pulsarx.broker_options import (
     BACKLOG_QUOTA_POLICIES,
     INACTIVE_TOPIC_MODES,

@@ -15,13 +15,12 @@ from pulsarx import errors
 from pulsarx._pycore.ground.locks import RLock
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.policies.message_policies import (
-    DESTINATION_STORAGE,
     EVICTION,
     EXCEPTION,
     HOLD,
-    MESSAGE_AGE,
     is_exempt_subscription,
 )
+from pulsarx.broker.policies.quota_types import DESTINATION_STORAGE, MESSAGE_AGE
 from pulsarx.broker.subscriptions.backlog import backlog_extent
 
 TYPE_CHECKING = False
