@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from administered import Administered
+from chromium import Chromium
 
 
 @pytest.fixture
@@ -25,3 +26,18 @@ def open_administered() -> Iterator[Callable[..., Administered]]:
 @pytest.fixture
 def administered(open_administered: Callable[..., Administered]) -> Administered:
     return open_administered()
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    """One for all tests: starting it takes a second."""
+    found = Chromium(tmp_path_factory.mktemp("chromium"))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def chromium(browser: Chromium) -> Chromium:
+    browser.open("about:blank")
+    browser.resize(1400, 900)
+    return browser

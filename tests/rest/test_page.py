@@ -4,32 +4,40 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pytest
 from administered import Administered
-from chromium import CHROMIUM, DRIVER, Chromium
+from chromium import Chromium
 from encryption_steps import write_keys
+from page_steps import (
+    ORDERS,
+    backlog_of,
+    button,
+    confirm,
+    fill,
+    has,
+    needs_chromium,
+    place_of,
+    press,
+    publish,
+    said,
+    table_rows,
+)
 from signing import SECRET_TEXT, token
 
 import pulsarx
 from pulsarx.access import AccessSettings
 
-ORDERS = "persistent://public/default/orders"
 EVIL = '<img src=x onerror="document.title=1">'
 FILES = (
-    "/", "/page/page.css", "/page/page.js", "/page/api.js", "/page/dialog.js", "/page/elements.js",
-    "/page/messages.js", "/page/plot.js", "/page/topic.js", "/page/topics.js",
+    "/", "/page/page.css", "/page/page.js", "/page/api.js", "/page/avro.js", "/page/chart.js",
+    "/page/dialog.js", "/page/download.js", "/page/elements.js", "/page/messages.js",
+    "/page/overview.js", "/page/plot.js", "/page/policies.js", "/page/publish.js", "/page/topic.js",
+    "/page/topics.js", "/page/value.js",
 )  # fmt: skip
-
-
-def needs_chromium(test: Any) -> Any:
-    reason = "chromium and chromedriver are not installed"
-    skipped = pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason=reason)
-    return pytest.mark.standard(skipped(test))
 
 
 @pytest.mark.parametrize("path", FILES)
@@ -81,89 +89,13 @@ def test_the_files_of_the_page_are_in_the_wheel(monkeypatch: pytest.MonkeyPatch)
 def test_pages_of_others_cannot_clear_a_backlog(
     administered: Administered, headers: dict[str, str]
 ):
-    _publish(administered, b"1")
+    publish(administered, b"1")
     path = "/persistent/public/default/orders/subscription/billing/skip_all"
     assert administered.ask("POST", path, headers=headers).status == 403
-    assert _backlog(administered) == 1
+    assert backlog_of(administered) == 1
 
 
 # In a browser -------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
-    """One for all tests: starting it takes a second."""
-    found = Chromium(tmp_path_factory.mktemp("chromium"))
-    yield found
-    found.close()
-
-
-@pytest.fixture
-def chromium(browser: Chromium) -> Chromium:
-    browser.open("about:blank")
-    browser.resize(1400, 900)
-    return browser
-
-
-def _publish(administered: Administered, *payloads: bytes, subscription: str = "billing") -> None:
-    administered.client.subscribe("orders", subscription).close()
-    producer = administered.client.create_producer("orders")
-    for payload in payloads:
-        producer.send(payload)
-    producer.close()
-
-
-def _backlog(administered: Administered) -> int:
-    found = administered.get("/persistent/public/default/orders/stats")
-    backlog: int = found["subscriptions"]["billing"]["msgBacklog"]
-    return backlog
-
-
-def _at(administered: Administered, topic: str = ORDERS, query: str = "") -> str:
-    return f"{administered.url}/#{quote(topic, safe='')}{query}"
-
-
-def _has(text: str) -> str:
-    return f"document.getElementById('main').innerText.includes({json.dumps(text)})"
-
-
-def _said(text: str) -> str:
-    return f"document.getElementById('state').innerText.includes({json.dumps(text)})"
-
-
-def _button(label: str) -> str:
-    """The first one whose text begins with it."""
-    return (
-        "[...document.querySelectorAll('button, a')].find(each => "
-        f"each.textContent.startsWith({json.dumps(label)}))"
-    )
-
-
-def _press(chromium: Chromium, label: str) -> None:
-    chromium.until(_button(label))
-    chromium.run(f"{_button(label)}.click()")
-
-
-def _fill(chromium: Chromium, at: int, value: str) -> None:
-    """A field of the dialog."""
-    chromium.run(
-        "const field = document.getElementById('dialog-fields')"
-        f".querySelectorAll('input, select')[{at}];"
-        f"field.value = {json.dumps(value)}; field.dispatchEvent(new Event('input'));"
-        "field.dispatchEvent(new Event('change'));"
-    )
-
-
-def _confirm(chromium: Chromium) -> None:
-    chromium.run("document.getElementById('dialog-yes').click()")
-
-
-def _rows(chromium: Chromium) -> list[list[str]]:
-    found: list[list[str]] = chromium.run(
-        "return [...document.querySelectorAll('tbody tr')]"
-        ".map(row => [...row.cells].map(cell => cell.innerText.trim()))"
-    )
-    return found
 
 
 # Topics
@@ -172,10 +104,10 @@ def _rows(chromium: Chromium) -> list[list[str]]:
 @needs_chromium
 def test_what_nobody_consumes_is_said_first(administered: Administered, chromium: Chromium):
     administered.client.create_producer("a-quiet-topic").send(b"x")
-    _publish(administered, b"1", b"2", b"3")
+    publish(administered, b"1", b"2", b"3")
     chromium.open(administered.url)
-    chromium.until(_has("orders"))
-    rows = _rows(chromium)
+    chromium.until(has("orders"))
+    rows = table_rows(chromium)
     assert rows[0][:2] == ["orders", "3"]
     assert rows[0][3] == "none"
     assert rows[1][0] == "a-quiet-topic"
@@ -187,21 +119,21 @@ def test_topics_are_filtered_sorted_and_paged_by_the_server(
 ):
     for number in range(60):
         administered.client.admin.topics.create_non_partitioned_topic(f"t{number:02}")
-    _publish(administered, b"1")
+    publish(administered, b"1")
     chromium.open(administered.url)
-    chromium.until(_has("1 to 50 of 61"))
-    _press(chromium, "Next")
-    chromium.until(_has("51 to 61 of 61"))
-    _press(chromium, "Topic")
-    chromium.until(_has("1 to 50 of 61"))
+    chromium.until(has("1 to 50 of 61"))
+    press(chromium, "Next")
+    chromium.until(has("51 to 61 of 61"))
+    chromium.run("document.querySelector('[data-id=\"sort name\"]').click()")
+    chromium.until(has("1 to 50 of 61"))
     chromium.until("document.querySelector('th[aria-sort=ascending]')")
-    assert _rows(chromium)[0][0] == "orders"
+    assert table_rows(chromium)[0][0] == "orders"
     chromium.run(
         "const field = document.querySelector('[data-id=filter]'); field.focus();"
         "field.value = 'T5'; field.dispatchEvent(new Event('input'));"
     )
-    chromium.until(_has("1 to 10 of 10"))
-    assert [row[0] for row in _rows(chromium)] == [f"t{number}" for number in range(50, 60)]
+    chromium.until(has("1 to 10 of 10"))
+    assert [row[0] for row in table_rows(chromium)] == [f"t{number}" for number in range(50, 60)]
     assert chromium.run("return document.activeElement.dataset.id") == "filter"
 
 
@@ -210,18 +142,18 @@ def test_a_topic_is_created_and_deleted_when_its_name_was_typed(
     administered: Administered, chromium: Chromium
 ):
     chromium.open(administered.url)
-    _press(chromium, "Create topic")
-    _fill(chromium, 0, "new one")
-    _fill(chromium, 1, "2")
-    _confirm(chromium)
-    chromium.until(_has("new one"))
+    press(chromium, "Create topic")
+    fill(chromium, 0, "new one")
+    fill(chromium, 1, "2")
+    confirm(chromium)
+    chromium.until(has("new one"))
     assert administered.get("/persistent/public/default/new%20one/partitions")["partitions"] == 2
-    _press(chromium, "new one")
-    _press(chromium, "Delete topic")
+    press(chromium, "new one")
+    press(chromium, "Delete topic")
     assert chromium.run("return document.getElementById('dialog-yes').disabled")
-    _fill(chromium, 1, "new one")
-    _confirm(chromium)
-    chromium.until(_has("No topics."))
+    fill(chromium, 1, "new one")
+    confirm(chromium)
+    chromium.until(has("No topics."))
     assert administered.get("/persistent/public/default") == []
 
 
@@ -233,46 +165,46 @@ def test_a_page_that_stands_still_does_not_claim_to_be_of_now(
     administered: Administered, chromium: Chromium
 ):
     """While text was marked the time went on, and the figures did not."""
-    _publish(administered, b"1")
-    chromium.open(_at(administered))
+    publish(administered, b"1")
+    chromium.open(place_of(administered))
     chromium.until("document.querySelector('main h2')")
     chromium.run("getSelection().selectAllChildren(document.querySelector('main h2'))")
-    chromium.until(_said("Stands still while text is marked"))
+    chromium.until(said("Stands still while text is marked"))
     chromium.run("getSelection().removeAllRanges()")
     chromium.until("/^[0-9]/.test(document.getElementById('state').innerText)")
 
 
 @needs_chromium
 def test_a_topic_shows_plots_and_who_consumes(administered: Administered, chromium: Chromium):
-    _publish(administered, b"1")
+    publish(administered, b"1")
     administered.client.subscribe(
         "orders", "billing", pulsarx.ConsumerType.Shared, consumer_name="till-7"
     )
-    chromium.open(_at(administered))
-    chromium.until(_has("till-7"))
+    chromium.open(place_of(administered))
+    chromium.until(has("till-7"))
     assert chromium.run("return document.querySelectorAll('figure svg polyline').length") == 4
-    assert _rows(chromium)[0][:3] == ["till-7", "999", "1"]
+    assert table_rows(chromium)[0][:3] == ["till-7", "999", "1"]
 
 
 @needs_chromium
 def test_clearing_names_its_count_and_waits_for_a_confirmation(
     administered: Administered, chromium: Chromium
 ):
-    _publish(administered, b"1", b"2", b"3")
-    chromium.open(_at(administered))
-    _press(chromium, "Clear backlog")
-    said = chromium.run("return document.getElementById('dialog').innerText")
-    assert "All 3 messages" in said and "billing" in said and ORDERS in said
+    publish(administered, b"1", b"2", b"3")
+    chromium.open(place_of(administered))
+    press(chromium, "Clear backlog")
+    shown = chromium.run("return document.getElementById('dialog').innerText")
+    assert "All 3 messages" in shown and "billing" in shown and ORDERS in shown
     chromium.run("document.getElementById('dialog-no').click()")
     assert not chromium.run("return document.getElementById('dialog').open")
-    assert _backlog(administered) == 3
-    _press(chromium, "Clear backlog")
+    assert backlog_of(administered) == 3
+    press(chromium, "Clear backlog")
     assert chromium.run("return document.getElementById('dialog-yes').innerText") == (
         "Skip 3 messages"
     )
-    _confirm(chromium)
-    chromium.until(_said("The backlog is cleared."))
-    assert _backlog(administered) == 0
+    confirm(chromium)
+    chromium.until(said("The backlog is cleared."))
+    assert backlog_of(administered) == 0
 
 
 @needs_chromium
@@ -294,39 +226,39 @@ def test_a_subscription_is_moved(
     fields: dict[int, str],
     backlog: int,
 ):
-    _publish(administered, *(b"%d" % number for number in range(5)))
+    publish(administered, *(b"%d" % number for number in range(5)))
     ledger = administered.get("/persistent/public/default/orders/lastMessageId")["ledgerId"]
-    chromium.open(_at(administered))
-    _press(chromium, action)
+    chromium.open(place_of(administered))
+    press(chromium, action)
     for at, value in fields.items():
-        _fill(chromium, at, value.replace("LEDGER", str(ledger)))
-    _confirm(chromium)
+        fill(chromium, at, value.replace("LEDGER", str(ledger)))
+    confirm(chromium)
     chromium.until("!document.getElementById('dialog').open")
-    assert _backlog(administered) == backlog
+    assert backlog_of(administered) == backlog
 
 
 @needs_chromium
 def test_a_field_without_a_number_moves_nothing(administered: Administered, chromium: Chromium):
     """It was taken as 0, by which all messages expired."""
-    _publish(administered, b"1", b"2")
-    chromium.open(_at(administered))
+    publish(administered, b"1", b"2")
+    chromium.open(place_of(administered))
     for action in ("Expire", "Skip"):
-        _press(chromium, action)
-        _fill(chromium, 0, "")
-        _confirm(chromium)
+        press(chromium, action)
+        fill(chromium, 0, "")
+        confirm(chromium)
         flaw = "document.getElementById('dialog-flaw').textContent"
         chromium.until(f"{flaw}.includes('nothing is no whole number')")
         chromium.run("document.getElementById('dialog-no').click()")
-    assert _backlog(administered) == 2
+    assert backlog_of(administered) == 2
 
 
 @needs_chromium
 def test_who_holds_a_key_down_has_confirmed_nothing(administered: Administered, chromium: Chromium):
     """Enter on a button opened its dialog, and, held down, did what was asked."""
-    _publish(administered, b"1", b"2")
-    chromium.open(_at(administered))
+    publish(administered, b"1", b"2")
+    chromium.open(place_of(administered))
     for action in ("Skip", "Delete\u2026"):
-        _press(chromium, action)
+        press(chromium, action)
         chromium.run(
             "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', "
             "{ key: 'Enter', repeat: true, bubbles: true }))"
@@ -334,15 +266,15 @@ def test_who_holds_a_key_down_has_confirmed_nothing(administered: Administered, 
         assert chromium.run("return document.getElementById('dialog').open")
         chromium.run("document.getElementById('dialog-no').click()")
     # Nor is a box to be ticked a field that Enter ends.
-    _press(chromium, "Delete\u2026")
+    press(chromium, "Delete\u2026")
     chromium.key("\ue007")
     assert chromium.run("return document.getElementById('dialog').open")
     chromium.run("document.getElementById('dialog-no').click()")
-    assert _backlog(administered) == 2
-    _press(chromium, "Skip")
+    assert backlog_of(administered) == 2
+    press(chromium, "Skip")
     chromium.key("\ue007")
-    chromium.until(_said("Skipped up to 1 messages."))
-    assert _backlog(administered) == 1
+    chromium.until(said("Skipped up to 1 messages."))
+    assert backlog_of(administered) == 1
 
 
 @needs_chromium
@@ -351,20 +283,20 @@ def test_an_action_that_ends_late_leaves_the_next_question_alone(
     administered: Administered, chromium: Chromium, status: int
 ):
     """It closed the dialog of another one, and let a topic be deleted whose name was not typed."""
-    _publish(administered, b"1")
-    chromium.open(_at(administered))
-    _press(chromium, "Clear backlog")
+    publish(administered, b"1")
+    chromium.open(place_of(administered))
+    press(chromium, "Clear backlog")
     chromium.run(
         "const ask = window.fetch; window.fetch = (...given) => given[0].includes('skip_all') "
         "? new Promise(done => { window.answer = () => done(new Response("
         f'\'{{"reason": "late"}}\', {{ status: {status} }})); }}) : ask(...given);'
     )
-    _confirm(chromium)
+    confirm(chromium)
     chromium.until("window.answer")
     chromium.run("document.getElementById('dialog-no').click()")
-    _press(chromium, "Delete topic")
+    press(chromium, "Delete topic")
     chromium.run("window.answer()")
-    chromium.until(_said("The backlog is cleared." if status == 200 else "Refused: late"))
+    chromium.until(said("The backlog is cleared." if status == 200 else "Refused: late"))
     assert chromium.run("return document.getElementById('dialog').open")
     assert chromium.run("return document.getElementById('dialog-yes').disabled")
     assert chromium.run("return document.getElementById('dialog-flaw').textContent") == ""
@@ -376,41 +308,41 @@ def test_a_topic_whose_name_no_keyboard_has_is_deleted(
 ):
     """Its name stood in the question as it is, and could not be typed."""
     administered.client.create_producer("persistent://public/default/a\u202eb").close()
-    chromium.open(_at(administered, "persistent://public/default/a\u202eb"))
-    _press(chromium, "Delete topic")
-    said = chromium.run("return document.getElementById('dialog').innerText")
-    assert "To confirm, type a\\u202eb" in said and "\u202e" not in said
-    _fill(chromium, 1, "a\\u202eb")
-    _confirm(chromium)
-    chromium.until(_said("The topic is deleted."))
+    chromium.open(place_of(administered, "persistent://public/default/a\u202eb"))
+    press(chromium, "Delete topic")
+    shown = chromium.run("return document.getElementById('dialog').innerText")
+    assert "To confirm, type a\\u202eb" in shown and "\u202e" not in shown
+    fill(chromium, 1, "a\\u202eb")
+    confirm(chromium)
+    chromium.until(said("The topic is deleted."))
 
 
 @needs_chromium
 def test_a_subscription_is_created_and_deleted(administered: Administered, chromium: Chromium):
-    _publish(administered)
-    chromium.open(_at(administered))
-    _press(chromium, "Create subscription")
-    _fill(chromium, 0, "a/b +%2F")
-    _confirm(chromium)
-    chromium.until(_has("a/b +%2F"))
+    publish(administered)
+    chromium.open(place_of(administered))
+    press(chromium, "Create subscription")
+    fill(chromium, 0, "a/b +%2F")
+    confirm(chromium)
+    chromium.until(has("a/b +%2F"))
     names = "/persistent/public/default/orders/subscriptions"
     assert administered.get(names) == ["a/b +%2F", "billing"]
-    _press(chromium, "Delete\u2026")
-    _confirm(chromium)
-    chromium.until(f"!{_has('a/b +%2F')}")
+    press(chromium, "Delete\u2026")
+    confirm(chromium)
+    chromium.until(f"!{has('a/b +%2F')}")
     assert administered.get(names) == ["billing"]
 
 
 @needs_chromium
 def test_a_topic_is_terminated_and_unloaded(administered: Administered, chromium: Chromium):
-    _publish(administered, b"1")
-    chromium.open(_at(administered))
+    publish(administered, b"1")
+    chromium.open(place_of(administered))
     for action in ("Unload", "Terminate"):
-        _press(chromium, action)
-        _confirm(chromium)
-        chromium.until(_said("Done."))
+        press(chromium, action)
+        confirm(chromium)
+        chromium.until(said("Done."))
         chromium.until("!document.getElementById('dialog').open")
-    chromium.until(_has("terminated"))
+    chromium.until(has("terminated"))
     assert administered.client.admin.topics.stats("orders")["terminated"]
 
 
@@ -418,11 +350,11 @@ def test_a_topic_is_terminated_and_unloaded(administered: Administered, chromium
 def test_what_is_refused_is_said_where_it_was_asked_for(
     administered: Administered, chromium: Chromium
 ):
-    _publish(administered)
+    publish(administered)
     administered.client.subscribe("orders", "billing")
-    chromium.open(_at(administered))
-    _press(chromium, "Delete\u2026")
-    _confirm(chromium)
+    chromium.open(place_of(administered))
+    press(chromium, "Delete\u2026")
+    confirm(chromium)
     chromium.until("document.getElementById('dialog-flaw').innerText.startsWith('Refused: ')")
     assert chromium.run("return document.getElementById('dialog').open")
     assert administered.get("/persistent/public/default/orders/subscriptions") == ["billing"]
@@ -430,14 +362,14 @@ def test_what_is_refused_is_said_where_it_was_asked_for(
 
 @needs_chromium
 def test_dead_letters_are_replayed(administered: Administered, chromium: Chromium):
-    _publish(administered)
+    publish(administered)
     producer = administered.client.create_producer("orders-billing-DLQ")
     producer.send(b"dead", properties={"REAL_TOPIC": ORDERS})
-    chromium.open(_at(administered))
-    _press(chromium, "Replay")
-    _confirm(chromium)
-    chromium.until(_said("Replayed 1 dead letters."))
-    assert _backlog(administered) == 1
+    chromium.open(place_of(administered))
+    press(chromium, "Replay")
+    confirm(chromium)
+    chromium.until(said("Replayed 1 dead letters."))
+    assert backlog_of(administered) == 1
 
 
 # Messages
@@ -445,20 +377,27 @@ def test_dead_letters_are_replayed(administered: Administered, chromium: Chromiu
 
 @needs_chromium
 def test_messages_are_paged_searched_and_opened(administered: Administered, chromium: Chromium):
-    _publish(administered, *(b'{"number": %d}' % number for number in range(60)))
-    chromium.open(_at(administered))
-    _press(chromium, "Messages")
-    chromium.until(_has("50 messages"))
-    _press(chromium, "Next")
-    chromium.until(_has("10 messages"))
-    _press(chromium, "Previous")
-    chromium.until(_has("50 messages"))
+    publish(administered, *(b'{"number": %d}' % number for number in range(60)))
+    chromium.open(place_of(administered))
+    press(chromium, "Messages")
+    chromium.until(has("50 messages"))
+    assert table_rows(chromium)[0][-1] == '{"number": 59}'  # the newest first
+    press(chromium, "Older")
+    chromium.until(has("10 messages"))
+    assert table_rows(chromium)[-1][-1] == '{"number": 0}'
+    press(chromium, "Newer")
+    chromium.until(has("50 messages"))
     chromium.run("document.querySelector('[data-id=text]').value = ': 5'")
-    _press(chromium, "Show")
-    chromium.until(_has("11 found among 60 messages, which were all"))
+    press(chromium, "Show")
+    chromium.until(has("11 found among 60 messages, which were all"))
     chromium.run("document.querySelector('summary').click()")
-    chromium.until(_has("Producer"))
+    chromium.until(has("Producer"))
     assert '"number": 5' in chromium.run("return document.querySelector('pre').innerText")
+    chromium.open(place_of(administered, query="?view=messages&from=earliest"))
+    chromium.until(has("50 messages"))
+    assert table_rows(chromium)[0][-1] == '{"number": 0}'
+    press(chromium, "Next")
+    chromium.until(has("10 messages"))
 
 
 # Answers with messages come when the page would have looked again by itself.
@@ -480,12 +419,12 @@ window.fetch = async (path, ...rest) => {
 def test_messages_that_come_late_are_shown(administered: Administered, chromium: Chromium):
     """They were not, where the page was about to look by itself meanwhile, which it does not do
     with messages: what was asked for never came."""
-    _publish(administered, b"first", b"second")
-    chromium.open(_at(administered))
-    chromium.until(_button("Messages"))
+    publish(administered, b"first", b"second")
+    chromium.open(place_of(administered))
+    chromium.until(button("Messages"))
     chromium.run(_LATE)
-    _press(chromium, "Messages")
-    chromium.until(_has("2 messages"))
+    press(chromium, "Messages")
+    chromium.until(has("2 messages"))
 
 
 @needs_chromium
@@ -504,9 +443,9 @@ def test_damaged_encrypted_and_binary_messages_are_shown_as_such(
     ]
     path.write_bytes(path.read_bytes().replace(b"second", b"secont"))
     administered = open_administered(folder=folder)
-    chromium.open(_at(administered, query="?view=messages"))
-    chromium.until(_has("encrypted"))
-    values = [row[-1] for row in _rows(chromium)]
+    chromium.open(place_of(administered, query="?view=messages&from=earliest"))
+    chromium.until(has("encrypted"))
+    values = [row[-1] for row in table_rows(chromium)]
     assert values[0] == "first"
     assert values[1].startswith("damaged")
     assert values[2].startswith("binary") and "00 01 ff" in values[2]
@@ -522,13 +461,13 @@ def test_how_much_of_a_large_value_is_shown_is_said(administered: Administered, 
     producer.send(bytes(1000))
     producer.send(b"x" * (4 << 20) + b"end")
     producer.close()
-    chromium.open(_at(administered, query="?view=messages"))
+    chromium.open(place_of(administered, query="?view=messages"))
     chromium.until("document.querySelectorAll('summary').length === 2")
     chromium.run("document.querySelectorAll('summary').forEach(each => each.click())")
-    chromium.until(_has("These are the first 512 of 1,000 bytes."))
-    chromium.until(_has("These are the first 4,096 of 4,194,307 bytes."))
-    _press(chromium, "Show more")
-    chromium.until(_has("These are the first 4,194,304 of 4,194,307 bytes."))
+    chromium.until(has("These are the first 512 of 1,000 bytes."))
+    chromium.until(has("These are the first 4,096 of 4,194,307 bytes."))
+    press(chromium, "Show more")
+    chromium.until(has("These are the first 4,194,304 of 4,194,307 bytes."))
 
 
 @needs_chromium
@@ -536,14 +475,14 @@ def test_a_value_that_is_gone_when_it_is_opened_is_told(
     administered: Administered, chromium: Chromium
 ):
     """Nothing happened."""
-    _publish(administered, b"x" * 5000)
-    chromium.open(_at(administered, query="?view=messages"))
+    publish(administered, b"x" * 5000)
+    chromium.open(place_of(administered, query="?view=messages"))
     chromium.until("document.querySelector('summary')")
     chromium.run("document.querySelector('summary').click()")
-    chromium.until(_button("Show more"))
+    chromium.until(button("Show more"))
     administered.client.admin.topics.truncate("orders")
-    _press(chromium, "Show more")
-    chromium.until(_has("Not shown: the message is gone"))
+    press(chromium, "Show more")
+    chromium.until(has("Not shown: the message is gone"))
 
 
 # What comes from others
@@ -558,17 +497,17 @@ def test_names_keys_values_and_properties_are_text(administered: Administered, c
         EVIL.encode(), partition_key=EVIL, ordering_key=EVIL, properties={EVIL: EVIL}
     )
     chromium.open(administered.url)
-    chromium.until(_has(EVIL))
+    chromium.until(has(EVIL))
     chromium.run("document.querySelector('tbody a').click()")
-    chromium.until(_has("Consumer"))
+    chromium.until(has("Consumer"))
     for action in ("Reset", "Skip", "Clear backlog", "Delete\u2026", "Replay", "Delete topic"):
-        _press(chromium, action)
+        press(chromium, action)
         assert EVIL in chromium.run("return document.getElementById('dialog').innerText")
         chromium.run("document.getElementById('dialog-no').click()")
-    _press(chromium, "Messages")
+    press(chromium, "Messages")
     chromium.until("document.querySelector('summary')")
     chromium.run("document.querySelector('summary').click()")
-    chromium.until(_has(f"Property {EVIL}"))
+    chromium.until(has(f"Property {EVIL}"))
     assert chromium.run("return document.querySelectorAll('img, script:not([src])').length") == 0
     assert chromium.run("return document.title") == "PulsarX"
 
@@ -579,7 +518,7 @@ def test_what_turns_the_direction_of_text_is_written_out(
 ):
     administered.client.create_producer("persistent://public/default/gpj\u202e").send(b"x")
     chromium.open(administered.url)
-    chromium.until(_has("gpj\\u202e"))
+    chromium.until(has("gpj\\u202e"))
 
 
 @needs_chromium
@@ -590,7 +529,7 @@ def test_what_nobody_sees_is_written_out(administered: Administered, chromium: C
     administered.client.create_producer("persistent://public/default/\u2764\ufe0f").close()
     chromium.open(administered.url)
     for shown in ("pay\\u061c", "pay\\u3164", "pay\\u00ad", "pay\\u{e0041}", "\u2764\ufe0f"):
-        chromium.until(_has(shown))
+        chromium.until(has(shown))
 
 
 @needs_chromium
@@ -599,17 +538,17 @@ def test_a_role_enters_its_token_and_is_told_what_it_may_not(
 ):
     access = AccessSettings(token_secret_key=SECRET_TEXT, superuser_roles=["admin"])
     administered = open_administered(access=access)
-    _publish(administered, b"1")
+    publish(administered, b"1")
     administered.client.admin.namespaces.grant_permission_on_namespace(
         "public/default", "alice", ["produce"]
     )
-    chromium.open(_at(administered))
-    chromium.until(_has("Who are you?"))
+    chromium.open(place_of(administered))
+    chromium.until(has("Who are you?"))
     chromium.run(f"document.querySelector('[data-id=token]').value = {json.dumps(token('alice'))}")
-    _press(chromium, "Enter")
-    _press(chromium, "Clear backlog")
+    press(chromium, "Enter")
+    press(chromium, "Clear backlog")
     assert "role alice" in chromium.run("return document.getElementById('who').innerText")
-    _confirm(chromium)
+    confirm(chromium)
     chromium.until(
         "document.getElementById('dialog-flaw').innerText.includes('role alice may not consume')"
     )
@@ -626,17 +565,17 @@ def test_a_role_enters_its_token_and_is_told_what_it_may_not(
 def test_everything_that_can_be_pressed_is_reached_by_the_keyboard(
     administered: Administered, chromium: Chromium
 ):
-    _publish(administered, b"1")
-    chromium.open(_at(administered))
-    chromium.until(_button("Clear backlog"))
+    publish(administered, b"1")
+    chromium.open(place_of(administered))
+    chromium.until(button("Clear backlog"))
     named = chromium.run(
         "return [...document.querySelectorAll('main button, main a, main select, main input')]"
         ".filter(each => each.tabIndex < 0 || !(each.textContent || each.ariaLabel"
         " || each.labels?.length)).length"
     )
     assert named == 0
-    chromium.run(f"{_button('Clear backlog')}.focus()")
-    _press(chromium, "Clear backlog")
+    chromium.run(f"{button('Clear backlog')}.focus()")
+    press(chromium, "Clear backlog")
     assert chromium.run("return document.activeElement.id") == "dialog-no"
     chromium.key("\ue00c")  # Escape
     chromium.until("!document.getElementById('dialog').open")
@@ -646,15 +585,21 @@ def test_everything_that_can_be_pressed_is_reached_by_the_keyboard(
 @needs_chromium
 @pytest.mark.parametrize(
     "place",
-    ["", f"#{quote(ORDERS, safe='')}", f"#{quote(ORDERS, safe='')}?view=messages"],
-    ids=["topics", "a topic", "messages"],
+    [
+        "",
+        "#?view=overview",
+        "#?view=policies",
+        f"#{quote(ORDERS, safe='')}",
+        f"#{quote(ORDERS, safe='')}?view=messages",
+        f"#{quote(ORDERS, safe='')}?view=policies",
+    ],
+    ids=["topics", "overview", "policies", "a topic", "messages", "policies of a topic"],
 )
 def test_the_page_fits_a_narrow_window(administered: Administered, chromium: Chromium, place: str):
-    _publish(administered, b"1", b"x" * 5000, subscription="s" * 100)
+    publish(administered, b"1", b"x" * 5000, subscription="s" * 100)
     administered.client.create_producer("n" * 200).send(b"1")
     chromium.resize(400, 800)
     chromium.open(f"{administered.url}/{place}")
-    chromium.until(_has("orders"))
     chromium.until("document.querySelector('main td, main h4')")
     assert chromium.run("return document.documentElement.scrollWidth") <= 400
 
@@ -667,7 +612,7 @@ def test_text_stands_out_in_light_and_dark(
     """Contrast of WCAG AA: 4.5."""
     chromium.prefer(scheme)
     chromium.open(administered.url)
-    chromium.until(_has("No topics."))
+    chromium.until(has("No topics."))
     ratios = chromium.run(
         """
         const style = getComputedStyle(document.documentElement);

@@ -15,6 +15,8 @@ from starlette.routing import Route as StarletteRoute
 from pulsarx.backups.streams import Stream
 from pulsarx.rest.call import DOMAINS, Answer, Call, Refusal
 from pulsarx.rest.console import ROUTES as CONSOLE
+from pulsarx.rest.console_publish import ROUTES as CONSOLE_PUBLISH
+from pulsarx.rest.console_views import ROUTES as CONSOLE_VIEWS
 from pulsarx.rest.copies import ROUTES as COPIES
 from pulsarx.rest.guard import BODY_MAX, BodyTooLarge, Guard
 from pulsarx.rest.hosts import Hosts, host_name
@@ -60,7 +62,7 @@ ROUTES: list[Route] = [
     *UNSUPPORTED,
     *COPIES,
 ]
-# What the page asks for beside CONSOLE, and all that is served where the folder is another's.
+# What the page asks for beside routes of its own; all that is served where another owns the folder.
 _OF_PAGE = [
     each
     for each in [*VERBS, *SUBSCRIPTIONS, *TOPICS]
@@ -82,7 +84,7 @@ def make_application(
     if secret is None:
         routes.append(StarletteRoute("/openapi.json", _describe, methods=["GET"]))
         routes += _metrics_routes(host, executor)
-    served = [*CONSOLE, *(ROUTES if secret is None else _OF_PAGE)]
+    served = [*CONSOLE, *CONSOLE_VIEWS, *CONSOLE_PUBLISH, *(ROUTES if secret is None else _OF_PAGE)]
     begun: set[PiecesResponse] = set()
     routes += [_starlette_route(host, executor, begun, each) for each in served]
     application = Starlette(

@@ -1,5 +1,6 @@
 """Routes of the page at `/`, for what the admin REST API does not tell: statistics of all topics,
-now and before, messages page by page, replaying dead letters. No other program is promised them."""
+now and before, messages page by page, replaying dead letters; with `console_views` those of its
+other views. No other program is promised them."""
 
 from __future__ import annotations
 
@@ -41,11 +42,12 @@ def _overview(call: Call) -> Json:
         "folder": call.host.folder.place,
         "owner": call.host.folder.owner(),
         "role": call.role,
-        "namespaces": _namespaces(call),
+        "namespaces": namespaces_of(call),
     }
 
 
-def _namespaces(call: Call) -> list[str]:
+def namespaces_of(call: Call) -> list[str]:
+    """The namespaces that the role may look into."""
     tenants = call.host.perform("tenants.get_tenants", {})
     found = [
         namespace
@@ -73,7 +75,7 @@ def _topics(call: Call) -> Json:
     wanted = call.query.get("namespace", "")
     if wanted:
         call.perform("namespaces.get_topics", namespace=wanted)  # 404, 403
-    allowed = {wanted} if wanted else set(_namespaces(call))
+    allowed = {wanted} if wanted else set(namespaces_of(call))
     offset, limit = _number(call, "offset", 0), _number(call, "limit", 50)
     if not 1 <= limit <= _TOPICS_MAX:
         raise Refusal(412, f"limit is from 1 to {_TOPICS_MAX}, not {limit}")
@@ -136,7 +138,7 @@ def _sums(rows: list[TopicRow]) -> Json:
 
 def _topic(call: Call) -> Json:
     """All that is shown of a topic: its figures now, and how they were."""
-    name = str(TopicName.of(_query(call, "topic")))
+    name = str(TopicName.of(query_of(call, "topic")))
     partitions = call.perform("topics.get_partitioned_topic_metadata", topic=name)["partitions"]
     verb = "partitioned_stats" if partitions else "stats"
     found: Json = call.perform(f"topics.{verb}", topic=name)
@@ -257,7 +259,8 @@ def _leases(call: Call, topic: str) -> list[Json]:
 
 def _messages(call: Call) -> Any:
     """A page of them; see the verb. from: earliest, latest, an id, a time in ms behind `@`, or
-    where the page before ended, as `ledger+ordinal`."""
+    where the page before ended, as `ledger+ordinal`; `newest`, or such a place behind `before:`, is
+    for the messages in front of it, the newest first."""
     begin = call.query.get("from") or "earliest"
     count = _number(call, "count", 50)
     more = {
@@ -267,7 +270,7 @@ def _messages(call: Call) -> Any:
     }
     return call.perform(
         "topics.browse_messages",
-        topic=_query(call, "topic"),
+        topic=query_of(call, "topic"),
         position=_position(begin, count),
         count=count,
         **more,
@@ -279,6 +282,10 @@ def _position(begin: str, count: int) -> Json:
 
     if begin == "latest":
         return {"from_end": count}
+    if begin == "newest":
+        return {"before": None}
+    if begin.startswith("before:"):
+        return {"before": _position(begin.removeprefix("before:"), count).get("place")}
     if begin == "earliest":
         return {"message_id": MessageId.earliest.to_text()}
     if begin.startswith("@"):
@@ -302,11 +309,11 @@ def _replay(call: Call) -> Json:
     from pulsarx.letters.replay import SUBSCRIPTION, Replay, dead_letters_of, letter_consumer
 
     found = call.json_object()
-    topic, subscription = _text(found, "topic"), _text(found, "subscription")
+    topic, subscription = text_of(found, "topic"), text_of(found, "subscription")
     count = integer_of(found, "count", _LETTERS_MAX)
     if not 1 <= count <= _LETTERS_MAX:
         raise Refusal(412, f"count is from 1 to {_LETTERS_MAX}, not {count}")
-    letters = _text(found, "dlq") if found.get("dlq") else dead_letters_of(topic, subscription)
+    letters = text_of(found, "dlq") if found.get("dlq") else dead_letters_of(topic, subscription)
     access, role = call.host.access, call.role
 
     def check(target: str) -> None:
@@ -349,7 +356,7 @@ def _replay(call: Call) -> Json:
 # Arguments ----------------------------------------------------------------------------------------
 
 
-def _query(call: Call, name: str) -> str:
+def query_of(call: Call, name: str) -> str:
     found = call.query.get(name, "")
     if not found:
         raise Refusal(412, f"{name} is missing")
@@ -361,7 +368,7 @@ def _number(call: Call, name: str, default: int) -> int:
     return default if found is None else max(whole(name, found), 0)
 
 
-def _text(found: Json, name: str) -> str:
+def text_of(found: Json, name: str) -> str:
     value = found.get(name)
     if not isinstance(value, str) or not value:
         raise Refusal(400, f"{name} must be a text")

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 _SCRIPTS = (
-    "page", "api", "dialog", "elements", "messages", "plot", "topic", "topics",
+    "page", "api", "avro", "chart", "dialog", "download", "elements", "messages", "overview",
+    "plot", "policies", "publish", "topic", "topics", "value",
 )  # fmt: skip
 _FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),

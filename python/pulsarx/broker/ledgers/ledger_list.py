@@ -437,6 +437,19 @@ class LedgerList:
             return (0, 0)
         return (ledgers[-1].ledger_id, self.published_counts(ledgers[-1])[1])
 
+    def position_before(self, position: Position, count: int) -> Position:
+        """The position so many messages in front of one; the first one, where there are fewer."""
+        ledger_id, ordinal = position
+        for ledger in reversed(self.ledgers()):
+            if ledger.ledger_id > ledger_id:
+                continue
+            if ledger.ledger_id < ledger_id:
+                ordinal = self.published_counts(ledger)[1]
+            if ordinal >= count:
+                return (ledger.ledger_id, ordinal - count)
+            count -= ordinal
+        return self.first_position()
+
     def still_there(self, position: Position) -> Position:
         """A position that was found here before; where its ledger is gone since, or there was none,
         that of the next message that is left."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 EXAMINED_MAX = 20_000  # messages
 EXAMINED_SIZE_MAX = 32 << 20  # bytes
 _ANSWER_SIZE_MAX = 4 << 20
+_WINDOW_MIN = 500  # messages that are looked through at once, from the end
 _DATA_SHOWN = 4 << 10  # bytes of a payload, where there are others in the page
 
 
@@ -31,21 +32,27 @@ def browse(
     *,
     text: str = "",
     is_acknowledged: Callable[[int, int], bool] | None = None,
+    until: Position | None = None,
 ) -> Described:
     """Up to count messages from start on; an encrypted batch is one, as only who has its key knows
     where its messages are, and so is what is damaged.
 
     text: messages that have it in their payload, keys, properties or the name of their producer,
     upper and lower case of ASCII alike; of an encrypted one not the payload. is_acknowledged: of a
-    ledger id and an ordinal; those it knows are left out.
-    next: the position behind the page; None: there are no more. examined: how many it looked at.
+    ledger id and an ordinal; those it knows are left out. until: the position that ends the page.
+    next: the position behind the page; None: there are no more. behind: the same, where there are
+    no more as well. examined: how many it looked at.
     """
     page = _Page(topic, count, text, is_acknowledged)
     cursor = topic.reader_cursor(BytesSchema(), decryption=AS_STORED)
     reader = cursor.attach(start)
     following: Position | None = start
+    behind = start
     try:
         while not page.is_full:
+            if until is not None and behind >= until:
+                following = None
+                break
             try:
                 message = reader.take_now()
             except errors.CorruptDataError as error:
@@ -54,14 +61,58 @@ def browse(
             if message is None:
                 following = None
                 break
-            following = page.add(message)
+            following = behind = page.add(message)
     finally:
         reader.shut()
     return {
         "messages": page.found,
         "next": None if following is None else list(following),
+        "behind": list(behind),
         "examined": page.examined,
     }
+
+
+def browse_back(
+    topic: TopicView,
+    before: Position,
+    count: int,
+    *,
+    lowest: Position,
+    text: str = "",
+    is_acknowledged: Callable[[int, int], bool] | None = None,
+) -> Described:
+    """Browse backwards, the newest message first: up to count messages in front of a position, none
+    below the lowest. next: the position in front of which the page behind it is."""
+    found: list[Described] = []
+    end, examined, window = before, 0, max(count, _WINDOW_MIN if text else 0)
+    while end > lowest and len(found) < count and examined < EXAMINED_MAX:
+        begin = max(topic.ledger.position_before(end, window), lowest)
+        part: list[Described] = []
+        place: Position | None = begin
+        while place is not None and place < end:
+            page = browse(
+                topic, place, window, text=text, is_acknowledged=is_acknowledged, until=end
+            )
+            part += page["messages"]
+            examined += page["examined"]
+            place = None if page["next"] is None else (page["next"][0], page["next"][1])
+        left = count - len(found)
+        found += reversed(part[-left:])
+        # What did not fit is the begin of the next page.
+        end = (_place_of(part[-left:]) if len(part) > left else None) or begin
+        window *= 2
+    return {
+        "messages": found,
+        "next": list(end) if end > lowest else None,
+        "behind": list(before),
+        "examined": examined,
+    }
+
+
+def _place_of(messages: list[Described]) -> Position | None:
+    """The place of the first message that has one: what is damaged has none."""
+    places = [each["place"] for each in messages if "place" in each]
+    return (places[0][0], places[0][1]) if places else None
 
 
 class _Page:
@@ -139,6 +190,7 @@ class _Page:
             "publish_timestamp": message.publish_timestamp(),
             "event_timestamp": message.event_timestamp(),
             "producer_name": message.producer_name(),
+            "schema_version": message.int_schema_version(),
         }
         if encryption is not None:
             found |= {

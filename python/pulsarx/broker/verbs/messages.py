@@ -94,19 +94,34 @@ def browse_messages(
     has not acknowledged is shown.
 
     position: {"place": what `next` was of the page before}, {"message_id": text},
-    {"publish_time_ms": n}, or {"from_end": n}, so many messages before the end.
+    {"publish_time_ms": n}, or {"from_end": n}, so many messages before the end. {"before": place},
+    or {"before": null}, the end: the messages in front of it, the newest first.
     OperationNotSupported: the topic has partitions.
     """
-    from pulsarx.broker.subscriptions.browse import browse
+    from pulsarx.broker.subscriptions.browse import browse, browse_back
 
     if not 1 <= count <= BROWSE_MAX:
         raise ValueError(f"browse_messages: {count} messages; it must be from 1 to {BROWSE_MAX}")
     if not name:
         found = _topic(folder, topic)
+        if "before" in position:
+            before, lowest = _end_of(found.ledger, position), found.ledger.first_position()
+            return browse_back(found, before, count, lowest=lowest, text=text)
         return browse(found, _start_of(found.ledger, position), count, text=text)
     with unacknowledged(folder, topic, name) as (found, first, is_acknowledged):
+        if "before" in position:
+            before, known = _end_of(found.ledger, position), is_acknowledged
+            return browse_back(found, before, count, lowest=first, text=text, is_acknowledged=known)
         start = max(first, _start_of(found.ledger, position))
         return browse(found, start, count, text=text, is_acknowledged=is_acknowledged)
+
+
+def _end_of(ledgers: LedgerList, position: Json) -> Position:
+    """The place that {"before": place} means."""
+    value = position["before"]
+    if value is None:
+        return ledgers.end_position()
+    return _start_of(ledgers, {"place": value})
 
 
 def _start_of(ledgers: LedgerList, position: Json) -> Position:

@@ -46,9 +46,10 @@ export function confirm({ title, text, verb, danger = true, fields = [], must = 
   (all[0]?.[2] ?? $("dialog-no")).focus();
 }
 
-let failed = () => {};
-// show: gets what failed when its dialog is not there any more.
-export const whenFailed = (show) => { failed = show; };
+let show = () => {};
+export const failed = (text) => show(text);
+// told: gets what failed when no dialog is there to show it.
+export const whenFailed = (told) => { show = told; };
 
 $("dialog-no").addEventListener("click", () => $("dialog").close());
 $("dialog").addEventListener("close", () => done?.());

@@ -80,6 +80,8 @@ export function size(bytes) {
   return `${at ? bytes.toFixed(1) : bytes} ${units[at]}`;
 }
 
+export const share = (part) => `${(part * 100).toFixed(part < 0.1 ? 1 : 0)} %`;
+
 export function age(seconds) {
   if (seconds === null || seconds === undefined || seconds < 0) return "\u2013";
   const steps = [[86400, "d"], [3600, "h"], [60, "min"]];

@@ -1,9 +1,11 @@
 // The operator's page: which view is shown, and when it looks again.
 
-import { get, place, setToken, takeKey } from "./api.js";
+import { address, get, place, setToken, takeKey } from "./api.js";
 import { whenFailed } from "./dialog.js";
 import { $, line, make } from "./elements.js";
 import * as messages from "./messages.js";
+import * as overviewed from "./overview.js";
+import * as policies from "./policies.js";
 import * as topic from "./topic.js";
 import * as topics from "./topics.js";
 
@@ -11,9 +13,11 @@ const POLL_MS = 2000;
 const TOLD_MS = 15000;
 
 const OWNER_MS = 10000;
+const OF_TOPIC = { messages, policies: policies.ofTopic };
+const OF_FOLDER = { overview: overviewed, policies: policies.ofNamespace };
 
 let round = 0;
-let overviewed = 0;  // when it was asked who owns the folder
+let asked = 0;  // when it was asked who owns the folder
 let told = "";  // what was done last
 
 function say(text, bad = false) {
@@ -29,7 +33,7 @@ function changed(text) {
 }
 
 async function overview() {
-  overviewed = Date.now();
+  asked = Date.now();
   const found = await get("/console/overview");
   const select = $("namespace");
   const owner = found.owner === null ? "owned by nobody" : `owned by process ${found.owner}`;
@@ -43,18 +47,18 @@ async function overview() {
 // poll: nothing was asked for, so what the user is at stays.
 async function look({ now = false, poll = false } = {}) {
   const { topic: name, query } = place();
-  const view = name ? (query.view === "messages" ? messages : topic) : topics;
-  if (poll && (view === messages || $("dialog").open)) return;
+  const view = (name ? OF_TOPIC[query.view] ?? topic : OF_FOLDER[query.view]) ?? topics;
+  if (poll && (view.stands || $("dialog").open)) return;
+  if (!poll) messages.leave();
   const mine = ++round;  // what was asked before is not shown any more
   try {
-    if (!poll || !$("namespace").value || Date.now() - overviewed > OWNER_MS) await overview();
+    if (!poll || !$("namespace").value || Date.now() - asked > OWNER_MS) await overview();
     const namespace = $("namespace").value;
-    const found = view === topics ? await topics.load(namespace, query, now)
-      : await view.load(name, query, now);
+    const found = name ? await view.load(name, query, now) : await view.load(namespace, query, now);
     if (mine !== round) return;
     if (view === topics && topics.isTyping() && topics.filterText() !== (query.filter ?? "")) return;
-    const shown = view === topics ? topics.draw(found, namespace, query, changed)
-      : view.draw(found, query, changed);
+    const shown = name ? view.draw(found, query, changed) : view.draw(found, namespace, query, changed);
+    links(name, query);
     if (replace(shown)) say(told || new Date().toLocaleTimeString());
     else say("Stands still while text is marked");
   } catch (error) {
@@ -65,6 +69,14 @@ async function look({ now = false, poll = false } = {}) {
     if (!poll) replace([make("p", { class: "warn" }, `${verdict}: ${error.message}`),
       make("p", {}, make("a", { href: "#" }, "All topics"))]);
   }
+}
+
+function links(name, query) {
+  const now = name ? "" : query.view ?? "topics";
+  $("views").replaceChildren(...[["topics", "Topics", {}], ["overview", "Overview", { view: "overview" }],
+    ["policies", "Policies", { view: "policies" }]].map(([view, text, more]) =>
+    make("a", { href: address("", more), "data-id": `view ${view}`,
+      "aria-current": now === view ? "page" : null }, text)));
 }
 
 function replace(shown) {
@@ -96,7 +108,8 @@ function askToken(reason) {
 
 $("namespace").addEventListener("change", () => {
   sessionStorage.setItem("pulsarx-namespace", $("namespace").value);
-  if (location.hash.length > 1) location.hash = "";
+  const { topic: name, query } = place();
+  if (name || (query.view !== "policies" && location.hash.length > 1)) location.hash = "";
   else look();
 });
 $("skip").addEventListener("click", (event) => { event.preventDefault(); $("main").focus(); });
@@ -112,5 +125,6 @@ async function poll() {
 }
 
 whenFailed((text) => say(text, true));
+links("", place().query);
 takeKey();
 look().then(() => setTimeout(poll, POLL_MS));

@@ -1,10 +1,10 @@
-// Draws lines over time. A point is [time, value].
+// Draws small lines over time, without axes, as they stand in lists. A point is [time, value].
 
 const SPACE = "http://www.w3.org/2000/svg";
 const WIDTH = 300;
 const HEIGHT = 80;
 
-function shape(tag, attributes) {
+export function shape(tag, attributes) {
   const found = document.createElementNS(SPACE, tag);
   for (const [name, value] of Object.entries(attributes)) found.setAttribute(name, value);
   return found;

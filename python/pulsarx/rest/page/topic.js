@@ -2,8 +2,11 @@
 
 import { address, admin, ask, get, subscriptionPath, topicPath } from "./api.js";
 import { confirm } from "./dialog.js";
-import { age, button, count, facts, line, make, rate, select, size, table, time, whole } from "./elements.js";
+import { age, button, count, facts, line, make, plain, rate, select, size, table, time, whole } from "./elements.js";
+import { chart } from "./chart.js";
 import { plot } from "./plot.js";
+import { publish } from "./publish.js";
+import { decoders } from "./value.js";
 
 const SPANS = [["900000", "15 minutes"], ["3600000", "1 hour"], ["21600000", "6 hours"],
   ["86400000", "24 hours"]];
@@ -11,18 +14,22 @@ const REPLAYED = 1000;  // letters of a request
 
 let before = { topic: "", now: 0, out: new Map() };  // of the poll before, for rates of consumers
 
-export const load = (topic, query, now) =>
-  get("/console/topic", { topic, span: query.span, now: now || "" });
+export async function load(topic, query, now) {
+  const [found, known] = await Promise.all([
+    get("/console/topic", { topic, span: query.span, now: now || "" }), decoders(topic)]);
+  return { ...found, schemas: [...known.values()] };
+}
 
 export function draw(found, query, changed) {
   const topic = found.topic;
   const parted = found.partitions.length > 0;
-  const figure = (at, text, show) => {
+  const figure = (at, text, show, binary = false) => {
     const points = found.points.map((each) => [each[0], each[at]]);
     const most = Math.max(0, ...points.map(([, value]) => value));
     const last = points.length ? points.at(-1)[1] : null;
-    return make("figure", {}, plot(points, found.since, found.now, `${text} over time`),
-      make("figcaption", {}, make("b", {}, `${text}: ${show(last)}`), ` most ${show(most)}`));
+    return make("figure", {},
+      make("figcaption", {}, make("b", {}, `${text}: ${show(last)}`), ` most ${show(most)}`),
+      chart(points, found.since, found.now, text, show, binary));
   };
   const span = select(SPANS, query.span ?? "3600000", { "data-id": "span",
     onchange: (event) => { location.hash = address(topic, { ...query, span: event.target.value }); } });
@@ -50,7 +57,7 @@ export function draw(found, query, changed) {
     make("div", { class: "row tools" }, make("label", {}, "Time ", span),
       make("span", { class: "soft" }, `${time(found.since).slice(0, 16)} to ${time(found.now).slice(11, 16)}`)),
     make("div", { class: "plots" }, figure(1, "Backlog", count), figure(2, "In /s", rate),
-      figure(3, "Out /s", rate), figure(4, "Stored", size)),
+      figure(3, "Out /s", rate), figure(4, "Stored", size, true)),
   ];
   if (parted)
     shown.push(make("h3", {}, "Partitions"), table("Partitions",
@@ -58,6 +65,7 @@ export function draw(found, query, changed) {
       found.partitions.map((each) => [
         make("a", { href: address(each.topic), "data-id": `topic ${each.topic}` }, line(each.topic)),
         count(each.backlog), size(each.stored)])));
+  if (found.schemas.length) shown.push(...schemas(found.schemas));
   const names = Object.keys(found.subscriptions);
   shown.push(make("h3", {}, names.length ? "Subscriptions" : "No subscriptions"));
   for (const name of names)
@@ -70,6 +78,30 @@ export function draw(found, query, changed) {
   return shown;
 }
 
+// Open ones stay open when the page is drawn anew.
+const opened = new Set();
+
+function schemas(versions) {
+  return [make("h3", {}, "Schema"), ...versions.map((each, at) => {
+    const key = `${each.version} ${each.created_ms}`;
+    const details = make("details", { open: opened.has(key) },
+      make("summary", {}, `${each.type}, version ${each.version} `,
+        at === 0 ? make("span", { class: "mark" }, "newest") : null,
+        make("span", { class: "soft" }, ` since ${time(each.created_ms).slice(0, 19)}`)),
+      make("pre", {}, definition(each.schema)));
+    details.addEventListener("toggle", () => { details.open ? opened.add(key) : opened.delete(key); });
+    return details;
+  })];
+}
+
+function definition(text) {
+  try {
+    return plain(JSON.stringify(JSON.parse(text), null, 2));
+  } catch {
+    return plain(text) || "It has no definition.";
+  }
+}
+
 function topicActions(found, changed) {
   const topic = found.topic;
   const path = topicPath(topic);
@@ -80,6 +112,10 @@ function topicActions(found, changed) {
   if (found.keeps && !parted)
     actions.push(make("a", { class: "button", href: address(topic, { view: "messages" }),
       "data-id": "messages" }, "Messages"));
+  if (!found.terminated)
+    actions.push(button("Publish\u2026", () => publish(topic, found.schemas[0] ?? null, changed)));
+  actions.push(make("a", { class: "button", href: address(topic, { view: "policies" }),
+    "data-id": "policies" }, "Policies"));
   if (found.keeps)
     actions.push(button("Create subscription\u2026", () => createSubscription(topic, changed)));
   actions.push(button("Unload\u2026", () => simple("Unload the topic?",
