@@ -1,4 +1,5 @@
-"""Compression of entry payloads as Pulsar's clients do it. Anybody may call; packages load on use.
+"""Compression of entry payloads as Pulsar's clients do it. Anybody may call; what a codec needs is
+loaded by its first use.
 
 kind  name    form
    0  NONE    as it is
@@ -7,11 +8,14 @@ kind  name    form
    3  ZSTD    one frame
    4  SNAPPY  raw, without framing
 
-Nothing at all is what some clients make of an empty payload, of each kind.
+Nothing at all is what some clients make of an empty payload, of each kind. LZ4 and SNAPPY are
+compiled in, ZLIB and ZSTD are Python's; Python has the latter from 3.14 on, and `backports.zstd`,
+which is the same module, before.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 from pulsarx._pycore.ground.control_plane import control_plane
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 NAMES = ("NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY")
+_BLOCKS = "pulsarx._pycore.message.payload_blocks"
+_ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 
 
 def compress(kind: int, data: bytes | memoryview) -> bytes:
@@ -69,22 +75,18 @@ def _plain_back(data: bytes | memoryview, size: int) -> bytes:
 
 
 def _lz4(data: bytes | memoryview) -> bytes:
-    control_plane.load("lz4.block")
-    import lz4.block
+    control_plane.load(_BLOCKS)
+    from pulsarx._pycore.message.payload_blocks import lz4_compress
 
-    compressed: bytes = lz4.block.compress(data, store_size=False)
-    return compressed
+    return lz4_compress(data)
 
 
 def _lz4_back(data: bytes | memoryview, size: int) -> bytes:
-    control_plane.load("lz4.block")
-    import lz4.block
+    control_plane.load(_BLOCKS)
+    from pulsarx._pycore.message.payload_blocks import lz4_decompress
 
-    try:
-        # It takes no size of zero; one byte too many shows up in the comparison afterwards.
-        result: bytes = lz4.block.decompress(data, uncompressed_size=max(size, 1))
-    except lz4.block.LZ4BlockError as error:
-        raise _wrong(1, data, f"not a block of {size} bytes ({error})") from error
+    if (result := lz4_decompress(data, size)) is None:
+        raise _wrong(1, data, f"not a block of {size} bytes")
     return result
 
 
@@ -105,59 +107,58 @@ def _zlib_back(data: bytes | memoryview, size: int) -> bytes:
         raise _wrong(2, data, str(error)) from error
 
 
+def _zstd_module() -> Any:
+    control_plane.load(_ZSTD)
+    return sys.modules[_ZSTD]
+
+
 # Made once for each thread that compresses at the same time: each is some hundred KiB large.
 _zstd_compressors: list[Any] = []
 
 
 def _zstd(data: bytes | memoryview) -> bytes:
-    control_plane.load("zstandard")
-    import zstandard
-
+    zstd = _zstd_module()
     try:
         compressor = _zstd_compressors.pop()
     except IndexError:
-        compressor = zstandard.ZstdCompressor()
-    result: bytes = compressor.compress(data)
+        compressor = zstd.ZstdCompressor()
+    result: bytes = compressor.compress(data, zstd.ZstdCompressor.FLUSH_FRAME)
     _zstd_compressors.append(compressor)
     return result
 
 
 def _zstd_back(data: bytes | memoryview, size: int) -> bytes:
-    control_plane.load("zstandard")
-    import zstandard
-
+    zstd = _zstd_module()
     try:
-        # The package takes a frame that states its size at its word, whatever maximum it is given.
-        stated = zstandard.frame_content_size(data)
-        if stated < 0:
-            with zstandard.ZstdDecompressor().stream_reader(data) as stream:
-                return stream.read(size + 1)
-        if stated != size:
+        stated = zstd.get_frame_info(data).decompressed_size
+        if stated not in (None, size):
             raise _wrong(3, data, f"{size} bytes are claimed, the frame states {stated}")
-        return zstandard.ZstdDecompressor().decompress(data, allow_extra_data=False)
-    except zstandard.ZstdError as error:
+        stream = zstd.ZstdDecompressor()
+        # One byte too many shows up in the comparison afterwards.
+        result: bytes = stream.decompress(data, size + 1)
+    except zstd.ZstdError as error:
         raise _wrong(3, data, str(error)) from error
+    if stated is not None and len(result) <= size and (not stream.eof or stream.unused_data):
+        raise _wrong(3, data, "the frame does not end where the data does")
+    return result
 
 
 def _snappy(data: bytes | memoryview) -> bytes:
-    control_plane.load("snappy")
-    import snappy
+    control_plane.load(_BLOCKS)
+    from pulsarx._pycore.message.payload_blocks import snappy_compress
 
-    compressed: bytes = snappy.compress(bytes(data))
-    return compressed
+    return snappy_compress(data)
 
 
 def _snappy_back(data: bytes | memoryview, size: int) -> bytes:
-    control_plane.load("snappy")
-    import snappy
+    control_plane.load(_BLOCKS)
+    from pulsarx._pycore.message.payload_blocks import snappy_decompress
 
     stated = _snappy_stated_size(data)
     if stated != size:
         raise _wrong(4, data, f"{size} bytes are claimed, the block states {stated}")
-    try:
-        result: bytes = snappy.uncompress(data)
-    except snappy.UncompressError as error:
-        raise _wrong(4, data, str(error)) from error
+    if (result := snappy_decompress(data, size)) is None:
+        raise _wrong(4, data, f"not a block of {size} bytes")
     return result
 
 

@@ -19,7 +19,10 @@ PAGES = sorted(DESIGN.glob("*.md"))
 BROKER = ROOT / "python" / "pulsarx" / "broker"
 CORE, PYCORE, BENCHMARKS = ROOT / "src" / "core", ROOT / "src" / "pycore", ROOT / "benchmarks"
 MAPS = [BROKER / "README.md", CORE / "README.md", CORE / "FORMAT.md", PYCORE / "README.md"]
-FOLDERS = ("src", "python", "spark", "tests", "docs", "tools", "benchmarks", "examples", "wheels")
+FOLDERS = (
+    "src", "python", "spark", "tests", "docs", "tools", "benchmarks", "examples", "vendored",
+    "wheels",
+)  # fmt: skip
 OVERVIEW_SIZE_MAX = 15_000  # bytes
 # What is made, or lies in a data directory, and is no file of the repository.
 ELSEWHERE = re.compile(r"(build|dist|orphans)/|ledgers/\.\.|.*[<*]")

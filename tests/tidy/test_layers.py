@@ -32,7 +32,7 @@ UPWARD = [
     ("ground.client_owner", "letters.letter_topic"),  # what letters ask the client for
     ("broker.control.control_socket", "processes.owner.service"),  # when the first guest comes
 ]
-LIBRARIES = "numpy mmh3 lz4 zstandard snappy pyarrow"
+LIBRARIES = "numpy pyarrow"
 LEAVES = (
     "status invariant limits atomic byte_reader byte_writer crc32c murmur3 java_hash timer_wheel "
     "file_ops wait_event published_end ack_bits proto_field waiting_list ledger_state "
@@ -141,7 +141,7 @@ LAYERS = [
         "outside",
         "__main__ cli cli.*",
         f"ground values broker {API} access server rest outside",
-        "stdlib click rich",
+        "stdlib click",
     ),
     Layer(
         "values",

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
 import zlib
+from base64 import b64decode
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from seeds import scaled
 
+from pulsarx import compression
 from pulsarx.compression import NAMES, compress, decompress
 from pulsarx.errors import CorruptDataError, InvalidConfiguration, UnreadableEntryError
 
 KINDS = range(len(NAMES))
 LIMIT = 1 << 20
 ZLIB, ZSTD = 2, 3
+OLDER = {
+    1: "tG1lc3NhZ2UgMCwgCwAWMQsAFjILABYzCwAWNAsAFjULABY2CwAWNwsAFjgLABY5CwAYMW8AB3AAFzFxABcx"
+    "cgAXMXMAFzF0ABcxdQAXMXYAFzF3ABcxeAAXMngAFzJ4ABcyeAAXMngAFzJ4ABcyeAAXMngAFzJ4ABcyeAAX"
+    "MngAFzN4ABczeAAXM3gAFzN4ABczeAAXM3gAFzN4ABczeAAWM3gAUCAzOSwg",
+    ZLIB: "eJxN0LkNgEAUA9FWKIAA25zlEKyINtr+JQiQ/mSTPdm9jXE/bVrmqf+pSlemcq3cKvfKo/KsvECQgyeAgiiQ"
+    "gimggiqwgmu45k64hmu4hmu4hmu4hhu4gRseDDdwAzdwAzdw87kvZQOSuQ==",
+    ZSTD: "KLUv/WDWAMUDAEQDbWVzc2FnZSAwLCAxMjM0NTY3ODkxMTExMTExMTEyMjIyMjIyMjIyMzMzMzMzMzMzMzks"
+    "ICcggJPSA0bMNcwIc4Y1Yo5hRpgzjBFzhjVijmEb2TGnZ1ieETxzd4bZGakzR2d4zjCZs1v23WyLfZvZso9t"
+    "ZiLOAQ==",
+    4: "1gMobWVzc2FnZSAwLCARCwAxGQsAMhkLADMZCwA0GQsANRkLADYZCwA3GQsAOBkLADkZCwAxLm8AHXAAMR1x"
+    "ADEdcgAxHXMAMR10ADEddQAxHXYAMR13ADEdeAAyHXgAMh14ADIdeAAyHXgAMh14ADIdeAAyHXgAMh14ADId"
+    "eAAyHXgAMx14ADMdeAAzHXgAMx14ADMdeAAzHXgAMx14ADMdeDwzOCwgbWVzc2FnZSAzOSwg",
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -61,11 +77,20 @@ def test_a_bomb_is_not_unpacked(kind: int) -> None:
 
 
 def test_a_zstandard_bomb_that_states_no_size_is_not_unpacked() -> None:
-    zstandard = pytest.importorskip("zstandard")
-    packer = zstandard.ZstdCompressor(write_content_size=False)
+    zstd = importlib.import_module(compression._ZSTD)
+    options = {zstd.CompressionParameter.content_size_flag: 0}
     with pytest.raises(CorruptDataError, match="more than 1000 are there"):
-        decompress(3, packer.compress(bytes(50_000_000)), 1000, LIMIT)
-    assert decompress(3, packer.compress(b"pulsar"), 6, LIMIT) == b"pulsar"
+        decompress(3, zstd.compress(bytes(50_000_000), options=options), 1000, LIMIT)
+    assert decompress(3, zstd.compress(b"pulsar", options=options), 6, LIMIT) == b"pulsar"
+
+
+@pytest.mark.parametrize("kind", OLDER)
+def test_what_older_versions_compressed_is_read(kind: int) -> None:
+    """They used the packages lz4, zstandard and python-snappy."""
+    plain = b"".join(b"message %d, " % number for number in range(40))
+    packed = b64decode(OLDER[kind])
+    assert decompress(kind, packed, len(plain), LIMIT) == plain
+    assert len(compress(kind, plain)) <= len(packed)
 
 
 @pytest.mark.parametrize("kind", [1, 2, 3, 4])
