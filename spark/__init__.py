@@ -96,7 +96,7 @@ def __getattr__(name: str) -> Any:
     try:
         found = getattr(importlib.import_module(f"{__name__}.{place}"), name)
     except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in ("pyspark", "pyarrow"):
+        if (error.name or "").split(".")[0] not in ("pyspark", "pyarrow", "pandas", "numpy"):
             raise
         raise ImportError(
             f"pulsarx.spark.{name} needs {error.name}: pip install 'pulsarx[spark]'"

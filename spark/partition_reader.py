@@ -100,9 +100,11 @@ def _each_batch(
     values: ValueFormat | None,
     where: Sequence[RowFilter],
 ) -> Batches:
-    import pyarrow as pa
-
     from pulsarx.broker.scan.read_range import read_ranges
+    from pulsarx.ground.extras import optional_module
+
+    optional_module("pyarrow", "spark", "read_partitions")
+    import pyarrow as pa
 
     of_range = [each for each in where if each.is_of_range()]
     of_rows = [each for each in where if not each.is_of_range()]

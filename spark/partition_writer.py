@@ -79,6 +79,9 @@ def message_batches(messages: Iterable[CommitMessage]) -> Iterator[pa.RecordBatc
     Yields:
         One record batch.
     """
+    from pulsarx.ground.extras import optional_module
+
+    optional_module("pyarrow", "spark", "message_batches")
     import pyarrow as pa
 
     texts = [message.text() for message in messages]

@@ -1,5 +1,5 @@
 """The hashes by which keys choose partitions and consumers, for `message_router`s and for programs
-that want to know beforehand. One key at a time; `mmh3` is loaded by the first call."""
+that want to know beforehand. One key at a time."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ NON_KEY = b"NON_KEY"
 def murmur3_32(key: str | bytes, seed: int = 0) -> int:
     """Return the hash that Pulsar's clients and brokers use, 0 .. 2^32-1, of bytes or of text as
     UTF-8."""
-    control_plane.load("mmh3")
-    import mmh3
+    control_plane.load("pulsarx._pycore.ranges.entry_codec")
+    from pulsarx._pycore.ranges.entry_codec import murmur3_32 as murmur3
 
-    found: int = mmh3.hash(key.encode() if isinstance(key, str) else key, seed, signed=False)
+    found: int = murmur3(key.encode() if isinstance(key, str) else key, seed)
     return found
 
 

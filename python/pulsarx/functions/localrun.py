@@ -164,7 +164,8 @@ def read_config_file(path: str) -> dict[str, Any]:
                 import yaml
             except ImportError as error:
                 raise ImportError(
-                    f"{path}: YAML needs the package PyYAML; JSON does not"
+                    f"{path}: YAML needs the package PyYAML, which is not installed, and JSON does "
+                    "not: pip install 'pulsarx[functions]'"
                 ) from error
             found = yaml.safe_load(file)
     if not isinstance(found, dict):

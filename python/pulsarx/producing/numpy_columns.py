@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy import char
-
 from pulsarx._pycore.arrow.borrowed_table import BorrowedTable
 from pulsarx.errors import shown
+from pulsarx.ground.extras import optional_module
 from pulsarx.options.argument_check import INT64_MAX
 
 TYPE_CHECKING = False
@@ -14,6 +12,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx._pycore.arrow.borrowed_table import Column
+
+np = optional_module("numpy", "numpy", "send_columns")
 
 
 def table_of(
@@ -47,7 +47,7 @@ def _text(name: str, array: Any, *, text_only: bool) -> Column:
     if kind == "T":  # NumPy's strings of any length
         array, kind = array.astype(object), "O"
     if kind == "U":
-        array, kind = char.encode(array, "utf-8"), "S"
+        array, kind = np.char.encode(array, "utf-8"), "S"
     if kind == "S":
         return _padded(name, np.ascontiguousarray(array))
     if kind == "V" and not text_only and array.dtype.names is None:
@@ -62,7 +62,7 @@ def _text(name: str, array: Any, *, text_only: bool) -> Column:
 def _padded(name: str, array: Any) -> Column:
     """Bytes of one size, as NumPy keeps them: zeros at the end are none of theirs."""
     size = array.dtype.itemsize
-    lengths = char.str_len(array).astype(np.int64)
+    lengths = np.char.str_len(array).astype(np.int64)
     data = array.view(np.uint8).reshape(len(array), size) if size else np.empty((0, 0), np.uint8)
     return _column(name, None, lengths, data[np.arange(size) < lengths[:, None]])
 

@@ -1,4 +1,4 @@
-"""Records, and dicts, as Avro. Needs the package fastavro: `pip install pulsarx[avro]`."""
+"""Records, and dicts, as Avro. Needs the package fastavro: `pip install 'pulsarx[avro]'`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages of Protobuf. Needs the package protobuf: `pip install pulsarx[protobuf]`."""
+"""Messages of Protobuf. Needs the package protobuf: `pip install 'pulsarx[protobuf]'`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-_HINT = "Protobuf needs the package protobuf, which is not installed: pip install pulsarx[protobuf]"
+_HINT = (
+    "Protobuf needs the package protobuf, which is not installed: pip install 'pulsarx[protobuf]'"
+)
 
 
 class ProtobufNativeSchema(Schema["Any"]):

@@ -195,9 +195,7 @@ cdef class ArrowMessages:
         Raises:
             ImportError: numpy is missing.
         """
-        control_plane.load("numpy")
-        import numpy
-
+        numpy = needed("numpy", "numpy", "to_numpy")
         cdef ArrowBlock* block = self.c_block
         cdef int64_t rows = block.row_count
         cdef dict found = {}
@@ -252,7 +250,6 @@ cdef class ArrowMessages:
     def _repr_html_(self) -> str:
         """Show the first rows in a notebook."""
         control_plane.load("html")
-        control_plane.load("numpy")
         from html import escape
 
         cdef ArrowBlock* block = self.c_block
@@ -326,9 +323,22 @@ cdef str shortened(str text):
 
 cdef str shown_time(int64_t time_ms):
     """In UTC."""
-    import numpy
-
-    return str(numpy.datetime64(time_ms, "ms")).replace("T", " ")
+    # Days since the first of March of the year 0, so that leap days end a year. No date of Python
+    # reaches as far as what other clients may have written.
+    cdef int64_t days, era, day, year, month
+    if time_ms < 0:
+        return str(time_ms)
+    days = time_ms // 86_400_000 + 719_468
+    era = days // 146_097                # of 400 years
+    day = days % 146_097
+    year = (day - day // 1460 + day // 36_524 - day // 146_096) // 365
+    day -= 365 * year + year // 4 - year // 100
+    month = (5 * day + 2) // 153         # 0 is March
+    day -= (153 * month + 2) // 5
+    year += 400 * era + month // 10
+    month = month + 3 if month < 10 else month - 9
+    return (f"{year:04}-{month:02}-{day + 1:02} {time_ms // 3_600_000 % 24:02}:"
+            f"{time_ms // 60_000 % 60:02}:{time_ms // 1000 % 60:02}.{time_ms % 1000:03}")
 
 
 cdef ArrowMessages arrow_messages_new(ArrowBlock* block, object topic, str topic_name,
