@@ -18,11 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
-    from rich.console import Console
-    from rich.table import Table
-
 _VALUE_MAX = 1000  # characters of a value on a terminal
-_UNBROKEN = 1 << 20  # columns of a terminal that is wide enough for any table
 _BAR_FROM = 1000  # messages or topics: below that it is over at once
 
 
@@ -61,19 +57,18 @@ class Output:
         if once or not (self.is_table and sys.stdout.isatty()):
             yield partial(self._follow, columns)
             return
-        from rich.live import Live
+        from pulsarx.cli.drawing import Screen, terminal_size
 
-        console = _console()
-        with Live(console=console, screen=True, auto_refresh=False) as shown:
+        with Screen(sys.stdout) as screen:
 
             def show(rows: list[Any]) -> None:
-                fitting = _renamed(columns, rows[: max(console.height - 2, 1)])
-                heads = list(columns.values())
-                table = _table(heads, fitting)
-                while len(heads) > 1 and _width(console, table) > console.width:
+                heads, shown = list(columns.values()), _renamed(columns, rows)
+                lines = _table(heads, shown)
+                size = terminal_size(sys.stdout)
+                while size and len(heads) > 1 and _width(lines) > size[0]:
                     heads.pop()
-                    table = _table(heads, fitting)
-                shown.update(table, refresh=True)
+                    lines = _table(heads, shown)
+                screen.show(lines)
 
             yield show
 
@@ -152,13 +147,10 @@ class Output:
         if not sys.stderr.isatty() or shared or (total is not None and total < _BAR_FROM):
             yield _ignore
             return
-        from rich.console import Console
-        from rich.progress import Progress
+        from pulsarx.cli.drawing import Bar
 
-        console = Console(stderr=True)
-        with Progress(console=console, transient=True, redirect_stdout=False) as bar:
-            task = bar.add_task(action, total=total)
-            yield lambda count: bar.advance(task, count)
+        with Bar(sys.stderr, action, total) as bar:
+            yield bar.advance
 
     @contextmanager
     def bar(self, action: str) -> Iterator[Callable[[int, int | None], object]]:
@@ -167,12 +159,10 @@ class Output:
         if not sys.stderr.isatty():
             yield _ignore
             return
-        from rich.console import Console
-        from rich.progress import Progress
+        from pulsarx.cli.drawing import Bar
 
-        with Progress(console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
-            task = bar.add_task(action, total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
+        with Bar(sys.stderr, action) as bar:
+            yield bar.update
 
 
 def tell(text: str) -> None:
@@ -284,46 +274,40 @@ def _renamed(columns: Mapping[str, str], rows: list[Any]) -> list[dict[str, Any]
 def _draw(columns: list[str], rows: Iterable[Mapping[str, Any]], headed: bool = True) -> None:
     """Draw a table, or, where the terminal has no room for one, the fields of each row below each
     other: no name is broken."""
+    from pulsarx.cli.drawing import terminal_size
+
     rows = list(rows)
-    console = _console()
-    table = _table(columns, rows, headed)
-    needed = _width(console, table)
-    if headed and needed > console.width and sys.stdout.isatty():
+    lines = _table(columns, rows, headed)
+    size = terminal_size(sys.stdout) if headed and sys.stdout.isatty() else None
+    if size and _width(lines) > size[0]:
         for number, each in enumerate(rows):
             if number:
                 _write("\n")
             pairs = [{"name": name, "value": each.get(name)} for name in columns]
             _draw(["name", "value"], pairs, headed=False)
         return
-    # The terminal goes on in the next line where a value is longer than it is wide.
-    console.width = max(needed, console.width)
-    console.print(table)
+    for line in lines:  # the terminal goes on in the next line where one is longer than it is wide
+        _write(line + "\n")
 
 
-def _table(columns: list[str], rows: Iterable[Mapping[str, Any]], headed: bool = True) -> Table:
-    from rich.table import Table
-    from rich.text import Text
+def _table(columns: list[str], rows: Iterable[Mapping[str, Any]], headed: bool = True) -> list[str]:
+    from pulsarx.cli.drawing import table_lines
 
-    table = Table(box=None, pad_edge=False, show_header=headed, header_style="bold")
     cells = [[each.get(name) for name in columns] for each in rows]
-    for index, name in enumerate(columns):
-        numeric = all(isinstance(row[index], int | float | None) for row in cells) and headed
-        head = name.upper().replace("_", " ")
-        justify: Any = "right" if numeric else "left"
-        table.add_column(head, justify=justify, overflow="crop", no_wrap=True)
+    numeric = [
+        headed and all(isinstance(row[index], int | float | None) for row in cells)
+        for index in range(len(columns))
+    ]
+    texts = []
     for row in cells:
         # Of pairs the first one names the second one.
         names = columns if headed else (columns[0], str(row[0]))
-        table.add_row(*(Text(cell(name, value)) for name, value in zip(names, row)))
-    return table
+        texts.append([cell(name, value) for name, value in zip(names, row)])
+    heads = [name.upper().replace("_", " ") for name in columns] if headed else []
+    return list(table_lines(heads, texts, right=numeric, bold=sys.stdout.isatty()))
 
 
-def _width(console: Console, table: Table) -> int:
-    """Return the columns that a table needs when nothing in it is broken or cut."""
-    return console.measure(table, options=console.options.update(width=_UNBROKEN)).maximum
+def _width(lines: list[str]) -> int:
+    from pulsarx.cli.drawing import text_width
 
-
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console(file=sys.stdout, highlight=False, soft_wrap=False)
+    return max(map(text_width, lines), default=0)
