@@ -1,24 +1,29 @@
 """Builds one library of all the .pyx of src/core and src/pycore. The rest is in pyproject.toml.
 
 Import names come from a tree of links (tools/link_tree.py), flags from tools/build_mode.py, objects
-from tools/native_build.py. ground/linked_modules.py says why there is one library and finds
-modules in it.
+from tools/native_build.py, the text for package indexes from tools/index_readme.py.
+ground/linked_modules.py says why there is one library and finds modules in it.
 """
 
 from __future__ import annotations
 
 import sys
-from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import Any
-
-from setuptools import Extension, setup
-from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "tools"))
 
+from supported_platforms import refusal  # noqa: E402
+
+if said := refusal():  # before anything is imported that other platforms have not
+    sys.exit(f"setup.py: {said}")
+
+from concurrent.futures.process import BrokenProcessPool  # noqa: E402
+from typing import Any  # noqa: E402
+
+from bill_of_materials import FILE_NAME, bill_of_materials  # noqa: E402
 from build_mode import build_mode  # noqa: E402
+from index_readme import index_readme  # noqa: E402
 from link_tree import TREE, link_tree  # noqa: E402
 from native_build import (  # noqa: E402
     BuildError,
@@ -30,6 +35,9 @@ from native_build import (  # noqa: E402
     only_build,
     units_in,
 )
+from setuptools import Extension, setup  # noqa: E402
+from setuptools.command.bdist_wheel import bdist_wheel  # noqa: E402
+from setuptools.command.build_ext import build_ext  # noqa: E402
 
 FOLDERS = {"pulsarx._core": ROOT / "src" / "core", "pulsarx._pycore": ROOT / "src" / "pycore"}
 MODE = build_mode()
@@ -64,5 +72,22 @@ class BuildLibrary(build_ext):
             sys.exit(f"setup.py: {error}")
 
 
+class BuildWheel(bdist_wheel):
+    """Adds what of others is compiled in (tools/bill_of_materials.py)."""
+
+    def write_wheelfile(self, wheelfile_base: str, *arguments: Any, **named: Any) -> None:
+        super().write_wheelfile(wheelfile_base, *arguments, **named)
+        about = self.distribution.metadata
+        bill = bill_of_materials(about.name, about.version, about.license_expression)
+        folder = Path(wheelfile_base) / "sboms"
+        folder.mkdir(exist_ok=True)
+        (folder / FILE_NAME).write_text(bill)
+
+
 if __name__ == "__main__":
-    setup(ext_modules=[library()], cmdclass={"build_ext": BuildLibrary})
+    setup(
+        ext_modules=[library()],
+        cmdclass={"build_ext": BuildLibrary, "bdist_wheel": BuildWheel},
+        long_description=index_readme(),
+        long_description_content_type="text/markdown",
+    )
