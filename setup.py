@@ -75,11 +75,11 @@ class BuildLibrary(build_ext):
 class BuildWheel(bdist_wheel):
     """Adds what of others is compiled in (tools/bill_of_materials.py)."""
 
-    def write_wheelfile(self, wheelfile_base: str, *arguments: Any, **named: Any) -> None:
-        super().write_wheelfile(wheelfile_base, *arguments, **named)
+    def egg2dist(self, egginfo_path: str, distinfo_path: str) -> None:
+        super().egg2dist(egginfo_path, distinfo_path)  # also where metadata alone is asked for
         about = self.distribution.metadata
         bill = bill_of_materials(about.name, about.version, about.license_expression)
-        folder = Path(wheelfile_base) / "sboms"
+        folder = Path(distinfo_path) / "sboms"
         folder.mkdir(exist_ok=True)
         (folder / FILE_NAME).write_text(bill)
 

@@ -135,4 +135,5 @@ def build_mode() -> BuildMode:
         return BuildMode("coverage", [*always, "-O1", "-g0"], [], macros, line_trace=True)
     if os.environ.get("PULSARX_DEBUG", "0") != "0":
         return BuildMode("debug", [*always, "-Og", "-g3"], [], [("PULSARX_DEBUG", "1")])
-    return BuildMode(RELEASE, [*always, "-g0"])
+    # Without the table of symbols, of which a tenth of the file is. Debug has it.
+    return BuildMode(RELEASE, [*always, "-g0"], ["-Wl,--strip-all"])
