@@ -20,6 +20,7 @@ from extras_of_tests import all_extras, packages_of
 
 import pulsarx
 
+pytestmark = pytest.mark.standard
 LIGHT = ["click>=8.1", "backports.zstd>=1.0; python_version < '3.14'"]
 TIMEOUT = 120
 NOT_ASKED_BY_US = {  # extras that no call of ours looks for
