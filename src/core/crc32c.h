@@ -17,6 +17,12 @@
 #include <nmmintrin.h>
 #include <wmmintrin.h>
 #define CRC32C_X86 1
+/* To clang the crc32 instruction is a feature of its own, which GCC before 11 has no name for. */
+#ifdef __clang__
+#define CRC32C_SSE42 "sse4.2,crc32"
+#else
+#define CRC32C_SSE42 "sse4.2"
+#endif
 #if __GNUC__ >= 8 || __clang_major__ >= 8
 #include <immintrin.h>
 #define CRC32C_WIDE 1
@@ -69,12 +75,12 @@ static uint32_t crc32c_shift[2 * CRC32C_LANE_WORDS_MAX + 1];
 static inline int crc32c_has_instruction(void) { return __builtin_cpu_supports("sse4.2"); }
 static inline int crc32c_has_lanes(void) { return __builtin_cpu_supports("pclmul"); }
 
-__attribute__((target("sse4.2")))
+__attribute__((target(CRC32C_SSE42)))
 static uint32_t crc32c_instruction_u64(uint32_t state, uint64_t word) {
     return (uint32_t)_mm_crc32_u64(state, word);
 }
 
-__attribute__((target("sse4.2")))
+__attribute__((target(CRC32C_SSE42)))
 static void crc32c_prepare_shift(void) {
     uint64_t power = 1; /* x^31, reflected */
     for (size_t words = 1; words <= 2 * CRC32C_LANE_WORDS_MAX; words++) {
@@ -83,7 +89,7 @@ static void crc32c_prepare_shift(void) {
     }
 }
 
-__attribute__((target("sse4.2,pclmul")))
+__attribute__((target(CRC32C_SSE42 ",pclmul")))
 static uint32_t crc32c_lanes(uint32_t state, const uint8_t *data, size_t lane_words) {
     const uint8_t *at_b = data + lane_words * 8, *at_c = at_b + lane_words * 8;
     const uint8_t *last_b = at_c - 8;
@@ -117,7 +123,7 @@ static uint32_t crc32c_lanes(uint32_t state, const uint8_t *data, size_t lane_wo
     return (uint32_t)_mm_crc32_u64(c, crc32c_load_u64(at_c) ^ moved);
 }
 
-__attribute__((target("sse4.2")))
+__attribute__((target(CRC32C_SSE42)))
 static uint32_t crc32c_narrow_bytes(uint32_t state, const uint8_t *data, size_t size) {
     uint64_t wide;
     if (size >= CRC32C_LANES_SIZE_MIN && crc32c_has_lanes()) {
@@ -156,7 +162,7 @@ static uint32_t crc32c_narrow_bytes(uint32_t state, const uint8_t *data, size_t 
    multiplication of each half of 16 bytes by crc32c_shift, as above. 60 GB/s from the cache; the
    lanes are limited by one crc32 instruction a cycle. */
 #define CRC32C_WIDE_SIZE_MIN 256
-#define CRC32C_WIDE_FUNCTION __attribute__((target("sse4.2,pclmul,avx512f,vpclmulqdq")))
+#define CRC32C_WIDE_FUNCTION __attribute__((target(CRC32C_SSE42 ",pclmul,avx512f,vpclmulqdq")))
 
 static inline int crc32c_has_wide(void) {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq");
