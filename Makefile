@@ -9,7 +9,7 @@ ROWS ?=
 COMPARE_ARGS ?=
 
 .PHONY: help build quickstart spark-demo test test-quick test-long test-clients test-spark-versions \
-	lint format sanitize bench bench-official bench-serve bench-spark oracle compare wheel clean distclean
+	lint format sanitize bench bench-official bench-serve bench-spark oracle compare wheel wheels clean distclean
 
 help:
 	@echo "make quickstart  replay 336,776 flights through a durable topic"
@@ -29,7 +29,8 @@ help:
 	@echo "make oracle      the same programs on a real Apache Pulsar and on PulsarX, and what a call costs there;"
 	@echo "                 needs Java and Maven"
 	@echo "make compare     is anything slower? BASE=main or a folder; ROWS=send,receive for some"
-	@echo "make wheel       a wheel in dist/, tried in a fresh environment"
+	@echo "make wheel       a wheel in dist/ of what is built, tried in a fresh environment"
+	@echo "make wheels      wheels in dist/ for all Pythons and platforms, tried; WHEELS=cp312 for some"
 	@echo "make build       only build, in place; PULSARX_DEBUG=1 and others: CONTRIBUTING.md"
 	@echo "make clean       remove everything built; distclean also .venv"
 
@@ -90,7 +91,7 @@ lint:
 	$(VENV_PYTHON) -m ruff check .
 	$(VENV_PYTHON) -m ruff format --check .
 	MYPYPATH= $(VENV_PYTHON) -m mypy -p pulsarx -m pytest_pulsarx
-	$(VENV_PYTHON) -m mypy setup.py tools
+	$(VENV_PYTHON) -m mypy setup.py tools wheels
 	$(VENV_PYTHON) -m pytest -q tests/tidy
 
 format:
@@ -127,10 +128,16 @@ compare:
 	$(VENV_PYTHON) benchmarks/compare.py $(BASE) --rows=$(ROWS) $(COMPARE_ARGS)
 
 wheel:
-	@tools/bootstrap
-	rm -rf build/lib* build/bdist* dist
-	$(VENV_PYTHON) setup.py -q bdist_wheel -d dist
-	$(VENV_PYTHON) wheels/test_wheel.py dist/*.whl
+	@tools/bootstrap wheel
+	@$(VENV_PYTHON) wheels/make_wheels.py --here
+
+# An hour for all; WHEELS="cp312 cp313-manylinux_aarch64" for some, WHEEL_TESTS=tests/api/consuming
+# tries each with these tests, too.
+WHEELS ?=
+WHEEL_TESTS ?=
+wheels:
+	@tools/bootstrap wheels
+	@$(VENV_PYTHON) wheels/make_wheels.py $(WHEELS) $(if $(WHEEL_TESTS),--tests $(WHEEL_TESTS))
 
 clean:
 	rm -rf build dist benchmarks/scratch .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks

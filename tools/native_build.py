@@ -78,6 +78,7 @@ class Recipe:
     header_path: tuple[Path, ...] = (ROOT / "src" / "core",)
     directives: dict[str, Any] = field(default_factory=dict)  # beside those of the mode
     flags: tuple[str, ...] = ()  # of the C compiler, behind those of the mode
+    python_headers: tuple[Path, ...] = ()  # none: those of this Python
 
     def c_file(self, unit: Unit) -> Path:
         if self.c_folder is None:
@@ -100,7 +101,8 @@ class Recipe:
         macros = [f"-D{name}={value}" for name, value in self.mode.macros]
         headers = [f"-I{_shown(each)}" for each in self.header_path]
         flags = [*self.mode.compile_flags, *self.mode.optimisation(unit.name), *self.flags]
-        return [*self.commands.compile, *macros, *headers, *_python_headers(), *flags]
+        python = [f"-I{each}" for each in self.python_headers] or _python_headers()
+        return [*self.commands.compile, *macros, *headers, *python, *flags]
 
 
 class Contracts:

@@ -3,8 +3,9 @@ place of an extra stands a file or folder of tests, for what they need (extras_o
 
 Installs what pyproject.toml asks for, builds the extensions in the mode of the environment and puts
 build/tree, which is release's, on the .venv's path. Packages that the build does not need are
-fetched while it compiles. Each step is skipped while its inputs are what they were, so a run that
-was interrupted is gone on with by the next one.
+fetched while it compiles. Where a wheel fits that is kept on this machine (kept_wheels.py), its
+library is taken, and nothing that building needs is installed. Each step is skipped while its
+inputs are what they were, so a run that was interrupted is gone on with by the next one.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
-from importlib.metadata import version
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import kept_wheels
 from build_mode import ROOT, build_mode
 from extras_of_tests import ALL, all_extras, extras_of, is_folder, packages_of
 from link_tree import link_tree
@@ -27,9 +30,10 @@ from packages import InstallError, begin_installing, install
 
 STAMPS = ROOT / ".venv" / "stamps"
 MODE = build_mode()
+BUILT_OF = MODE.folder / "inputs"  # digest of what the library was made of, and which one it is
 FULL_DISK_BYTES = 64 << 20  # with less nothing can be built
 FOR_JAVA = {"spark", "spark-demo"}
-FLAGS = ("CC", "CFLAGS", "CPPFLAGS", "LDSHARED", "LDFLAGS")
+WITHOUT_LIBRARY = ["wheels"]  # they are compiled by another compiler
 CORE_TESTS = ROOT / "tests" / "core"
 
 
@@ -72,7 +76,7 @@ def inputs_digest() -> str:
     """Changes whenever something may have to be built again; with less work than to look at each
     module."""
     digest = hashlib.sha256(f"{MODE} {sys.version} {version('Cython')}".encode())
-    digest.update(repr([os.environ.get(name) for name in FLAGS]).encode())
+    digest.update(repr([os.environ.get(name) for name in kept_wheels.FLAGS]).encode())
     compiler = shutil.which(
         (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
     )
@@ -87,13 +91,44 @@ def inputs_digest() -> str:
 
 
 def build() -> None:
-    stamp = MODE.folder / "inputs"
     digest = inputs_digest()
-    if stamp.exists() and stamp.read_text() == f"{digest} {_library_now()}":
+    if _library_is_of(digest):
         return
-    stamp.unlink(missing_ok=True)
+    BUILT_OF.unlink(missing_ok=True)
     _run("build the extensions", "setup.py", "-q", "build_ext", *MODE.build_arguments)
-    stamp.write_text(f"{digest} {_library_now()}")
+    BUILT_OF.write_text(f"{digest} {_library_now()}")
+
+
+def take_library(asked: list[str]) -> bool:
+    """Put the library of a kept wheel in its place; False: there is none, or one was built."""
+    if not kept_wheels.may_be_used(asked):
+        return False
+    digest = f"wheel-{kept_wheels.made_of().library}"
+    if _library_is_of(digest):
+        return True
+    with suppress(PackageNotFoundError):  # nothing was built without Cython
+        if _library_is_of(inputs_digest()):
+            return False
+    found = kept_wheels.search()
+    for sentence in found.said:
+        print(f"bootstrap: {sentence}", file=sys.stderr)
+    if found.wheel is None:
+        return False
+    BUILT_OF.unlink(missing_ok=True)
+    BUILT_OF.parent.mkdir(parents=True, exist_ok=True)
+    partly = MODE.library.with_name(f"{MODE.library.name}.{os.getpid()}.partly")
+    try:
+        partly.write_bytes(kept_wheels.library_of(found.wheel))
+        partly.replace(MODE.library)
+    finally:
+        partly.unlink(missing_ok=True)
+    BUILT_OF.write_text(f"{digest} {_library_now()}")
+    print(f"bootstrap: nothing is compiled: the library is that of {found.wheel}", file=sys.stderr)
+    return True
+
+
+def _library_is_of(digest: str) -> bool:
+    return BUILT_OF.exists() and BUILT_OF.read_text() == f"{digest} {_library_now()}"
 
 
 def _library_now() -> str:
@@ -120,15 +155,18 @@ def prepare(asked: list[str]) -> None:
     """What is asked for: extras, and files or folders of tests."""
     extras = [name for each in asked for name in (extras_of(each) if is_folder(each) else [each])]
     link_tree()
-    install(build_requirements())
+    taken, core_tests = take_library(asked), any(map(needs_core_tests, asked))
+    if core_tests or not taken:
+        install(build_requirements())
     installing = begin_installing(requirements(extras))
     try:
         # Not an editable install: its import hook costs time at each start and hides types.
         path_file = Path(sysconfig.get_paths()["purelib"]) / "pulsarx.pth"
         path_file.write_text(f"{link_tree()}\n")
-        build()
+        if not taken and asked != WITHOUT_LIBRARY:
+            build()
         link_tree(MODE)  # the library itself
-        if any(map(needs_core_tests, asked)):
+        if core_tests:
             _run("build the tests of the core", str(CORE_TESTS / "compile_modules.py"))
     except BaseException:
         if installing:
