@@ -120,9 +120,13 @@ def keep(wheel: Path) -> Path | None:
         of = _made_of(archive)
     target = folder / of.library / of.content / wheel.name
     target.parent.mkdir(parents=True, exist_ok=True)
-    partly = target.with_name(f"{target.name}.{os.getpid()}.partly")
+    # A name that no other process has, of another container neither.
+    file, name = tempfile.mkstemp(".partly", f"{target.name}.", target.parent)
+    partly = Path(name)
     try:
-        shutil.copyfile(wheel, partly)
+        with open(file, "wb") as out:
+            out.write(wheel.read_bytes())
+        partly.chmod(0o644)
         partly.replace(target)
     finally:
         partly.unlink(missing_ok=True)
