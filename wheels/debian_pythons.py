@@ -67,8 +67,7 @@ class DebianPythons:
         root = self._folder / f"python{version}-{suite}-{machine}"
         if not root.exists():
             self._unpack(root, suite, version, machine)
-        include = root / "usr" / "include"
-        headers = (include / f"python{version}", include)
+        headers = (root / "headers" / f"python{version}", root / "headers")
         if not (headers[0] / "Python.h").exists():
             raise NoPythonError(f"{headers[0]} has no Python.h: remove {root} and try again")
         program = f"usr/bin/python{version}"
@@ -153,10 +152,23 @@ class DebianPythons:
                 (partly / folder).mkdir()
             for package in sorted(apt.archives.glob("*.deb")):
                 _checked(["dpkg-deb", "-x", str(package), str(partly)], f"unpack {package.name}")
+            _part_headers(partly, version)
             partly.rename(root)
         finally:
             shutil.rmtree(partly, ignore_errors=True)
             shutil.rmtree(apt.archives, ignore_errors=True)
+
+
+def _part_headers(root: Path, version: str) -> None:
+    """Put Python's headers apart from those of glibc beside them, which are not the wheel's."""
+    include, name = root / "usr" / "include", f"python{version}"
+    (root / "headers").mkdir()
+    (root / "headers" / name).symlink_to(f"../usr/include/{name}")
+    for own in include.glob(f"*-linux-gnu/{name}"):  # pyconfig.h of the processor
+        (root / "headers" / own.parent.name).mkdir()
+        (root / "headers" / own.parent.name / name).symlink_to(
+            f"../../usr/include/{own.parent.name}/{name}"
+        )
 
 
 class _Apt:

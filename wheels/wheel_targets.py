@@ -69,7 +69,7 @@ def targets() -> list[Target]:
 
 
 def chosen(patterns: list[str]) -> list[Target]:
-    """Those whose identifier begins with, or holds, one of the patterns; all where there is none.
+    """Those whose identifier holds one of the patterns, in their order; all where there is none.
 
     Raises ValueError, which names those that there are.
     """
@@ -78,5 +78,5 @@ def chosen(patterns: list[str]) -> list[Target]:
     for pattern in patterns:
         if not any(pattern in each.identifier for each in every):
             raise ValueError(f"{pattern} is none of the wheels there are: {names}")
-    wanted = [each for each in every if any(name in each.identifier for name in patterns)]
-    return wanted if patterns else every
+    found = [each for name in patterns for each in every if name in each.identifier]
+    return list(dict.fromkeys(found)) if patterns else every
