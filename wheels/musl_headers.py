@@ -19,8 +19,12 @@ from wheel_targets import Target
 from zig_compiler import compiler, wrapper
 
 SHOWN = 300  # characters of what configure says
-# What configure would look for on the machine that it does not run on.
-ANSWERS = ("ac_cv_file__dev_ptmx=yes", "ac_cv_file__dev_ptc=no")
+# What configure can ask only where its programs run. None of them is seen by an extension.
+ANSWERS = (
+    "ac_cv_file__dev_ptmx=yes",
+    "ac_cv_file__dev_ptc=no",
+    "ac_cv_buggy_getaddrinfo=no",
+)
 
 
 class MuslHeaders:
