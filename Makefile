@@ -9,7 +9,7 @@ ROWS ?=
 COMPARE_ARGS ?=
 
 .PHONY: help build quickstart spark-demo test test-quick test-long test-clients test-spark-versions \
-	lint format sanitize bench bench-official bench-serve bench-spark oracle compare wheel wheels clean distclean
+	docs lint format sanitize bench bench-official bench-serve bench-spark oracle compare wheel wheels clean distclean
 
 help:
 	@echo "make quickstart  replay 336,776 flights through a durable topic"
@@ -19,6 +19,7 @@ help:
 	@echo "make test-long   campaigns of kills, crashes, threads and chance, for hours; goes on where it stopped"
 	@echo "make test-clients  the official Go, Java and Node clients and pulsar-admin against pulsarx serve, where there are Go, Maven and npm"
 	@echo "make test-spark-versions  what is Spark's own, under each PySpark and by Spark Connect"
+	@echo "make docs        the site in build/site, warnings are errors; build/site/index.html opens without a server"
 	@echo "make lint        ruff, mypy, the tidy tests"
 	@echo "make format      what lint asks for and ruff can do itself"
 	@echo "make sanitize    tests of the compiled parts under address and undefined-behaviour sanitizers"
@@ -86,6 +87,11 @@ test-clients:
 	@tools/bootstrap tests/server
 	$(VENV_PYTHON) -m pytest -m long $(addprefix tests/server/test_,go_client.py java_client.py node_client.py pulsar_admin.py) $(PYTEST_ARGS)
 
+docs:
+	@tools/bootstrap docs
+	$(VENV_PYTHON) -m sphinx -q -W --keep-going -E -c docs/site . build/site
+	@echo "docs: build/site/index.html"
+
 lint:
 	@tools/bootstrap test spark lint
 	$(VENV_PYTHON) -m ruff check .
@@ -106,22 +112,27 @@ sanitize:
 bench:
 	@tools/bootstrap bench
 	$(VENV_PYTHON) benchmarks/run.py
+	$(VENV_PYTHON) tools/write_figures.py
 
 bench-official:
 	@tools/bootstrap test bench
 	$(VENV_PYTHON) benchmarks/run.py --group official
+	$(VENV_PYTHON) tools/write_figures.py
 
 bench-serve:
 	@tools/bootstrap test bench
 	$(VENV_PYTHON) benchmarks/run.py --group serve
+	$(VENV_PYTHON) tools/write_figures.py
 
 bench-spark:
 	@tools/bootstrap spark bench
 	$(VENV_PYTHON) benchmarks/run.py --group spark
+	$(VENV_PYTHON) tools/write_figures.py
 
 oracle:
 	@tools/bootstrap test oracle
 	$(VENV_PYTHON) tests/oracle/oracle.py $(SCENARIOS)
+	$(VENV_PYTHON) tools/write_figures.py
 
 compare:
 	@tools/bootstrap bench

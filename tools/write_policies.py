@@ -1,5 +1,5 @@
 """Writes what stands in files of its own and comes from the table of policies: the methods of
-`client.admin`, and the tables of two documents. A tidy test compares.
+`client.admin`, and a table and a list of two documents. A tidy test compares.
 
     .venv/bin/python tools/write_policies.py
 """
@@ -232,19 +232,20 @@ def values_table(rows: Iterable[Policy]) -> list[str]:
     return found
 
 
-def overview_table(rows: Iterable[Policy]) -> list[str]:
-    """How users set each policy."""
-    found = ["| method of `client.admin` | command | else the option |", "|---|---|---|"]
+def overview_list(rows: Iterable[Policy]) -> list[str]:
+    """How users set each policy: the method, the command, the option that holds else."""
+    found = []
     for row in rows:
         if row.methods is None:
             continue
         names = [each.split(":")[0].split(" =")[0] for each in _arguments(row)]
         levels = "" if TOPIC in row.levels else ", of namespaces"
         commands = dict.fromkeys(_command(row, level) for level in row.levels)
-        found.append(
-            f"| `set_{row.method}({', '.join(['target', *names])})`{levels} | "
-            f"{', of topics '.join(commands)} | {', '.join(_options(row)) or '-'} |"
-        )
+        found += [
+            f"- `set_{row.method}({', '.join(['target', *names])})`{levels}\\",
+            f"  command {', of topics '.join(commands)}"
+            + (f"; else the option {', '.join(options)}" if (options := _options(row)) else ""),
+        ]
     return found
 
 
@@ -262,11 +263,16 @@ def _options(row: Policy) -> list[str]:
 
 def replaced(text: str, lines: list[str]) -> str:
     """A document with these lines between its marks."""
-    before, _, rest = text.partition(BEGIN)
-    _, mark, after = rest.partition(END)
+    return between(text, BEGIN, END, lines)
+
+
+def between(text: str, begin: str, end: str, lines: list[str]) -> str:
+    """A document with these lines between two marks."""
+    before, _, rest = text.partition(begin)
+    _, mark, after = rest.partition(end)
     if not mark:
-        raise ValueError(f"the document lacks {BEGIN} or {END}")
-    return "\n".join([before + BEGIN, *lines, END + after])
+        raise ValueError(f"the document lacks {begin} or {end}")
+    return "\n".join([before + begin, *lines, end + after])
 
 
 def outputs(rows: Sequence[Policy] = TABLE) -> dict[Path, str]:
@@ -274,7 +280,7 @@ def outputs(rows: Sequence[Policy] = TABLE) -> dict[Path, str]:
     return {
         METHODS: methods_text(rows),
         VALUES: replaced(VALUES.read_text(encoding="utf-8"), values_table(rows)),
-        OVERVIEW: replaced(OVERVIEW.read_text(encoding="utf-8"), overview_table(rows)),
+        OVERVIEW: replaced(OVERVIEW.read_text(encoding="utf-8"), overview_list(rows)),
     }
 
 

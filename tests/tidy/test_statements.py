@@ -1,4 +1,4 @@
-"""Each statement of docs/statements.md that is held names tests that are there."""
+"""Each statement of tests/statements.md that is held names tests that are there."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def faults(text: str) -> list[str]:
 
 
 def test_every_statement_that_is_held_names_tests_that_are_there():
-    text = (ROOT / "docs" / "statements.md").read_text()
+    text = (ROOT / "tests" / "statements.md").read_text()
     assert {line.section for line in lines(text)} >= {HELD, OTHERWISE}
     wrong = faults(text)
     assert not wrong, "\n".join(wrong)

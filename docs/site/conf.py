@@ -1,0 +1,58 @@
+"""The settings of the site. The sources are the repository itself, so that a link to a file is the
+same here and where the repository is looked at; `sphinx-build -c docs/site . build/site`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+project = "PulsarX"
+project_copyright = "the PulsarX authors, Apache-2.0"
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_click",
+    "made_pages",
+]
+root_doc = "docs/index"
+include_patterns = [
+    "docs/**",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "README.md",
+    "benchmarks/README.md",
+    "benchmarks/RESULTS.md",
+    "python/pulsarx/broker/README.md",
+    "spark/README.md",
+    "src/core/FORMAT.md",
+    "src/core/README.md",
+    "src/pycore/README.md",
+    "tests/oracle/differences.md",
+]
+exclude_patterns = [".*", "build", "dist", "docs/site", "examples", "wheels"]
+
+# A heading has the anchor that the repository's pages give it too.
+myst_heading_anchors = 4
+myst_enable_extensions = ["attrs_inline", "colon_fence"]
+# Links with a scheme of the library, such as pulsar://, are addresses and no pages.
+myst_url_schemes = {"http": None, "https": None, "mailto": None}
+
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+napoleon_numpy_docstring = False
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 60
+
+html_theme = "furo"
+html_title = "PulsarX"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {"navigation_with_keys": True}
+pygments_style = "friendly"
+pygments_dark_style = "native"
