@@ -1,4 +1,4 @@
-"""Drawings as SVG text, for the scripts that draw what the documents show: same calls, same text."""
+"""Drawings as SVG text, for the scripts that draw for the documents: same calls, same text."""
 
 from __future__ import annotations
 

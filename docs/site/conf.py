@@ -44,6 +44,8 @@ myst_url_schemes = {"http": None, "https": None, "mailto": None}
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 napoleon_numpy_docstring = False
+# The navigation is written into each page: names of the API there would be most of the site.
+toc_object_entries = False
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 60
 

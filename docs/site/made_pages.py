@@ -129,7 +129,7 @@ def _fits(page: str, pattern: str, named: set[str]) -> bool:
 
 
 def toctree(caption: str, pages: Iterable[str]) -> str:
-    lines = [":hidden:", *([f":caption: {caption}"] if caption else []), ""]
+    lines = [":hidden:", ":titlesonly:", *([f":caption: {caption}"] if caption else []), ""]
     return "\n".join(["\n\n```{toctree}", *lines, *(f"/{each}" for each in pages), "```\n"])
 
 
