@@ -83,5 +83,6 @@ PARTS = (
         ),
         40,
     ),
+    Part("site", ("tests/site",), 60),
     Part("tidy", ("tests/tidy",), 20),
 )

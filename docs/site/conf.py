@@ -49,6 +49,8 @@ toc_object_entries = False
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 60
 
+smartquotes = False  # two dashes of an option stay two
+
 html_theme = "furo"
 html_title = "PulsarX"
 html_static_path = ["static"]

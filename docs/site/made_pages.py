@@ -78,6 +78,7 @@ SECTIONS = {
     ),
     "Design": ("design/README",),
 }
+INDEXED = ("design", "reference")  # what is left of these folders stands below their index
 # Below which page the pages that are no part of docs/, or of a folder with an index, stand.
 BELOW = {
     "docs/design/README": (
@@ -118,6 +119,7 @@ def arranged(pages: Iterable[str]) -> dict[str, list[str]]:
             for each in chosen:
                 left.pop(each, None)
         found[caption] = chosen
+    found["More"] = [each for each in left if "/" not in each or each.split("/")[0] not in INDEXED]
     return found
 
 
@@ -171,7 +173,8 @@ def _routes_text() -> Iterator[str]:
     for group in sorted(Counter(each.group for each in ROUTES)):
         yield f"## {group}\n"
         for each in sorted(ROUTES, key=lambda each: (each.path, each.method)):
-            if each.group != group or id(each) in refused:
+            is_refused = id(each) in refused or each.summary.startswith("Not supported")
+            if each.group != group or is_refused:
                 continue
             yield f"- `{each.method} {each.path}`\\"
             details = [each.summary]

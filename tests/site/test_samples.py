@@ -62,6 +62,7 @@ def test_no_page_has_code_that_nothing_runs():
         assert not re.search(r"(?:^|\n)\n    (?![-*\d ])\S", outside), f"{path.name}: indented code"
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
@@ -77,6 +78,7 @@ def test_a_sample_that_fails_is_found(text: str, fault: str, tmp_path: Path):
         Page(tmp_path, dict(os.environ)).run(samples(text))
 
 
+@pytest.mark.standard
 def test_samples_of_a_page_share_a_folder_and_what_is_exported(tmp_path: Path):
     text = (
         "```sh\nexport WORD=one\n```\n\n```python\n# words.py\nWORDS = ['one']\n```\n\n"
