@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# What the command line exits with; part of its interface, see README.md.
+# What the command line exits with; part of its interface, see docs/command-line.md.
 DONE = 0  # also where the reader of its output left (a broken pipe)
 FAILED = 1  # the error is on standard error
 USAGE = 2  # the command line cannot be understood, or one of its values

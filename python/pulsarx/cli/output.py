@@ -1,8 +1,8 @@
 """Prints the results of commands: tables on a terminal, JSON lines elsewhere, CSV where it is asked
 for.
 
-One JSON object a line, in ASCII, fields as they are listed in README.md. On a terminal nothing that
-comes from a folder moves its cursor: what is not printable is escaped.
+One JSON object a line, in ASCII, fields as docs/command-line.md lists them. On a terminal nothing
+that comes from a folder moves its cursor: what is not printable is escaped.
 """
 
 from __future__ import annotations
