@@ -41,8 +41,8 @@ def test_a_view_ends_where_the_topic_did(spark, folder: Path, publish):
 
 
 def test_the_functions_are_named():
-    table = PAGE[PAGE.index("| `session(") :].split("\n\n")[0]
-    first = [row.split("|")[1] for row in table.splitlines()]
+    items = PAGE[PAGE.index("- `session(") :].split("\n\n")[0]
+    first = re.findall(r"^- (.*?):", items, re.MULTILINE)
     named = set(re.findall(r"`(\w+)[`(]", " ".join(first)))
     assert named <= set(pulsarx.spark.__all__)
     assert [name for name in pulsarx.spark.__all__ if f"`{name}" not in PAGE] == []
