@@ -159,8 +159,8 @@ def plot(title: str, figures: list[Figure]) -> str:
 def list_of(figures: list[Figure]) -> list[str]:
     """The figures of a plot as items."""
     return [
-        f"- {each.pair.work}: PulsarX {shown(each.ours)}, {each.pair.other} {shown(each.other)} "
-        f"(row `{each.pair.row}`, median ratio {each.ratio})"
+        f"- {each.pair.work}: PulsarX {shown(each.ours)}, {each.pair.other} {shown(each.other)}\n"
+        f"  (row `{each.pair.row}`, median ratio {each.ratio})"
         for each in figures
     ]
 
@@ -186,8 +186,8 @@ def outputs(text: str | None = None) -> dict[Path, str]:
 
 def list_of_readme(figures: list[Figure]) -> list[str]:
     return [
-        f"- **{each.ratio} times** less {README_WORDS[each.pair.row]}: "
-        f"{shown(each.ours)} a message, not {shown(each.other)}"
+        f"- **{each.ratio} times** less {README_WORDS[each.pair.row]}:\n"
+        f"  {shown(each.ours)} a message, not {shown(each.other)}"
         for each in figures
     ]
 
