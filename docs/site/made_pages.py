@@ -67,7 +67,7 @@ SECTIONS = {
         "troubleshooting",
         "operations/*",
     ),
-    "Coming from": ("coming-from/pulsar-client", "coming-from/*"),
+    "Coming from": ("coming-from/pulsar-client", "coming-from/*", "from-testcontainers"),
     "Reference": (
         "reference/api",
         "reference/command-line",
