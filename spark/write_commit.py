@@ -60,8 +60,9 @@ def commit_write(
 
     Raises:
         NotAllowedError: This version was written with other messages, or a later one was, unless
-            the job was planned with on_conflict="ignore"; there are many small ledgers; or a
-            producer has the topic to itself.
+            the job was planned with on_conflict="ignore"; or there are many small ledgers.
+        ProducerBusy: A producer has the topic to itself, or waits for that.
+        ProducerBlockedQuotaExceededError: The backlog of the topic is above its quota.
         ValueError: Messages of another write, or of two for one Spark partition.
         Timeout: Whether it was attached is unknown: call it again. After other errors nothing was.
         IncompatibleSchema: The topic refuses the schema.

@@ -620,10 +620,11 @@ class Client:
             SubscriptionNotFound: There is no such subscription, and it may not be created.
             InvalidTopicName: topic is no name, or no pattern, of topics.
             IncompatibleSchema: The topic refuses the schema.
-            NotAllowedError: A policy of the topic refuses the type or the rate; or letters or a
-                compacted read of a non-persistent topic.
+            NotAllowedError: A policy of the topic refuses the type or the rate; or letters of a
+                non-persistent topic.
             InvalidConfiguration: Options that exclude each other, such as is_read_compacted on
-                Shared, or a receiver_queue_size of 0 with several topics.
+                Shared or of a non-persistent topic, or a receiver_queue_size of 0 with several
+                topics; or a subscription_name that is empty or reserved.
             ImportError: A package is missing that decryption or the schema needs.
             TypeError: An argument is of the wrong type.
             ValueError: An argument is out of bounds or, where the official client says so, of the
@@ -857,6 +858,7 @@ class Client:
             TopicNotFound: There is no such topic.
             CorruptDataError: A message is damaged.
             ImportError: pyarrow is missing.
+            AuthenticationError: No broker would take the client's credentials.
             AlreadyClosed: The client is closed.
 
         Example:
@@ -1022,6 +1024,7 @@ class Client:
             OperationNotSupported: The schema is no record; or the client was opened read_only.
             MessageTooBig: A row is too large.
             StorageFullError: There is no room.
+            AuthenticationError: No broker would take the client's credentials.
             AlreadyClosed: The client is closed.
 
         Durability:
@@ -1165,8 +1168,7 @@ class Client:
             StorageError: What a producer still held cannot be stored.
 
         Durability:
-            What producers still held is as durable as after send, and every acknowledgement is on
-            the device.
+            What producers still held is as durable as after send.
 
         Example:
             client.create_producer("orders").send_async(b"one", None)

@@ -323,9 +323,6 @@ class Consumer(Typed[T]):
         Args:
             notify: Called in any thread and with mutexes held, so it may only enqueue something or
                 set an event.
-
-        Raises:
-            AlreadyClosed: The consumer is closed.
         """
         raise NotImplementedError
 
@@ -359,6 +356,7 @@ class Consumer(Typed[T]):
         Raises:
             OperationNotSupported: An id without its topic, on a consumer of several topics.
             NotAllowedError: The topic never had such a message.
+            TypeError: message is neither a Message nor a MessageId.
             StorageFullError: There is no room for it, and none in reserve.
             AlreadyClosed: The consumer is closed.
 
@@ -422,11 +420,11 @@ class Consumer(Typed[T]):
         alone. Refusals within 256 milliseconds, or a quarter of the delay, come again together.
 
         Args:
-            message: As acknowledge.
+            message: As acknowledge. One that is of no topic of this consumer changes nothing, nor
+                does any when the consumer is closed.
 
         Raises:
-            OperationNotSupported: As acknowledge.
-            AlreadyClosed: The consumer is closed.
+            TypeError: message is neither a Message nor a MessageId.
 
         Durability:
             The message stays unacknowledged, whatever happens. Its redelivery count survives
@@ -489,11 +487,8 @@ class Consumer(Typed[T]):
 
     @in_subclass
     def redeliver_unacknowledged_messages(self) -> None:
-        """Deliver everything again that this consumer was given and did not acknowledge.
-
-        Raises:
-            AlreadyClosed: The consumer is closed.
-        """
+        """Deliver everything again that this consumer was given and did not acknowledge. When it is
+        closed that does nothing."""
         raise NotImplementedError
 
     # The subscription -----------------------------------------------------------------------------

@@ -30,8 +30,8 @@ class Admin:
     raises, besides what it says itself: AlreadyClosed when its client is closed;
     OperationNotSupported when it changes something and the client was opened read_only;
     FolderOwnedError or Timeout when the process that owns the folder cannot be reached or does not
-    answer; StorageError when the disk refuses; InvalidTopicName for what is no name. At the URL of
-    a REST API also ConnectError, AuthenticationError and AuthorizationError, and
+    answer; FolderError when there is no such folder; StorageError when the disk refuses;
+    InvalidTopicName for what is no name. At the URL of a REST API also ConnectError, AuthenticationError and AuthorizationError, and
     OperationNotSupported for what the API does not have.
     """
 

@@ -340,8 +340,8 @@ class Topics(TopicSubscriptions, BacklogQuotas, TopicPolicies):
 
         Raises:
             NotAllowedError: There are fewer messages.
-            OperationNotSupported: The topic has partitions; or, from the last one, messages in
-                chunks.
+            OperationNotSupported: The topic has partitions, or is non-persistent; or, from the last
+                one, messages in chunks.
             TopicNotFound: There is no such topic.
             ValueError: An argument is none of these.
         """
@@ -411,7 +411,7 @@ class Topics(TopicSubscriptions, BacklogQuotas, TopicPolicies):
             size_threshold: The newest bytes that stay, from 0.
 
         Raises:
-            OperationNotSupported: There is no object store.
+            OperationNotSupported: There is no object store, or the topic is non-persistent.
             NotAllowedError: The topic is being offloaded.
             ValueError: size_threshold is negative.
             TopicNotFound: There is no such topic.
@@ -431,6 +431,7 @@ class Topics(TopicSubscriptions, BacklogQuotas, TopicPolicies):
             topic: A name.
 
         Raises:
+            OperationNotSupported: The topic is non-persistent.
             TopicNotFound: There is no such topic.
         """
         found: dict[str, str] = self._channel.perform("topics.offload_status", {"topic": topic})
@@ -452,6 +453,7 @@ class Topics(TopicSubscriptions, BacklogQuotas, TopicPolicies):
 
         Raises:
             ValueError: size_max is below 1.
+            OperationNotSupported: The topic is non-persistent.
             TopicNotFound: There is no such topic.
 
         Durability:

@@ -326,10 +326,11 @@ class Client:
             SubscriptionNotFound: There is no such subscription, and it may not be created.
             InvalidTopicName: topic is no name, or no pattern, of topics.
             IncompatibleSchema: The topic refuses the schema.
-            NotAllowedError: A policy of the topic refuses the type or the rate; or letters or a
-                compacted read of a non-persistent topic.
+            NotAllowedError: A policy of the topic refuses the type or the rate; or letters of a
+                non-persistent topic.
             InvalidConfiguration: Options that exclude each other, such as is_read_compacted on
-                Shared, or a receiver_queue_size of 0 with several topics.
+                Shared or of a non-persistent topic, or a receiver_queue_size of 0 with several
+                topics; or a subscription_name that is empty or reserved.
             ImportError: A package is missing that decryption or the schema needs.
             TypeError: An argument is of the wrong type.
             ValueError: An argument is out of bounds or, where the official client says so, of the
@@ -548,8 +549,7 @@ class Client:
             StorageError: What a producer still held cannot be stored.
 
         Durability:
-            What producers still held is as durable as after send, and every acknowledgement is on
-            the device.
+            What producers still held is as durable as after send.
         """
         await perform(self._client.close)
 

@@ -114,6 +114,7 @@ class Consumer(Receiving):
         Raises:
             OperationNotSupported: An id without its topic, on a consumer of several topics.
             NotAllowedError: The topic never had such a message.
+            TypeError: message is neither a Message nor a MessageId.
             StorageFullError: There is no room for it, and none in reserve.
             AlreadyClosed: The consumer is closed.
 
@@ -155,11 +156,11 @@ class Consumer(Receiving):
         alone. Refusals within 256 milliseconds, or a quarter of the delay, come again together.
 
         Args:
-            message: As acknowledge.
+            message: As acknowledge. One that is of no topic of this consumer changes nothing, nor
+                does any when the consumer is closed.
 
         Raises:
-            OperationNotSupported: As acknowledge.
-            AlreadyClosed: The consumer is closed.
+            TypeError: message is neither a Message nor a MessageId.
 
         Durability:
             The message stays unacknowledged, whatever happens. Its redelivery count survives
@@ -198,11 +199,8 @@ class Consumer(Receiving):
         await perform(self._consumer.reconsume_later, message, delay_ms, properties)
 
     def redeliver_unacknowledged_messages(self) -> None:
-        """Deliver everything again that this consumer was given and did not acknowledge.
-
-        Raises:
-            AlreadyClosed: The consumer is closed.
-        """
+        """Deliver everything again that this consumer was given and did not acknowledge. When it is
+        closed that does nothing."""
         self._consumer.redeliver_unacknowledged_messages()
 
     async def seek(self, messageid: MessageId | int) -> None:

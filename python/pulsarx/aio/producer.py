@@ -80,14 +80,13 @@ class Producer:
                 block_if_queue_full is off.
             ProducerFenced: Another producer has taken the topic to itself.
             TopicTerminated: The topic takes no more messages.
-            TopicNotFound: The topic was deleted.
             ProducerBlockedQuotaExceededException: The backlog is above its quota, whose policy
                 refuses messages.
             NotAllowedError: deliver_at or deliver_after are further ahead than the topic allows.
             CryptoError: It cannot be encrypted.
             TypeError: The schema does not take the content.
             ValueError: An argument is of the wrong type, or the schema refuses the value.
-            AlreadyClosed: The producer is closed.
+            AlreadyClosed: The producer is closed, as by the deletion of its topic.
 
         Durability:
             When it returns the message is on the device with durability `sync`, and written with

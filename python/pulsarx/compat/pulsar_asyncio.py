@@ -266,7 +266,8 @@ class Consumer:
         alone. Refusals within 256 milliseconds, or a quarter of the delay, come again together.
 
         Args:
-            message: As acknowledge.
+            message: As acknowledge. One that is of no topic of this consumer changes nothing, nor
+                does any when the consumer is closed.
 
         Raises:
             PulsarException: That of this module, whatever fails. `error()` is the Result, and the
@@ -352,7 +353,8 @@ class Consumer:
         return self._consumer.consumer_name()
 
     def redeliver_unacknowledged_messages(self) -> None:
-        """Deliver everything again that this consumer was given and did not acknowledge."""
+        """Deliver everything again that this consumer was given and did not acknowledge. When it is
+        closed that does nothing."""
         self._consumer.redeliver_unacknowledged_messages()
 
 
@@ -674,8 +676,7 @@ class Client:
                 exception behind it is the one of pulsarx.
 
         Durability:
-            What producers still held is as durable as after send, and every acknowledgement is on
-            the device.
+            What producers still held is as durable as after send.
         """
         await self._client.close()
 
