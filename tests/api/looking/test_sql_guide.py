@@ -20,4 +20,4 @@ def test_the_sql_guide_runs_as_it_stands(tmp_path: Path):
     run = subprocess.run(
         [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert len(blocks) == 6 and (run.returncode, run.stderr) == (0, "")
+    assert len(blocks) == 9 and (run.returncode, run.stderr) == (0, "")
