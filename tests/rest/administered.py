@@ -27,11 +27,12 @@ class Administered:
         clock: ManualClock | None = None,
         folder: str | Path = "memory:",
         broker_options: pulsarx.BrokerOptions | None = None,
+        durability: str = "os",
         **options: Any,
     ) -> None:
         """folder: in memory unless another is named."""
         self.client = pulsarx.Client(
-            folder, durability="os", clock=clock, broker_options=broker_options
+            folder, durability=durability, clock=clock, broker_options=broker_options
         )
         self.service: HttpService = serve_http(self.client, port=0, **options)
         self.url = self.service.url

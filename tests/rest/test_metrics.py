@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 import re
+import shutil
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+import pytest
 from administered import Administered
+from support.waiting import wait_until
 
 import pulsarx
+from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.broker.topics.counted_rates import LOOK_MS, Rates
-from pulsarx.clock import ManualClock
+from pulsarx.clock import ManualClock, wall_ms
+from pulsarx.rest.metric_table import LEVELS
 from pulsarx.rest.metrics import Figures, rendered
+from pulsarx.testing import fault_plan
 
 SAMPLE = re.compile(r'([a-zA-Z_:][\w:]*)\{((?:\w+="(?:[^"\\\n]|\\.)*",?)+)\} (-?[\d.e+-]+)')
 
@@ -24,10 +34,15 @@ def samples(administered: Administered, query: str = "") -> dict[str, dict[str, 
     assert reply.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     found: dict[str, dict[str, float]] = {}
     current = ""
+    told = ""
     for line in reply.body.splitlines():
+        if line.startswith("# HELP "):
+            told = line.split()[2]
+            continue
         if line.startswith("# TYPE "):
-            current = line.split()[2]
-            assert current not in found
+            current, kind = line.split()[2:]
+            assert current == told and current not in found
+            assert kind == ("counter" if current.endswith("_total") else "gauge")
             found[current] = {}
             continue
         parts = SAMPLE.fullmatch(line)
@@ -76,6 +91,124 @@ def test_figures_of_topics_and_subscriptions_are_told(administered: Administered
     assert found["pulsar_topics_count"]['namespace="public/default"'] == 1
     assert found["pulsar_broker_msg_backlog"][""] == 4
     assert not found["pulsar_consumer_unacked_messages"]
+
+
+def test_what_is_told_is_what_is_declared(open_administered: Any, tmp_path: Path):
+    administered: Administered = open_administered(folder=tmp_path)
+    client = administered.client
+    client.subscribe("t", "s")
+    client.create_producer("t").send(b"x")
+    found = samples(administered, "?consumers=true")
+    for level in LEVELS:
+        for each in level.metrics:
+            names = {frozenset(re.findall(r'(\w+)="', labels)) for labels in found[each.name]}
+            assert frozenset(level.labels) - {"cluster"} in names, each.name
+    assert set(found) == {each for level in LEVELS for each in level.names}
+
+
+def test_the_device_and_the_process_are_told(open_administered: Any, tmp_path: Path):
+    administered: Administered = open_administered(folder=tmp_path)
+    found = samples(administered)
+    free, size = (found[f"pulsarx_storage_{each}_bytes"][""] for each in ("free", "capacity"))
+    assert 0 < free <= size == shutil.disk_usage(tmp_path).total
+    assert 0 < found["process_open_fds"][""] < found["process_max_fds"][""]
+    assert found["process_resident_memory_bytes"][""] > 1 << 20
+    assert found["process_cpu_seconds_total"][""] > 0
+    assert 0 < found["process_start_time_seconds"][""] < wall_ms() / 1000
+    assert list(found["pulsarx_build_info"].values()) == [1]
+
+
+def test_a_folder_in_memory_has_no_device(administered: Administered):
+    found = samples(administered)
+    assert not found["pulsarx_storage_free_bytes"] and not found["pulsarx_storage_capacity_bytes"]
+
+
+def test_the_age_of_the_oldest_message_is_told_of_each_subscription(open_administered: Any):
+    clock = ManualClock()
+    administered: Administered = open_administered(clock)
+    client = administered.client
+    client.subscribe("t", "behind").close()
+    consumer = client.subscribe("t", "up to date")
+    client.create_producer("t").send(b"x")
+    consumer.acknowledge(consumer.receive(60_000))
+    clock.advance(seconds=90)
+    ages = samples(administered)["pulsarx_subscription_backlog_age_seconds"]
+    assert ages[labels("t", 'subscription="behind"')] == 90
+    assert ages[labels("t", 'subscription="up to date"')] == -1
+
+
+def test_a_flush_that_failed_is_told_until_the_folder_is_opened_anew(tmp_path: Path):
+    failed = "pulsarx_storage_flush_failed"
+    administered = Administered(folder=tmp_path, durability="sync")
+    producer = administered.client.create_producer("t")
+    administered.client.create_producer("other").send(b"x")
+    producer.send(b"x")
+    assert samples(administered)[failed] == {labels("t"): 0, labels("other"): 0}
+    with fault_plan() as plan:
+        plan.fail("flush", error=errno.EIO)
+        with pytest.raises(errors.LedgerPoisonedError):
+            producer.send(b"y")
+    found = samples(administered)
+    assert found[failed] == {labels("t"): 1, labels("other"): 0}
+    assert found["pulsarx_broker_storage_flush_failed"][""] == 1
+    with suppress(errors.LedgerPoisonedError):
+        administered.close()
+    administered = Administered(folder=tmp_path, durability="sync")
+    administered.client.create_producer("t").send(b"z")
+    assert samples(administered)[failed] == {labels("t"): 0}
+    administered.close()
+
+
+def test_a_commit_of_which_nobody_knows_is_told(tmp_path: Path):
+    administered = Administered(folder=tmp_path, durability="sync")
+    administered.client.create_producer("t").send(b"x")
+    assert samples(administered)["pulsarx_catalogue_failed"][""] == 0
+    with fault_plan() as plan:
+        plan.fail("flush_directory", error=errno.EIO)
+        with pytest.raises(errors.PulsarException):
+            administered.client.admin.namespaces.create_namespace("public/new")
+    assert samples(administered)["pulsarx_catalogue_failed"][""] == 1
+    with suppress(errors.PulsarException):
+        administered.close()
+
+
+def test_damage_that_a_subscription_meets_is_counted(open_administered: Any, tmp_path: Path):
+    with pulsarx.Client(str(tmp_path)) as client:
+        client.subscribe("t", "s").close()
+        producer = client.create_producer("t", batching_enabled=False)
+        for _ in range(3):
+            producer.send(b"x" * 100)
+    (ledger,) = tmp_path.glob("ledgers/*/*.ledger")
+    data = bytearray(ledger.read_bytes())
+    data[data.index(b"x" * 100, 4096) + 50] ^= 1
+    ledger.write_bytes(data)
+    administered: Administered = open_administered(folder=tmp_path)
+    assert samples(administered)["pulsarx_damage_found_total"][""] == 0
+    consumer = administered.client.subscribe("t", "s")
+    with pytest.raises(errors.CorruptDataError):
+        consumer.receive(60_000)
+    wait_until(lambda: samples(administered)["pulsarx_damage_found_total"][""] == 1)
+    found = samples(administered)
+    assert found["pulsarx_log_messages_total"]['level="error"'] >= 1
+    assert consumer.receive(60_000).data() == b"x" * 100
+
+
+def test_what_the_log_says_is_counted_and_said(
+    administered: Administered, caplog: pytest.LogCaptureFixture
+):
+    before = samples(administered)["pulsarx_log_messages_total"]
+    logger = logging.getLogger("pulsarx")
+    logger.error("one of a test")
+    logger.warning("another one")
+    logger.info("none that counts")
+    found = samples(administered)["pulsarx_log_messages_total"]
+    grown = {level: found[level] - before[level] for level in found}
+    assert grown == {'level="warning"': 1, 'level="error"': 1, 'level="critical"': 0}
+    assert [each.message for each in caplog.records if "one" in each.message][:1] == [
+        "one of a test"
+    ]
+    administered.service.close()
+    assert not any(type(each).__name__ == "LogCount" for each in logger.filters)
 
 
 def test_readers_are_subscriptions(administered: Administered):

@@ -601,5 +601,7 @@ def test_metrics_tell_a_role_of_what_it_may_use_alone(
     if restricted:
         assert told("alice") == ({full}, {"public/default"}, "1")
         assert told("nobody") == (set(), set(), "0")
+        of_server = found.ask("GET", "//metrics", headers=bearer("alice")).body
+        assert "process_open_fds{" not in of_server and "pulsarx_damage_found" in of_server
     else:
         assert told("alice") == told("nobody") == everything

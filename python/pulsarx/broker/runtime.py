@@ -189,6 +189,7 @@ class BrokerRuntime:
         self._schemas: SchemaRegistry | None = None
         self._lock = Lock()
         self._producer_count = 0
+        self.damage_count = 0  # damaged places that were met since the folder was opened
         # Other processes look, when they have a new owner, what the last one stored of theirs.
         is_shared = getattr(directory, "is_shared", False)
         self.trims_from_ms = self.clock.now_ms() + SPARED_MS if is_shared else 0
@@ -330,6 +331,11 @@ class BrokerRuntime:
             self._producer_count += 1
             return f"standalone-{self.catalogue.epoch}-{self._producer_count - 1}"
 
+    def note_damage(self, places: int = 1) -> None:
+        """Count damaged places, which the log tells, for the metrics of the folder."""
+        with self._lock:
+            self.damage_count += places
+
     # Cursors --------------------------------------------------------------------------------------
 
     @property
@@ -346,6 +352,7 @@ class BrokerRuntime:
             import logging
 
             logging.getLogger("pulsarx").error("subscription %s: %s", record.name, text)
+            self.note_damage()
         return tracker
 
     def allocate_cursor_id(self) -> int:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pulsarx.client import Client
     from pulsarx.clock import Clock
     from pulsarx.rest.served_folder import PerSecond
+    from pulsarx.rest.server_figures import LogCount
 
 
 class FolderBeside:
@@ -64,7 +65,11 @@ class FolderBeside:
         return {}  # what asks for rates is served by owners alone
 
     def figures(
-        self, per_second: PerSecond, consumers: bool, sees: Callable[[str], bool] | None
+        self,
+        per_second: PerSecond,
+        consumers: bool,
+        sees: Callable[[str], bool] | None,
+        log: LogCount,
     ) -> Iterator[bytes]:
         raise errors.OperationNotSupported(detail="/metrics is answered by `pulsarx serve`")
 

@@ -27,6 +27,7 @@ from pulsarx.ground.extras import optional_module
 from pulsarx.ground.fork import at_fork
 from pulsarx.rest.owned_folder import OwnedFolder
 from pulsarx.rest.sampler import Sampler
+from pulsarx.rest.server_figures import LogCount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -179,6 +180,7 @@ class HttpServer:
         self._rates = Rates(folder.clock.steady_ms())
         self.sampler = Sampler(folder.perform, folder.clock)
         self._sample_timer: Timer | None = None
+        self._log_count = LogCount()
         self._on_close: list[Any] = []  # of whom to tell that it is closed
         self._executor = WorkThreads(THREADS_MAX, "pulsarx-http-work")
         self._timer: Timer | None = None
@@ -204,6 +206,7 @@ class HttpServer:
             self._listener.close()
             self.loop.close()
             raise
+        self._log_count.begin()
         _servers.add(self)
 
     @property
@@ -273,7 +276,7 @@ class HttpServer:
     def figures(self, consumers: bool, role: str | None) -> Iterator[bytes]:
         """The answer of /metrics, in pieces. By a thread that may call the broker."""
         sees = None if self.access is None else self.access.metrics_filter(role or "")
-        yield from self.folder.figures(self.per_second, consumers, sees)
+        yield from self.folder.figures(self.per_second, consumers, sees, self._log_count)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
@@ -301,6 +304,7 @@ class HttpServer:
             self.sampler.end()
             self._listener.close()
             self._executor.shutdown()
+            self._log_count.end()
             self._stop_looking()
             if self.access is not None:
                 self.access.close()

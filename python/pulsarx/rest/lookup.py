@@ -8,6 +8,7 @@ from pulsarx.rest.call import Answer, Refusal
 from pulsarx.rest.namespaces import FIRST_HASH, LAST_HASH
 from pulsarx.rest.pulsar_paths import unsupported
 from pulsarx.rest.route import Route
+from pulsarx.rest.server_figures import pulsarx_version
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -118,13 +119,7 @@ def _ready(_: Call) -> Answer:
 
 
 def _version(_: Call) -> Answer:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        found = version("pulsarx")
-    except PackageNotFoundError:
-        found = "0"
-    return Answer(f"PulsarX {found}".encode(), "text/plain")
+    return Answer(f"PulsarX {pulsarx_version()}".encode(), "text/plain")
 
 
 def _status(call: Call) -> Answer:

@@ -1,5 +1,5 @@
-"""The statistics that `/metrics` tells, in the text format of Prometheus, under the names of
-Pulsar's metrics.
+"""The statistics that `/metrics` tells, in the text format of Prometheus, in the order of
+`metric_table`.
 
 Publishers of the same process want the interpreter, so the work is cut into slices of some 20
 microseconds, two topics each, with longer pauses between them. Topics that are open are told, as in
@@ -15,6 +15,18 @@ from pulsarx.admin.http_forms import CLUSTER
 from pulsarx.broker.policies.quota_types import DESTINATION_STORAGE, MESSAGE_AGE
 from pulsarx.broker.subscriptions.backlog import backlog_extent
 from pulsarx.broker.topics.topic_gone import TopicGone
+from pulsarx.rest.metric_table import (
+    BROKER,
+    CONSUMER,
+    LEVELS,
+    LOG,
+    NAMESPACE,
+    SERVER,
+    SUBSCRIPTION,
+    TOPIC,
+    VERSION,
+)
+from pulsarx.rest.server_figures import pulsarx_version, server_figures
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +36,8 @@ if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.subscriptions.subscription import Subscription
     from pulsarx.broker.topics.any_topic import AnyTopic
+    from pulsarx.rest.metric_table import Level, Metric
+    from pulsarx.rest.server_figures import LogCount
 
     PerSecond = Callable[..., tuple[float, ...]]
     Rows = list[tuple[str, tuple[Any, ...]]]  # labels, and a value for each metric
@@ -35,74 +49,25 @@ _COUNTERS_AT_ONCE = 6  # topics
 _TOPICS_AT_ONCE = 2
 _NAMES_AT_ONCE = 100
 _LINES_AT_ONCE = 100
+_CLUSTER = f'cluster="{CLUSTER}"'
 _CHUNK_SIZE = 64 << 10  # characters, about, that are sent at a time
 
-# In the order of the values in the rows.
-_OF_BROKER = (
-    "pulsar_broker_topics_count",
-    "pulsar_broker_producers_count",
-    "pulsar_broker_subscriptions_count",
-    "pulsar_broker_consumers_count",
-    "pulsar_broker_rate_in",
-    "pulsar_broker_rate_out",
-    "pulsar_broker_throughput_in",
-    "pulsar_broker_throughput_out",
-    "pulsar_broker_storage_size",
-    "pulsar_broker_msg_backlog",
-)
-_OF_NAMESPACE = ("pulsar_topics_count",)
-_OF_TOPIC = (
-    "pulsar_subscriptions_count",
-    "pulsar_producers_count",
-    "pulsar_consumers_count",
-    "pulsar_rate_in",
-    "pulsar_rate_out",
-    "pulsar_throughput_in",
-    "pulsar_throughput_out",
-    "pulsar_average_msg_size",
-    "pulsar_storage_size",
-    "pulsar_storage_logical_size",
-    "pulsar_msg_backlog",
-    "pulsar_storage_backlog_size",
-    "pulsar_storage_backlog_age_seconds",
-    "pulsar_in_messages_total",
-    "pulsar_in_bytes_total",
-    "pulsar_publish_rate_limit_times",
-    "pulsar_storage_offloaded_size",
-    "pulsar_storage_backlog_quota_limit",
-    "pulsar_storage_backlog_quota_limit_time",
-    "pulsarx_storage_held_by_leases_size",
-)
-_OF_SUBSCRIPTION = (
-    "pulsar_subscription_back_log",
-    "pulsar_subscription_back_log_no_delayed",
-    "pulsar_subscription_delayed",
-    "pulsar_subscription_unacked_messages",
-    "pulsar_subscription_blocked_on_unacked_messages",
-    "pulsar_subscription_consumers_count",
-    "pulsar_subscription_msg_rate_out",
-    "pulsar_subscription_msg_throughput_out",
-    "pulsar_out_messages_total",
-    "pulsar_out_bytes_total",
-    "pulsar_subscription_total_msg_expired",
-    "pulsar_subscription_msg_rate_expired",
-    "pulsar_subscription_msg_drop_rate",
-)
-_CONSUMERS, _RATE = (
-    _OF_SUBSCRIPTION.index(f"pulsar_subscription_{name}")
-    for name in ("consumers_count", "msg_rate_out")
+_CONSUMERS, _RATE, _AGE = map(
+    SUBSCRIPTION.names.index,
+    (
+        "pulsar_subscription_consumers_count",
+        "pulsar_subscription_msg_rate_out",
+        "pulsarx_subscription_backlog_age_seconds",
+    ),
 )
 _QUOTAS = (DESTINATION_STORAGE, MESSAGE_AGE)
-# Two of them are told of subscriptions too, without these labels.
-_OF_CONSUMER = (
-    "pulsar_consumer_available_permits",
-    "pulsar_consumer_unacked_messages",
-    "pulsar_consumer_blocked_on_unacked_messages",
-    "pulsar_consumer_msg_rate_out",
-    "pulsar_consumer_msg_throughput_out",
-    "pulsar_out_messages_total",
-    "pulsar_out_bytes_total",
-)
+# By its name each metric, and the levels that tell it, with its place in the rows of each.
+_METRICS: dict[str, Metric] = {}
+_COLUMNS: dict[str, list[tuple[Level, int]]] = {}
+for _level in LEVELS:
+    for _column, _metric in enumerate(_level.metrics):
+        _METRICS.setdefault(_metric.name, _metric)
+        _COLUMNS.setdefault(_metric.name, []).append((_level, _column))
 
 
 class Figures:
@@ -116,16 +81,18 @@ class Figures:
         consumers: bool,
         pause: Callable[[], object],
         sees: Callable[[str], bool] | None = None,
+        log: LogCount | None = None,
     ) -> None:
         """consumers: whether there are rows for them. pause: called between two slices. sees:
-        whether a topic is told of; None: each is."""
+        whether a topic is told of; None: each is, and the server itself. log: what is told of."""
         self._broker = broker
         self._sees = sees
         self._per_second = per_second
         self._with_consumers = consumers
         self._pause = pause
         self._now_ms = broker.runtime.clock.now_ms()
-        self._sums: list[Any] = [0] * len(_OF_TOPIC)
+        self._log = log
+        self._sums: list[Any] = [0] * len(TOPIC.metrics)
         self.namespaces: Rows = []
         self.topics: Rows = []
         self.subscriptions: Rows = []
@@ -158,21 +125,43 @@ class Figures:
             namespace = _namespace_of(name)
             counts[namespace] = counts.get(namespace, 0) + 1
         self.namespaces = [
-            (f'cluster="{CLUSTER}",namespace="{_escaped(name)}"', (count,))
-            for name, count in counts.items()
+            (f'{_CLUSTER},namespace="{_escaped(name)}"', (count,)) for name, count in counts.items()
         ]
 
-    def broker(self) -> Rows:
+    def rows(self) -> dict[Level, Rows]:
+        """All that was gathered, by its level."""
+        return {
+            **self._of_server(),
+            BROKER: self._of_broker(),
+            NAMESPACE: self.namespaces,
+            TOPIC: self.topics,
+            SUBSCRIPTION: self.subscriptions,
+            CONSUMER: self.consumers,
+        }
+
+    def _of_server(self) -> dict[Level, Rows]:
+        """Nothing for a role that is told of some topics alone."""
+        if self._sees is not None:
+            return {}
+        known = server_figures(self._broker)
+        log = [] if self._log is None else self._log.rows()
+        return {
+            SERVER: [(_CLUSTER, tuple(known.get(name) for name in SERVER.names))],
+            VERSION: [(f'{_CLUSTER},version="{_escaped(pulsarx_version())}"', (1,))],
+            LOG: [(f'{_CLUSTER},level="{level}"', (count,)) for level, count in log],
+        }
+
+    def _of_broker(self) -> Rows:
         """Sums of the topics."""
-        found = dict(zip(_OF_TOPIC, self._sums))
+        found = dict(zip(TOPIC.names, self._sums))
         found["pulsar_topics_count"] = len(self.topics)
-        values = (found[name.replace("_broker", "")] for name in _OF_BROKER)
-        return [(f'cluster="{CLUSTER}"', tuple(values))]
+        values = (found[name.replace("_broker", "")] for name in BROKER.names)
+        return [(_CLUSTER, tuple(values))]
 
     def _add(self, topic: AnyTopic) -> None:
         name = topic.name
         place = _escaped(_namespace_of(name))
-        labels = f'cluster="{CLUSTER}",namespace="{place}",topic="{_escaped(name)}"'
+        labels = f'{_CLUSTER},namespace="{place}",topic="{_escaped(name)}"'
         messages, size = topic.published_since_opened()
         rate_in, throughput_in = self._per_second((name,), messages, size)
         ledgers = topic.ledger.ledgers()
@@ -181,15 +170,13 @@ class Figures:
         consumers, backlog, behind, age = 0, 0, 0, -1
         rate_out, throughput_out = 0.0, 0.0
         for each in subscriptions:
-            row = self._add_subscription(labels, each)
+            row, size_behind = self._add_subscription(labels, each)
             backlog += row[0]
             consumers += row[_CONSUMERS]
             rate_out += row[_RATE]
             throughput_out += row[_RATE + 1]
-            if row[0] and each.durable:
-                extent = backlog_extent(each.mark_delete(), topic.ledger, self._now_ms)
-                behind = max(behind, extent["backlog_size"])
-                age = max(age, extent["oldest_backlog_message_age_seconds"])
+            behind = max(behind, size_behind)
+            age = max(age, row[_AGE])
         readers = topic.reader_statistics() if topic.keeps_messages else {}
         for reader, figures in readers.items():
             row = self._add_reader(labels, name, reader, figures)
@@ -197,6 +184,7 @@ class Figures:
             consumers += row[_CONSUMERS]
             rate_out += row[_RATE]
             throughput_out += row[_RATE + 1]
+        writer = topic.tail.writer
         quotas = self._broker.runtime.policies.of_topic(topic.topic_name).messages.quotas
         values = (
             len(subscriptions) + len(readers),
@@ -218,11 +206,13 @@ class Figures:
             sum(topic.ledger.size_of(each) for each in ledgers if topic.ledger.offloaded_ms(each)),
             *(quotas[kind].limit if kind in quotas else -1 for kind in _QUOTAS),
             topic.held_by_leases[1],
+            int(writer is not None and writer.state == "poisoned"),
         )
         self.topics.append((labels, values))
         self._sums = [total + each for total, each in zip(self._sums, values)]
 
-    def _add_subscription(self, of_topic: str, each: Subscription) -> tuple[Any, ...]:
+    def _add_subscription(self, of_topic: str, each: Subscription) -> tuple[tuple[Any, ...], int]:
+        """Its values, and the bytes from its oldest message on."""
         topic, name = each.topic.name, each.name
         labels = f'{of_topic},subscription="{_escaped(name)}"'
         core, dispatcher = each.core, each.dispatcher
@@ -233,6 +223,11 @@ class Figures:
         backlog = each.backlog()[0]  # entries, too
         delayed = min(dispatcher.delayed_messages(), backlog)
         in_order = isinstance(dispatcher, SingleActiveDispatcher)
+        size_behind, age = 0, -1
+        if backlog and each.durable:
+            extent = backlog_extent(each.mark_delete(), each.topic.ledger, self._now_ms)
+            size_behind = extent["backlog_size"]
+            age = extent["oldest_backlog_message_age_seconds"]
         values = (
             backlog,
             backlog - delayed,
@@ -247,12 +242,13 @@ class Figures:
             expired,
             expiry_rate,
             0.0 if drops is None else drops.per_second(self._now_ms),
+            age,
         )
         self.subscriptions.append((labels, values))
         if self._with_consumers:
             consumers = dispatcher.statistics()["consumers"]
             self._add_consumers(labels, topic, name, consumers, in_order)
-        return values
+        return values, size_behind
 
     def _add_reader(
         self, of_topic: str, topic: str, name: str, figures: dict[str, Any]
@@ -261,7 +257,7 @@ class Figures:
         counts = figures["msg_out_counter"], figures["bytes_out_counter"]
         rates = self._per_second((topic, name), *counts)
         backlog = figures["backlog_entries"]
-        values = (backlog, backlog, 0, 0, 0, 1, *rates, *counts, 0, 0.0, 0.0)
+        values = (backlog, backlog, 0, 0, 0, 1, *rates, *counts, 0, 0.0, 0.0, -1)
         self.subscriptions.append((labels, values))
         if self._with_consumers:
             self._add_consumers(labels, topic, name, figures["consumers"], True)
@@ -290,24 +286,17 @@ def rendered(figures: Figures, pause: Callable[[], object]) -> Iterator[bytes]:
     """The text, in pieces; all lines of a metric are together, as the format wants it."""
     lines: list[str] = []
     size = 0
-    levels = (
-        (_OF_BROKER, figures.broker()),
-        (_OF_NAMESPACE, figures.namespaces),
-        (_OF_TOPIC, figures.topics),
-        (_OF_SUBSCRIPTION, figures.subscriptions),
-        (_OF_CONSUMER, figures.consumers),
-    )
-    names = dict.fromkeys(name for metrics, _ in levels for name in metrics)
-    for name in names:
-        lines.append(f"# TYPE {name} gauge\n")
-        for metrics, rows in levels:
-            if name not in metrics:
-                continue
-            column = metrics.index(name)
+    found = figures.rows()
+    for name, metric in _METRICS.items():
+        lines.append(f"# HELP {name} {metric.meaning} ({metric.unit})\n")
+        lines.append(f"# TYPE {name} {metric.kind}\n")
+        for level, column in _COLUMNS[name]:
+            rows = found.get(level, [])
             for start in range(0, len(rows), _LINES_AT_ONCE):
                 some = [
                     f"{name}{{{labels}}} {values[column]}\n"
                     for labels, values in rows[start : start + _LINES_AT_ONCE]
+                    if values[column] is not None
                 ]
                 lines += some
                 size += sum(map(len, some))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pulsarx.client import Client
     from pulsarx.clock import Clock
     from pulsarx.rest.served_folder import PerSecond
+    from pulsarx.rest.server_figures import LogCount
 
 
 class OwnedFolder:
@@ -50,9 +51,15 @@ class OwnedFolder:
         return counters(self.broker, pause)
 
     def figures(
-        self, per_second: PerSecond, consumers: bool, sees: Callable[[str], bool] | None
+        self,
+        per_second: PerSecond,
+        consumers: bool,
+        sees: Callable[[str], bool] | None,
+        log: LogCount,
     ) -> Iterator[bytes]:
-        found = Figures(self.broker, per_second, consumers=consumers, pause=pause, sees=sees)
+        found = Figures(
+            self.broker, per_second, consumers=consumers, pause=pause, sees=sees, log=log
+        )
         found.gather()
         yield from rendered(found, pause)
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
     from pulsarx.client import Client
     from pulsarx.clock import Clock
+    from pulsarx.rest.server_figures import LogCount
 
     PerSecond = Callable[..., tuple[float, ...]]
 
@@ -42,9 +43,13 @@ if TYPE_CHECKING:
             """For Rates."""
 
         def figures(
-            self, per_second: PerSecond, consumers: bool, sees: Callable[[str], bool] | None
+            self,
+            per_second: PerSecond,
+            consumers: bool,
+            sees: Callable[[str], bool] | None,
+            log: LogCount,
         ) -> Iterator[bytes]:
-            """The answer of /metrics, in pieces. sees: see Figures."""
+            """The answer of /metrics, in pieces. sees, log: see Figures."""
 
         def client(self) -> AbstractContextManager[Client]:
             """One that publishes and acknowledges."""

@@ -591,11 +591,13 @@ class ManagedLedger(LedgerList):
         except ForeignLedger as error:
             # Neither sealed nor deleted: the right file may come back. Its readers are told.
             logger().error("%s: %s", self.name, error)
+            self.runtime.note_damage()
             if ledger.state == LEDGER_PREPARED:  # others are to come behind it
                 self.runtime.catalogue.commit([changes.use_ledger(self.name, ledger.ledger_id)])
             return
         if recovery is not None and recovery.entry_count:
             report_recovery(self.name, ledger.ledger_id, recovery, known)
+            self.runtime.note_damage(len(recovery.damage))
             files = self.runtime.files
             summary = with_reserve(files, lambda: seal_recovered(path, recovery), SEALING_LEAVES)
             sealing = self._sealing(ledger.ledger_id, summary, damaged=recovery.damaged_entries > 0)
@@ -643,6 +645,7 @@ class ManagedLedger(LedgerList):
             "%s: ledger %d %s: %s are lost; %s",
             self.name, ledger.ledger_id, what, published_messages(messages), where,
         )  # fmt: skip
+        self.runtime.note_damage()
 
     def _commit_removal(self, ledger_id: int) -> None:
         self.runtime.catalogue.commit([changes.remove_ledgers(self.name, [ledger_id])])

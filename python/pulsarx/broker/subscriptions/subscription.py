@@ -19,7 +19,7 @@ from pulsarx import errors
 from pulsarx._pycore.consume.consumer_core import ConsumerCore
 from pulsarx._pycore.consume.consumer_host import ConsumerHost
 from pulsarx._pycore.cursor.ack_tracker import AckTracker
-from pulsarx._pycore.dispatch.subscription_core import LossLog, SubscriptionCore
+from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
 from pulsarx._pycore.ground.when_forgotten import PostLater
 from pulsarx._pycore.message.entry_view import EntryContext
 from pulsarx.broker.ledgers.compacted_view import CompactedView
@@ -32,6 +32,7 @@ from pulsarx.broker.subscriptions.backlog import (
     hidden_before,
     mark_delete_position,
 )
+from pulsarx.broker.subscriptions.counted_losses import CountedLosses
 from pulsarx.broker.subscriptions.dispatchers import (
     SELECTOR_NAMES,
     SINGLE_ACTIVE,
@@ -88,7 +89,8 @@ class Subscription:
         self.name = name
         self.tracker = tracker
         self.flush = runtime.after_flush_interval(tracker.flush)
-        losses = LossLog(name, runtime.background, self.flush, topic.trim)
+        losses = CountedLosses(name, runtime.background, self.flush, topic.trim)
+        losses.runtime = runtime
         self.core = SubscriptionCore(tracker, runtime.clock, losses)
         self.host = self._make_host(topic.ledger)
         self._kind: tuple[Any, ...] = ("Exclusive",)
