@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
+import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +34,12 @@ PATIENCE_SECONDS = 60.0
 class Command:
     """The command, as it runs."""
 
-    def __init__(self, *arguments: str) -> None:
-        environment = {**os.environ, "PYTHONPATH": str(Path(pulsarx.__file__).parent.parent)}
+    def __init__(self, *arguments: str, before: Sequence[str] = (), **variables: str) -> None:
+        """before: the program that runs it. variables: of its environment, besides the usual."""
+        package = str(Path(pulsarx.__file__).parent.parent)
+        environment = {**os.environ, "PYTHONPATH": package, **variables}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "pulsarx", "serve", *arguments],
+            [*before, sys.executable, "-m", "pulsarx", "serve", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -66,8 +72,8 @@ class Command:
 def run() -> Iterator[Any]:
     made: list[Command] = []
 
-    def start(*arguments: str) -> Command:
-        made.append(Command(*arguments))
+    def start(*arguments: str, **options: Any) -> Command:
+        made.append(Command(*arguments, **options))
         return made[-1]
 
     yield start
@@ -94,6 +100,83 @@ def test_a_folder_is_served_until_a_signal_comes(tmp_path: Path, run: Any, numbe
     with pulsarx.Client(str(tmp_path)) as after:
         again = after.subscribe("t", "s")
         assert [again.receive(60_000).data() for _ in range(2)] == [b"b", b"c"]
+
+
+def test_a_signal_that_comes_again_changes_nothing(tmp_path: Path, run: Any) -> None:
+    """The second one used to be delivered when all was closed, and the command ended as one that
+    was interrupted."""
+    command = run(str(tmp_path), "--port=0", "--no-http")
+    command.url()
+    for number in (signal.SIGSTOP, signal.SIGTERM, signal.SIGINT, signal.SIGCONT):
+        command.process.send_signal(number)
+    assert command.ended() == (0, "")
+
+
+def test_it_ends_although_clients_neither_speak_nor_read(tmp_path: Path, run: Any) -> None:
+    command = run(str(tmp_path), "--port=0")
+    url, http_url = command.url(), command.http_url()
+    with pulsarx.Client(url) as client:
+        client.create_producer("t", batching_enabled=False).send_many([b"x" * 1000] * 5000)
+    with ExitStack() as stack:
+        for each in (url, http_url):
+            address = each.rpartition("/")[2].partition(":")
+            one = socket.create_connection((address[0], int(address[2])))
+            stack.callback(one.close)
+        for _ in range(20):  # more than fits into the buffers of the connection
+            one.sendall(b"GET /metrics?consumers=true HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        command.process.send_signal(signal.SIGTERM)
+        assert command.ended() == (0, "")
+    with pulsarx.Client(str(tmp_path)) as after:
+        assert after.admin.topics.stats("t")["messages"] == 5000
+
+
+@pytest.mark.parametrize("abstract", [False, True])
+def test_the_service_manager_is_told(run: Any, abstract: bool) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="pulsarx-notify-"))  # short enough for a socket's name
+    path = str(folder / "notify")
+    name = f"\0{path}" if abstract else path
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(name)
+            manager.settimeout(PATIENCE_SECONDS)
+            command = run("memory:", "--port=0", NOTIFY_SOCKET=name.replace("\0", "@"))
+            assert manager.recv(100) == b"READY=1"
+            command.url()  # it was said before
+            command.process.send_signal(signal.SIGTERM)
+            assert manager.recv(100) == b"STOPPING=1"
+            assert command.ended() == (0, "")
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_a_service_manager_that_is_not_there_is_told_of_and_it_is_served(run: Any) -> None:
+    command = run("memory:", "--port=0", NOTIFY_SOCKET="/nowhere/notify")
+    command.url()
+    command.process.send_signal(signal.SIGTERM)
+    status, said = command.ended()
+    assert status == 0
+    assert "tell the service manager at /nowhere/notify READY=1: " in said
+
+
+def test_as_the_first_process_of_a_container_it_ends_when_it_is_told_to(
+    tmp_path: Path, run: Any
+) -> None:
+    """The kernel keeps signals from a first process that has no handler for them."""
+    apart = ["unshare", "--pid", "--fork", "--mount-proc"]
+    if shutil.which("unshare") is None or subprocess.run([*apart, "true"]).returncode:
+        pytest.skip("this user cannot make a namespace of processes (unshare --pid)")
+    command = run(str(tmp_path), "--port=0", before=apart)
+    client = pulsarx.Client(command.url())
+    client.create_producer("t").send(b"x")
+    outside = command.process.pid
+    (first,) = Path(f"/proc/{outside}/task/{outside}/children").read_text().split()
+    status = Path(f"/proc/{first}/status").read_text()
+    assert re.search(r"^NSpid:.*\s1$", status, re.MULTILINE)
+    os.kill(int(first), signal.SIGTERM)
+    assert command.ended() == (0, "")
+    client.close()
+    with pulsarx.Client(str(tmp_path)) as after:
+        assert after.admin.topics.stats("t")["messages"] == 1
 
 
 def test_what_was_confirmed_outlives_a_kill(tmp_path: Path, run: Any) -> None:

@@ -122,6 +122,7 @@ def _serve(
     from contextlib import ExitStack
 
     from pulsarx.access.service_settings import DEFAULT_PORT
+    from pulsarx.cli.service_manager import READY, STOPPING, tell_manager
     from pulsarx.client import Client
     from pulsarx.server.broker_service import serve
 
@@ -172,7 +173,12 @@ def _serve(
                 found.append(stack.enter_context(https))
             told += [f"{folder} is administered at {each.url}" for each in found]
         print("\n".join(told), flush=True)
+        tell_manager(READY)
         signal.sigwait(_SIGNALS)
+        tell_manager(STOPPING)
+    # All is closed: a second signal is not to end it with the status of one that was killed.
+    while signal.sigtimedwait(_SIGNALS, 0) is not None:
+        pass
     return 0
 
 
