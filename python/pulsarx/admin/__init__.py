@@ -31,8 +31,9 @@ class Admin:
     OperationNotSupported when it changes something and the client was opened read_only;
     FolderOwnedError or Timeout when the process that owns the folder cannot be reached or does not
     answer; FolderError when there is no such folder; StorageError when the disk refuses;
-    InvalidTopicName for what is no name. At the URL of a REST API also ConnectError, AuthenticationError and AuthorizationError, and
-    OperationNotSupported for what the API does not have.
+    InvalidTopicName for what is no name. At the URL of a REST API also ConnectError,
+    AuthenticationError and AuthorizationError, and OperationNotSupported for what the API does not
+    have.
     """
 
     def __init__(self, channel: Channel) -> None:
