@@ -182,6 +182,9 @@ def derived(
         .get(each, "")
         for each in names
     }
+    rest = function.args.kwarg
+    if rest is not None and not parameters_alone:
+        arguments[f"**{rest.arg}"] = "The other arguments, by their names."
     if arguments:
         mine.entries["Args"] = {each: text for each, text in arguments.items() if text}
     if parameters_alone:

@@ -826,7 +826,6 @@ class Client:
         """Return the messages that topics hold now, as a `pyarrow.Table` with a column for each
         field of their values; of all partitions, one after the other. Not in the official client.
 
-        topic: a name, a list of names, or a pattern, `re.compile("orders-.*")`.
         The types come from the topic's schemas, all versions of them: JSON and Avro records,
         strings, bytes and numbers (one column, value). Messages of a topic without a schema are
         JSON objects, whose fields and types are found in them. Nothing is rounded, cut or left out.
@@ -939,7 +938,7 @@ class Client:
         Args:
             query: A SELECT.
             params: Values for `?` and `$name` in the query.
-            options: Those of `scan`, for each topic.
+            **options: Those of `scan`, for each topic.
 
         Returns:
             A `duckdb.DuckDBPyRelation`.

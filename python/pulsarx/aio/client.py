@@ -475,15 +475,57 @@ class Client:
     async def read_table(
         self, topic: Any, columns: Iterable[str] | None = None, **options: Unpack[ReadOptions]
     ) -> Any:
-        """Return the messages that topics hold now as a `pyarrow.Table`. See
-        pulsarx.Client.read_table. Read in a thread, which goes on when the caller is cancelled."""
+        """Return the messages that topics hold now, as a `pyarrow.Table` with a column for each
+        field of their values; of all partitions, one after the other. Not in the official client.
+
+        The types come from the topic's schemas, all versions of them: JSON and Avro records,
+        strings, bytes and numbers (one column, value). Messages of a topic without a schema are
+        JSON objects, whose fields and types are found in them. Nothing is rounded, cut or left out.
+
+        Args:
+            topic: A name, a list of names, or a pattern, `re.compile("orders-.*")`.
+            columns: Names of fields; None: all.
+            **options: The other arguments, by their names.
+
+        Returns:
+            A `pyarrow.Table`.
+
+        Raises:
+            ValueError: A message is not of the schema, a column cannot hold its number, or an
+                argument is wrong.
+            OperationNotSupported: A schema has no columns.
+            TopicNotFound: There is no such topic.
+            CorruptDataError: A message is damaged.
+            ImportError: pyarrow is missing.
+            AuthenticationError: No broker would take the client's credentials.
+            AlreadyClosed: The client is closed.
+        """
         return await asyncio.to_thread(self._client.read_table, topic, columns, **options)
 
     async def scan(
         self, topic: Any, columns: Iterable[str] | None = None, **options: Unpack[ScanOptions]
     ) -> TopicScan:
-        """Return the messages that topics hold now as a table that is read when it is used, in the
-        thread that uses it: `await asyncio.to_thread(scan.to_arrow)`. See pulsarx.Client.scan."""
+        """Return the messages that topics hold now as a table that is read when it is used: a
+        LazyFrame of Polars, a relation of DuckDB, a `pyarrow.RecordBatchReader`. No more than a few
+        batches are in memory at once. Not in the official client.
+
+        Types of values without a schema are found by reading them once, here.
+
+        Args:
+            topic: As of read_table, like all arguments but the last.
+            columns: Names of fields; None: all.
+            **options: The other arguments, by their names.
+
+        Returns:
+            A TopicScan.
+
+        Raises:
+            ValueError: As of read_table; values raise it when they are read.
+            OperationNotSupported: A schema has no columns.
+            TopicNotFound: There is no such topic.
+            ImportError: pyarrow is missing.
+            AlreadyClosed: The client is closed.
+        """
         return await asyncio.to_thread(self._client.scan, topic, columns, **options)
 
     async def send_rows(
@@ -498,8 +540,44 @@ class Client:
         properties: str | None = None,
         progress: Any = False,
     ) -> MessageId | None:
-        """Publish a message for each row. See pulsarx.Client.send_rows. Rows are taken and sent in
-        a thread, which goes on when the caller is cancelled."""
+        """Publish a message for each row, in order. Not in the official client.
+
+        Nothing is rounded, cut or left out. 10,000 rows are encoded, then published; a note of an
+        error says how many were before.
+
+        Args:
+            topic: A name; the topic is created when it does not exist.
+            rows: Dicts, or records of one class, in anything that is iterable; a data frame of
+                Pandas or Polars, or whatever else has an Arrow table.
+            columns: Those that become the value; None: all.
+            schema: A JsonSchema, an AvroSchema or a Record class; "infer": Avro, by the types of
+                the columns (of rows that are dicts, all are looked at first); None: that of the
+                topic, or of the records; without one a table whose types JSON does not all have
+                (times, dates, decimals, bytes) is Avro as by "infer", if the topic is new or empty,
+                and other rows are JSON objects.
+            key: The column of the keys, of str. It stays in the value unless columns leaves it out,
+                as do the next two.
+            event_time: The column of the event times: datetime with a zone, or milliseconds since
+                1970.
+            properties: The column of the properties: dicts of str.
+            progress: True for a bar on the standard error output, or a callable (done, all).
+
+        Returns:
+            The id of the last message; None when there is no row.
+
+        Raises:
+            TypeError: A row, or a column that JSON has nothing for, is not of the schema; the text
+                names it.
+            ValueError: As TypeError, of a value; or an argument is wrong.
+            OperationNotSupported: The schema is no record; or the client was opened read_only.
+            MessageTooBig: A row is too large.
+            StorageFullError: There is no room.
+            AuthenticationError: No broker would take the client's credentials.
+            AlreadyClosed: The client is closed.
+
+        Durability:
+            All rows are as durable as after send when it returns.
+        """
         return await asyncio.to_thread(
             self._client.send_rows,
             topic,

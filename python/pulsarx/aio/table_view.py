@@ -73,7 +73,12 @@ class TableView:
         return found
 
     def to_arrow(self) -> Any:
-        """Return the keys and values there are now as a `pyarrow.Table`; see pulsarx.TableView."""
+        """Return the keys and values there are now as a `pyarrow.Table`, a row for each key:
+        `__key__`, and the fields of records, or `value`. Not in the official client.
+
+        ValueError names the key whose value its column cannot hold. OperationNotSupported: values
+        of the schema have no columns. ImportError: pyarrow is missing.
+        """
         return self._view.to_arrow()
 
     async def for_each(self, callback: Listener) -> None:

@@ -146,7 +146,7 @@ def _value(call: Call, policy: Policy, level: str, target: str) -> Any:
 
 
 def _unset(call: Call, policy: Policy) -> Json:
-    """What the broker's options say, which its owner alone knows."""
+    """The value by the broker's options, which its owner alone knows."""
     try:
         options = call.host.broker.settings.options
     except errors.OperationNotSupported:

@@ -36,12 +36,23 @@ def published(
     schema: Schema[Any] | None = None,
     only: bool = False,
 ) -> list[Message[Any]]:
-    """Assert that a topic has these messages, in whatever order, and return them.
+    """Assert that a topic has these messages, in whatever order.
 
-    expected: bytes, or with a schema values; or functions of a message that return whether it is
-    the one. None is given: any message. key, properties: the messages looked at are those with this
-    key, and these properties among theirs. only: there is no further one of them.
-    AssertionError lists what is missing and what was there.
+    Args:
+        client: A client of the broker.
+        topic: A name.
+        *expected: Bytes, or with a schema values; or functions of a message that return whether it
+            is the one. None is given: any message.
+        key: Only messages with this key are looked at.
+        properties: Only messages that have these properties among theirs.
+        schema: That by which values are decoded.
+        only: There is no further one of them.
+
+    Returns:
+        The messages, in the order of the topic.
+
+    Raises:
+        AssertionError: Some are missing, or not expected; the text lists them and what was there.
     """
     found = [each for each in _messages(client, topic, schema) if _is_of(each, key, properties)]
     taken, missing = _taken(found, expected, schema)
@@ -74,11 +85,21 @@ def acknowledged(
     properties: dict[str, str] | None = None,
     schema: Schema[Any] | None = None,
 ) -> None:
-    """Assert that a subscription has acknowledged these messages; arguments as of published. None
-    is expected: all that the topic has.
+    """Assert that a subscription has acknowledged messages. A message that the topic does not have,
+    never or not any more, is missing.
 
-    AssertionError lists those that it has not, and who has them. A message that the topic does not
-    have, never or not any more, is missing.
+    Args:
+        client: A client of the broker.
+        topic: A name.
+        subscription_name: Of the topic.
+        *expected: The messages, as of published. None is given: all that the topic has.
+        key: Only messages with this key are looked at.
+        properties: Only messages that have these properties among theirs.
+        schema: That by which values are decoded.
+
+    Raises:
+        AssertionError: It has not acknowledged some, which the text lists with who has them; or
+            there is no such subscription.
     """
     found = [each for each in _messages(client, topic, schema) if _is_of(each, key, properties)]
     taken, missing = _taken(found, expected, schema)
@@ -116,14 +137,25 @@ def eventually(
     seconds: float = 60.0,
     timeout_seconds: float = 10.0,
 ) -> R:
-    """Let time pass on the clock, from one thing that is due to the next, until the check holds,
-    and return what it returned. It fails by AssertionError, by an error of PulsarX, or by returning
-    False.
+    """Let time pass on the clock, from one thing that is due to the next, until the check holds.
 
-    seconds: how far the clock goes at most. timeout_seconds: of real time, for threads of the
-    program that are still at work then. What the clock sets off in listeners and callbacks has
-    happened when the check is called; for threads of the program's own, `drain` before time passes.
-    AssertionError: says why the check failed last, and what is due next.
+    What the clock sets off in listeners and callbacks has happened when the check is called; for
+    threads of the program's own, `drain` before time passes.
+
+    Args:
+        clock: The clock of the broker.
+        check: A function. It fails by AssertionError, by an error of PulsarX, or by returning
+            False.
+        seconds: How many seconds the clock goes at most.
+        timeout_seconds: Seconds of real time for threads of the program that are still at work
+            when the clock has gone so far.
+
+    Returns:
+        The answer of the check.
+
+    Raises:
+        AssertionError: It failed to the end; the text says why it failed last, and what is due
+            next.
     """
     steps = Steps(clock, seconds)
     while True:

@@ -23,6 +23,13 @@ class EmptyBroker:
     """A broker with its clock and a client. Further clients are opened by its URL."""
 
     def __init__(self, url: str, clock: ManualClock, client: Client) -> None:
+        """Of `broker`.
+
+        Args:
+            url: That of the broker, for other clients of this process.
+            clock: The clock of the broker and its clients.
+            client: A client, which is open until the block ends.
+        """
         self.url = url
         self.clock = clock
         self.client = client
@@ -38,7 +45,13 @@ def broker(
     """Open an empty broker in memory. Its client is closed at the end of the block; the broker ends
     with its last client.
 
-    seed: of its randomness, so that every run makes the same choices.
+    Args:
+        clock: A ManualClock of the caller's; None: a new one.
+        seed: The seed of its randomness, so that every run makes the same choices.
+        options: Options of the broker; None: all as they are by themselves.
+
+    Yields:
+        The broker, with its clock and a client.
     """
     # Numbered, so that whatever was left open of the one before is another broker.
     url = f"memory:testing-{next(_numbers)}"
@@ -53,7 +66,15 @@ def broker(
 @contextmanager
 def namespace(client: Client, tenant: str = "public") -> Iterator[str]:
     """Make a namespace that nobody else has, and delete it with its topics at the end of the block,
-    whoever still uses them."""
+    whoever still uses them.
+
+    Args:
+        client: A client of the broker.
+        tenant: The tenant it belongs to, which exists.
+
+    Yields:
+        The name, `tenant/namespace`.
+    """
     name = f"{tenant}/testing-{next(_numbers)}"
     client.admin.namespaces.create_namespace(name)
     try:

@@ -13,9 +13,14 @@ if TYPE_CHECKING:
 
 
 def clean(client: Client, *namespaces: str) -> None:
-    """Empty these namespaces, or all: delete the topics that nobody uses, with their subscriptions.
-    A topic that has a producer, consumer or reader stays with those, and loses its messages and the
-    subscriptions without a consumer. Namespaces stay, and so do their policies."""
+    """Empty namespaces: delete the topics that nobody uses, with their subscriptions. A topic that
+    has a producer, consumer or reader stays with those, and loses its messages and the
+    subscriptions without a consumer. Namespaces stay, and so do their policies.
+
+    Args:
+        client: A client of the broker.
+        *namespaces: Their names, `tenant/namespace`; none: all.
+    """
     admin = client.admin
     for namespace in namespaces or _all_namespaces(admin):
         parted = admin.topics.get_partitioned_topic_list(namespace)

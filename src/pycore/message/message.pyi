@@ -12,7 +12,8 @@ class Message(Generic[T]):
     def data(self) -> bytes:
         """Return the payload, copied out of the ledger at each call; `b""` for a message without a
         value."""
-    def _repr_html_(self) -> str: ...
+    def _repr_html_(self) -> str:
+        """Show the message in a notebook; of its value the first bytes."""
     def size(self) -> int:
         """Return the bytes of the payload, without copying it."""
     def length(self) -> int:
