@@ -20,7 +20,7 @@ help:
 	@echo "make test-clients  the official Go, Java and Node clients and pulsar-admin against pulsarx serve, where there are Go, Maven and npm"
 	@echo "make test-spark-versions  what is Spark's own, under each PySpark and by Spark Connect"
 	@echo "make docs        the site in build/site, warnings are errors; build/site/index.html opens without a server"
-	@echo "make lint        ruff, mypy, the tidy tests"
+	@echo "make lint        ruff, mypy, stubs and types, the tidy tests"
 	@echo "make format      what lint asks for and ruff can do itself"
 	@echo "make sanitize    tests of the compiled parts under address and undefined-behaviour sanitizers"
 	@echo "make bench       every claim about the speed of the library, as a table"
@@ -30,7 +30,7 @@ help:
 	@echo "make oracle      the same programs on a real Apache Pulsar and on PulsarX, and what a call costs there;"
 	@echo "                 needs Java and Maven"
 	@echo "make compare     is anything slower? BASE=main or a folder; ROWS=send,receive for some"
-	@echo "make wheel       a wheel in dist/ of what is built, tried in a fresh environment"
+	@echo "make wheel       a wheel of what is built and an sdist in dist/, tried in a fresh environment"
 	@echo "make wheels      wheels in dist/ for all Pythons and platforms, tried; WHEELS=cp312 for some"
 	@echo "make build       only build, in place; PULSARX_DEBUG=1 and others: CONTRIBUTING.md"
 	@echo "make clean       remove everything built; distclean also .venv"
@@ -98,6 +98,7 @@ lint:
 	$(VENV_PYTHON) -m ruff format --check .
 	MYPYPATH= $(VENV_PYTHON) -m mypy -p pulsarx -m pytest_pulsarx
 	$(VENV_PYTHON) -m mypy setup.py tools wheels
+	$(VENV_PYTHON) tools/check_types.py $(VENV_PYTHON)
 	$(VENV_PYTHON) -m pytest -q tests/tidy
 
 format:
@@ -138,9 +139,13 @@ compare:
 	@tools/bootstrap bench
 	$(VENV_PYTHON) benchmarks/compare.py $(BASE) --rows=$(ROWS) $(COMPARE_ARGS)
 
+# The time of the commit, so that the same sources make the same bytes; an sdist has any.
+wheel: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 1700000000)
 wheel:
-	@tools/bootstrap wheel
+	@tools/bootstrap wheel release
 	@$(VENV_PYTHON) wheels/make_wheels.py --here
+	$(VENV_PYTHON) setup.py -q sdist -d dist
+	$(VENV_PYTHON) wheels/check_package.py dist
 
 # An hour for all; WHEELS="cp312 cp313-manylinux_aarch64" for some, WHEEL_TESTS=tests/api/consuming
 # tries each with these tests, too.
