@@ -60,7 +60,7 @@ class LedgerPartition(InputPartition):
         self.part: tuple[int, int] | None = None
         self.where = where
         self.values = values
-        self.filters = filters or []
+        self.filters: list[RowFilter] = filters or []
         self.ranges = ranges
         self.fail_on_data_loss = fail_on_data_loss
 
@@ -115,10 +115,10 @@ class Snapshot:
         source = TopicSource(options)
         try:
             planner = source.require()
-            self.folder_id = source.folder_id
+            self.folder_id: str = source.folder_id
             # In this order: the start may be the latest, and is then not behind the end.
-            self.start = starting_offsets(planner, options, "earliest")
-            self.end = ending_offsets(planner, options)
+            self.start: Offsets = starting_offsets(planner, options, "earliest")
+            self.end: Offsets = ending_offsets(planner, options)
         finally:
             source.close()
 

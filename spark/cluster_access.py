@@ -26,10 +26,12 @@ class ClusterAccess:
     def __init__(
         self, service_url: str, admin_url: str, token: str | None, certificates: str | None
     ) -> None:
-        self.service_url = service_url
-        self.admin_url = admin_url
-        self.token = token
-        self.certificates = certificates  # path of the authorities to trust, on every host
+        self.service_url: str = service_url
+        self.admin_url: str = admin_url
+        self.token: str | None = token
+        self.certificates: str | None = (
+            certificates  # path of the authorities to trust, on every host
+        )
 
     @staticmethod
     def of(options: Options) -> ClusterAccess:

@@ -76,10 +76,10 @@ class ClusterSnapshot:
 
     def __init__(self, options: Options) -> None:
         topics = ClusterTopics(options)
-        self.cluster = topics.cluster
+        self.cluster: str = topics.cluster
         # In this order: the start may be the latest, and is then not behind the end.
-        self.start = topics.starting("earliest")
-        self.end = topics.ending()
+        self.start: Places = topics.starting("earliest")
+        self.end: Places = topics.ending()
 
 
 class ClusterBatchReader(DataSourceReader):

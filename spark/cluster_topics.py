@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from pulsarx.admin.http_channel import HttpChannel
     from pulsarx.schema.schema import SchemaInfo
     from pulsarx.spark.options import Options
 
@@ -43,7 +44,7 @@ class TopicLedgers:
     def __init__(self, name: str, stats: Mapping[str, Any]) -> None:
         """stats: internalStats; of the ledger that is open they say entries and size apart."""
         self.name = name
-        self.partition = TopicName.of(name).partition_index
+        self.partition: int = TopicName.of(name).partition_index
         last_ledger, last_entry = map(int, str(stats.get("lastConfirmedEntry", "-1:-1")).split(":"))
         self.ledgers: list[tuple[int, int, int]] = []  # id, entries, bytes
         for each in stats.get("ledgers", ()):
@@ -155,11 +156,11 @@ class ClusterBacklog:
     __slots__ = ("bytes", "entries", "first_publish_ms", "ledgers")
 
     def __init__(self, entries: int, bytes: int, ledgers: int, first_publish_ms: int | None):
-        self.entries = entries
-        self.bytes = bytes
-        self.ledgers = ledgers  # that have some of it
+        self.entries: int = entries
+        self.bytes: int = bytes
+        self.ledgers: int = ledgers  # that have some of it
         # Of the topics' first ones; None: nothing is left, or too many topics have some.
-        self.first_publish_ms = first_publish_ms
+        self.first_publish_ms: int | None = first_publish_ms
 
 
 class ClusterTopics:
@@ -171,10 +172,10 @@ class ClusterTopics:
 
         official.native()
         self.options = options
-        self.access = ClusterAccess.of(options)
-        self.admin = self.access.admin()
-        self.schemas = ClusterSchemas(self.admin)
-        self.cluster = _name_of(self.admin)
+        self.access: ClusterAccess = ClusterAccess.of(options)
+        self.admin: HttpChannel = self.access.admin()
+        self.schemas: ClusterSchemas = ClusterSchemas(self.admin)
+        self.cluster: str = _name_of(self.admin)
         self.topics: dict[str, TopicLedgers] = {}
         self.look()
 

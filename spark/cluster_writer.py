@@ -67,15 +67,15 @@ class ClusterJob:
     def __init__(
         self, options: Options, topic: str | None, counts: dict[str, int], is_new: bool = False
     ) -> None:
-        self.access = ClusterAccess.of(options)
+        self.access: ClusterAccess = ClusterAccess.of(options)
         self.topic = topic  # in full; None: the column __topic says it
         self.partition_counts = counts  # by topic, 0: it has none
-        self.is_new = is_new  # the topic is to be made with its first row
-        self.hashing_scheme = int(HASHINGS[options.hashingScheme])
-        self.compression = int(COMPRESSIONS[options.compression])
-        self.is_key_based = options.batchingType == "KeyBased"
-        self.null_values = options.nullValues == "allow"
-        self.max_message_size = int(options.maxMessageSize)
+        self.is_new: bool = is_new  # the topic is to be made with its first row
+        self.hashing_scheme: int = int(HASHINGS[options.hashingScheme])
+        self.compression: int = int(COMPRESSIONS[options.compression])
+        self.is_key_based: bool = options.batchingType == "KeyBased"
+        self.null_values: bool = options.nullValues == "allow"
+        self.max_message_size: int = int(options.maxMessageSize)
         self.on_conflict = ""  # rows are not compared
         self.needs_key = False  # no table is written
         self.values: WrittenValues | None = None  # as of WriteJob
@@ -345,7 +345,7 @@ class ClusterBatchWriter(DataSourceArrowWriter):
     """Made in the driver; travels to the tasks. Pickles."""
 
     def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
-        self.job = plan_cluster_job(options, schema, overwrite, is_stream=False)
+        self.job: ClusterJob = plan_cluster_job(options, schema, overwrite, is_stream=False)
         if options.txnAppId is not None:
             self.job.producer = f"spark-{options.txnAppId}"
             self.job.epoch = options.txnVersion

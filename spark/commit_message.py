@@ -24,11 +24,13 @@ class CommitMessage:
         content: int = 0,
         given: int = 0,
     ) -> None:
-        self.partition_id = partition_id  # of Spark
-        self.message_count = message_count
-        self.files = files  # in the order written; of one topic partition in that of its rows
-        self.content = content  # digest of the rows, see rows_digest; 0: it is not wanted
-        self.given = given  # of what their values were made of; 0: it does not matter
+        self.partition_id: int = partition_id  # of Spark
+        self.message_count: int = message_count
+        self.files: list[StagedFile] = (
+            files  # in the order written; of one topic partition in that of its rows
+        )
+        self.content: int = content  # digest of the rows, see rows_digest; 0: it is not wanted
+        self.given: int = given  # of what their values were made of; 0: it does not matter
 
     def text(self) -> str:
         documents = [file.document() for file in self.files]

@@ -38,7 +38,7 @@ _ROW_MAX = (1 << (EPOCH_SHIFT - _DIGEST_BITS)) - 1
 _METADATA_MAX = 64  # bytes of a message besides its value, keys and properties, about
 _NEVER_MS = (1 << 31) - 1
 # How the producer is made: it sends a batch when it is flushed, and at no other time.
-OPTIONS = {
+OPTIONS: dict[str, Any] = {
     "batching_enabled": True,
     "batching_max_messages": ROWS_MAX + 1,
     "batching_max_allowed_size_in_bytes": (1 << 31) - 1,
@@ -57,9 +57,9 @@ class SentRows:
     def __init__(self, epoch: int) -> None:
         self._epoch = epoch
         self._digest = 0
-        self.row = 0  # the last that was added; the first is 1
-        self.stored = 0  # the last that the brokers are known to have
-        self.stored_id = -1
+        self.row: int = 0  # the last that was added; the first is 1
+        self.stored: int = 0  # the last that the brokers are known to have
+        self.stored_id: int = -1
 
     def next_id(self, payload: bytes | None, details: dict[str, Any]) -> int:
         """The sequence id of one row more. ValueError: there are too many."""

@@ -29,16 +29,16 @@ class EntryRange:
         from_ms: int | None = None,
         until_ms: int | None = None,
     ) -> None:
-        self.topic = topic  # full name; that of the partition
-        self.partition = partition  # -1: the topic has none
-        self.ledger_id = ledger_id
-        self.first = first
-        self.end = end  # the first message that is not part of the range
-        self.size = size  # bytes, about
-        self.columns = columns
+        self.topic: str = topic  # full name; that of the partition
+        self.partition: int = partition  # -1: the topic has none
+        self.ledger_id: int = ledger_id
+        self.first: Spot = first
+        self.end: Spot = end  # the first message that is not part of the range
+        self.size: int = size  # bytes, about
+        self.columns: tuple[str, ...] = columns
         # Only messages published from then on, and before, are read (milliseconds since 1970).
-        self.from_ms = from_ms
-        self.until_ms = until_ms
+        self.from_ms: int | None = from_ms
+        self.until_ms: int | None = until_ms
 
     @property
     def end_entry(self) -> int:

@@ -75,5 +75,5 @@ def _candidates() -> Iterator[tuple[str, str]]:
 if __name__ == "__main__":
     try:
         print(find_java())
-    except JavaNotFoundError as error:
-        sys.exit(f"{error}.")
+    except JavaNotFoundError as _error:
+        sys.exit(f"{_error}.")

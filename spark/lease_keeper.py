@@ -358,7 +358,7 @@ def _covers(found: LeaseRecord, ranges: list[LedgerRange]) -> bool:
     )
 
 
-keeper = LeaseKeeper(system_clock())
+keeper: LeaseKeeper = LeaseKeeper(system_clock())
 _weak_references: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 at_fork(__name__, keeper.reset, before=keeper.all_go_out)
 atexit.register(keeper.release_all)

@@ -52,7 +52,7 @@ class StagedMessage(WriterCommitMessage):
 
     def __init__(self, message: CommitMessage | None, job: WriteJob) -> None:
         self.message = message  # None: the task had nothing to do
-        self.job = job.without_topics()
+        self.job: WriteJob = job.without_topics()
 
 
 def plan_job(options: Options, schema: StructType, overwrite: bool, staging: bool) -> WriteJob:

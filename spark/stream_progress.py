@@ -44,22 +44,22 @@ class StreamProgress:
             status: What the source said of itself.
         """
         self.query: str | None = progress["name"]
-        self.query_id = str(progress["id"])
-        self.batch_id = int(progress["batchId"])
-        self.timestamp = str(progress["timestamp"])  # when the batch began, ISO
-        self.root = str(status["root"])
-        self.topics = int(status["topics"])  # partitions count by themselves
+        self.query_id: str = str(progress["id"])
+        self.batch_id: int = int(progress["batchId"])
+        self.timestamp: str = str(progress["timestamp"])  # when the batch began, ISO
+        self.root: str = str(status["root"])
+        self.topics: int = int(status["topics"])  # partitions count by themselves
         # Behind the batch: messages, bytes of files, age of the first, ledgers that have some. A
         # cluster tells no messages but entries, and the age of a few topics alone: None else.
         self.backlog_messages: int | None = status["messages"]
         self.backlog_entries: int | None = status.get("entries")
-        self.backlog_bytes = int(status["bytes"])
+        self.backlog_bytes: int = int(status["bytes"])
         self.backlog_seconds: float | None = status["seconds"]
-        self.ledgers_left = int(status["ledgers"])
-        self.input_rows = int(source["numInputRows"])  # of the batch
+        self.ledgers_left: int = int(status["ledgers"])
+        self.input_rows: int = int(source["numInputRows"])  # of the batch
         # NaN where Spark has nothing to divide by.
-        self.input_rows_per_second = float(source["inputRowsPerSecond"])
-        self.processed_rows_per_second = float(source["processedRowsPerSecond"])
+        self.input_rows_per_second: float = float(source["inputRowsPerSecond"])
+        self.processed_rows_per_second: float = float(source["processedRowsPerSecond"])
         # For which retention spares messages, and when it ends unless it is renewed. None: the
         # subscription does, or nothing does (leaseSeconds 0), or the first batch is to take it.
         self.lease: str | None = status["lease"]

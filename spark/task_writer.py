@@ -48,7 +48,7 @@ class TaskWriter:
         """partition_id: of Spark. attempt: for the names of files; no two attempts share one."""
         self.job = job
         self.partition_id = partition_id
-        self.message_count = 0
+        self.message_count: int = 0
         self._prefix = f"{partition_id}-{attempt}-{uuid.uuid4().hex[:12]}"
         # By the full name of the topic; the one written to longest ago comes first.
         self._open: dict[str, SealedLedgerWriter] = {}

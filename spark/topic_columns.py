@@ -65,7 +65,7 @@ EVERY_TYPE = {**COLUMN_TYPES, **COLUMN_TYPES_ON_DEMAND}
 _WITHOUT_MEANING = {
     "__redeliveryCount": "a job reads ledgers, which nobody redelivers; consumers have it",
 }
-WRITTEN_TYPES = {
+WRITTEN_TYPES: dict[str, tuple[str, ...]] = {
     VALUE: ("binary", "string"),
     KEY: ("binary", "string"),
     TOPIC: ("string",),

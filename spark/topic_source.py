@@ -28,7 +28,7 @@ class TopicSource:
     def __init__(self, options: Options) -> None:
         """FolderError: root is no data directory. TopicNotFound: it has no such topic."""
         self.options = options
-        self.broker = ReadOnlyBroker(options.root)
+        self.broker: ReadOnlyBroker = ReadOnlyBroker(options.root)
         self._number = -1
         self._topics: list[str] = []
         self._planner: Planner | None = None

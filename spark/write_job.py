@@ -62,28 +62,32 @@ class WriteJob:
         merge_small_ledgers: bool,
         needs_key: bool = False,
     ) -> None:
-        self.root = root  # of the data directory, on every host
-        self.folder_id = folder_id
-        self.name = name  # of its staging area
-        self.topic = topic  # in full; None: the column __topic says it
-        self.partition_counts = partition_counts  # by topic, 0: it has none
-        self.application = application
-        self.version = version
-        self.hashing_scheme = hashing_scheme
-        self.compression = compression
-        self.flush = flush
-        self.null_values = null_values
-        self.max_ledger_bytes = max_ledger_bytes
-        self.max_message_size = max_message_size
+        self.root: str = root  # of the data directory, on every host
+        self.folder_id: str = folder_id
+        self.name: str = name  # of its staging area
+        self.topic: str | None = topic  # in full; None: the column __topic says it
+        self.partition_counts: dict[str, int] = partition_counts  # by topic, 0: it has none
+        self.application: str = application
+        self.version: int = version
+        self.hashing_scheme: int = hashing_scheme
+        self.compression: int = compression
+        self.flush: bool = flush
+        self.null_values: bool = null_values
+        self.max_ledger_bytes: int = max_ledger_bytes
+        self.max_message_size: int = max_message_size
         # About a version that was written before: error, ignore; "": its versions are Spark's.
-        self.on_conflict = on_conflict
+        self.on_conflict: str = on_conflict
         # The commit makes the topic with so many, 0: without any; -1: it is there.
-        self.new_partitions = new_partitions
-        self.values = values  # what columns become; None: column value is the payload
+        self.new_partitions: int = new_partitions
+        self.values: WrittenValues | None = (
+            values  # what columns become; None: column value is the payload
+        )
         # Topics that refuse payloads of no schema, where the column __topic chooses.
-        self.closed_topics = closed_topics
-        self.merge_small_ledgers = merge_small_ledgers  # now and then, where there are versions
-        self.needs_key = needs_key  # rows without one are refused: the topic is a table
+        self.closed_topics: frozenset[str] = closed_topics
+        self.merge_small_ledgers: bool = (
+            merge_small_ledgers  # now and then, where there are versions
+        )
+        self.needs_key: bool = needs_key  # rows without one are refused: the topic is a table
 
     @property
     def transaction(self) -> Transaction:

@@ -67,15 +67,17 @@ class BrokerOption:
         doc: str,
         choices: tuple[str, ...] = (),
     ) -> None:
-        self.name = name
-        self.choices = choices
-        self.default = default
-        self.type = int if default is None else type(default)
-        self.lowest = lowest
-        self.highest = highest
-        self.persisted = persisted
-        self.changeable_live = changeable_live
-        self.doc = doc
+        self.name: str = name
+        self.choices: tuple[str, ...] = choices
+        self.default: Value = default
+        self.type: type[int] | type[bool] | type[str] | type[tuple[str, ...]] = (
+            int if default is None else type(default)
+        )
+        self.lowest: int | None = lowest
+        self.highest: int | None = highest
+        self.persisted: bool = persisted
+        self.changeable_live: bool = changeable_live
+        self.doc: str = doc
 
     def check(self, value: object) -> Value:
         if value is None and self.default is None:

@@ -239,7 +239,7 @@ class Client:
             arguments["service_url"] = discovery.current.service_url
         options = ClientOptions(**arguments)
         self._url = options.service_url
-        self.read_only = options.read_only
+        self.read_only: bool = options.read_only
         self._broker: Broker | ReadOnlyBroker | None = None
         self._pool = WorkPool(options.message_listener_threads)
         self._memory_limit_bytes = options.memory_limit_bytes

@@ -108,7 +108,7 @@ class PayloadDecryption:
         failure_action: ConsumerCryptoFailureAction,
     ) -> None:
         """key_reader: None to decrypt nothing. ImportError: cryptography is missing."""
-        self.failure_action = int(failure_action)
+        self.failure_action: int = int(failure_action)
         self._key_reader = key_reader
         self._ciphers: dict[bytes, Any] = {}  # of data keys, by what these are encrypted to
         self._private: _PrivateKey | None = None  # that was read last

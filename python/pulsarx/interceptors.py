@@ -64,16 +64,16 @@ class OutgoingMessage:
                 milliseconds since 1970.
             deliver_after: How much later than now they get it.
         """
-        self.content = content
-        self.properties = properties
-        self.partition_key = partition_key
-        self.ordering_key = ordering_key
-        self.sequence_id = sequence_id
-        self.replication_clusters = replication_clusters
-        self.disable_replication = disable_replication
-        self.event_timestamp = event_timestamp
-        self.deliver_at = deliver_at
-        self.deliver_after = deliver_after
+        self.content: Any = content
+        self.properties: dict[str, str] | None = properties
+        self.partition_key: str | None = partition_key
+        self.ordering_key: str | None = ordering_key
+        self.sequence_id: int | None = sequence_id
+        self.replication_clusters: list[str] | None = replication_clusters
+        self.disable_replication: bool = disable_replication
+        self.event_timestamp: int | None = event_timestamp
+        self.deliver_at: int | None = deliver_at
+        self.deliver_after: timedelta | None = deliver_after
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `send` by name."""

@@ -33,7 +33,7 @@ class Access:
         from pulsarx.access.password_queue import PasswordQueue
         from pulsarx.access.tokens import TokenVerifier
 
-        self.methods = tuple(settings.methods)
+        self.methods: tuple[str, ...] = tuple(settings.methods)
         self._catalogue = catalogue
         self._clock = clock
         self._superusers = settings.superuser_roles

@@ -49,16 +49,16 @@ class AccessSettings:
             raise errors.InvalidConfiguration(
                 detail="superuser_roles is a str; give a list of names"
             )
-        self.token_secret_key = token_secret_key
-        self.token_public_key = token_public_key
-        self.token_auth_claim = token_auth_claim
-        self.token_audience = token_audience
-        self.token_audience_claim = token_audience_claim
-        self.basic_auth_conf = basic_auth_conf
-        self.tls_authentication = tls_authentication
-        self.superuser_roles = frozenset(superuser_roles)
-        self.anonymous_user_role = anonymous_user_role
-        self.restrict_metrics = restrict_metrics
+        self.token_secret_key: str | None = token_secret_key
+        self.token_public_key: str | None = token_public_key
+        self.token_auth_claim: str = token_auth_claim
+        self.token_audience: str | None = token_audience
+        self.token_audience_claim: str = token_audience_claim
+        self.basic_auth_conf: str | None = basic_auth_conf
+        self.tls_authentication: bool = tls_authentication
+        self.superuser_roles: frozenset[str] = frozenset(superuser_roles)
+        self.anonymous_user_role: str | None = anonymous_user_role
+        self.restrict_metrics: bool = restrict_metrics
         if anonymous_user_role is not None:
             try:
                 checked_role(anonymous_user_role)

@@ -19,8 +19,8 @@ class AdvertisedListener:
     __slots__ = ("service_url", "service_url_tls")
 
     def __init__(self, service_url: str | None, service_url_tls: str | None) -> None:
-        self.service_url = service_url
-        self.service_url_tls = service_url_tls
+        self.service_url: str | None = service_url
+        self.service_url_tls: str | None = service_url_tls
 
     def urls(self) -> tuple[str | None, str | None]:
         return self.service_url, self.service_url_tls

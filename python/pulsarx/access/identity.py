@@ -9,5 +9,5 @@ class Identity:
     __slots__ = ("expires_ms", "role")
 
     def __init__(self, role: str, expires_ms: int | None = None) -> None:
-        self.role = role
-        self.expires_ms = expires_ms
+        self.role: str = role
+        self.expires_ms: int | None = expires_ms

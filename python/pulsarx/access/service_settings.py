@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pulsarx.access.access_settings import AccessSettings
+    from pulsarx.access.advertised_listeners import AdvertisedListener
     from pulsarx.access.tls_settings import TlsSettings
 
 DEFAULT_PORT = 6650
@@ -59,11 +60,15 @@ class ServiceSettings:
                 detail=f"advertised_address {advertised_address!r:.200}: give a host name or an "
                 "address, without a port"
             )
-        self.host = host
-        self.port = port
-        self.allow_anonymous = allow_anonymous
-        self.access = access
-        self.tls = tls
-        self.tls_port = DEFAULT_PORT_TLS if tls is not None and tls_port is None else tls_port
-        self.advertised_address = advertised_address
-        self.advertised_listeners = listeners_of(advertised_listeners or {})
+        self.host: str = host
+        self.port: int | None = port
+        self.allow_anonymous: bool = allow_anonymous
+        self.access: AccessSettings | None = access
+        self.tls: TlsSettings | None = tls
+        self.tls_port: int | None = (
+            DEFAULT_PORT_TLS if tls is not None and tls_port is None else tls_port
+        )
+        self.advertised_address: str | None = advertised_address
+        self.advertised_listeners: dict[str, AdvertisedListener] = listeners_of(
+            advertised_listeners or {}
+        )

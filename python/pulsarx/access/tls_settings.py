@@ -26,10 +26,10 @@ class TlsSettings:
         private key, without a password. trust_certs_file: the authorities of clients, who are
         asked for a certificate then. require_client_certificate: a client without one is hung up
         on."""
-        self.certificate_file = certificate_file
-        self.key_file = key_file
-        self.trust_certs_file = trust_certs_file
-        self.require_client_certificate = require_client_certificate
+        self.certificate_file: str = certificate_file
+        self.key_file: str = key_file
+        self.trust_certs_file: str | None = trust_certs_file
+        self.require_client_certificate: bool = require_client_certificate
         if require_client_certificate and trust_certs_file is None:
             raise errors.InvalidConfiguration(
                 detail="require client certificates: give the authorities that may sign them, "

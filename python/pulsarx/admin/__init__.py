@@ -42,11 +42,11 @@ class Admin:
         Args:
             channel: By which the calls are done.
         """
-        self.brokers = Brokers(channel)
-        self.tenants = Tenants(channel)
-        self.namespaces = Namespaces(channel)
-        self.schemas = Schemas(channel)
-        self.topics = Topics(channel)
+        self.brokers: Brokers = Brokers(channel)
+        self.tenants: Tenants = Tenants(channel)
+        self.namespaces: Namespaces = Namespaces(channel)
+        self.schemas: Schemas = Schemas(channel)
+        self.topics: Topics = Topics(channel)
 
     def _repr_html_(self) -> str:
         """Show the tenants, namespaces, topics and subscriptions in a notebook."""

@@ -48,8 +48,8 @@ class Reply:
     __slots__ = ("body", "headers")
 
     def __init__(self, body: bytes, headers: Any) -> None:
-        self.body = body
-        self.headers = headers
+        self.body: bytes = body
+        self.headers: Any = headers
 
     def json(self) -> Any:
         """UnknownError: it is none. None: there is nothing."""
@@ -79,7 +79,7 @@ class Answer:
             connection.close()
             raise
         self.status: int = self._answer.status
-        self.headers = self._answer.headers
+        self.headers: Any = self._answer.headers
 
     def read(self, size: int) -> bytes:
         """So many bytes, fewer at the end."""
@@ -143,7 +143,7 @@ class HttpChannel:
             raise errors.InvalidUrl(
                 detail=f"{url!r}: write http://host:port, and nothing behind it"
             )
-        self.url = f"{parts.scheme}://{parts.netloc}"
+        self.url: str = f"{parts.scheme}://{parts.netloc}"
 
     def perform(self, verb: str, arguments: dict[str, Any]) -> Any:
         """OperationNotSupported: Pulsar's API has no such request. ConnectError, Timeout: nobody

@@ -29,8 +29,8 @@ class Form:
     def __init__(
         self, shown: Callable[[Any], Any] = _same, read: Callable[[Any], Any] = _same
     ) -> None:
-        self.shown = shown
-        self.read = read
+        self.shown: Callable[[Any], Any] = shown
+        self.read: Callable[[Any], Any] = read
 
 
 # Ids of messages ----------------------------------------------------------------------------------

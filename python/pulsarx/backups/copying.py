@@ -133,8 +133,8 @@ class Copying:
     """One copy. Calls of one thread at a time; any may call renew_lease."""
 
     def __init__(self, view: FolderView, target: CopyTarget, leases: bool = True) -> None:
-        self.total = 0  # bytes, as far as is known
-        self.contents = Contents()  # without their bytes
+        self.total: int = 0  # bytes, as far as is known
+        self.contents: Contents = Contents()  # without their bytes
         self._view = view
         self._target = target
         self._leases = leases

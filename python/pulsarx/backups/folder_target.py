@@ -25,7 +25,7 @@ class FolderTarget:
     ) -> None:
         """source: the folder that is copied; work: where to. meanwhile: called while an object is
         fetched, besides the steps."""
-        self.copied = 0
+        self.copied: int = 0
         self._source = source
         self._work = work
         self._files = files

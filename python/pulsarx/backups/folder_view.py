@@ -47,13 +47,13 @@ class LedgerCopy:
     __slots__ = ("ledger_id", "messages", "path", "sealed", "size", "topic", "topic_id")
 
     def __init__(self, topic: TopicRecord, path: str, ledger_id: int, sealed: bool) -> None:
-        self.topic = topic.name
-        self.topic_id = topic.topic_id
-        self.path = path  # in the folder
-        self.ledger_id = ledger_id
-        self.sealed = sealed
-        self.size = 0  # of its file, about
-        self.messages = 0
+        self.topic: str = topic.name
+        self.topic_id: int = topic.topic_id
+        self.path: str = path  # in the folder
+        self.ledger_id: int = ledger_id
+        self.sealed: bool = sealed
+        self.size: int = 0  # of its file, about
+        self.messages: int = 0
 
 
 class Snapshot:

@@ -80,8 +80,8 @@ class Proof:
     def __init__(self, folder: str) -> None:
         self._path = folder
         self._broker: Any = None
-        self.found = Contents()
-        self.size = 0  # of the ledgers, about
+        self.found: Contents = Contents()
+        self.size: int = 0  # of the ledgers, about
 
     def steps(self) -> Steps:
         """FolderError: no data directory."""

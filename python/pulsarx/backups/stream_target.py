@@ -25,7 +25,7 @@ class StreamTarget:
     def __init__(self, source: str, check: Callable[[], None]) -> None:
         """source: the folder that is copied. check: called while an object is fetched, by any
         thread; raises Stopped when nobody wants the copy any more."""
-        self.copied = 0
+        self.copied: int = 0
         self._source = source
         self._check = check
         self._sizes: dict[str, int] = {}  # of the files of the copy

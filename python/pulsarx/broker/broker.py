@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx._pycore.ground.open_state import OpenState
+    from pulsarx.broker.catalogue.catalogue import Catalogue
     from pulsarx.broker.catalogue.log import CatalogueLog
-    from pulsarx.broker.catalogue.records import DeletionRecord
+    from pulsarx.broker.catalogue.records import DeletionRecord, SchemaRecord
     from pulsarx.broker.folder.data_directory import DataDirectory
     from pulsarx.broker.folder.memory_directory import MemoryDirectory
     from pulsarx.broker.policies.policy_store import PolicyStore
@@ -72,19 +73,21 @@ class Broker:
             folder.settings = settings.as_text()
             log = take_log(folder) if take_log is not None else None
         try:
-            self.runtime = BrokerRuntime(settings, self.directory, log)
+            self.runtime: BrokerRuntime = BrokerRuntime(settings, self.directory, log)
         except BaseException:
             self.directory.close()
             raise
-        self.name = location or "memory:"
+        self.name: str = location or "memory:"
         self._is_brief = brief
         self.settings = settings
-        self.catalogue = self.runtime.catalogue
+        self.catalogue: Catalogue = self.runtime.catalogue
         self.runtime.tell_policy_changes = self._tell_changes
-        self.volatile = self.runtime.volatile
-        self.ends = self.runtime.ends
+        self.volatile: dict[str, tuple[SchemaRecord, ...]] = self.runtime.volatile
+        self.ends: Any = self.runtime.ends
         self.state: OpenState = self.runtime.state
-        self.post = self.runtime.background.post  # native, as finalizers need it
+        self.post: Callable[[Callable[[], object]], object] = (
+            self.runtime.background.post
+        )  # native, as finalizers need it
         self.reference_count = 0  # the registry's
         self.is_kept = False  # by the registry, until the process ends
         self._lock = Lock()
@@ -93,7 +96,7 @@ class Broker:
         # What is called when roles may do more or less than before.
         self.on_permissions: list[Callable[[], object]] = []
         self.guest_service: Any = None  # serves other processes; made with the first one
-        self.exclusive_count = 0  # clients that share the folder with no other process
+        self.exclusive_count: int = 0  # clients that share the folder with no other process
         self._tell_opened(brief)
         self._change_events: ChangeEvents | None = None  # made with the first
         if self.catalogue.state.deletions:

@@ -51,15 +51,15 @@ class ReadOnlyBroker:
         self, folder: str, take_log: Callable[[DataDirectory], CatalogueLog | None] | None = None
     ) -> None:
         """take_log: what this process knows of the catalogue already."""
-        self.files = FileSystem()
+        self.files: Any = FileSystem()
         self.decompressed_size_max = 1 << 27
-        self.directory = DataDirectory.open(folder, files=self.files, read_only=True)
+        self.directory: DataDirectory = DataDirectory.open(folder, files=self.files, read_only=True)
         log = take_log(self.directory) if take_log is not None else None
-        self.catalogue = Catalogue.open(self.directory, log=log)
-        self.policies = PolicyStore(self.catalogue, BrokerOptions())
+        self.catalogue: Catalogue = Catalogue.open(self.directory, log=log)
+        self.policies: PolicyStore = PolicyStore(self.catalogue, BrokerOptions())
         self.volatile: dict[str, Any] = {}  # only the owner knows
-        self.state = OpenState("client")
-        self.post = control_plane.post
+        self.state: OpenState = OpenState("client")
+        self.post: Callable[[Callable[[], object]], object] = control_plane.post
         self.ends: PublishedEnds | None = None
         self._topics: dict[str, ReadOnlyTopic] = {}
         self._lock = RLock()

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from pulsarx.broker.folder.data_directory import DataDirectory
     from pulsarx.broker.folder.directory_flush import FlushedTogether
     from pulsarx.broker.folder.file_operations import FileOperations
-    from pulsarx.broker.folder.memory_directory import MemoryDirectory
+    from pulsarx.broker.folder.memory_directory import MemoryDirectory, MemoryFiles
     from pulsarx.broker.policies.policy_store import PolicyStore
     from pulsarx.broker.schemas.registry import SchemaRegistry
-    from pulsarx.clock import Clock
+    from pulsarx.clock import Clock, SystemClock
     from pulsarx.processes.owner.arrivals import Arrivals
     from pulsarx.randomness import Randomness
 
@@ -62,10 +62,10 @@ class BrokerSettings:
         options: BrokerOptions | None = None,
     ) -> None:
         """None: the default, or what the broker has when it is open already."""
-        self.clock = clock or system_clock()
-        self.durability = durability or "sync"
-        self.flush_interval_ms = flush_interval_ms or 100
-        self.options = options or BrokerOptions()
+        self.clock: Clock | SystemClock = clock or system_clock()
+        self.durability: str = durability or "sync"
+        self.flush_interval_ms: int = flush_interval_ms or 100
+        self.options: BrokerOptions = options or BrokerOptions()
         self._randomness = randomness
         given = (clock, durability, flush_interval_ms, options, randomness)
         self._asked = [name for name, value in zip(self._NAMES, given) if value is not None]
@@ -154,17 +154,17 @@ class BrokerRuntime:
     ) -> None:
         """log: of the catalogue, when this process knows it already."""
         self.settings = settings
-        self.clock = settings.clock
-        self.options = settings.options
-        self.durability = settings.durability
-        self.durability_code = DURABILITIES[settings.durability]
-        self.decompressed_size_max = max(settings.options.max_message_size, 1 << 27)
+        self.clock: Clock | SystemClock = settings.clock
+        self.options: BrokerOptions = settings.options
+        self.durability: str = settings.durability
+        self.durability_code: int = DURABILITIES[settings.durability]
+        self.decompressed_size_max: int = max(settings.options.max_message_size, 1 << 27)
         self.directory = directory
-        self.files = directory.files
-        self.catalogue = Catalogue.open(directory, log=log, also=self._made_at_opening)
+        self.files: FileOperations | MemoryFiles = directory.files
+        self.catalogue: Catalogue = Catalogue.open(directory, log=log, also=self._made_at_opening)
         if any(topic.ledgers for topic in self.catalogue.state.topics.values()):
             directory.check_mounted()
-        self.ends = self._open_ends()
+        self.ends: Any = self._open_ends()
         self._forget_ends()
         # Non-persistent topics without partitions, which no catalogue knows, with their schemas.
         # The directory of topics changes it, and the registry of schemas the values.
@@ -175,12 +175,12 @@ class BrokerRuntime:
         self.make_room: Callable[[], object] | None = None  # of the directory of topics
         self._room_is_wanted = False
         self.catalogue.when_full = self.want_room
-        self.state = OpenState("client")
-        self.roll_overs = JobQueue("pulsarx-roll-over")
-        self.background = JobQueue("pulsarx-background")
-        self.flushes = JobQueue("pulsarx-flush")
-        self.compactions = JobQueue("pulsarx-compaction")
-        self.offloads = JobQueue("pulsarx-offload")
+        self.state: OpenState = OpenState("client")
+        self.roll_overs: JobQueue = JobQueue("pulsarx-roll-over")
+        self.background: JobQueue = JobQueue("pulsarx-background")
+        self.flushes: JobQueue = JobQueue("pulsarx-flush")
+        self.compactions: JobQueue = JobQueue("pulsarx-compaction")
+        self.offloads: JobQueue = JobQueue("pulsarx-offload")
         for each in self.job_queues:
             self._let_clock_wait_for(each)
         self._catalogue_flush = self.after_flush_interval(self.catalogue.flush)
@@ -192,15 +192,15 @@ class BrokerRuntime:
         self.damage_count = 0  # damaged places that were met since the folder was opened
         # Other processes look, when they have a new owner, what the last one stored of theirs.
         is_shared = getattr(directory, "is_shared", False)
-        self.trims_from_ms = self.clock.now_ms() + SPARED_MS if is_shared else 0
+        self.trims_from_ms: int = self.clock.now_ms() + SPARED_MS if is_shared else 0
         # Of consumers, what it may not have recorded: they are awaited from now on.
         guests = getattr(directory, "guests", ())
         self._arrivals = self._await(guests) if guests else None
-        self.attach_lock = Lock()  # one attach at a time
-        self.parts_lock = Lock()  # a part of a topic is made that most do without
+        self.attach_lock: Lock = Lock()  # one attach at a time
+        self.parts_lock: Lock = Lock()  # a part of a topic is made that most do without
         # Behind the locks of topics: subscriptions are made on topics that have no ledger yet, or
         # it is said of a topic that it gets its first one.
-        self.first_ledgers = RLock()
+        self.first_ledgers: RLock = RLock()
         # Whether the folder has one for the sequences of producers; None: nobody has looked yet.
         self.keeps_sequences: bool | None = None
 

@@ -38,7 +38,7 @@ class Folder:
 
     def __init__(self) -> None:
         self.url: str | None = None
-        self.output = Output()
+        self.output: Output = Output()
         self.asked_topic = ""  # by a command whose arguments do not name it
         self.advice = ""  # the text of the error that ended the command, in words of the latter
 

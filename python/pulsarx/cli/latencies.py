@@ -19,12 +19,12 @@ class Latencies:
     """Counts of latencies. One thread adds at a time, others may look."""
 
     def __init__(self) -> None:
-        self.counts = [0] * _BUCKETS
-        self.total_us = 0
-        self.size = 0  # bytes
+        self.counts: list[int] = [0] * _BUCKETS
+        self.total_us: int = 0
+        self.size: int = 0  # bytes
         self.failures = 0
         self.why = ""  # the last one
-        self.last_us = 0  # when the last one was added
+        self.last_us: int = 0  # when the last one was added
 
     def add(self, latency_us: int, size: int) -> None:
         self.counts[_bucket(latency_us)] += 1
@@ -49,11 +49,11 @@ class Figures:
 
     def __init__(self, of: list[Latencies]) -> None:
         lists = [list(each.counts) for each in of]
-        self.counts = [sum(each) for each in zip(*lists)] if lists else [0] * _BUCKETS
-        self.total_us = sum(each.total_us for each in of)
-        self.size = sum(each.size for each in of)
-        self.failures = sum(each.failures for each in of)
-        self.messages = sum(self.counts)
+        self.counts: list[int] = [sum(each) for each in zip(*lists)] if lists else [0] * _BUCKETS
+        self.total_us: int = sum(each.total_us for each in of)
+        self.size: int = sum(each.size for each in of)
+        self.failures: int = sum(each.failures for each in of)
+        self.messages: int = sum(self.counts)
 
     def since(self, before: Figures) -> Figures:
         made = Figures([])

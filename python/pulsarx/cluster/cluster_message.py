@@ -62,7 +62,7 @@ class ClusterMessage:
     ) -> None:
         """native: what the official client gave. note_id: told an id that was asked for, and the
         native one."""
-        self.native = native
+        self.native: Any = native
         self._reader = reader
         self._note_id = note_id
 

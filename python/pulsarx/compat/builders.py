@@ -108,7 +108,7 @@ class BuiltMessage(RoutedMessage):
             described.get("ordering_key"),
             described.get("event_timestamp"),
         )
-        self.described = described
+        self.described: dict[str, Any] = described
 
     def length(self) -> int:
         return len(self.data())

@@ -185,12 +185,12 @@ class ClientConfiguration(
 
     RENAMED = {"connection_timeout": "connection_timeout_ms"}  # noqa: RUF012
 
-    authentication = Of(Authentication, None, answers=False)
-    connection_timeout = Integer(10000)
-    stats_interval_in_seconds = Integer(600, 0, UINT32_MAX)
-    listener_name = Of(str, "", answers=False)
-    tls_trust_certs_file_path = Of(str, "", answers=False)
-    tls_validate_hostname = Flag(False, answers=False)
+    authentication: Of = Of(Authentication, None, answers=False)
+    connection_timeout: Integer = Integer(10000)
+    stats_interval_in_seconds: Integer = Integer(600, 0, UINT32_MAX)
+    listener_name: Of = Of(str, "", answers=False)
+    tls_trust_certs_file_path: Of = Of(str, "", answers=False)
+    tls_validate_hostname: Flag = Flag(False, answers=False)
 
     def set_logger(self, logger: Any) -> Self:
         """A `logging.Logger`."""
@@ -208,19 +208,19 @@ class ProducerConfiguration(Configuration, options=ProducerOptions):
 
     RENAMED = {"partitions_routing_mode": "message_routing_mode"}  # noqa: RUF012
 
-    schema = Of(SchemaInfo, NO_SCHEMA)
-    initial_sequence_id = Integer(-1, *INT64)
-    max_pending_messages = Natural(1000)
-    max_pending_messages_across_partitions = Natural(50000)
-    partitions_routing_mode = Of(
+    schema: Of = Of(SchemaInfo, NO_SCHEMA)
+    initial_sequence_id: Integer = Integer(-1, *INT64)
+    max_pending_messages: Natural = Natural(1000)
+    max_pending_messages_across_partitions: Natural = Natural(50000)
+    partitions_routing_mode: Of = Of(
         PartitionsRoutingMode, PartitionsRoutingMode.RoundRobinDistribution
     )
-    message_router = Setting(None, answers=False)
-    batching_enabled = Flag(True)
-    batching_max_messages = Integer(1000, 0, UINT32_MAX, least=2)
-    batching_max_allowed_size_in_bytes = Integer(131072, 0, UINT64_MAX)
-    batching_max_publish_delay_ms = Integer(10, 0, UINT64_MAX)
-    encryption_key = Of(str, None, answers=False)
+    message_router: Setting = Setting(None, answers=False)
+    batching_enabled: Flag = Flag(True)
+    batching_max_messages: Integer = Integer(1000, 0, UINT32_MAX, least=2)
+    batching_max_allowed_size_in_bytes: Integer = Integer(131072, 0, UINT64_MAX)
+    batching_max_publish_delay_ms: Integer = Integer(10, 0, UINT64_MAX)
+    encryption_key: Of = Of(str, None, answers=False)
 
     def property(self, name: str, value: str) -> Self:
         return self._add_property(name, value)
@@ -240,18 +240,18 @@ class ConsumerConfiguration(Configuration, options=ConsumerOptions, without=("su
         "subscription_initial_position": "initial_position",
     }
 
-    schema = Of(SchemaInfo, NO_SCHEMA)
-    message_listener = Setting(None, answers=False)
-    batch_receive_policy = Of(BatchReceivePolicy, BatchReceivePolicy(-1, 10485760, 100))
-    unacked_messages_timeout_ms = UnackedTimeout(0, 0, UINT64_MAX)
-    broker_consumer_stats_cache_time_ms = Integer(30000, *INT64)
-    read_compacted = Flag(False)
-    negative_ack_redelivery_delay_ms = Integer(60000, *INT64)
-    subscription_initial_position = Of(InitialPosition, InitialPosition.Latest)
-    replicate_subscription_state_enabled = Flag(False)
-    max_pending_chunked_message = Integer(10, 0, UINT64_MAX)
-    key_shared_policy = Of(KeySharedPolicy, KeySharedPolicy())
-    dead_letter_policy = Of(DeadLetterPolicy, DeadLetterPolicy())
+    schema: Of = Of(SchemaInfo, NO_SCHEMA)
+    message_listener: Setting = Setting(None, answers=False)
+    batch_receive_policy: Of = Of(BatchReceivePolicy, BatchReceivePolicy(-1, 10485760, 100))
+    unacked_messages_timeout_ms: UnackedTimeout = UnackedTimeout(0, 0, UINT64_MAX)
+    broker_consumer_stats_cache_time_ms: Integer = Integer(30000, *INT64)
+    read_compacted: Flag = Flag(False)
+    negative_ack_redelivery_delay_ms: Integer = Integer(60000, *INT64)
+    subscription_initial_position: Of = Of(InitialPosition, InitialPosition.Latest)
+    replicate_subscription_state_enabled: Flag = Flag(False)
+    max_pending_chunked_message: Integer = Integer(10, 0, UINT64_MAX)
+    key_shared_policy: Of = Of(KeySharedPolicy, KeySharedPolicy())
+    dead_letter_policy: Of = Of(DeadLetterPolicy, DeadLetterPolicy())
 
     def property(self, name: str, value: str) -> Self:
         return self._add_property(name, value)
@@ -262,13 +262,13 @@ class ReaderConfiguration(Configuration, options=ReaderOptions):
 
     RENAMED = {"read_compacted": "is_read_compacted"}  # noqa: RUF012
 
-    schema = Of(SchemaInfo, NO_SCHEMA)
-    reader_listener = Setting(None, answers=False)
-    read_compacted = Flag(False)
+    schema: Of = Of(SchemaInfo, NO_SCHEMA)
+    reader_listener: Setting = Setting(None, answers=False)
+    read_compacted: Flag = Flag(False)
 
 
 class TableViewConfiguration(Configuration, options=TableViewOptions):
     """Options of a table view."""
 
-    schema = Of(SchemaInfo, NO_SCHEMA, answers=False)
-    subscription_name = Of(str, "", answers=False)
+    schema: Of = Of(SchemaInfo, NO_SCHEMA, answers=False)
+    subscription_name: Of = Of(str, "", answers=False)

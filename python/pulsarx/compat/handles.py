@@ -164,16 +164,16 @@ class Client:
     def shutdown(self) -> None:
         self._client.shutdown()
 
-    create_producer_async = _Refused()
-    create_producer_async_v2 = _Refused()
-    subscribe_async = _Refused()
-    subscribe_async_v2 = _Refused()
-    subscribe_async_topics = _Refused()
-    subscribe_async_pattern = _Refused()
-    create_reader_async = _Refused()
-    create_reader_async_v2 = _Refused()
-    get_topic_partitions_async = _Refused()
-    close_async = _Refused()
+    create_producer_async: _Refused = _Refused()
+    create_producer_async_v2: _Refused = _Refused()
+    subscribe_async: _Refused = _Refused()
+    subscribe_async_v2: _Refused = _Refused()
+    subscribe_async_topics: _Refused = _Refused()
+    subscribe_async_pattern: _Refused = _Refused()
+    create_reader_async: _Refused = _Refused()
+    create_reader_async_v2: _Refused = _Refused()
+    get_topic_partitions_async: _Refused = _Refused()
+    close_async: _Refused = _Refused()
 
 
 def _wrap_policies(arguments: dict[str, Any]) -> None:
@@ -235,8 +235,8 @@ class Producer:
     def is_connected(self) -> bool:
         return bool(self._producer.is_connected())
 
-    flush_async = _Refused()
-    close_async = _Refused()
+    flush_async: _Refused = _Refused()
+    close_async: _Refused = _Refused()
 
 
 class Consumer:
@@ -295,14 +295,14 @@ class Consumer:
     def close(self) -> None:
         self._consumer.close()
 
-    receive_async = _Refused()
-    acknowledge_async = _Refused()
-    acknowledge_cumulative_async = _Refused()
-    negative_acknowledge_async = _Refused()
-    seek_async = _Refused()
-    get_last_message_id_async = _Refused()
-    unsubscribe_async = _Refused()
-    close_async = _Refused()
+    receive_async: _Refused = _Refused()
+    acknowledge_async: _Refused = _Refused()
+    acknowledge_cumulative_async: _Refused = _Refused()
+    negative_acknowledge_async: _Refused = _Refused()
+    seek_async: _Refused = _Refused()
+    get_last_message_id_async: _Refused = _Refused()
+    unsubscribe_async: _Refused = _Refused()
+    close_async: _Refused = _Refused()
 
 
 class Reader:
@@ -330,10 +330,10 @@ class Reader:
     def close(self) -> None:
         self._reader.close()
 
-    read_next_async = _Refused()
-    has_message_available_async = _Refused()
-    seek_async = _Refused()
-    close_async = _Refused()
+    read_next_async: _Refused = _Refused()
+    has_message_available_async: _Refused = _Refused()
+    seek_async: _Refused = _Refused()
+    close_async: _Refused = _Refused()
 
 
 class TableView:

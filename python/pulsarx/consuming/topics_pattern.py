@@ -31,7 +31,7 @@ class TopicsPattern:
         """InvalidTopicName: the part before the last slash is no namespace."""
         if not isinstance(pattern.pattern, str):
             raise TypeError(f"topic={errors.shown(pattern)}: a pattern of text (str), not of bytes")
-        self.text = pattern.pattern
+        self.text: str = pattern.pattern
         # Without a namespace it stands behind that one, as if that were written.
         text = self.text.removeprefix("^") if "/" in self.text else self.text
         for domain in DOMAINS:
@@ -52,7 +52,7 @@ class TopicsPattern:
                 detail=f"topic={pattern!r}: it has no pattern for topics; write .* for all of a "
                 "namespace"
             )
-        self.namespace = namespace if slash else "public/default"
+        self.namespace: str = namespace if slash else "public/default"
         # As in Pulsar the whole name is matched, so a `^` behind the namespace never is.
         self._start = len(self.namespace) + 1
         try:

@@ -72,7 +72,7 @@ class PulsarException(Exception):
     _text = ""
     _detail_in_text = False
     _attributes: tuple[str, ...] = ()  # what travels to another process besides the detail
-    detail = ""
+    detail: str = ""
 
     def __init__(self, *args: object, detail: str | None = None, **attributes: object) -> None:
         """Make an error. Those of a program have the text they are given, as in the official

@@ -53,7 +53,7 @@ class FunctionInstance:
         self._stopping = False
         self._waiting: Future[Message] | None = None
         self._consumer = self._subscribe(index)
-        self.context = FunctionContext(runner, config, index, self._consumer)
+        self.context: FunctionContext = FunctionContext(runner, config, index, self._consumer)
         self._thread = OwnThread(self._run, f"{config.full_name}-{index}")
 
     def _subscribe(self, index: int) -> Any:

@@ -26,6 +26,7 @@ from pulsarx.topic_name import TopicName
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from logging import Logger
     from typing import Any
 
 
@@ -77,11 +78,11 @@ class FunctionRunner:
         self._begun = False
         self._closing = Closing()
         self._stopped = Latch()
-        self.figures = Figures()
-        self.outputs = PendingSends()
+        self.figures: Figures = Figures()
+        self.outputs: PendingSends = PendingSends()
         full_name = self._config.full_name
-        self.function_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"function://{full_name}"))
-        self.logger = logging.getLogger(f"pulsarx.functions.{full_name}")
+        self.function_id: str = str(uuid.uuid5(uuid.NAMESPACE_URL, f"function://{full_name}"))
+        self.logger: Logger = logging.getLogger(f"pulsarx.functions.{full_name}")
 
     # Its life -------------------------------------------------------------------------------------
 

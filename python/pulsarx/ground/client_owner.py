@@ -94,7 +94,7 @@ class ClientOwner:
         self._broker: Any = None
         self._within: Callable[..., Any] | None = None
         self._members = WeakList()  # what the client made
-        self.lock = Lock()  # of the members
+        self.lock: Lock = Lock()  # of the members
 
     def begin_again(self, closing: Closing, comes_back: type) -> None:
         """In a forked child: consumers and readers are left to the parent, producers come back when

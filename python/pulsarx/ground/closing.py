@@ -28,8 +28,8 @@ class Closing:
         self._lock = Lock()  # taken by calls of the control plane only
         self._failure: Exception | None = None
         self._ended = False
-        self.begun = False
-        self.told = False  # a caller of close knows that it is closed
+        self.begun: bool = False
+        self.told: bool = False  # a caller of close knows that it is closed
 
     def close(self, steps: Callable[[], object], owner: MemberOwner | None) -> None:
         """Take the steps, or wait until another thread has. Raises what failed.

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from os import stat_result
     from types import CodeType, ModuleType
 
-_OWN_FOLDER, _, _OWN_NAME = __file__.rpartition("/")
+_OWN_FOLDER, _OWN_NAME = __file__.rsplit("/", 1)
 PACKAGE = _OWN_FOLDER.rpartition("/")[0]
 LIBRARY = f"{PACKAGE}/_linked{EXTENSION_SUFFIXES[0]}"
 _WITH_LIBRARY = (f"{PACKAGE}/_core", f"{PACKAGE}/_pycore")

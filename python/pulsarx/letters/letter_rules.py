@@ -53,10 +53,10 @@ class LetterRules:
         """
         self.subscription_name = subscription_name
         self.retry_enable = retry_enable
-        self.max_redeliver_count = (
+        self.max_redeliver_count: int = (
             MAX_REDELIVER_COUNT_DEFAULT if policy is None else policy.getMaxRedeliverCount()
         )
-        self.initial_subscription_name = (
+        self.initial_subscription_name: str = (
             "" if policy is None else policy.getInitialSubscriptionName()
         )
         if self.initial_subscription_name:
@@ -75,7 +75,7 @@ class LetterRules:
         elif retry_enable and first:
             old = self._named_before_2_8(first, "DLQ", is_partitioned)
             self._dead_letter_topic = old or self._named_after(first, "DLQ")
-        self.retry_letter_topic = ""
+        self.retry_letter_topic: str = ""
         if retry_enable:
             old = "" if retry else self._named_before_2_8(first, "RETRY", is_partitioned)
             self.retry_letter_topic = (

@@ -33,13 +33,14 @@ class Letters:
         """topics: what the consumer subscribes to. InvalidTopicName, InvalidConfiguration: see
         LetterRules."""
         policy = options.dead_letter_policy
-        self.rules = rules = LetterRules(
+        rules = LetterRules(
             topics,
             options.subscription_name,
             None if policy is None else policy.policy(),
             options.retry_enable,
             lambda name: partition_count_of(runtime.catalogue.state, name) > 0,
         )
+        self.rules: LetterRules = rules
         self._dead = DeadLetters(owner, runtime, rules, consumer_name)
         self._retry: RetryLetters | None = None
         if rules.retry_enable:

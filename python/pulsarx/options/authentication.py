@@ -54,7 +54,7 @@ class Authentication:
         if plugin == "basic":
             AuthenticationBasic(auth_params_string=authParamsString)
         elif plugin in ("athenz", "oauth2"):
-            self.problem = _problem_of(plugin, authParamsString)
+            self.problem: str | None = _problem_of(plugin, authParamsString)
         elif plugin is None and not _is_file(dynamicLibPath):
             self.problem = f"there is no authentication plugin {dynamicLibPath!r:.200}"
         self._keep("custom", library=dynamicLibPath, parameters=authParamsString)
@@ -120,7 +120,7 @@ class AuthenticationAthenz(Authentication):
             ValueError: It is no str.
         """
         check_type(str, auth_params_string, "auth_params_string")
-        self.problem = _problem_of("athenz", auth_params_string)
+        self.problem: str | None = _problem_of("athenz", auth_params_string)
         self._keep("athenz", parameters=auth_params_string)
 
 
@@ -139,7 +139,7 @@ class AuthenticationOauth2(Authentication):
             ValueError: It is no str.
         """
         check_type(str, auth_params_string, "auth_params_string")
-        self.problem = _problem_of("oauth2", auth_params_string)
+        self.problem: str | None = _problem_of("oauth2", auth_params_string)
         self._keep("oauth2", parameters=auth_params_string)
 
 

@@ -46,9 +46,9 @@ class Whole:
 
     def __init__(self, lowest: int, highest: int, is_count: bool = False) -> None:
         """is_count: the official client itself refuses what is below 0, as a ValueError."""
-        self.lowest = lowest
-        self.highest = highest
-        self.is_count = is_count
+        self.lowest: int = lowest
+        self.highest: int = highest
+        self.is_count: bool = is_count
 
     def check(self, value: int, name: str) -> None:
         """ValueError: no count. TypeError: out of bounds."""
@@ -71,9 +71,9 @@ class Argument:
     __slots__ = ("default", "is_official", "kind")
 
     def __init__(self, kind: Kind, default: Any, is_official: bool) -> None:
-        self.kind = kind
-        self.default = default
-        self.is_official = is_official
+        self.kind: Kind = kind
+        self.default: Any = default
+        self.is_official: bool = is_official
 
 
 def row(kind: Kind, default: Any = Required) -> Any:

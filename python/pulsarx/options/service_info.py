@@ -182,7 +182,7 @@ class AutoClusterFailover:
             if number <= 0:
                 raise ValueError(f"{name} must be above 0, not {number}")
         self.primary = primary
-        self.secondary = list(secondary)
+        self.secondary: list[ServiceInfo] = list(secondary)
         self.check_interval_ms = check_interval_ms
         self.failover_threshold = failover_threshold
         self.switch_back_threshold = switch_back_threshold
@@ -204,7 +204,7 @@ class Discovery:
         """Asks a provider where to connect to, in this thread. ValueError: its answer is none."""
         self._provider: ServiceInfoProvider | None = None
         if isinstance(given, AutoClusterFailover):
-            self.current = given.primary
+            self.current: ServiceInfo = given.primary
             return
         self._provider = given
         self.current = _checked(given.initial_service_info())

@@ -21,7 +21,16 @@ if TYPE_CHECKING:
     from pulsarx.interceptors import ProducerInterceptor
     from pulsarx.message_id import MessageId
 
-    _Kind = Any
+    class _Kind:
+        """What it is put before."""
+
+        def send(self, *_: Any, **__: Any) -> Any: ...
+        def send_async(self, *_: Any, **__: Any) -> Any: ...
+        def require_open(self, *_: Any, **__: Any) -> Any: ...
+        def send_many(self, *_: Any, **__: Any) -> Any: ...
+        def flush(self, *_: Any, **__: Any) -> Any: ...
+        def _take_leave(self, *_: Any, **__: Any) -> Any: ...
+
 else:
     _Kind = object
 
@@ -29,7 +38,7 @@ else:
 _COLUMNS = ("content", "partition_key", "properties", "event_timestamp")
 
 
-class _Intercepting(_Kind):  # type: ignore[misc]  # what is behind it is not known here
+class _Intercepting(_Kind):
     """Adds interceptors to the calls of a kind of producer. Any thread."""
 
     _interceptors: tuple[ProducerInterceptor, ...] = ()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.arrow.borrowed_table import Column
 
-np = optional_module("numpy", "numpy", "send_columns")
+np: Any = optional_module("numpy", "numpy", "send_columns")
 
 
 def table_of(

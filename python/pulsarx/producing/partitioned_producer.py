@@ -441,7 +441,7 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
     def _take_leave(self) -> None:
         self.let_go()
         with self._making:
-            self.is_open = False  # no producer is made from now on
+            self.is_open: bool = False  # no producer is made from now on
         failure: Exception | None = None
         for producer in self._made():
             failure = failure or attempt(producer.close_with_client)

@@ -70,10 +70,10 @@ class Answer:
         status: int = 200,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        self.body = body
-        self.kind = kind
-        self.status = status
-        self.headers = dict(headers or {})
+        self.body: bytes = body
+        self.kind: str = kind
+        self.status: int = status
+        self.headers: dict[str, str] = dict(headers or {})
 
 
 class Call:
@@ -96,14 +96,14 @@ class Call:
         """path: the variable parts of the path, as they came. server: the name by which the client
         reached this host, own_url: with the port. listener: which one it wants to be led to.
         role: who it is; None: it was not asked."""
-        self.host = host
+        self.host: Host = host
         self._path = path
-        self.query = query
+        self.query: Mapping[str, str] = query
         self._body = body
-        self.server = server
-        self.own_url = own_url
-        self.listener = listener
-        self.role = role
+        self.server: str = server
+        self.own_url: str = own_url
+        self.listener: str | None = listener
+        self.role: str | None = role
 
     def perform(self, verb: str, **arguments: Any) -> Any:
         """See broker.verbs.table. AuthorizationError: the client may not do it."""

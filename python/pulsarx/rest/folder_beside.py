@@ -31,10 +31,10 @@ class FolderBeside:
     def __init__(self, path: str, visit: Callable[[], AbstractContextManager[Client]]) -> None:
         """visit: makes a client that is closed again after each use. FolderError: there is no
         folder."""
-        self.place = os.path.realpath(path)
+        self.place: str = os.path.realpath(path)
         self.client = visit
         self.clock: Clock = system_clock()
-        self.is_open = True
+        self.is_open: bool = True
         self._lock = Lock()  # one read at a time, where there is no owner
         self._files: ReadOnlyBroker = ReadOnlyBroker(self.place)
 

@@ -31,10 +31,12 @@ from pulsarx.rest.server_figures import LogCount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
     from pulsarx.access.access_settings import AccessSettings
+    from pulsarx.access.advertised_listeners import AdvertisedListener
     from pulsarx.access.tls_settings import TlsSettings
     from pulsarx.client import Client
     from pulsarx.clock import Timer
@@ -162,12 +164,12 @@ class HttpServer:
         from pulsarx.rest.application import make_application
         from pulsarx.rest.loop_server import LoopServer
 
-        self.process = os.getpid()
+        self.process: int = os.getpid()
         self.folder = folder
         self.broker_port = broker_port
         self.broker_tls_port = broker_tls_port
-        self.advertised_address = settings.advertised_address
-        self.advertised_listeners = settings.advertised_listeners
+        self.advertised_address: str | None = settings.advertised_address
+        self.advertised_listeners: dict[str, AdvertisedListener] = settings.advertised_listeners
         self.access: Access | None = None
         if settings.access is not None:
             self.access = Access(settings.access, folder.broker.catalogue, folder.clock)
@@ -178,7 +180,7 @@ class HttpServer:
         self.host: str = address[0]
         self.port: int = address[1]
         self._rates = Rates(folder.clock.steady_ms())
-        self.sampler = Sampler(folder.perform, folder.clock)
+        self.sampler: Sampler = Sampler(folder.perform, folder.clock)
         self._sample_timer: Timer | None = None
         self._log_count = LogCount()
         self._on_close: list[Any] = []  # of whom to tell that it is closed
@@ -187,7 +189,7 @@ class HttpServer:
         self._closing = Lock()
         self._ended = Event()  # the loop has
         hold_low_descriptors()
-        self.loop = asyncio.new_event_loop()
+        self.loop: AbstractEventLoop = asyncio.new_event_loop()
         try:
             application = make_application(self, self._executor, is_local, secret=secret)
             self._server: LoopServer | None = LoopServer(

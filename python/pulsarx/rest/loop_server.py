@@ -15,6 +15,7 @@ from pulsarx.access.tls_transport import TlsTransport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from pulsarx.access.tls_contexts import TlsContexts
@@ -121,9 +122,9 @@ class Buffered(asyncio.BufferedProtocol):
         self._protocol = protocol
         self._buffer = buffer
         self._transport: Any = None
-        self.eof_received = protocol.eof_received  # type: ignore[method-assign]
-        self.pause_writing = protocol.pause_writing  # type: ignore[method-assign]
-        self.resume_writing = protocol.resume_writing  # type: ignore[method-assign]
+        self.eof_received: Callable[[], bool | None] = protocol.eof_received
+        self.pause_writing: Callable[[], None] = protocol.pause_writing
+        self.resume_writing: Callable[[], None] = protocol.resume_writing
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
@@ -161,7 +162,7 @@ class Protocol(H11Protocol):
         super().connection_made(transport)
         # Of TlsTransport, when the client has proved that it has the certificate.
         name = partial(transport.get_extra_info, "certificate_name")
-        self.app_state = {**self.app_state, "certificate_name": name}
+        self.app_state: dict[str, Any] = {**self.app_state, "certificate_name": name}
         self._look_later()
         connections: set[Any] = self.connections
         there = [each for each in connections if not each._is_dropped]

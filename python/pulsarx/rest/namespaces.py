@@ -14,6 +14,7 @@ from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from pulsarx.broker.policies.policy_row import Policy, Rest
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 FIRST_HASH, LAST_HASH = "0x00000000", "0xffffffff"
-BUNDLES = {"boundaries": [FIRST_HASH, LAST_HASH], "numBundles": 1}
+BUNDLES: dict[str, Any] = {"boundaries": [FIRST_HASH, LAST_HASH], "numBundles": 1}
 _MODES = {"PERSISTENT": "persistent", "NON_PERSISTENT": "non-persistent", "ALL": "any"}
 _GRANTED = {"namespace_auth": "namespace", "subscription_auth_roles": "subscriptions"}
 
@@ -199,7 +200,10 @@ def _unload(call: Call) -> None:
             _unless_gone(call, "unload", topic=topic)
 
 
-OWN = {"namespaces.create_namespace": _create, "namespaces.get_policies": _policies}
+OWN: dict[str, Callable[[Call], Any]] = {
+    "namespaces.create_namespace": _create,
+    "namespaces.get_policies": _policies,
+}
 ROUTES = [
     Route(
         "GET",

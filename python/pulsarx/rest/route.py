@@ -36,16 +36,16 @@ class Route:
         """path: with its variable parts in braces. query: the names it heeds. body: what the body
         is, for the description. Statuses of errors: refused, of a NotAllowedError; missing, of a
         TopicNotFound; invalid, of a ValueError. answer: its media type."""
-        self.method = method
-        self.path = path
-        self.function = function
-        self.summary = summary
-        self.query = query
-        self.body = body
-        self.refused = refused
-        self.missing = missing
-        self.invalid = invalid
-        self.answer = answer
+        self.method: str = method
+        self.path: str = path
+        self.function: Callable[[Call], Any] = function
+        self.summary: str = summary
+        self.query: tuple[str, ...] = query
+        self.body: str | None = body
+        self.refused: int = refused
+        self.missing: int = missing
+        self.invalid: int = invalid
+        self.answer: str = answer
 
     @property
     def group(self) -> str:

@@ -49,7 +49,7 @@ class TopicRow:
         self.producers: int | None = figures.get("producers")
         self.terminated: bool = figures.get("terminated", False)
         self.age: int = figures.get("age", -1)
-        self.partitions = 0
+        self.partitions: int = 0
         self.backlog: int | None = None
         self.consumers: int | None = None
         self.subscriptions: int | None = None
@@ -106,8 +106,8 @@ class Sampler:
         self._history = History()
         self._was_loading = False  # the last look
         self._ended = False
-        self.began_ms = 0  # the first look, by the clock; 0: there was none,
-        self.sampled_ms = 0  # and the last
+        self.began_ms: int = 0  # the first look, by the clock; 0: there was none,
+        self.sampled_ms: int = 0  # and the last
 
     @property
     def interval_ms(self) -> int:

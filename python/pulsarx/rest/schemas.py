@@ -10,6 +10,7 @@ from pulsarx.schema.pair_shapes import FLAWS, pair_for_http, pair_of_http
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from pulsarx.rest.call import Call
@@ -106,7 +107,7 @@ def _version(call: Call) -> Json:
     return {"version": call.perform(verb, topic=_topic(call), schema=_schema(call))["version"]}
 
 
-OWN = {
+OWN: dict[str, Callable[[Call], Any]] = {
     "schemas.create_schema": _post,
     "schemas.get_schema_info": _get,
     "schemas.get_all_schemas": _get_all,

@@ -11,6 +11,7 @@ from pulsarx.rest.route import Route
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from pulsarx.rest.call import Call
@@ -77,7 +78,10 @@ def message_answer(message: dict[str, Any]) -> Answer:
     return Answer(payload, "application/octet-stream", headers=headers)
 
 
-OWN = {"topics.create_subscription": _create, "topics.peek_messages": _peek}
+OWN: dict[str, Callable[[Call], Any]] = {
+    "topics.create_subscription": _create,
+    "topics.peek_messages": _peek,
+}
 ROUTES = [
     Route(
         "POST",

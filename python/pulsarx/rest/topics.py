@@ -19,6 +19,7 @@ from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from pulsarx.rest.call import Call
@@ -220,7 +221,7 @@ def _partitioned_internal_stats(call: Call) -> Json:
     }
 
 
-OWN = {
+OWN: dict[str, Callable[[Call], Any]] = {
     "topics.get_list": _list,
     "topics.get_partitioned_topic_list": _list_partitioned,
     "topics.create_non_partitioned_topic": _create,

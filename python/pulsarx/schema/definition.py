@@ -142,7 +142,7 @@ class Record(metaclass=RecordMeta):
         mine, others = self.__dict__, other.__dict__
         return all(mine.get(name) == others.get(name) for name in self._fields)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: None = None  # type: ignore[assignment]
 
     def __str__(self) -> str:
         return str(_values_of(self))
@@ -403,7 +403,7 @@ class CustomEnum(Field):
         if not isinstance(enum_type, type) or not issubclass(enum_type, Enum):
             raise TypeError(f"{getattr(enum_type, '__name__', enum_type)} is not a valid Enum type")
         self.enum_type = enum_type
-        self.values = {each.value: each for each in enum_type}
+        self.values: dict[Any, Enum] = {each.value: each for each in enum_type}
         super().__init__(default, required, required_default)
 
     def python_type(self) -> type[Enum]:

@@ -75,37 +75,43 @@ class _NumberSchema(Schema[N]):
 class Int8Schema(_NumberSchema[int]):
     """-128 to 127."""
 
-    KIND, CODE = SchemaType.INT8, "b"
+    KIND: ClassVar[SchemaType] = SchemaType.INT8
+    CODE: ClassVar[str] = "b"
 
 
 class Int16Schema(_NumberSchema[int]):
     """16 bits with a sign."""
 
-    KIND, CODE = SchemaType.INT16, "h"
+    KIND: ClassVar[SchemaType] = SchemaType.INT16
+    CODE: ClassVar[str] = "h"
 
 
 class Int32Schema(_NumberSchema[int]):
     """32 bits with a sign."""
 
-    KIND, CODE = SchemaType.INT32, "i"
+    KIND: ClassVar[SchemaType] = SchemaType.INT32
+    CODE: ClassVar[str] = "i"
 
 
 class Int64Schema(_NumberSchema[int]):
     """64 bits with a sign."""
 
-    KIND, CODE = SchemaType.INT64, "q"
+    KIND: ClassVar[SchemaType] = SchemaType.INT64
+    CODE: ClassVar[str] = "q"
 
 
 class FloatSchema(_NumberSchema[float]):
     """32 bits: a float loses digits."""
 
-    KIND, CODE = SchemaType.FLOAT, "f"
+    KIND: ClassVar[SchemaType] = SchemaType.FLOAT
+    CODE: ClassVar[str] = "f"
 
 
 class DoubleSchema(_NumberSchema[float]):
     """64 bits: a float as it is."""
 
-    KIND, CODE = SchemaType.DOUBLE, "d"
+    KIND: ClassVar[SchemaType] = SchemaType.DOUBLE
+    CODE: ClassVar[str] = "d"
 
 
 NUMBER_SCHEMAS: tuple[type[_NumberSchema[int]] | type[_NumberSchema[float]], ...] = (

@@ -56,9 +56,9 @@ class RecordPlan:
     def __init__(self, record_cls: type[Record]) -> None:
         """from_json: a record of what JSON gave. to_avro: what fastavro writes, which may be the
         record's own dict. from_avro: a record of what fastavro read."""
-        self.from_json = _from_json(record_cls)
-        self.to_avro = _to_avro(record_cls, None)
-        self.from_avro = _from_avro(record_cls)
+        self.from_json: Callable[[Any], Record] = _from_json(record_cls)
+        self.to_avro: Callable[[Record], dict[str, Any]] = _to_avro(record_cls, None)
+        self.from_avro: Callable[[dict[str, Any]], Record] = _from_avro(record_cls)
 
 
 def json_fallback(value: object) -> Any:

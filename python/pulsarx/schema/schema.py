@@ -139,7 +139,7 @@ class Schema(Typed[T]):
     "version": by `decoder`; "message": by `decode_message`. A subclass is what it gives.
     """
 
-    decoding = "payload"
+    decoding: str = "payload"
     value_of_none: Any = None  # what a message without a value has
     # Of a subclass whose constructor does not call this one's.
     _record_cls: type = object

@@ -28,6 +28,7 @@ from pulsarx.sessions.server import Server
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
     from typing import Any
 
     from pulsarx.access.service_settings import ServiceSettings
@@ -49,7 +50,7 @@ class NetworkService:
 
     def __init__(self, broker: Broker, settings: ServiceSettings) -> None:
         """See serve."""
-        self.process = os.getpid()
+        self.process: int = os.getpid()
         self._broker = broker
         self._advertised = settings.advertised_address
         self._access: Access | None = None
@@ -69,23 +70,24 @@ class NetworkService:
             raise
         address = self._listeners()[0].getsockname()
         self.host: str = address[0]
-        self.port, self.tls_port = _port_of(self._plain), _port_of(self._secure)
-        self.read_buffer = memoryview(bytearray(READ_SIZE))
-        self.pool = WorkPool(THREADS_MAX, "pulsarx-connection")
-        self.loop = new_loop()
+        self.port: int | None = _port_of(self._plain)
+        self.tls_port: int | None = _port_of(self._secure)
+        self.read_buffer: memoryview[int] = memoryview(bytearray(READ_SIZE))
+        self.pool: WorkPool = WorkPool(THREADS_MAX, "pulsarx-connection")
+        self.loop: AbstractEventLoop = new_loop()
         self._ending = asyncio.Event()
         self._gone = asyncio.Event()  # all connections have
         self.connections: dict[ServedConnection, None] = {}  # of the loop's thread; oldest first
         self._connections_max = connections_max()
         self._parting: set[ServedConnection] = set()  # those that had to go, until they are gone
         self._is_full = False
-        self.unfinished = UnfinishedFrames(self._drop)
+        self.unfinished: UnfinishedFrames = UnfinishedFrames(self._drop)
         self._closing = Lock()
         self._ended = Event()  # the loop has
         self._timer: Timer | None = None
         try:
             broker.state.require_open()
-            self.server = Server(
+            self.server: Server = Server(
                 broker,
                 verbs=False,
                 access=self._access,

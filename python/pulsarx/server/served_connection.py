@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.ground.work_pool import WorkPool
     from pulsarx.server.unfinished_frames import UnfinishedFrames
     from pulsarx.sessions.server import Server
+    from pulsarx.sessions.session import Session
 
     class ServiceHost(Protocol):
         """The service of a connection, as the connection sees it."""
@@ -88,7 +89,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._peer = _shown(transport.get_extra_info("peername"))
         address = transport.get_extra_info("sockname")
         service_url, service_url_tls = self._service.urls(address[0] if address else "localhost")
-        self.session = self._service.server.open_session(
+        self.session: Session = self._service.server.open_session(
             self._write,
             self._work.due,
             has_room=self._has_room,

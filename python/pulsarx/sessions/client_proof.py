@@ -45,7 +45,7 @@ class ClientProof:
         self._proof: tuple[Values, Future[Identity]] | None = None
         self._method = ""  # by which it has proved who it is
         self._can_refresh = False  # the client answers an AUTH_CHALLENGE
-        self.is_challenged = False
+        self.is_challenged: bool = False
 
     def begin(self, values: Values) -> bool:
         """Take a CONNECT; whether it is known who the client is: else wake is called when it is,

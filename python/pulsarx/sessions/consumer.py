@@ -35,19 +35,19 @@ class SessionConsumer(EntryConsumer):
     ) -> None:
         """keeps_messages: the topic does; else what is acknowledged or refused is gone anyway."""
         super().__init__(sink, subscription.host)
-        self.consumer_name = sink.consumer_name
-        self.partition = subscription.topic.ledger.partition
+        self.consumer_name: Any = sink.consumer_name
+        self.partition: int = subscription.topic.ledger.partition
         self.keeps_messages = keeps_messages
         self._events: SinkEvents | None = None  # which of a Failover subscription is active
         self._has_ended = False  # it was told that nothing more comes
         self.subscription = subscription
-        self.is_due = True  # there may be something to send
+        self.is_due: bool = True  # there may be something to send
         self.has_flowed = False  # its client wants messages
-        self.to_close = False  # the subscription was moved
+        self.to_close: bool = False  # the subscription was moved
         self.has_sought = False  # by its client
         self._acknowledging = Lock()  # so that nothing is acknowledged behind a move
         self._is_behind = False  # what it was sent is of before a move
-        self.epoch = 0
+        self.epoch: int = 0
         self._wake: Callable[[], object] = _nothing
         # Of entries that were sent: first message, messages. To find them when they come back.
         self._places: dict[tuple[int, int], tuple[int, int]] = {}
@@ -56,7 +56,8 @@ class SessionConsumer(EntryConsumer):
         """Call wake() whenever there may be something to send. connection: the same object for all
         of one."""
         self.epoch = epoch
-        self._wake, self.connection = wake, connection
+        self._wake = wake
+        self.connection: object = connection
         self.watch(self.due)
         if self._events is not None:
             self._events.wake = wake

@@ -89,25 +89,25 @@ class SessionContext:
     ) -> None:
         """See Session."""
         self.server = server
-        self.broker = server.broker
+        self.broker: Broker = server.broker
         self.write = write
         self.wake = wake
         self.has_room = has_room
         self.service_url = service_url
-        self.by_name = bool(server.listeners)  # some clients are led elsewhere
+        self.by_name: bool = bool(server.listeners)  # some clients are led elsewhere
         self.is_guest = False  # the client is another process of this folder
         self.link: OwnerLink | None = None  # of a guest, where there is one: `write` is its
         self.service_url_tls: str | None = None  # as service_url, for clients with TLS
         self.is_lost = False  # the connection has ended, and the session is closed soon
         # What the client says of itself in CONNECT.
-        self.client_version = ""
-        self.protocol_version = 0
-        self.closes_at_ends = False  # producers of terminated topics
-        self.knows_ends = False  # it takes REACHED_END_OF_TOPIC
-        self.knows_kept = False  # that a receipt says which messages of a batch were new
-        self.listens_late = False  # it knows a consumer from its first FLOW on
-        self.gives_for_left_out = False  # permits, see ConnectionSink
-        self.tries_again = False  # in vain, when it is told SubscriptionNotFound
+        self.client_version: Any = ""
+        self.protocol_version: Any = 0
+        self.closes_at_ends: bool = False  # producers of terminated topics
+        self.knows_ends: bool = False  # it takes REACHED_END_OF_TOPIC
+        self.knows_kept: Any = False  # that a receipt says which messages of a batch were new
+        self.listens_late: Any = False  # it knows a consumer from its first FLOW on
+        self.gives_for_left_out: Any = False  # permits, see ConnectionSink
+        self.tries_again: Any = False  # in vain, when it is told SubscriptionNotFound
 
     def client_said(self, values: Values) -> None:
         """Take what is in its CONNECT."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.ground.rate_limit import PublishMeter, RateLimit
     from pulsarx._pycore.publish.completion_queue import CompletionQueue
     from pulsarx._pycore.publish.entry_answers import EntryAnswer, EntryAnswers
+    from pulsarx._pycore.publish.entry_publisher import EntryPublisher
     from pulsarx._pycore.publish.producer_sequences import ProducerSequences
     from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.broker.topics.producer_registry import ProducerRegistry
@@ -50,7 +51,7 @@ class SessionProducer:
         highest id that is stored under its name."""
         runtime = topic.runtime
         self.name = name
-        self.is_open = True
+        self.is_open: bool = True
         self.context: SessionContext | None = None  # of its session
         self._tell_sequence = tell_sequence
         self.tell_fenced: Callable[[Exception], object] | None = None  # of a guest
@@ -74,7 +75,7 @@ class SessionProducer:
         self._skew_ms: int | None = None
         self._is_dropping = False  # what came last; what was not read meanwhile waited as well
         self._timer: Timer | None = None
-        self.publisher = topic.publisher_for(completions)
+        self.publisher: EntryPublisher = topic.publisher_for(completions)
         self._intake = EntryIntake(
             self.publisher,
             decompress,

@@ -46,9 +46,9 @@ class Server:
         self.broker = broker
         self.verbs = verbs
         self.access = access
-        self.listeners = listeners or {}
+        self.listeners: dict[str, AdvertisedListener] = listeners or {}
         # Callbacks are told the error itself: its code and its text go to the client.
-        self.completions = CompletionQueue(None, lambda error: error)
+        self.completions: CompletionQueue = CompletionQueue(None, lambda error: error)
         self._lock = Lock()  # of what follows
         self._sessions: set[Session] = set()
         # Where non-durable subscriptions were moved, and the sessions that have not heard of it.

@@ -67,24 +67,26 @@ class Session:
         only a guest asks for, of context, consumers and producers; None: the client is none."""
         self._server = server
         self._broker = server.broker
-        self.context = context = SessionContext(server, write, wake, has_room, service_url)
+        context = SessionContext(server, write, wake, has_room, service_url)
+        self.context: SessionContext = context
         context.is_guest = is_guest = guests is not None
         self._tell, self._wake, self._has_room = context.tell, wake, has_room
-        self.proof = proof = ClientProof(context)
+        proof = ClientProof(context)
+        self.proof: ClientProof = proof
         self._permissions_changed = False
         self._message_size_max = self._broker.runtime.options.max_message_size
         self._reader = FrameReader(self._message_size_max)
         self._reader.cutter.frame_size_max = GREETING_SIZE_MAX
-        self.is_connected = False
-        self.is_open = True
+        self.is_connected: bool = False
+        self.is_open: bool = True
         tell, refuse, require = context.tell, context.refuse, proof.require
         take_sought = partial(server.take_sought, self)
-        self.producers = producers = SessionProducers(
-            context, require, self._reader.cutter.sends, is_guest
-        )
-        self.consumers = consumers = SessionConsumers(
+        producers = SessionProducers(context, require, self._reader.cutter.sends, is_guest)
+        self.producers: SessionProducers = producers
+        consumers = SessionConsumers(
             context, require, take_sought, self._reader.cutter.links, is_guest
         )
+        self.consumers: SessionConsumers = consumers
         topics = TopicAnswers(
             self._broker, tell, refuse, require, self._service_urls, server.listeners, is_guest
         )

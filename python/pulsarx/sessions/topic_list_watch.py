@@ -35,7 +35,7 @@ class TopicListWatch:
     ) -> None:
         """InvalidTopicName: see LinearPattern."""
         self.watcher_id = watcher_id
-        self.is_due = False
+        self.is_due: bool = False
         self._broker = broker
         self.namespace: str = values["namespace"]
         text = values["topics_pattern"].removeprefix("^")

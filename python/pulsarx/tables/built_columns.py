@@ -9,6 +9,8 @@ from pulsarx._pycore.arrow import column_reader as native
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pulsarx._pycore.arrow.column_reader import Built
 
 DEPTH_MAX = 64
@@ -72,11 +74,11 @@ class BuiltColumn:
         kind = field.type
         if not (field.nullable or is_key) or depth > DEPTH_MAX:
             raise NotNative
-        self.name = field.name
+        self.name: Any = field.name
         self.type = kind
-        self.number = len(built)
+        self.number: int = len(built)
         self.children: list[BuiltColumn] = []
-        self.has_data = False
+        self.has_data: bool = False
         built.append((0, ()))
         if pa.types.is_struct(kind):
             builder = native.BUILD_STRUCT
@@ -120,10 +122,13 @@ class BuiltEntries(BuiltColumn):
         self, kind: pa.DataType, built: list[tuple[int, tuple[int, ...]]], depth: int
     ) -> None:
         self.name = ""
-        self.type = pa.struct([kind.key_field, kind.item_field])
-        self.number = len(built)
+        self.type: Any = pa.struct([kind.key_field, kind.item_field])
+        self.number: int = len(built)
         self.has_data = False
         built.append((0, ()))
         key = BuiltColumn(kind.key_field, built, True, depth + 1)
-        self.children = [key, BuiltColumn(kind.item_field, built, False, depth + 1)]
+        self.children: list[BuiltColumn] = [
+            key,
+            BuiltColumn(kind.item_field, built, False, depth + 1),
+        ]
         built[self.number] = (native.BUILD_STRUCT, tuple(each.number for each in self.children))

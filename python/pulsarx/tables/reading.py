@@ -91,8 +91,8 @@ class Source:
         """TopicNotFound: there is no such topic. It is not created."""
         self._client = client
         self._crypto_key_reader = crypto_key_reader
-        self.topic = ", ".join(topics)
-        self.schemas = schemas
+        self.topic: str = ", ".join(topics)
+        self.schemas: list[SchemaInfo] = schemas
         self._topics = {
             part: topic for topic in topics for part in client.get_topic_partitions(topic)
         }
@@ -242,7 +242,7 @@ class _TableJob:
 class JsonValues:
     """Columns of payloads that are JSON objects. columns: None, to find them in the messages."""
 
-    take = staticmethod(_columns_of)
+    take: Callable[[Any, str, int], Block] = staticmethod(_columns_of)
     reader_schema = None
 
     def __init__(self, columns: pa.Schema | None) -> None:
@@ -560,7 +560,7 @@ def _named(error: Exception, rows: list[tuple[int, Any]], block: Block, field: A
 class DecodedValues:
     """Columns of values that a schema decodes, one by one."""
 
-    take = staticmethod(_messages_of)
+    take: Callable[[Any, str, int], Block] = staticmethod(_messages_of)
 
     def __init__(
         self,
@@ -602,7 +602,7 @@ class AvroValues:
     """Columns of records, natively, as DecodedValues makes them; _Refused where it may know better:
     of what is damaged, of versions that are not listed, of types that have no native column."""
 
-    take = staticmethod(_columns_of_one_schema)
+    take: Callable[[Any, str, int], Block] = staticmethod(_columns_of_one_schema)
     reader_schema = None
 
     def __init__(

@@ -54,7 +54,7 @@ class FrameReader:
     """Cuts what comes over one connection into commands. One thread at a time."""
 
     def __init__(self, message_size_max: int) -> None:
-        self.cutter = FrameCutter(frame_size_max(message_size_max))
+        self.cutter: FrameCutter = FrameCutter(frame_size_max(message_size_max))
 
     def feed(self, data: bytes | memoryview) -> Iterator[tuple[str, dict[str, Any], bytes]]:
         """(name, fields, entry) of each command that is whole by now and that the cutter tells

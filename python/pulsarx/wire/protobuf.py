@@ -57,11 +57,11 @@ class Field:
         default: Any = None,
     ) -> None:
         """default: what decoding says when it is absent; encoding leaves out what is None."""
-        self.number = number
-        self.kind = kind
-        self.required = required
-        self.repeated = repeated
-        self.default = default
+        self.number: int = number
+        self.kind: Kind | Schema = kind
+        self.required: bool = required
+        self.repeated: bool = repeated
+        self.default: Any = default
 
 
 class Schema:
@@ -70,8 +70,8 @@ class Schema:
     __slots__ = ("_absent", "_by_number", "_lists", "_required", "fields", "name")
 
     def __init__(self, name: str, /, **fields: Field) -> None:
-        self.name = name
-        self.fields = fields
+        self.name: str = name
+        self.fields: dict[str, Field] = fields
         self._by_number = {field.number: (key, field) for key, field in fields.items()}
         self._absent = {key: field.default for key, field in fields.items()}
         self._lists = [key for key, field in fields.items() if field.repeated]

@@ -77,7 +77,7 @@ class Catalogue:
         """Use `open` or `join`."""
         self._directory = directory
         self._lock = RLock()
-        self.epoch = epoch  # in which it commits; 0: it only reads
+        self.epoch: int = epoch  # in which it commits; 0: it only reads
         self._owner = owner
         self._interval = checkpoint_interval
         self._own = random_bytes(8).hex()

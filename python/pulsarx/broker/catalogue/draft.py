@@ -34,8 +34,8 @@ class CatalogueDraft:
     )  # fmt: skip
 
     def __init__(self, state: CatalogueState) -> None:
-        self.state = state
-        self.epoch = state.epoch
+        self.state: CatalogueState = state
+        self.epoch: int = state.epoch
         self.tenants: dict[str, dict[str, Any] | None] = {}  # None: deleted
         self.namespaces: dict[str, dict[str, Any] | None] = {}
         self.topics: dict[str, TopicRecord | None] = {}
@@ -46,7 +46,7 @@ class CatalogueDraft:
         self.deletions: dict[int, DeletionRecord | None] = {}  # None: the files are gone
         self.change_events: dict[str, int | None] = {}  # None: told
         self.offloads: dict[int, OffloadRecord | None] = {}  # None: the object is gone
-        self.changes_policies = False
+        self.changes_policies: bool = False
 
     def publish(self, number: int, checksum: int) -> None:
         """Put the changes into the state, as the commit of this number."""

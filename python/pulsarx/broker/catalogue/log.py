@@ -62,12 +62,12 @@ class PreparedCommit:
         writer: str,
         flush: bool,
     ) -> None:
-        self.number = number
-        self.checksum = checksum
-        self.operations = operations
-        self.data = data
-        self.writer = writer
-        self.flush = flush
+        self.number: int = number
+        self.checksum: int = checksum
+        self.operations: list[Any] = operations
+        self.data: bytes = data
+        self.writer: str = writer
+        self.flush: bool = flush
 
 
 class CatalogueLog:
@@ -79,16 +79,16 @@ class CatalogueLog:
     )  # fmt: skip
 
     def __init__(self, files: FileOperations, path: str, folder_id: str) -> None:
-        self.state = CatalogueState()
-        self.checkpoint_number = 0  # of the newest whole checkpoint; 0: none
-        self.checkpoint_size = 0
-        self.outcome_unknown = False  # after `write` raised: it may have been kept nevertheless
+        self.state: CatalogueState = CatalogueState()
+        self.checkpoint_number: int = 0  # of the newest whole checkpoint; 0: none
+        self.checkpoint_size: int = 0
+        self.outcome_unknown: bool = False  # after `write` raised: it may have been kept
         self._files = files
         self._path = path
         self._folder_id = folder_id
         self._recent: dict[int, int] = {}  # number and checksum of the last commits
         self._turn = 0
-        self.unflushed = UnflushedCommits(files, path, self._file)
+        self.unflushed: UnflushedCommits = UnflushedCommits(files, path, self._file)
         self._lost_from = 0  # number of the first commit that a power cut took; 0: none
 
     @property
@@ -119,7 +119,8 @@ class CatalogueLog:
         """Go on with what was read a while ago; False: it is not known to be of this folder, so
         load anew with another one."""
         self._files = files
-        known, self.unflushed = self.unflushed, UnflushedCommits(files, self._path, self._file)
+        known = self.unflushed
+        self.unflushed = UnflushedCommits(files, self._path, self._file)
         self.unflushed.numbers = known.numbers
         try:
             path = self._file(COMMIT, self.state.number)

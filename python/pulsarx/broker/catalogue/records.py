@@ -40,22 +40,22 @@ class LedgerRecord:
         merged_at: int = 0,
         merged_size: int = 0,
     ) -> None:
-        self.ledger_id = ledger_id
-        self.uuid = uuid  # 32 hex digits, as in the header of the file
-        self.slot = slot  # where its end is published while it is open; -1: nowhere
-        self.state = state
-        self.entry_count = entry_count  # this and what follows: known once it is sealed
-        self.message_count = message_count
-        self.size = size
-        self.first_publish_ms = first_publish_ms
-        self.last_publish_ms = last_publish_ms
-        self.sealed_ms = sealed_ms
-        self.damaged = damaged  # sealed although some entry below its end cannot be read
+        self.ledger_id: int = ledger_id
+        self.uuid: str = uuid  # 32 hex digits, as in the header of the file
+        self.slot: int = slot  # where its end is published while it is open; -1: nowhere
+        self.state: str = state
+        self.entry_count: int = entry_count  # this and what follows: known once it is sealed
+        self.message_count: int = message_count
+        self.size: int = size
+        self.first_publish_ms: int = first_publish_ms
+        self.last_publish_ms: int = last_publish_ms
+        self.sealed_ms: int = sealed_ms
+        self.damaged: bool = damaged  # sealed although some entry below its end cannot be read
         # The file that it and others were merged into, and which bytes of it are its own file, from
         # header to footer; 0: it has a file to itself.
-        self.merged_id = merged_id
-        self.merged_at = merged_at
-        self.merged_size = merged_size
+        self.merged_id: int = merged_id
+        self.merged_at: int = merged_at
+        self.merged_size: int = merged_size
 
     @property
     def file_id(self) -> int:
@@ -97,13 +97,13 @@ class SubscriptionRecord:
         initial_ledger_id: int,
         initial_message: int,
     ) -> None:
-        self.name = name
-        self.cursor_id = cursor_id
-        self.type = type  # of the consumer that made it; later ones may use another
-        self.created_ms = created_ms
-        self.properties = properties
-        self.initial_ledger_id = initial_ledger_id  # where it began; -1: with the first ledger
-        self.initial_message = initial_message  # ordinal within that ledger
+        self.name: str = name
+        self.cursor_id: int = cursor_id
+        self.type: str = type  # of the consumer that made it; later ones may use another
+        self.created_ms: int = created_ms
+        self.properties: dict[str, str] = properties
+        self.initial_ledger_id: int = initial_ledger_id  # where it began; -1: with the first ledger
+        self.initial_message: int = initial_message  # ordinal within that ledger
 
     def row(self) -> list[Any]:
         return [getattr(self, name) for name in self.__slots__]
@@ -137,19 +137,25 @@ class CompactionRecord:
         duration_ms: int,
         removed_count: int,
     ) -> None:
-        self.ledger_id = ledger_id  # of the compacted ledger; 0: nothing survived, there is none
-        self.uuid = uuid
-        self.entry_count = entry_count
-        self.message_count = message_count
-        self.size = size
-        self.horizon_ledger_id = horizon_ledger_id  # up to here the topic was compacted: the
-        self.horizon_entry = horizon_entry  # last entry, and the message behind it
-        self.horizon_message = horizon_message
-        self.last = last  # of the last survivor: ledger id, entry id, batch index; or empty
-        self.ledgers = ledgers  # that hold survivors: id, and the message behind the last of them
-        self.compacted_ms = compacted_ms
-        self.duration_ms = duration_ms
-        self.removed_count = removed_count  # messages that did not survive
+        self.ledger_id: int = (
+            ledger_id  # of the compacted ledger; 0: nothing survived, there is none
+        )
+        self.uuid: str = uuid
+        self.entry_count: int = entry_count
+        self.message_count: int = message_count
+        self.size: int = size
+        self.horizon_ledger_id: int = horizon_ledger_id  # up to here the topic was compacted: the
+        self.horizon_entry: int = horizon_entry  # last entry, and the message behind it
+        self.horizon_message: int = horizon_message
+        self.last: list[int] = (
+            last  # of the last survivor: ledger id, entry id, batch index; or empty
+        )
+        self.ledgers: list[list[int]] = (
+            ledgers  # that hold survivors: id, and the message behind the last of them
+        )
+        self.compacted_ms: int = compacted_ms
+        self.duration_ms: int = duration_ms
+        self.removed_count: int = removed_count  # messages that did not survive
 
     @property
     def file_id(self) -> int:
@@ -183,18 +189,18 @@ class TopicRecord:
     def __init__(
         self, topic_id: int, name: str, partition_count: int, properties: dict[str, str]
     ) -> None:
-        self.topic_id = topic_id
-        self.name = name  # full: persistent://tenant/namespace/local
-        self.partition_count = partition_count  # 0: holds messages itself
-        self.properties = properties
+        self.topic_id: int = topic_id
+        self.name: str = name  # full: persistent://tenant/namespace/local
+        self.partition_count: int = partition_count  # 0: holds messages itself
+        self.properties: dict[str, str] = properties
         self.policies: dict[str, Any] = {}
         self.ledgers: list[LedgerRecord] = []  # in the order of their messages
         self.subscriptions: dict[str, SubscriptionRecord] = {}
-        self.removed_ledger_id = 0  # the last one with messages that is gone; 0: none is
-        self.removed_messages = 0  # how many it had
-        self.epoch = -1  # of the last producer that had the topic to itself; -1: none had
-        self.terminated = False  # it takes no more messages
-        self.chunked = False  # it may hold messages in chunks
+        self.removed_ledger_id: int = 0  # the last one with messages that is gone; 0: none is
+        self.removed_messages: int = 0  # how many it had
+        self.epoch: int = -1  # of the last producer that had the topic to itself; -1: none had
+        self.terminated: bool = False  # it takes no more messages
+        self.chunked: bool = False  # it may hold messages in chunks
         self.compaction: CompactionRecord | None = None  # None: it was never compacted
         # Files that hold several of the ledgers: by id, the uuid of the first one in the file.
         self.merged: dict[int, str] = {}
@@ -260,13 +266,13 @@ class TransactionRecord:
         message_count: int,
         content: str = "",
     ) -> None:
-        self.application = application
-        self.batch_id = batch_id
-        self.attached_ms = attached_ms
-        self.first_ledger_id = first_ledger_id  # the ids of one attach follow each other
-        self.ledger_count = ledger_count
-        self.message_count = message_count
-        self.content = content  # a digest of the messages; "": none was given
+        self.application: str = application
+        self.batch_id: int = batch_id
+        self.attached_ms: int = attached_ms
+        self.first_ledger_id: int = first_ledger_id  # the ids of one attach follow each other
+        self.ledger_count: int = ledger_count
+        self.message_count: int = message_count
+        self.content: str = content  # a digest of the messages; "": none was given
 
     def row(self) -> list[Any]:
         return [getattr(self, name) for name in self.__slots__]
@@ -281,9 +287,11 @@ class LeaseRecord:
     __slots__ = ("job", "expires_ms", "ledgers")
 
     def __init__(self, job: str, expires_ms: int, ledgers: dict[str, list[list[int]]]) -> None:
-        self.job = job
-        self.expires_ms = expires_ms
-        self.ledgers = ledgers  # by topic: first and last id of each run of ids
+        self.job: str = job
+        self.expires_ms: int = expires_ms
+        self.ledgers: dict[str, list[list[int]]] = (
+            ledgers  # by topic: first and last id of each run of ids
+        )
 
     def row(self) -> list[Any]:
         return [getattr(self, name) for name in self.__slots__]
@@ -306,12 +314,12 @@ class SchemaRecord:
         properties: dict[str, str],
         created_ms: int,
     ) -> None:
-        self.version = version  # its place among the records of the topic
-        self.type_name = type_name  # of SchemaType; None: what came before is deleted
-        self.name = name
-        self.definition = definition
-        self.properties = properties
-        self.created_ms = created_ms
+        self.version: int = version  # its place among the records of the topic
+        self.type_name: str | None = type_name  # of SchemaType; None: what came before is deleted
+        self.name: str = name
+        self.definition: str = definition
+        self.properties: dict[str, str] = properties
+        self.created_ms: int = created_ms
 
     def row(self) -> list[Any]:
         return [getattr(self, name) for name in self.__slots__]
@@ -329,10 +337,10 @@ class DeletionRecord:
     def __init__(
         self, topic_id: int, topic: str, ledgers: list[list[Any]], cursor_ids: list[int]
     ) -> None:
-        self.topic_id = topic_id
-        self.topic = topic
-        self.ledgers = ledgers  # id and uuid of each
-        self.cursor_ids = cursor_ids
+        self.topic_id: int = topic_id
+        self.topic: str = topic
+        self.ledgers: list[list[Any]] = ledgers  # id and uuid of each
+        self.cursor_ids: list[int] = cursor_ids
 
     def row(self) -> list[Any]:
         return [getattr(self, name) for name in self.__slots__]
@@ -349,12 +357,12 @@ class OffloadRecord:
     def __init__(
         self, file_id: int, topic: str, uuid: str, location: str, size: int, offloaded_ms: int
     ) -> None:
-        self.file_id = file_id  # `file_id` of the ledgers in it
-        self.topic = topic
-        self.uuid = uuid  # of the first ledger in it
-        self.location = location  # URL of the object
-        self.size = size  # in bytes; 0: it is being written, and nobody reads it
-        self.offloaded_ms = offloaded_ms  # when it was read back and found whole
+        self.file_id: int = file_id  # `file_id` of the ledgers in it
+        self.topic: str = topic
+        self.uuid: str = uuid  # of the first ledger in it
+        self.location: str = location  # URL of the object
+        self.size: int = size  # in bytes; 0: it is being written, and nobody reads it
+        self.offloaded_ms: int = offloaded_ms  # when it was read back and found whole
 
     def row(self) -> list[Any]:
         return [getattr(self, name) for name in self.__slots__]

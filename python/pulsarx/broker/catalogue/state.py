@@ -36,11 +36,11 @@ class CatalogueState:
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.number = 0  # of the last commit in it
-        self.policies_number = 0  # of the last commit known here that changed a policy
-        self.checksum = 0  # of that commit's file
-        self.epoch = 0  # of the owner
-        self.next_id = 1  # greater than every id in use
+        self.number: int = 0  # of the last commit in it
+        self.policies_number: int = 0  # of the last commit known here that changed a policy
+        self.checksum: int = 0  # of that commit's file
+        self.epoch: int = 0  # of the owner
+        self.next_id: int = 1  # greater than every id in use
         self.tenants: dict[str, dict[str, Any]] = {"public": {}}
         self.namespaces: dict[str, dict[str, Any]] = {"public/default": {}}  # policies of each
         self.topics: dict[str, TopicRecord] = {}
@@ -141,4 +141,4 @@ class CatalogueState:
             return NotImplemented
         return self.document() == other.document()
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: None = None  # type: ignore[assignment]

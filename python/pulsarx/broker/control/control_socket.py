@@ -49,7 +49,7 @@ class ControlSocket:
 
     def __init__(self, broker: Broker, folder: str) -> None:
         """Use `open`. OSError: no socket can be had."""
-        self.address = ""  # as LOCK says it
+        self.address: str = ""  # as LOCK says it
         self._broker = broker
         self._folder = folder
         self._listener = UnixListener()

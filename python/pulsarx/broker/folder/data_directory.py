@@ -62,23 +62,23 @@ class DataDirectory:
 
     def __init__(self, path: str, read_only: bool, files: FileOperations, folder_id: str) -> None:
         """Use `open`."""
-        self.path = path
-        self.read_only = read_only
-        self.files = files
-        self.folder_id = folder_id  # 32 hex digits, random: no two folders share it
-        self.started_ms = 0
-        self.epoch = 0
-        self.catalogue_path = f"{path}/catalogue"
-        self.ends_path = f"{path}/ends"
-        self.orphans_path = f"{path}/orphans"
+        self.path: str = path
+        self.read_only: bool = read_only
+        self.files: FileOperations = files
+        self.folder_id: str = folder_id  # 32 hex digits, random: no two folders share it
+        self.started_ms: int = 0
+        self.epoch: int = 0
+        self.catalogue_path: str = f"{path}/catalogue"
+        self.ends_path: str = f"{path}/ends"
+        self.orphans_path: str = f"{path}/orphans"
         self._durable: set[str] = set()  # folders whose name this opening flushed
         self._control_socket = ""
         self._lock_descriptor = -1
         self._when_forgotten: WhenForgotten | None = None
         # Other processes used it through its owner, this one or the one before, and may come again.
-        self.is_shared = False
+        self.is_shared: bool = False
         self.guests: tuple[int, ...] = ()  # pids of those processes
-        self.settings = ""  # what those share with the owner, for the next one
+        self.settings: str = ""  # what those share with the owner, for the next one
         self._closed = False
         self._forked = False
 

@@ -96,13 +96,13 @@ class MemoryDirectory:
         now_ms: int = 0,
         random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
-        self.path = f"memory:{name}"
-        self.read_only = False
-        self.files = MemoryFiles()
-        self.folder_id = random_bytes(16).hex()
-        self.started_ms = now_ms
-        self.epoch = 0
-        self.catalogue_path = "catalogue"
+        self.path: str = f"memory:{name}"
+        self.read_only: bool = False
+        self.files: MemoryFiles = MemoryFiles()
+        self.folder_id: str = random_bytes(16).hex()
+        self.started_ms: int = now_ms
+        self.epoch: int = 0
+        self.catalogue_path: str = "catalogue"
         self.ends_path: str | None = None
         self.orphans_path: str | None = None
         self._pid = os.getpid()

@@ -39,13 +39,15 @@ class OwnerInfo:
         guests: tuple[int, ...] = (),
         settings: str = "",
     ) -> None:
-        self.settings = settings  # what those share with it; one line of ASCII
-        self.shared = shared  # other processes used the folder through it, or through one before
-        self.guests = guests  # pids of those that use it now, or are awaited
-        self.pid = pid  # 0: the owner had not written it yet
-        self.epoch = epoch  # 0: it has not committed its epoch yet
-        self.started_ms = started_ms
-        self.control_socket = control_socket  # empty: none
+        self.settings: str = settings  # what those share with it; one line of ASCII
+        self.shared: bool = (
+            shared  # other processes used the folder through it, or through one before
+        )
+        self.guests: tuple[int, ...] = guests  # pids of those that use it now, or are awaited
+        self.pid: int = pid  # 0: the owner had not written it yet
+        self.epoch: int = epoch  # 0: it has not committed its epoch yet
+        self.started_ms: int = started_ms
+        self.control_socket: str = control_socket  # empty: none
 
     def __repr__(self) -> str:
         return f"OwnerInfo(pid={self.pid}, epoch={self.epoch}, started_ms={self.started_ms})"

@@ -123,9 +123,9 @@ class LedgerList:
     )
 
     def __init__(self, name: TopicName, catalogue: Catalogue) -> None:
-        self.name = name.full
+        self.name: str = name.full
         self.partition: int = name.partition_index
-        self.catalogue = catalogue
+        self.catalogue: Catalogue = catalogue
         record = catalogue.state.topics.get(name.full)
         # Of the topic that has the name now; a later one of that name is another topic.
         self.topic_id: int = 0 if record is None else record.topic_id

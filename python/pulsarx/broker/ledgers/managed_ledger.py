@@ -98,10 +98,10 @@ class ManagedLedger(LedgerList):
         """on_change: told the id of each ledger that came, was prepared or sealed; of a new one
         before its first entry."""
         super().__init__(name, runtime.catalogue)
-        self.runtime = runtime
-        self.lock = RLock()
+        self.runtime: BrokerRuntime = runtime
+        self.lock: RLock = RLock()
         self._seal_lock = Lock()  # one seals at a time; behind `lock`
-        self.tail = LedgerTail(self, self.partition, runtime.roll_overs)
+        self.tail: Any = LedgerTail(self, self.partition, runtime.roll_overs)
         minutes = runtime.options.managed_ledger_max_ledger_rollover_time_minutes
         self.tail.roll_over_ms = minutes * 60_000
         if runtime.durability == "interval":
@@ -123,10 +123,10 @@ class ManagedLedger(LedgerList):
         self._trimmed_messages = self._trimmed_size = 0
         self._closed = False
         self._deleted = False
-        self.is_unloaded = False  # closed, and another object stands for the topic
+        self.is_unloaded: bool = False  # closed, and another object stands for the topic
         record = self.record()
         # It has, had, or is about to have a ledger. Set with `first_ledgers` of the runtime.
-        self.has_begun = record is None or bool(record.ledgers or record.removed_ledger_id)
+        self.has_begun: bool = record is None or bool(record.ledgers or record.removed_ledger_id)
         self.before_first: Callable[[], object] | None = None  # called before the first ledger
         # A prepared one too, which may hold entries: its owner died before it could say so.
         listed = [] if record is None else record.ledgers

@@ -9,7 +9,7 @@ from pulsarx._pycore.message.message_id import MessageId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
     from pulsarx.broker.catalogue.records import LedgerRecord
     from pulsarx.broker.ledgers.ledger_list import Position
@@ -29,8 +29,8 @@ class NoLedgers:
         self.name = name
         self.topic_id = topic_id
         self.partition = partition
-        self.tail = LedgerTail(None, partition)
-        self.lock = RLock()
+        self.tail: Any = LedgerTail(None, partition)
+        self.lock: RLock = RLock()
 
     def ledgers(self) -> list[LedgerRecord]:
         return []

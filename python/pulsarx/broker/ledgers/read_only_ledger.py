@@ -25,7 +25,7 @@ from pulsarx.topic_name import TopicName
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     from pulsarx._pycore.ledger.compacted_ledger import CompactedLedger
     from pulsarx._pycore.ledger.ledger_file import LedgerFile
@@ -65,7 +65,7 @@ class ReadOnlyLedger(LedgerList):
         self._logs = logs
         self._told: set[int] = set()  # ledgers that the log says are lost
         self.broker = broker
-        self.tail = LedgerTail(self, self.partition)
+        self.tail: Any = LedgerTail(self, self.partition)
         self._recovered: dict[int, _Recovered] = {}
         self._listen()
 

@@ -161,5 +161,5 @@ def _needed() -> None:
     """A reader waits for it."""
 
 
-fetched_ledgers = FetchedLedgers()
+fetched_ledgers: FetchedLedgers = FetchedLedgers()
 at_fork(__name__, fetched_ledgers.reset)

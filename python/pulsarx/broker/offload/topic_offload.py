@@ -60,7 +60,7 @@ class TopicOffload:
         self._last_error = ""
         self._stopped = False
         self._run_lock = Lock()  # held by a run
-        self.failed_ms = 0  # when the last run failed that did; 0: none, since it was opened
+        self.failed_ms: int = 0  # when the last run failed that did; 0: none, since it was opened
 
     # Asking ---------------------------------------------------------------------------------------
 

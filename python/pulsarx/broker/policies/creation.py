@@ -19,9 +19,9 @@ class TopicCreation:
     __slots__ = ("allowed", "kind", "partitions")
 
     def __init__(self, allowed: bool, kind: str, partitions: int) -> None:
-        self.allowed = allowed
-        self.kind = kind
-        self.partitions = partitions
+        self.allowed: bool = allowed
+        self.kind: str = kind
+        self.partitions: int = partitions
 
 
 def topic_creation(runtime: BrokerRuntime, name: TopicName) -> TopicCreation:

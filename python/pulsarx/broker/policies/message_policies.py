@@ -20,6 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from pulsarx.broker.policies.rates import TopicRates
     from pulsarx.broker_options import BrokerOptions
 
 RETENTION = "retention"
@@ -49,8 +50,8 @@ class BacklogQuota:
 
     def __init__(self, limit: int, policy: str) -> None:
         """limit: -1 for none."""
-        self.limit = limit
-        self.policy = policy
+        self.limit: int = limit
+        self.policy: str = policy
 
 
 class InactiveTopics:
@@ -59,9 +60,9 @@ class InactiveTopics:
     __slots__ = ("enabled", "mode", "seconds")
 
     def __init__(self, mode: str, seconds: int, enabled: bool) -> None:
-        self.mode = mode
-        self.seconds = seconds
-        self.enabled = enabled
+        self.mode: str = mode
+        self.seconds: int = seconds
+        self.enabled: bool = enabled
 
 
 class DelayedDelivery:
@@ -71,9 +72,9 @@ class DelayedDelivery:
     __slots__ = ("active", "delay_max_ms", "early_ms")
 
     def __init__(self, active: bool, early_ms: int, delay_max_ms: int) -> None:
-        self.active = active
-        self.early_ms = early_ms
-        self.delay_max_ms = delay_max_ms
+        self.active: bool = active
+        self.early_ms: int = early_ms
+        self.delay_max_ms: int = delay_max_ms
 
 
 class MessagePolicies:
@@ -91,11 +92,11 @@ class MessagePolicies:
         self.subscription_expiration_minutes: int = policies.get(
             SUBSCRIPTION_EXPIRATION, options.subscription_expiration_time_minutes
         )
-        self.quotas = _quotas(policies, options)
-        self.inactive_topics = _inactive_topics(policies, options)
-        self.delayed_delivery = _delayed_delivery(policies, options)
-        self.rates = None if exempt else rates_in_force(policies, options)
-        self.limits = TopicLimits({} if exempt else policies, options)
+        self.quotas: dict[str, BacklogQuota] = _quotas(policies, options)
+        self.inactive_topics: InactiveTopics = _inactive_topics(policies, options)
+        self.delayed_delivery: DelayedDelivery = _delayed_delivery(policies, options)
+        self.rates: TopicRates | None = None if exempt else rates_in_force(policies, options)
+        self.limits: TopicLimits = TopicLimits({} if exempt else policies, options)
         if exempt:
             self.ttl_seconds = self.subscription_expiration_minutes = 0
             self.quotas = {}

@@ -47,15 +47,15 @@ class Rest:
         of a namespace, where that is not our name; by_cluster: in which it stands by cluster.
         unset: what Pulsar answers where nothing is set, by level. invalid: the status of a wrong
         value."""
-        self.paths = {NAMESPACE: namespace, TOPIC: topic}
-        self.methods = dict(zip((NAMESPACE, TOPIC), methods))
-        self.query = query
-        self.body = body
-        self.wrapped = wrapped
-        self.field = field
-        self.by_cluster = by_cluster
-        self.unset = unset or {}
-        self.invalid = invalid
+        self.paths: dict[str, str | None] = {NAMESPACE: namespace, TOPIC: topic}
+        self.methods: dict[str, str] = dict(zip((NAMESPACE, TOPIC), methods))
+        self.query: str | None = query
+        self.body: str = body
+        self.wrapped: str = wrapped
+        self.field: str = field
+        self.by_cluster: bool = by_cluster
+        self.unset: dict[str, Any] = unset or {}
+        self.invalid: int = invalid
 
 
 class Methods:
@@ -86,16 +86,16 @@ class Methods:
         besides what all do. get: what get_ returns. target: what the first argument is called;
         empty: as the level. is_checked: a wrong type is told under the name of the argument, else
         by the verb. is_tuple: a record is given back as one."""
-        self.name = name
-        self.argument = argument
-        self.doc = doc.strip()
+        self.name: str = name
+        self.argument: str = argument
+        self.doc: str = doc.strip()
         self.arguments = args
         self.raises = raises or {}
         self.answer = get
-        self.topic_doc = topic.strip()
-        self.target = target
-        self.is_checked = is_checked
-        self.is_tuple = is_tuple
+        self.topic_doc: str = topic.strip()
+        self.target: str = target
+        self.is_checked: bool = is_checked
+        self.is_tuple: bool = is_tuple
 
 
 class Option:
@@ -123,16 +123,16 @@ class Option:
         """argument: of the method. kind: DURATION, SIZE or NUMBER; else its kind of value says what
         may be given. shows: the help names the default. times, per: what is given is so much more
         or less than the method wants; uneven: what is said of a number that does not divide."""
-        self.names = names
-        self.argument = argument
-        self.kind = kind
-        self.help = help
-        self.default = default
-        self.shows = shows
-        self.times = times
-        self.per = per
-        self.uneven = uneven
-        self.any_case = any_case
+        self.names: str = names
+        self.argument: str = argument
+        self.kind: str = kind
+        self.help: str = help
+        self.default: Any = default
+        self.shows: bool = shows
+        self.times: int = times
+        self.per: int = per
+        self.uneven: str = uneven
+        self.any_case: bool = any_case
 
 
 class Switch:
@@ -148,11 +148,11 @@ class Switch:
         on: str = "-e --enable",
         off: str = "-d --disable",
     ) -> None:
-        self.argument = argument
-        self.on = on
-        self.on_help = on_help
-        self.off = off
-        self.off_help = off_help
+        self.argument: str = argument
+        self.on: str = on
+        self.on_help: str = on_help
+        self.off: str = off
+        self.off_help: str = off_help
 
 
 class Commands:
@@ -162,9 +162,9 @@ class Commands:
 
     def __init__(self, *options: Option | Switch, example: str, name: str = "") -> None:
         """example: options of set-. name: behind set-, where that is not the policy's."""
-        self.options = options
-        self.example = example
-        self.name = name
+        self.options: tuple[Option | Switch, ...] = options
+        self.example: str = example
+        self.name: str = name
 
 
 class Policy:
@@ -196,15 +196,15 @@ class Policy:
         topics are refused. needs_store: it is about an object store, which the folder must have.
         topic_commands: where topics have others. An end without its part does not have the policy,
         or has it by hand."""
-        self.name = name
-        self.kind = kind
-        self.option = option
-        self.levels = levels
-        self.effect = effect
-        self.for_kept = for_kept
-        self.needs_store = needs_store
-        self.rest = rest
-        self.methods = methods
+        self.name: str = name
+        self.kind: Kind = kind
+        self.option: str = option
+        self.levels: tuple[str, ...] = levels
+        self.effect: str = effect
+        self.for_kept: bool = for_kept
+        self.needs_store: bool = needs_store
+        self.rest: Rest | None = rest
+        self.methods: Methods | None = methods
         self._commands = {NAMESPACE: commands, TOPIC: topic_commands or commands}
 
     def check(self, value: object) -> Any:

@@ -41,12 +41,12 @@ class TopicPolicies:
         messages: MessagePolicies,
     ) -> None:
         """retention_is_set: it was chosen, be it by an option."""
-        self.messages = messages
-        self.version = version
-        self.schema = schema
-        self.deduplication = deduplication
-        self.retention = retention
-        self.retention_is_set = retention_is_set
+        self.messages: MessagePolicies = messages
+        self.version: int = version
+        self.schema: SchemaPolicies = schema
+        self.deduplication: bool = deduplication
+        self.retention: RetentionPolicy = retention
+        self.retention_is_set: bool = retention_is_set
 
 
 class PolicyStore:

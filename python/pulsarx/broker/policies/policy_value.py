@@ -31,8 +31,8 @@ class Kind:
 
     def __init__(self, said: str, unit: str) -> None:
         """said: what a value must be, after its name in an error. unit: what it is, for tables."""
-        self.said = said
-        self.unit = unit
+        self.said: str = said
+        self.unit: str = unit
 
     def check(self, name: str, value: object) -> Any:
         """The value as it is kept. ValueError: it is none of this kind; name is for its text."""
@@ -62,12 +62,14 @@ class Whole(Kind):
 
     __slots__ = ("highest", "lowest")
 
-    body, annotation, answer = "integer", "int", "int"
+    body: str = "integer"
+    annotation: str = "int"
+    answer: str = "int"
 
     def __init__(self, lowest: int, highest: int = INT32_MAX, unit: str = "", said: str = ""):
         super().__init__(said or f"must be an int from {lowest} to {highest}", unit)
-        self.lowest = lowest
-        self.highest = highest
+        self.lowest: int = lowest
+        self.highest: int = highest
 
     def takes(self, value: Any) -> bool:
         is_whole = isinstance(value, int) and not isinstance(value, bool)
@@ -86,7 +88,9 @@ class Flag(Kind):
 
     __slots__ = ()
 
-    body, annotation, answer = "boolean", "bool", "bool"
+    body: str = "boolean"
+    annotation: str = "bool"
+    answer: str = "bool"
 
     def __init__(self, said: str = "must be bool") -> None:
         super().__init__(said, "a flag")
@@ -105,11 +109,13 @@ class Choice(Kind):
 
     __slots__ = ("choices",)
 
-    body, annotation, answer = "string", "str", "str"
+    body: str = "string"
+    annotation: str = "str"
+    answer: str = "str"
 
     def __init__(self, choices: tuple[str, ...], said: str = "", unit: str = "a word") -> None:
         super().__init__(said or f"must be {' or '.join(choices)}", unit)
-        self.choices = choices
+        self.choices: tuple[str, ...] = choices
 
     def takes(self, value: Any) -> bool:
         return value in self.choices
@@ -125,11 +131,13 @@ class Choices(Kind):
 
     __slots__ = ("choices",)
 
-    body, annotation, answer = "array", "Iterable[str]", "list[str]"
+    body: str = "array"
+    annotation: str = "Iterable[str]"
+    answer: str = "list[str]"
 
     def __init__(self, choices: tuple[str, ...]) -> None:
         super().__init__("", "names")
-        self.choices = choices
+        self.choices: tuple[str, ...] = choices
 
     def check(self, name: str, value: object) -> list[str]:
         """In the order of the choices."""
@@ -161,13 +169,13 @@ class Field:
         JSON does, and another holds there. option: the broker's that holds where no level sets the
         policy, or several, the first that is not None; else that is the default of JSON. argument:
         of client.admin, where that is not the name."""
-        self.name = name
-        self.theirs = theirs
-        self.kind = kind
-        self.default = default
-        self.json_default = default if json_default is REQUIRED else json_default
-        self.option = option
-        self.argument = argument or name
+        self.name: str = name
+        self.theirs: str = theirs
+        self.kind: Kind = kind
+        self.default: Any = default
+        self.json_default: Any = default if json_default is REQUIRED else json_default
+        self.option: str = option
+        self.argument: str = argument or name
 
 
 class Record(Kind):
@@ -186,9 +194,9 @@ class Record(Kind):
         """called: in errors, where that is not the policy's name. also: what else must hold of a
         value; ValueError: it does not."""
         super().__init__("", ", ".join(f"`{each.name}`" for each in fields))
-        self.fields = fields
-        self.called = called
-        self.also = also
+        self.fields: tuple[Field, ...] = fields
+        self.called: str = called
+        self.also: Callable[[Json], None] | None = also
 
     def check(self, name: str, value: object) -> Json:
         name = self.called or name

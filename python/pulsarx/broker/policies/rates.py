@@ -24,10 +24,10 @@ class Rate:
     def __init__(
         self, messages: int, size: int, period_ms: int = 1000, is_relative: bool = False
     ) -> None:
-        self.messages = max(messages, 0)
-        self.size = max(size, 0)
-        self.period_ms = period_ms
-        self.is_relative = is_relative
+        self.messages: int = max(messages, 0)
+        self.size: int = max(size, 0)
+        self.period_ms: int = period_ms
+        self.is_relative: bool = is_relative
 
 
 class SubscribeRate:
@@ -36,8 +36,8 @@ class SubscribeRate:
     __slots__ = ("per_consumer", "period_ms")
 
     def __init__(self, per_consumer: int, period_ms: int) -> None:
-        self.per_consumer = per_consumer
-        self.period_ms = period_ms
+        self.per_consumer: int = per_consumer
+        self.period_ms: int = period_ms
 
 
 class TopicRates:
@@ -52,10 +52,10 @@ class TopicRates:
         publish: Rate | None,
         subscribe: SubscribeRate | None,
     ) -> None:
-        self.dispatch = dispatch
-        self.subscription_dispatch = subscription_dispatch
-        self.publish = publish
-        self.subscribe = subscribe
+        self.dispatch: Rate | None = dispatch
+        self.subscription_dispatch: Rate | None = subscription_dispatch
+        self.publish: Rate | None = publish
+        self.subscribe: SubscribeRate | None = subscribe
 
     @property
     def is_relative(self) -> bool:

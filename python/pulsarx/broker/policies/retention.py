@@ -14,8 +14,8 @@ class RetentionPolicy:
     __slots__ = ("size_mb", "time_minutes")
 
     def __init__(self, time_minutes: int = 0, size_mb: int = 0) -> None:
-        self.time_minutes = time_minutes
-        self.size_mb = size_mb
+        self.time_minutes: int = time_minutes
+        self.size_mb: int = size_mb
 
     @property
     def keeps_nothing(self) -> bool:

@@ -24,9 +24,9 @@ class SchemaPolicies:
     def __init__(self, strategy: str, enforced: bool, auto_update: bool) -> None:
         """enforced: a producer without a schema is refused where the topic has one. auto_update: a
         producer registers a schema that is new."""
-        self.strategy = strategy
-        self.enforced = enforced
-        self.auto_update = auto_update
+        self.strategy: str = strategy
+        self.enforced: bool = enforced
+        self.auto_update: bool = auto_update
 
     @staticmethod
     def of(

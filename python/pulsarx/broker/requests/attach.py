@@ -49,8 +49,8 @@ class Transaction:
             )
         if not is_whole_number(batch_id) or not 0 <= batch_id <= INT64_MAX:
             raise ValueError(f"batch_id {shown(batch_id)} must be int, from 0 to 2**63 - 1")
-        self.application = application
-        self.batch_id = batch_id
+        self.application: str = application
+        self.batch_id: int = batch_id
 
     def __repr__(self) -> str:
         return f"Transaction({self.application!r}, {self.batch_id})"
@@ -76,15 +76,15 @@ class AttachResult:
         message_count: int,
         content: str = "",
     ) -> None:
-        self.already = already  # True: an earlier call did it, this one touched nothing
-        self.application = application
-        self.batch_id = batch_id  # greater than the one asked for: a later batch was attached
-        self.attached_ms = attached_ms
+        self.already: bool = already  # True: an earlier call did it, this one touched nothing
+        self.application: str = application
+        self.batch_id: int = batch_id  # greater than the one asked for: a later batch was attached
+        self.attached_ms: int = attached_ms
         # The files became ledgers first_ledger_id, first_ledger_id + 1 ... in the order given.
-        self.first_ledger_id = first_ledger_id
-        self.ledger_count = ledger_count
-        self.message_count = message_count
-        self.content = content  # as it was given then; another one: of another write
+        self.first_ledger_id: int = first_ledger_id
+        self.ledger_count: int = ledger_count
+        self.message_count: int = message_count
+        self.content: str = content  # as it was given then; another one: of another write
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AttachResult):

@@ -195,19 +195,19 @@ class _ReadLease:
     )  # fmt: skip
 
     def __init__(self, folder: str, job: str) -> None:
-        self.folder = folder
-        self.job = job
-        self.own_job = ""  # whose lease it is since that of the job is over
-        self.ttl_ms = 0
-        self.expires_ms = -1  # as the newest range bears it
-        self.due_ms = 0  # of the next renewal
+        self.folder: str = folder
+        self.job: str = job
+        self.own_job: str = ""  # whose lease it is since that of the job is over
+        self.ttl_ms: int = 0
+        self.expires_ms: int = -1  # as the newest range bears it
+        self.due_ms: int = 0  # of the next renewal
         self.reading: list[tuple[str, int]] = []  # topic and ledger of each reader
         self.lowest: dict[str, int] = {}  # ledger of the job's lease, by topic read here
-        self.has_grown = False  # by a topic that a lease of this process does not cover yet
+        self.has_grown: bool = False  # by a topic that a lease of this process does not cover yet
         self.timer: Timer | None = None
         self.thread: OwnThread | None = None  # that is asking the owner
-        self.is_over = False
-        self.has_failed = False
+        self.is_over: bool = False
+        self.has_failed: bool = False
 
     def cancel_timer(self) -> None:
         if self.timer is not None:
@@ -215,5 +215,5 @@ class _ReadLease:
             self.timer = None
 
 
-renewals = LeaseRenewals(system_clock())
+renewals: LeaseRenewals = LeaseRenewals(system_clock())
 at_fork(__name__, renewals.reset)

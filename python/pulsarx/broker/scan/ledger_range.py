@@ -49,27 +49,27 @@ class LedgerRange:
         location: str = "",
         lease: tuple[str, int, int, int] | None = None,
     ) -> None:
-        self.topic = topic  # full name; that of the partition
-        self.partition = partition  # -1: the topic has none
-        self.ledger_id = ledger_id  # part of each message id; the file does not know it
-        self.path = path
-        self.uuid = uuid  # of the file, 32 hex digits
-        self.folder_id = folder_id  # of the data directory, 32 hex digits
-        self.first_message = first_message
-        self.end_message = end_message  # the first one that is not part of the range
-        self.offset = offset  # in the file, of the entry with the first message
-        self.end = end  # in the file, behind the entry with the last one or further on
-        self.columns = columns
+        self.topic: str = topic  # full name; that of the partition
+        self.partition: int = partition  # -1: the topic has none
+        self.ledger_id: int = ledger_id  # part of each message id; the file does not know it
+        self.path: str = path
+        self.uuid: str = uuid  # of the file, 32 hex digits
+        self.folder_id: str = folder_id  # of the data directory, 32 hex digits
+        self.first_message: int = first_message
+        self.end_message: int = end_message  # the first one that is not part of the range
+        self.offset: int = offset  # in the file, of the entry with the first message
+        self.end: int = end  # in the file, behind the entry with the last one or further on
+        self.columns: tuple[str, ...] = columns
         # Only messages published from then on, and before, are read (milliseconds since 1970).
-        self.from_ms = from_ms
-        self.until_ms = until_ms
+        self.from_ms: int | None = from_ms
+        self.until_ms: int | None = until_ms
         # Which bytes of a file of merged ledgers are this one; 0: it has a file to itself.
-        self.merged_at = merged_at
-        self.merged_size = merged_size
+        self.merged_at: int = merged_at
+        self.merged_size: int = merged_size
         # URL of the object that has the same bytes as the file, which may be gone; "": none has.
-        self.location = location
+        self.location: str = location
         # (job, ttl_ms, expires_ms, lowest ledger of the topic in it): a reader renews it.
-        self.lease = lease
+        self.lease: tuple[str, int, int, int] | None = lease
         # In the process that planned it: told when the range goes where that cannot follow it.
         self.planned: PlannedHere | None = None
 

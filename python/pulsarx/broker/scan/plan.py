@@ -45,10 +45,12 @@ class Backlog:
     def __init__(
         self, messages: int, bytes: int, ledgers: int, first_publish_ms: int | None
     ) -> None:
-        self.messages = messages
-        self.bytes = bytes  # of files
-        self.ledgers = ledgers  # that have some of it
-        self.first_publish_ms = first_publish_ms  # of the topics' first ones; None: nothing is left
+        self.messages: int = messages
+        self.bytes: int = bytes  # of files
+        self.ledgers: int = ledgers  # that have some of it
+        self.first_publish_ms: int | None = (
+            first_publish_ms  # of the topics' first ones; None: nothing is left
+        )
 
 
 class Planner:

@@ -28,12 +28,12 @@ class Piece:
         end: int,
         file: LedgerFile | None = None,
     ) -> None:
-        self.ledgers = ledgers
-        self.ledger = ledger
-        self.first = first
-        self.until = until
-        self.offset = offset
-        self.end = end
+        self.ledgers: LedgerList = ledgers
+        self.ledger: LedgerRecord = ledger
+        self.first: int = first
+        self.until: int = until
+        self.offset: int = offset
+        self.end: int = end
         self._file = file
 
     @property

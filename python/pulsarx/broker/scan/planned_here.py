@@ -23,7 +23,7 @@ class PlannedHere:
     ) -> None:
         """Both are called with the key of the plan. goes_out: when a range is pickled or made a
         row, in that thread. forgotten: in the control plane, when no range is left."""
-        self.key = object()
+        self.key: object = object()
         self._goes_out = goes_out
         self._forgotten = WhenForgotten(control_plane.post, partial(forgotten, self.key))
 

@@ -24,14 +24,14 @@ class PlannedTopic:
     def __init__(
         self, name: str, ledgers: LedgerList, removed: Position, sealed_only: bool
     ) -> None:
-        self.name = name
-        self.ledgers = ledgers
+        self.name: str = name
+        self.ledgers: LedgerList = ledgers
         self.open_ledgers: list[LedgerRecord] = []
-        self.sealed_end = removed
+        self.sealed_end: Position = removed
         there = ledgers.ledgers()
         record = ledgers.record()
         # A prepared ledger comes when it is used; that the catalogue says so is later.
-        self.may_grow = (
+        self.may_grow: bool = (
             record is not None
             and bool(record.ledgers)
             and record.ledgers[-1].state == LEDGER_PREPARED

@@ -31,10 +31,10 @@ class AvroField:
     __slots__ = ("aliases", "has_default", "name", "type")
 
     def __init__(self, name: str, type: AvroType, has_default: bool, aliases: list[str]) -> None:
-        self.name = name
-        self.type = type
-        self.has_default = has_default
-        self.aliases = aliases
+        self.name: str = name
+        self.type: AvroType = type
+        self.has_default: bool = has_default
+        self.aliases: list[str] = aliases
 
 
 class AvroType:
@@ -43,13 +43,13 @@ class AvroType:
     __slots__ = ("_by_name", "aliases", "branches", "fields", "full_name", "item", "kind", "size")
 
     def __init__(self, kind: str, full_name: str = "") -> None:
-        self.kind = kind
-        self.full_name = full_name  # of a record, enum or fixed
+        self.kind: str = kind
+        self.full_name: str = full_name  # of a record, enum or fixed
         self.aliases: list[str] = []  # full names
         self.fields: list[AvroField] = []
         self.item: AvroType | None = None  # of an array or map
         self.branches: list[AvroType] = []
-        self.size = 0
+        self.size: int = 0
         self._by_name: dict[str, AvroType] = {}  # of branches, which are told apart by that
 
     def add_branch(self, branch: AvroType) -> bool:
@@ -91,7 +91,7 @@ class AvroDefinition:
             )
         try:
             document = json.loads(text)
-            self.type = _Reader().type_of(document, "", 0)
+            self.type: AvroType = _Reader().type_of(document, "", 0)
             spoken = json.dumps(_spoken(document), sort_keys=True)
         except ValueError as error:
             raise ValueError(f"no definition of Avro: {error}") from error
@@ -99,7 +99,7 @@ class AvroDefinition:
             raise ValueError("no definition of Avro: it is nested too deep") from error
         if self.type.kind == "union":
             raise ValueError("no definition of Avro that a topic may have: a union at its root")
-        self.identity = sha256(spoken.encode()).hexdigest()
+        self.identity: str = sha256(spoken.encode()).hexdigest()
 
 
 class _Reader:

@@ -17,8 +17,8 @@ class ContentDigest:
 
     def __init__(self, values: Iterable[int] = (), given: Iterable[int] = ()) -> None:
         """values, given: of digests of other rows, which then are in this one."""
-        self.value = sum(values) % 2**64
-        self.given = sum(given) % 2**64  # 0: no value was made of anything
+        self.value: int = sum(values) % 2**64
+        self.given: int = sum(given) % 2**64  # 0: no value was made of anything
 
     def add(
         self, rows: Any, topic: str, value: str, given: str | None = None, **columns: str

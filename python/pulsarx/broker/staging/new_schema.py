@@ -15,9 +15,9 @@ class NewSchema:
     __slots__ = ("info", "topic", "version")
 
     def __init__(self, topic: str, version: int, info: SchemaInfo) -> None:
-        self.topic = topic  # its full name; that of a partition stands for its topic
-        self.version = version
-        self.info = info
+        self.topic: str = topic  # its full name; that of a partition stands for its topic
+        self.version: int = version
+        self.info: SchemaInfo = info
 
     def document(self) -> dict[str, Any]:
         """Itself as JSON says it."""

@@ -58,16 +58,16 @@ class SealedLedger:
         first_publish_ms: int,
         last_publish_ms: int,
     ) -> None:
-        self.path = path
-        self.uuid = uuid  # 32 hex digits, as folder_id
-        self.folder_id = folder_id  # of the data directory it was written for
-        self.size = size  # where its entries end: what the catalogue calls size
-        self.file_size = file_size  # with index and footer, and space given back behind them
-        self.digest = digest  # of all entries, from the footer
-        self.entry_count = entry_count
-        self.message_count = message_count
-        self.first_publish_ms = first_publish_ms
-        self.last_publish_ms = last_publish_ms
+        self.path: str = path
+        self.uuid: str = uuid  # 32 hex digits, as folder_id
+        self.folder_id: str = folder_id  # of the data directory it was written for
+        self.size: int = size  # where its entries end: what the catalogue calls size
+        self.file_size: int = file_size  # with index and footer, and space given back behind them
+        self.digest: int = digest  # of all entries, from the footer
+        self.entry_count: int = entry_count
+        self.message_count: int = message_count
+        self.first_publish_ms: int = first_publish_ms
+        self.last_publish_ms: int = last_publish_ms
 
     @staticmethod
     def of_file(path: str) -> SealedLedger:
@@ -135,10 +135,10 @@ class SealedLedgerWriter:
         _check_limit("batch_bytes_max", batch_bytes_max)
         _check_limit("max_message_size", max_message_size)
         compress(int(compression), b"")  # an unknown kind, or one whose package is missing
-        self.path = os.path.abspath(path)
+        self.path: str = os.path.abspath(path)
         self.folder_id = folder_id
-        self.uuid = (randomness or Randomness()).uuid_bytes() if uuid is None else uuid
-        self.state = "OPEN"
+        self.uuid: bytes = (randomness or Randomness()).uuid_bytes() if uuid is None else uuid
+        self.state: str = "OPEN"
         self._temporary = self.path + TEMPORARY_SUFFIX
         self._files = FileSystem()
         _check_folder(self.path, folder_id)

@@ -73,20 +73,20 @@ class StagedFile:
         host: str,
         path: str,
     ) -> None:
-        self.topic = topic  # in full, a partition's name where the topic has partitions
-        self.job = job
-        self.name = name
-        self.uuid = uuid  # 32 hex digits, as in its header
-        self.store_id = store_id  # id of the data directory it was written for
-        self.size = size  # where its entries end
-        self.file_size = file_size
-        self.digest = digest
-        self.entry_count = entry_count
-        self.message_count = message_count
-        self.first_publish_ms = first_publish_ms
-        self.last_publish_ms = last_publish_ms
-        self.host = host  # where it was written, and under which path; for messages to people
-        self.path = path
+        self.topic: str = topic  # in full, a partition's name where the topic has partitions
+        self.job: str = job
+        self.name: str = name
+        self.uuid: str = uuid  # 32 hex digits, as in its header
+        self.store_id: str = store_id  # id of the data directory it was written for
+        self.size: int = size  # where its entries end
+        self.file_size: int = file_size
+        self.digest: int = digest
+        self.entry_count: int = entry_count
+        self.message_count: int = message_count
+        self.first_publish_ms: int = first_publish_ms
+        self.last_publish_ms: int = last_publish_ms
+        self.host: str = host  # where it was written, and under which path; for messages to people
+        self.path: str = path
 
     @classmethod
     def of_file(cls, folder: str, store_id: str, topic: str, job: str, name: str) -> StagedFile:

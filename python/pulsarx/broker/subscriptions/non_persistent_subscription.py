@@ -33,7 +33,7 @@ class NonPersistentSubscription(Subscription):
         # Whatever is acknowledged is acknowledged already: messages have the id of no ledger.
         tracker.forget_ledgers(ALL_LEDGERS)
         super().__init__(topic, name, None, tracker)
-        self.target = SubscriptionTarget(self.core)
+        self.target: Any = SubscriptionTarget(self.core)
 
     def _make_dispatcher(self) -> Dispatcher:
         kind = self._kind

@@ -40,17 +40,17 @@ class ReceiverSettings:
         chunked_expiry_ms: int = 60_000,
     ) -> None:
         """backoffs: None, or an object with next(redelivery_count) -> ms."""
-        self.receiver_queue_size = receiver_queue_size
-        self.priority_level = priority_level
-        self.nack_delay_ms = nack_delay_ms
-        self.nack_backoff = nack_backoff
-        self.ack_timeout_ms = ack_timeout_ms
-        self.ack_timeout_tick_ms = max(1, min(ack_timeout_tick_ms, ack_timeout_ms or 1))
-        self.ack_timeout_backoff = ack_timeout_backoff
-        self.properties = properties
-        self.chunked_pending_max = chunked_pending_max
-        self.acks_oldest_chunked = acks_oldest_chunked
-        self.chunked_expiry_ms = chunked_expiry_ms
+        self.receiver_queue_size: int = receiver_queue_size
+        self.priority_level: int = priority_level
+        self.nack_delay_ms: int = nack_delay_ms
+        self.nack_backoff: Any = nack_backoff
+        self.ack_timeout_ms: int = ack_timeout_ms
+        self.ack_timeout_tick_ms: int = max(1, min(ack_timeout_tick_ms, ack_timeout_ms or 1))
+        self.ack_timeout_backoff: Any = ack_timeout_backoff
+        self.properties: dict[str, str] | None = properties
+        self.chunked_pending_max: int = chunked_pending_max
+        self.acks_oldest_chunked: bool = acks_oldest_chunked
+        self.chunked_expiry_ms: int = chunked_expiry_ms
 
 
 class SubscribeRequest:
@@ -78,18 +78,18 @@ class SubscribeRequest:
         """start: where a new subscription begins. key_shared: None for the defaults. sink: what the
         dispatcher hands entries to. decryption: a PayloadDecryption; None: what is encrypted is not
         delivered."""
-        self.subscription_name = subscription_name
-        self.type = type
-        self.schema = schema
-        self.consumer_name = consumer_name
-        self.start = start
-        self.settings = settings or ReceiverSettings()
-        self.durable = durable
-        self.key_shared = key_shared
-        self.sink = sink
-        self.read_compacted = read_compacted
-        self.decryption = decryption
-        self.made_subscription = False  # set by the topic: the durable subscription is new
+        self.subscription_name: str = subscription_name
+        self.type: ConsumerType = type
+        self.schema: object = schema
+        self.consumer_name: str = consumer_name
+        self.start: Callable[[], Position] = start
+        self.settings: ReceiverSettings = settings or ReceiverSettings()
+        self.durable: bool = durable
+        self.key_shared: KeySharedPolicy | None = key_shared
+        self.sink: Callable[..., Any] = sink
+        self.read_compacted: bool = read_compacted
+        self.decryption: object = decryption
+        self.made_subscription: bool = False  # set by the topic: the durable subscription is new
 
     @property
     def type_name(self) -> str:
@@ -112,13 +112,13 @@ class DispatchLimits:
 
     def __init__(self, options: Any, policies: MessagePolicies) -> None:
         limits, delayed = policies.limits, policies.delayed_delivery
-        self.unacknowledged_per_consumer = limits.max_unacked_messages_per_consumer
-        self.unacknowledged_per_subscription = limits.max_unacked_messages_per_subscription
-        self.look_ahead_per_consumer = (
+        self.unacknowledged_per_consumer: int = limits.max_unacked_messages_per_consumer
+        self.unacknowledged_per_subscription: int = limits.max_unacked_messages_per_subscription
+        self.look_ahead_per_consumer: Any = (
             options.key_shared_look_ahead_msg_in_replay_threshold_per_consumer
         )
-        self.look_ahead_per_subscription = (
+        self.look_ahead_per_subscription: Any = (
             options.key_shared_look_ahead_msg_in_replay_threshold_per_subscription
         )
-        self.delayed_delivery = delayed.active
-        self.early_ms = delayed.early_ms
+        self.delayed_delivery: bool = delayed.active
+        self.early_ms: int = delayed.early_ms

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx._pycore.dispatch.entry_sink import Dispatcher, EntrySink
+    from pulsarx._pycore.ground.interval_job import IntervalJob
     from pulsarx.broker.catalogue.records import LedgerRecord, SubscriptionRecord
     from pulsarx.broker.faces import SubscriptionHost
     from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
@@ -82,27 +83,27 @@ class Subscription:
         tracker: AckTracker,
     ) -> None:
         """record: None for a non-durable one."""
-        self.topic = topic
+        self.topic: SubscriptionHost = topic
         self.runtime = runtime = topic.runtime
-        self.last_active_ms = runtime.clock.now_ms()
-        self.record = record
-        self.name = name
-        self.tracker = tracker
-        self.flush = runtime.after_flush_interval(tracker.flush)
+        self.last_active_ms: int = runtime.clock.now_ms()
+        self.record: SubscriptionRecord | None = record
+        self.name: str = name
+        self.tracker: Any = tracker
+        self.flush: IntervalJob = runtime.after_flush_interval(tracker.flush)
         losses = CountedLosses(name, runtime.background, self.flush, topic.trim)
         losses.runtime = runtime
-        self.core = SubscriptionCore(tracker, runtime.clock, losses)
-        self.host = self._make_host(topic.ledger)
+        self.core: Any = SubscriptionCore(tracker, runtime.clock, losses)
+        self.host: ConsumerHost = self._make_host(topic.ledger)
         self._kind: tuple[Any, ...] = ("Exclusive",)
         self._had_type = False  # no consumer came yet
         self._partition_index = topic.topic_name.partition_index
-        self.dispatcher = self._make_dispatcher()
+        self.dispatcher: Any = self._make_dispatcher()
         self.core.start()
         self.dispatcher.deadlines_due()  # deadlines that fell due while the topic was closed
         self._consumers: dict[EntrySink, weakref.ref[ConsumerCore]] = {}
         self._forgotten: deque[EntrySink] = deque()  # those whose consumer is gone
         self._read_any: set[EntrySink] = set()  # of them, those that read any schema
-        self.removed = False
+        self.removed: bool = False
 
     def _make_host(self, positions: Any) -> ConsumerHost:
         return ConsumerHost(positions, self.runtime.background, self.topic.trim, self.flush)

@@ -38,11 +38,11 @@ class NewSubscription:
     ) -> None:
         """creation: as the catalogue is told of it. keep: makes the tracker durable; None: that is
         for later, before the first ledger."""
-        self.topic = topic
-        self.name = name
-        self.creation = creation
-        self.tracker = tracker
-        self.keep = keep
+        self.topic: SubscribedTopic = topic
+        self.name: str = name
+        self.creation: dict[str, Any] = creation
+        self.tracker: Any = tracker
+        self.keep: Callable[[], object] | None = keep
 
     @classmethod
     def begin(

@@ -58,18 +58,20 @@ class BrokerTopic:
         policies: TopicPolicies,
     ) -> None:
         """last_active_ms: when it was used last; None: now."""
-        self.runtime = runtime
+        self.runtime: BrokerRuntime = runtime
         now_ms = runtime.clock.now_ms()
-        self.last_active_ms = now_ms if last_active_ms is None else last_active_ms
-        self.topic_name = name
-        self.name = name.full
-        self.topic_id = topic_id
-        self.lock = RLock()
-        self.decompressed_size_max = runtime.decompressed_size_max
+        self.last_active_ms: int = now_ms if last_active_ms is None else last_active_ms
+        self.topic_name: TopicName = name
+        self.name: str = name.full
+        self.topic_id: int = topic_id
+        self.lock: RLock = RLock()
+        self.decompressed_size_max: int = runtime.decompressed_size_max
         self._is_gone = False
-        self.watches = _NOBODY  # of other processes that read it
-        self.rates = TopicRates(runtime.clock, self.lock)
-        self.producers = ProducerRegistry(name, runtime, policies, keeps_epoch=name.persistent)
+        self.watches: frozenset[object] = _NOBODY  # of other processes that read it
+        self.rates: TopicRates = TopicRates(runtime.clock, self.lock)
+        self.producers: ProducerRegistry = ProducerRegistry(
+            name, runtime, policies, keeps_epoch=name.persistent
+        )
 
     @property
     def is_gone(self) -> bool:

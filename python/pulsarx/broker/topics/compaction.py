@@ -97,7 +97,7 @@ class TopicCompaction:
         self._failed_ms = 0
         self._stopped = False
         self._run_lock = Lock()  # held by a run
-        self.marks_least = MARKS_LEAST
+        self.marks_least: int = MARKS_LEAST
 
     # Asking ---------------------------------------------------------------------------------------
 

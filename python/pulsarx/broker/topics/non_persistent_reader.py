@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.dispatch.entry_sink import EntrySink
     from pulsarx.broker.faces import NonPersistentHost
     from pulsarx.broker.ledgers.ledger_list import Position
+    from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
 
 
 class NonPersistentReader:
@@ -25,7 +26,7 @@ class NonPersistentReader:
 
     def __init__(self, topic: NonPersistentHost, schema: object, decryption: object = None) -> None:
         self.topic = topic
-        self.positions = topic.ledger
+        self.positions: ManagedLedger = topic.ledger
         self._schema = schema
         self._decryption = decryption
         self._reader: weakref.ref[ConsumerCore] | None = None

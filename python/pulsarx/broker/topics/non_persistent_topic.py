@@ -38,7 +38,7 @@ class NonPersistentTopic(BrokerTopic):
     deduplication = None
     deduplication_status = "Disabled"
     compaction_failed_ms = offload_failed_ms = 0
-    held_by_leases = (0, 0)
+    held_by_leases: tuple[int, int] = (0, 0)
 
     def __init__(
         self,
@@ -51,12 +51,12 @@ class NonPersistentTopic(BrokerTopic):
         last_active_ms: when it was used last; None: now."""
         policies = runtime.policies.of_topic(name)
         super().__init__(runtime, name, topic_id, last_active_ms, policies)
-        self.ledger = NoLedgers(self.name, topic_id, name.partition_index)
+        self.ledger: Any = NoLedgers(self.name, topic_id, name.partition_index)
         self.subscriptions: dict[str, Subscription] = {}  # durable ones: none
         self._attached: dict[str, NonPersistentSubscription] = {}
         self._fan_out = EntryFanOut(self.ledger.tail)
         self._readers = WeakList()
-        self.effects = PolicyEffects(self, policies.messages)
+        self.effects: PolicyEffects = PolicyEffects(self, policies.messages)
 
     @property
     def is_in_catalogue(self) -> bool:

@@ -45,9 +45,9 @@ class PartitionedTopic:
         self._topic = topic
         self._lock = Lock()
         self.topic_name = name
-        self.name = name.full
+        self.name: str = name.full
         self.partition_count: int = record.partition_count
-        self.holder_name = ""
+        self.holder_name: str = ""
         self.is_deleted = False
         self._watchers = WeakList()  # with grown(partition count)
         self._holder: weakref.ref[Any] | None = None

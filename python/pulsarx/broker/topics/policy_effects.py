@@ -67,7 +67,7 @@ class PolicyEffects:
 
     def __init__(self, topic: PolicyHost, policies: MessagePolicies) -> None:
         self._topic = topic
-        self.policies = policies  # as they are in force
+        self.policies: MessagePolicies = policies  # as they are in force
         self._rate_limits: RateLimits | None = None  # made with the first rate
         if policies.rates is not None:
             self._use_rates()

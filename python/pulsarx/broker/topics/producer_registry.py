@@ -28,6 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
+    from weakref import ReferenceType
 
     from pulsarx.broker.policies.policy_store import TopicPolicies
     from pulsarx.broker.runtime import BrokerRuntime
@@ -55,8 +56,8 @@ class Reservation:
     __slots__ = ("name", "owner")
 
     def __init__(self, name: str, owner: object) -> None:
-        self.name = name
-        self.owner = weakref.ref(owner)
+        self.name: str = name
+        self.owner: ReferenceType[object] = weakref.ref(owner)
 
 
 class ProducerRegistry:

@@ -31,7 +31,7 @@ class ReadOnlyPartitions:
         self._topic = topic
         self._topic_id = record.topic_id
         self._count: int = record.partition_count
-        self.topic_name = TopicName.of(record.name)
+        self.topic_name: TopicName = TopicName.of(record.name)
         self.name: str = record.name
 
     @property

@@ -30,10 +30,10 @@ class ReadOnlyTopic:
     def __init__(self, broker: FolderView, record: TopicRecord) -> None:
         self.broker = broker
         self.name: str = record.name
-        self.topic_name = TopicName.of(record.name)
-        self.decompressed_size_max = broker.decompressed_size_max
-        self.ledger = ReadOnlyLedger(broker, record)
-        self.tail = self.ledger.tail
+        self.topic_name: TopicName = TopicName.of(record.name)
+        self.decompressed_size_max: int = broker.decompressed_size_max
+        self.ledger: ReadOnlyLedger = ReadOnlyLedger(broker, record)
+        self.tail: Any = self.ledger.tail
         self._reader_cursors = WeakList()
 
     @property

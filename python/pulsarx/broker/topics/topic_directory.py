@@ -60,9 +60,9 @@ class TopicDirectory:
         self._checks = PolicyChecks(runtime, self._kept_topics, self._inactivity)
         self._checks.look_for_inactive()
         runtime.make_room = self._make_room
-        self.compaction_monitor = CompactionMonitor(runtime, self._kept_topics)
+        self.compaction_monitor: CompactionMonitor = CompactionMonitor(runtime, self._kept_topics)
         self.compaction_monitor.arm()
-        self.offload_monitor = self._new_offload_monitor()
+        self.offload_monitor: OffloadMonitor | None = self._new_offload_monitor()
 
     def _new_offload_monitor(self) -> OffloadMonitor | None:
         """None: there is no object store."""

@@ -70,7 +70,7 @@ class Trimming:
         self._timer: Timer | None = None
         self._closed = False
         # How many ledgers, and bytes, only leases kept from going at the last look.
-        self.held_by_leases = (0, 0)
+        self.held_by_leases: tuple[int, int] = (0, 0)
 
     def soon(self) -> None:
         """Trim in the background."""

@@ -29,16 +29,16 @@ class WaitingProducer:
     )  # fmt: skip
 
     def __init__(self, name: str, access_mode: int, epoch: int | None) -> None:
-        self.name = name
-        self.access_mode = access_mode
-        self.epoch = epoch  # that the producer brings with it
-        self.state = WAITING
+        self.name: str = name
+        self.access_mode: int = access_mode
+        self.epoch: int | None = epoch  # that the producer brings with it
+        self.state: int = WAITING
         self.failure: Exception | None = None  # why it waits no longer
         # Of a caller who may drop it: it is withdrawn in the background then.
         self.caller: weakref.ref[Any] | None = None
         # Called when it waits no longer, with locks held: it may only enqueue.
         self.watcher: Callable[[], object] | None = None
-        self.came = Latch()  # set when it waits no longer
+        self.came: Latch = Latch()  # set when it waits no longer
 
     @property
     def is_forgotten(self) -> bool:

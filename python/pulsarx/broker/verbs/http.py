@@ -38,14 +38,14 @@ class Http:
         form of the body, argument: which one it is. answer: the form of the answer; none: nothing
         is answered. Forms are those of `admin/http_forms`. Statuses of errors: refused, of a
         NotAllowedError; missing, of a TopicNotFound; invalid, of a ValueError."""
-        self.method = method
-        self.path = path
-        self.summary = summary
-        self.query = query or {}
-        self.more = more
-        self.body = body
-        self.argument = argument
-        self.answer = answer
-        self.refused = refused
-        self.missing = missing
-        self.invalid = invalid
+        self.method: str = method
+        self.path: str = path
+        self.summary: str = summary
+        self.query: Mapping[str, str] | dict[str, str] = query or {}
+        self.more: tuple[str, ...] = more
+        self.body: str | None = body
+        self.argument: str = argument
+        self.answer: str = answer
+        self.refused: int = refused
+        self.missing: int = missing
+        self.invalid: int = invalid

@@ -67,13 +67,13 @@ class Verb:
         if about and not any(each in kinds for each in about):
             raise TypeError(f"{function.__name__} needs {needs}, and has no {' or '.join(about)}")
         required = len(names) - len(function.__defaults__ or ())
-        self.function = function
-        self.http = http
-        self.kinds = kinds
-        self.optional = frozenset(names[required:])
-        self.needs = needs
-        self.reads = reads
-        self.removes = removes
+        self.function: Callable[..., Any] = function
+        self.http: Http | None = http
+        self.kinds: dict[str, type] = kinds
+        self.optional: frozenset[str] = frozenset(names[required:])
+        self.needs: str = needs
+        self.reads: bool = reads
+        self.removes: bool = removes
 
 
 def verb(

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.catalogue.records import TopicRecord
+    from pulsarx.broker_options import BrokerOptions
+    from pulsarx.clock import SystemClock
     from pulsarx.topic_name import TopicName
 
     Values = dict[str, Any]
@@ -91,7 +93,7 @@ class GuestBroker(ReadOnlyBroker):
         self._timeout_seconds = timeout_seconds
         self.reference_count = 0
         self.may_own = may_own
-        self.process = os.getpid()
+        self.process: int = os.getpid()
         try:
             deadline = Deadline(timeout_seconds * 1000)
             socket, told, pid = self._greet(deadline)
@@ -103,16 +105,18 @@ class GuestBroker(ReadOnlyBroker):
         except BaseException:
             super().close()
             raise
-        self.clock = system_clock()
-        self.randomness = Randomness()
-        self.background = JobQueue("pulsarx-background")
-        self.completions = CompletionQueue(Result.Ok, result_of)
+        self.clock: SystemClock = system_clock()
+        self.randomness: Randomness = Randomness()
+        self.background: JobQueue = JobQueue("pulsarx-background")
+        self.completions: CompletionQueue = CompletionQueue(Result.Ok, result_of)
         self._resuming = JobQueue("pulsarx-resume")  # brings members to the next connection
-        self.post = self.background.post  # type: ignore[assignment]  # answers nothing
+        self.post: Callable[[Callable[[], object]], object] = self.background.post
         self._schemas = GuestSchemas(self)
-        self.topics = GuestTopics(self)
-        self.producers = WeakList()  # GuestProducer
-        self.members = WeakList()  # what else goes on with the next owner: consumers, TopicNews
+        self.topics: GuestTopics = GuestTopics(self)
+        self.producers: WeakList = WeakList()  # GuestProducer
+        self.members: WeakList = (
+            WeakList()
+        )  # what else goes on with the next owner: consumers, TopicNews
         self._non_persistent: dict[str, GuestNonPersistentTopic] = {}
         self._name_count = 0
         self._name_token = self.randomness.token(8)
@@ -138,9 +142,9 @@ class GuestBroker(ReadOnlyBroker):
         """Have those of the owner, where this process asked for nothing; the next owner may have
         others."""
         self.settings = settings
-        self.options = settings.options
-        self.durability_code = DURABILITIES[settings.durability]
-        self.decompressed_size_max = max(self.options.max_message_size, 1 << 27)
+        self.options: BrokerOptions = settings.options
+        self.durability_code: int = DURABILITIES[settings.durability]
+        self.decompressed_size_max: int = max(self.options.max_message_size, 1 << 27)
         self.policies.use_options(self.options)
 
     @property
@@ -481,7 +485,9 @@ class GuestBroker(ReadOnlyBroker):
             with self._lock:
                 kept = {name: () for name in self.volatile if not name.startswith(head)}
                 known = self.catalogue.state.topics
-                self.volatile = kept | {name: () for name in names if name not in known}
+                self.volatile: dict[str, Any] = kept | {
+                    name: () for name in names if name not in known
+                }
 
     def _found(self, look: Callable[[TopicName], Any], name: TopicName, create: bool) -> Any:
         for _ in range(_LOOKS_MAX):

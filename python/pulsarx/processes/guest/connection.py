@@ -56,7 +56,7 @@ class Answer:
 
     def __init__(self, callback: Callable[[Exception | None], object] | None = None) -> None:
         """callback: is told the failure, or None, in the thread that reads the connection."""
-        self.came = Latch()
+        self.came: Latch = Latch()
         self._callback = callback
         self.values: Values = {}
         self.failure: Exception | None = None

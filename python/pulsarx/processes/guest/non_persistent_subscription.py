@@ -75,7 +75,7 @@ class GuestNonPersistentSubscription(AttachedConsumer):
         self.topic = topic
         self._asked = _subscribe_fields(topic.name, request, is_reader)
         self._connection: GuestConnection | None = None  # to the owner that has attached it
-        self.dispatcher = RelayedDispatcher(
+        self.dispatcher: Any = RelayedDispatcher(
             self._core,
             topic.tail,
             topic.name,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from pulsarx._pycore.consume.consumer_core import ConsumerCore
+    from pulsarx._pycore.ground.weak_list import WeakList
     from pulsarx._pycore.ledger.ledger_tail import LedgerTail
     from pulsarx._pycore.publish.entry_publisher import EntryPublisher
     from pulsarx.broker.schemas.registry import SchemaRegistry
@@ -36,14 +37,14 @@ class GuestNonPersistentTopic:
         self.host = host
         self.runtime: Any = host  # what topics share
         self.topic_name = name
-        self.name = name.full
-        self.clock = host.clock
+        self.name: str = name.full
+        self.clock: Any = host.clock
         self.topic_id = topic_id
         self.ledger: Any = NoLedgers(self.name, topic_id, name.partition_index)
-        self.decompressed_size_max = host.decompressed_size_max
-        self.lock = RLock()
-        self.members = host.members
-        self.producers = GuestProducers(self)
+        self.decompressed_size_max: int = host.decompressed_size_max
+        self.lock: RLock = RLock()
+        self.members: WeakList = host.members
+        self.producers: GuestProducers = GuestProducers(self)
 
     @property
     def is_gone(self) -> bool:

@@ -115,7 +115,7 @@ class GuestConnection(Connection):
         self.socket = socket
         _greeting.discard(socket)
         self.owner_pid = owner_pid
-        self.link = OwnerLink(socket.fileno())
+        self.link: OwnerLink = OwnerLink(socket.fileno())
         super().__init__(
             self.link.write, partial(shut, socket), timeout_seconds, completions, background
         )

@@ -134,7 +134,7 @@ class GuestWaiting(WaitingProducer):
 
     def __init__(self, member: GuestProducer) -> None:
         super().__init__(member.name, member.access_mode, None)
-        self.member = member
+        self.member: GuestProducer = member
 
 
 class GuestProducer:
@@ -147,10 +147,10 @@ class GuestProducer:
         """Register with the owner. Raises what that says."""
         self.topic = topic
         self.access_mode = access_mode
-        self.is_made = False
+        self.is_made: bool = False
         self.waiting: GuestWaiting | None = None  # until its turn has come
         self._is_named = name is not None
-        self.name = name or ""
+        self.name: Any = name or ""
         self._lock = RLock()  # of being registered, and leaving
         self._epoch = 0  # how often it has come again
         self._topic_epoch = epoch

@@ -115,13 +115,13 @@ class GuestSubscription(AttachedConsumer):
         positions = CompactedView(topic.ledger) if request.read_compacted else topic.ledger
         super().__init__(request, positions, SubscriptionCore(None, topic.clock))
         self.topic = topic
-        self.durable = request.durable
+        self.durable: bool = request.durable
         self._connection = topic.connection
         self._id = self._connection.add_consumer(self)
         self._arguments: dict[str, Any] = {}  # with which the owner attaches it
         self._is_attached = False
-        self.settler = Settler(self._connection)
-        self.dispatcher = GuestDispatcher(
+        self.settler: Settler = Settler(self._connection)
+        self.dispatcher: Any = GuestDispatcher(
             self._core,
             topic.consumer_tail,
             topic.ledger.tail,

@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from pulsarx._pycore.ground.weak_list import WeakList
     from pulsarx._pycore.publish.entry_publisher import EntryPublisher
     from pulsarx.broker.catalogue.records import TopicRecord
     from pulsarx.broker.topics.reader_cursor import ReaderCursor
@@ -37,12 +38,12 @@ class GuestTopic(ReadOnlyTopic):
         super().__init__(broker, record)
         self.host = broker
         self.runtime: Any = broker  # what topics share
-        self.clock = broker.clock
-        self.topic_id = record.topic_id
-        self.consumer_tail = LedgerTail(self.ledger, self.ledger.partition)
-        self.lock = RLock()
-        self.members = broker.members
-        self.producers = GuestProducers(self)
+        self.clock: Any = broker.clock
+        self.topic_id: int = record.topic_id
+        self.consumer_tail: Any = LedgerTail(self.ledger, self.ledger.partition)
+        self.lock: RLock = RLock()
+        self.members: WeakList = broker.members
+        self.producers: GuestProducers = GuestProducers(self)
         self._news: TopicNews | None = None  # while there are readers
 
     @property

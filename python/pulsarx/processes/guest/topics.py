@@ -40,7 +40,7 @@ class GuestTopics:
         self._news: DirectoryNews | None = None
         self._is_to_look = False
         self._again: Timer | None = None  # a look that is due since the last one failed
-        self.news_count = 0  # so often followers were told of topics that came, went or grew
+        self.news_count: int = 0  # so often followers were told of topics that came, went or grew
 
     def listen(self) -> None:
         """Have the owner tell from now on which topics come, go and grow."""

@@ -41,7 +41,7 @@ class GuestConsumer(PositionConsumer):
 
     def __init__(self, sink: EntrySink, subscription: Subscription) -> None:
         super().__init__(sink, subscription.host)
-        self.consumer_name = sink.consumer_name
+        self.consumer_name: Any = sink.consumer_name
         self.subscription = subscription
         self._arrivals = subscription.runtime.arrivals
         self._is_to_record = False
@@ -101,7 +101,7 @@ class GuestConsumer(PositionConsumer):
             self._record()
         while self.is_open:
             if not has_room():
-                self.is_due = True
+                self.is_due: bool = True
                 return
             if not self.send_positions():
                 return
@@ -135,7 +135,7 @@ class GuestConsumer(PositionConsumer):
     def _record(self) -> None:
         """Record what was acknowledged, in order. Where the disk is full that stays, and is tried
         again; its process keeps it, too."""
-        self.is_recording = True
+        self.is_recording: bool = True
         try:
             self._record_some()
         finally:
@@ -155,8 +155,8 @@ class GuestConsumer(PositionConsumer):
             except Exception as error:
                 self._log_failure(error)
             self._unrecorded.popleft()
-            self.recorded += 1
-        self.has_unrecorded = False
+            self.recorded: int = self.recorded + 1
+        self.has_unrecorded: bool = False
 
     def _record_again(self) -> None:
         """In the clock's thread."""

@@ -49,15 +49,15 @@ class GuestService:
     call."""
 
     def __init__(self, broker: Broker) -> None:
-        self.process = os.getpid()
+        self.process: int = os.getpid()
         self._broker = broker
         self._closing = Lock()
         self._lock = Lock()  # of what follows, and of what LOCK says of guests
         self._is_ending = False
-        self.all_are_quiet = Event()  # nothing is given to any of them; see close
+        self.all_are_quiet: Event = Event()  # nothing is given to any of them; see close
         self._pids: dict[ServedGuest, int] = {}  # of those that have not left
         self.connections: set[ServedGuest] = set()  # whose threads run
-        self.server = Server(broker)
+        self.server: Server = Server(broker)
         _services.add(self)
 
     def take(self, sock: _socket.socket, pid: int) -> bool:
@@ -165,18 +165,18 @@ class ServedGuest:
     def __init__(self, service: GuestService, sock: _socket.socket) -> None:
         self._service = service
         self._socket = sock
-        self.link = OwnerLink(sock.fileno())
+        self.link: OwnerLink = OwnerLink(sock.fileno())
         self.link.unsent_max = UNSENT_MAX
         self._session: Session | None = None
         self._is_ending = False  # nothing is to be read but what has come
-        self.is_quiet = Event()  # it is given nothing any more
+        self.is_quiet: Event = Event()  # it is given nothing any more
         shut_here = partial(shut, sock)  # a forked child may have a copy
         steps = (self._be_quiet, self.link.flush_kept, self._part, self.link.end, shut_here)
         # Made here: at the end there may be no memory for it.
         self._last_steps: deque[Callable[[], object]] = deque(
             (*steps, sock.close, partial(service.forget, self))
         )
-        self.thread = OwnThread(self._run, "pulsarx-guests")
+        self.thread: OwnThread = OwnThread(self._run, "pulsarx-guests")
 
     def _run(self) -> None:
         try:

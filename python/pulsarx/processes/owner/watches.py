@@ -55,14 +55,18 @@ class GuestTopicsWatch:
         """number: as the other process knows it."""
         self._number = number
         self._wake = wake
-        self.is_due = True  # for what came before it
+        self.is_due: bool = True  # for what came before it
         broker.topics.watch(self)
 
     def created(self, _: TopicName) -> None:
         self.is_due = True
         self._wake()
 
-    deleted = grown = created
+    def deleted(self, name: TopicName) -> None:
+        self.created(name)
+
+    def grown(self, name: TopicName) -> None:
+        self.created(name)
 
     def news(self) -> bytes:
         """The frame that says it."""
