@@ -15,6 +15,7 @@ import importlib.metadata
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -171,9 +172,10 @@ def run_tests(paths: list[str]) -> dict[str, object]:
     """Tests of the repository, of what the wheel brought."""
     begun = time.monotonic()
     scratch = tempfile.mkdtemp(prefix="pulsarx-tests-")
-    asked = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *paths]
-    asked.append(f"--basetemp={scratch}")
+    own = [f"--basetemp={scratch}/tests", "-o", f"cache_dir={scratch}/cache"]
+    asked = [sys.executable, "-m", "pytest", "-q", *own, *paths]
     done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
+    shutil.rmtree(scratch, ignore_errors=True)
     last = (done.stdout.strip().splitlines() or [done.stderr.strip()])[-1].strip("= ")
     if done.returncode:
         sys.exit(f"{done.stdout[-6000:]}\n{done.stderr[-2000:]}")

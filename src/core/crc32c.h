@@ -14,6 +14,7 @@
 #endif
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <nmmintrin.h>
 #include <wmmintrin.h>
 #define CRC32C_X86 1
@@ -27,9 +28,18 @@
 #include <immintrin.h>
 #define CRC32C_WIDE 1
 #endif
-#elif defined(__aarch64__) && defined(__ARM_FEATURE_CRC32)
+#elif defined(__aarch64__) && (defined(__ARM_FEATURE_CRC32) || defined(__linux__))
 #include <arm_acle.h>
 #define CRC32C_ARM 1
+#ifdef __clang__
+#define CRC32C_ARM_FUNCTION __attribute__((target("crc")))
+#else
+#define CRC32C_ARM_FUNCTION __attribute__((target("+crc")))
+#endif
+#ifndef __ARM_FEATURE_CRC32
+#include <sys/auxv.h>
+#define CRC32C_HWCAP (1ul << 7) /* HWCAP_CRC32 of the kernel */
+#endif
 #endif
 
 /* The polynomial of Castagnoli, lowest power in the highest bit as in the checksum itself. */
@@ -72,8 +82,26 @@ static uint32_t crc32c_table_bytes(uint32_t state, const uint8_t *data, size_t s
 
 static uint32_t crc32c_shift[2 * CRC32C_LANE_WORDS_MAX + 1];
 
-static inline int crc32c_has_instruction(void) { return __builtin_cpu_supports("sse4.2"); }
-static inline int crc32c_has_lanes(void) { return __builtin_cpu_supports("pclmul"); }
+/* What the processor can do, and the system saves the registers for; crc32c_prepare() asks.
+   __builtin_cpu_supports() would ask, too, but says no where the compiler's own library does not
+   look: there a byte took ten times as long. */
+static int crc32c_has_sse42, crc32c_has_pclmul, crc32c_has_avx512;
+
+static void crc32c_ask_processor(void) {
+    unsigned a, b, c, d, saved, high;
+    if (!__get_cpuid(1, &a, &b, &c, &d))
+        return;
+    crc32c_has_sse42 = (c & bit_SSE4_2) != 0;
+    crc32c_has_pclmul = (c & bit_PCLMUL) != 0;
+    if (!(c & bit_OSXSAVE) || !__get_cpuid_count(7, 0, &a, &b, &c, &d))
+        return;
+    __asm__ volatile("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
+    /* 0xe6: all of SSE, AVX and AVX-512. Leaf 7: avx512f, vpclmulqdq. */
+    crc32c_has_avx512 = (saved & 0xe6) == 0xe6 && (b & (1u << 16)) && (c & (1u << 10));
+}
+
+static inline int crc32c_has_instruction(void) { return crc32c_has_sse42; }
+static inline int crc32c_has_lanes(void) { return crc32c_has_pclmul; }
 
 __attribute__((target(CRC32C_SSE42)))
 static uint32_t crc32c_instruction_u64(uint32_t state, uint64_t word) {
@@ -164,9 +192,7 @@ static uint32_t crc32c_narrow_bytes(uint32_t state, const uint8_t *data, size_t 
 #define CRC32C_WIDE_SIZE_MIN 256
 #define CRC32C_WIDE_FUNCTION __attribute__((target(CRC32C_SSE42 ",pclmul,avx512f,vpclmulqdq")))
 
-static inline int crc32c_has_wide(void) {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq");
-}
+static inline int crc32c_has_wide(void) { return crc32c_has_avx512; }
 
 CRC32C_WIDE_FUNCTION
 static inline __m512i crc32c_moved(__m512i over, size_t words, __m512i next) {
@@ -228,13 +254,24 @@ static uint32_t crc32c_instruction_bytes(uint32_t state, const uint8_t *data, si
 
 #elif CRC32C_ARM
 
+#ifdef __ARM_FEATURE_CRC32
 static inline int crc32c_has_instruction(void) { return 1; }
+static void crc32c_ask_processor(void) {}
+#else
+static int crc32c_has_crc;
+static inline int crc32c_has_instruction(void) { return crc32c_has_crc; }
+static void crc32c_ask_processor(void) {
+    crc32c_has_crc = (getauxval(AT_HWCAP) & CRC32C_HWCAP) != 0;
+}
+#endif
 static void crc32c_prepare_shift(void) {}
 
+CRC32C_ARM_FUNCTION
 static uint32_t crc32c_instruction_u64(uint32_t state, uint64_t word) {
     return __crc32cd(state, word);
 }
 
+CRC32C_ARM_FUNCTION
 static uint32_t crc32c_instruction_bytes(uint32_t state, const uint8_t *data, size_t size) {
     for (; size >= 8; data += 8, size -= 8)
         state = __crc32cd(state, crc32c_load_u64(data));
@@ -248,6 +285,7 @@ static uint32_t crc32c_instruction_bytes(uint32_t state, const uint8_t *data, si
 #else
 
 static inline int crc32c_has_instruction(void) { return 0; }
+static void crc32c_ask_processor(void) {}
 static void crc32c_prepare_shift(void) {}
 #define crc32c_instruction_u64 crc32c_table_u64
 #define crc32c_instruction_bytes crc32c_table_bytes
@@ -275,6 +313,7 @@ static inline uint32_t crc32c_older_bytes(uint32_t state, const uint8_t *data, s
 }
 
 static void crc32c_prepare(void) {
+    crc32c_ask_processor();
     for (uint32_t byte = 0; byte < 256; byte++) {
         uint32_t state = byte;
         for (int bit = 0; bit < 8; bit++)
