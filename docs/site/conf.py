@@ -41,11 +41,16 @@ myst_enable_extensions = ["attrs_inline", "colon_fence"]
 # Links with a scheme of the library, such as pulsar://, are addresses and no pages.
 myst_url_schemes = {"http": None, "https": None, "mailto": None}
 
-autodoc_typehints = "none"
+# Types stand beside the arguments that a docstring describes; a default is shown as it is written.
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+autodoc_preserve_defaults = True
+autoclass_content = "both"
 autodoc_member_order = "bysource"
 napoleon_numpy_docstring = False
 # The navigation is written into each page: names of the API there would be most of the site.
 toc_object_entries = False
+default_role = "code"  # what stands in single backquotes in docstrings
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 60
 

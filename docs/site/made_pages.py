@@ -6,6 +6,7 @@ An extension of Sphinx; conf.py loads it.
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
@@ -101,6 +102,10 @@ INTERNAL = {
     "fill", "has_message", "is_forked", "is_let_go", "is_open", "keep", "let_go", "letters",
     "owner", "require_open", "start_listener", "take_back", "take_now", "unwatch", "watch",
 }  # fmt: skip
+# Made by calls of a client and of a message, never by users.
+MADE_BY_CALLS = {
+    f"pulsarx.{name}" for name in ("Reader", "TableView", "EncryptionContext", "EncryptionKey")
+}
 GOOGLE = re.compile(
     r"^(Args|Returns|Raises|Yields|Example|Examples|Attributes|Note):$", re.MULTILINE
 )
@@ -232,7 +237,30 @@ def _block_markup(block: list[str]) -> Iterator[str]:
             yield from ["", f"- **{argument[1]}**: {line[argument.end() :]}"]
             indent = "  "
         else:
+            if re.match(r"(Raises|Returns) ", line):  # a sentence of the whole, after arguments
+                indent = ""
+                yield ""
             yield indent + line.strip()
+
+
+def signature_of_init(
+    app: Sphinx, what: str, name: str, item: object, options: object, signature: str, returned: str
+) -> tuple[str, str] | None:
+    """Show what a class is made with where its __new__ takes anything, to choose a subclass. What
+    calls of the library make has no arguments for users."""
+    if what != "class" or not signature:
+        return None
+    if name in MADE_BY_CALLS:
+        return "", ""
+    if "*_" not in signature:
+        return None
+    return _shown(inspect.signature(item.__init__)), returned  # type: ignore[misc]
+
+
+def _shown(signature: inspect.Signature) -> str:
+    """Without self and annotations."""
+    plain = [each.replace(annotation=each.empty) for each in signature.parameters.values()][1:]
+    return str(inspect.Signature(plain))
 
 
 def write_entrance(app: Sphinx, exception: Exception | None) -> None:
@@ -244,6 +272,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("source-read", add_navigation)
     app.connect("source-read", adapt_page)
     app.connect("autodoc-skip-member", skip_internal)
+    app.connect("autodoc-process-signature", signature_of_init)
     app.connect("autodoc-process-docstring", as_markup, priority=400)  # before napoleon
     app.connect("build-finished", write_entrance)
     app.add_directive("rest-routes", RestRoutes)

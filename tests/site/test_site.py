@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from page_samples import ROOT
@@ -42,6 +44,41 @@ def test_the_site_builds_without_a_warning(tmp_path: Path):
         name = page.relative_to(ROOT).with_suffix(".html")
         assert (site / name).exists(), name
         assert name.parent.name == "design" or f'{name.name}"' in sidebar, f"{name}: no way there"
+
+
+@pytest.fixture
+def made_pages(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(str(ROOT / "docs/site"))
+    return importlib.import_module("made_pages")
+
+
+def test_each_page_has_one_place_in_the_navigation(made_pages: ModuleType):
+    pages = [
+        "concepts/time", "concepts/zebras", "deployment", "design/README", "design/forks",
+        "how-to-knit", "new/page", "options", "recipes/cron", "reference/api",
+        "reference/api/client", "producers",
+    ]  # fmt: skip
+    found = made_pages.arranged(pages)
+    assert found["Concepts"] == ["concepts/time", "concepts/zebras"]
+    assert found["How to"] == ["producers", "how-to-knit"]
+    assert found["Operation"] == ["deployment"]
+    assert found["Reference"] == ["reference/api", "options"]
+    assert found["Design"] == ["design/README"]
+    assert found["More"] == ["new/page"]
+
+
+def test_docstrings_become_markup(made_pages: ModuleType):
+    lines = [
+        "Open it.", "", "folder: where", "    it is.", "Raises Timeout.", "", "    code()", "",
+    ]  # fmt: skip
+    made_pages.as_markup(None, "function", "x", None, None, lines)
+    text = "\n".join(lines)
+    assert "- **folder**: where\n  it is.\n\nRaises Timeout." in text
+    assert "::\n\n    code()" in text
+    google = ["Open it.", "", "Args:", "    folder: where it is."]
+    made_pages.as_markup(None, "function", "x", None, None, google)
+    assert google == ["Open it.", "", "Args:", "    folder: where it is."]
 
 
 def test_no_cell_of_a_table_is_a_paragraph():
