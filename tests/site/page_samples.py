@@ -64,7 +64,9 @@ class Page:
             program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments}"$@"\n')
             program.chmod(0o755)
         self._environment = environment | {
-            "PATH": f"{programs}{os.pathsep}{environment.get('PATH', os.defpath)}"
+            # Loading the plugins of other projects is most of the time of a short test.
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PATH": f"{programs}{os.pathsep}{environment.get('PATH', os.defpath)}",
         }
         self._printed = ""
         self.printed = ""  # by all blocks
