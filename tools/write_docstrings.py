@@ -59,6 +59,11 @@ PARAMETERS = {
     ("producer.py", "Producer.send_async"): ("producer.py", "Producer.send"),
     ("interceptors.py", "OutgoingMessage.__init__"): ("producer.py", "Producer.send"),
 }
+# Calls that a reader has of the core as they are, with no class in front that describes them.
+CORES = {
+    "consume/consumer_core": ("ConsumerCore", ("receive", "receive_many")),
+    "consume/multi_consumer": ("MultiConsumerCore", ("receive", "receive_many")),
+}
 # The compiled classes that users meet.
 STUBS = {
     "message/message": ("Message",),
@@ -323,9 +328,24 @@ def stub_texts() -> dict[Path, str]:
     }
 
 
+def core_texts() -> dict[Path, str]:
+    """The compiled modules whose calls are those of a consumer, with its docstrings."""
+    declared = functions_of((PYTHON / "consumer.py").read_text("utf-8"))
+    texts = {}
+    for module, (kind, names) in CORES.items():
+        path = PYCORE / f"{module}.pyx"
+        text = path.read_text("utf-8")
+        for name in names:
+            doc = ast.get_docstring(declared[f"Consumer.{name}"]) or ""
+            old = "\n".join(compiled_docstrings(text, kind)[name])
+            text = text.replace(old, "\n".join(Docstring.of(doc).lines(8)), 1)
+        texts[path] = text
+    return texts
+
+
 def outputs() -> dict[Path, str]:
     """Each file as it should be."""
-    return {**python_texts(), **stub_texts()}
+    return {**python_texts(), **stub_texts(), **core_texts()}
 
 
 def main() -> int:

@@ -207,7 +207,8 @@ class Consumer(Typed[T]):
 
     @in_subclass
     def receive_arrow(self, max_messages: int, timeout_millis: int | None = None) -> ArrowMessages:
-        """Return up to max_messages messages as columns; all of one topic. See ArrowMessages.
+        """Return up to max_messages messages as columns; all of one topic. See ArrowMessages. They
+        hold at most 2 GiB of values, keys and properties each.
 
         Args:
             max_messages: Messages at most, from 1.

@@ -49,7 +49,10 @@ class Producer(Typed[T]):
     ) -> MessageId:
         """Publish one message and wait until it is as durable as the client was opened for.
 
-        An open batch goes out with it at once. Concurrent calls share one flush.
+        An open batch goes out with it at once. Concurrent calls share one flush. From within
+        another call of this producer in the same thread (a finalizer, a signal handler) it cannot
+        wait: the message goes out behind that call, its id is not known, and what it fails with is
+        told by the next flush.
 
         Args:
             content: The value, as the schema takes it: bytes without one. None is a message without
@@ -144,7 +147,7 @@ class Producer(Typed[T]):
             ProducerFenced: Another producer has taken the topic to itself.
             TopicTerminated: The topic takes no more messages.
             AlreadyClosed: The producer is closed.
-            TypeError: The schema does not take the content.
+            TypeError: The schema does not take the content, or callback cannot be called.
             ValueError: An argument is of the wrong type, or the schema refuses the value.
 
         Durability:
@@ -169,7 +172,8 @@ class Producer(Typed[T]):
         properties: Sequence[dict[str, str] | None] | None = None,
         event_timestamps: Sequence[int | None] | None = None,
     ) -> list[MessageId]:
-        """Publish a list of messages in order. They form batches, batching enabled or not.
+        """Publish a list of messages in order. They form batches, batching enabled or not; of
+        partitions, those without a key go round in runs of batching_max_messages.
 
         Args:
             payloads: The values, as send takes them; None is a message without one.
@@ -209,7 +213,8 @@ class Producer(Typed[T]):
         properties: str | None = None,
         event_time: str | None = None,
     ) -> MessageId | None:
-        """Publish each row of a table in order. Rows always form batches.
+        """Publish each row of a table in order, on a partitioned topic in that of each partition.
+        Rows always form batches; other threads may publish between two record batches.
 
         Args:
             data: Anything with __arrow_c_stream__ or __arrow_c_array__ (PyArrow, Polars, DuckDB,
@@ -295,7 +300,8 @@ class Producer(Typed[T]):
 
     @in_subclass
     def flush(self) -> None:
-        """Send the open batches and wait until all messages sent are durable.
+        """Send the open batches and wait until all messages sent are durable. Their callbacks have
+        run then, too.
 
         Raises:
             LedgerPoisonedError: A flush failed, so what is on disk is unknown.

@@ -88,18 +88,12 @@ class PartitionedReader(Reader[T]):
             self._several.add(core)
 
     def get_last_message_id(self) -> MessageId:
-        """Raises OperationNotSupported, as in the official client: each partition has its own."""
         self._core.require_open()
         raise errors.OperationNotSupported(
             detail=f"get_last_message_id of {len(self._partitions)} partitions; ask a reader of one"
         )
 
     def seek(self, messageid: MessageId | int) -> None:
-        """Move all partitions to a publish time in ms, or to `MessageId.earliest` or
-        `MessageId.latest`; by the id of a message, its partition alone, as Reader.seek does.
-
-        OperationNotSupported: no partition has the ledger of the id.
-        """
         self._core.require_open()
         check_seek_target(messageid)
         perform_for(self.owner, self._seek, (messageid,))

@@ -189,9 +189,6 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
         properties: Sequence[dict[str, str] | None] | None = None,
         event_timestamps: Sequence[int | None] | None = None,
     ) -> list[MessageId]:
-        """Like Producer.send_many: the ids are in the order of the payloads. Messages without a key
-        go round in runs of batching_max_messages. An error leaves published what other partitions
-        took before."""
         contents = payloads if isinstance(payloads, list) else list(payloads)
         columns = {"keys": keys, "properties": properties, "event_timestamps": event_timestamps}
         for name, column in columns.items():
@@ -261,8 +258,6 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
         properties: str | None = None,
         event_time: str | None = None,
     ) -> MessageId | None:
-        """Like Producer.send_arrow; rows of one partition stay in order. Not there with a
-        message_router."""
         if self._router is not None:
             raise errors.OperationNotSupported(
                 detail="send_arrow on a producer with a message_router"
@@ -289,9 +284,6 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
     def send_columns(
         self, value: Any, *, key: Any = None, properties: Any = None, event_timestamp: Any = None
     ) -> MessageId | None:
-        """Publish each element of NumPy arrays in order, as Producer.send_columns: rows of one
-        partition stay in order.
-        """
         control_plane.load("pulsarx.producing.numpy_columns")
         from pulsarx.producing.numpy_columns import table_of
 
@@ -299,7 +291,6 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
         return self.send_arrow(table, "value", **named)
 
     def use_schema(self, schema: Schema[Any]) -> None:
-        """Like Producer.use_schema, on all partitions."""
         use_schema(self, self._runtime, self._topic.topic_name, schema)
 
     def encode_by(self, schema: Schema[Any], is_bytes: bool, version: bytes | None) -> None:
@@ -391,24 +382,19 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
     # The rest -------------------------------------------------------------------------------------
 
     def topic(self) -> str:
-        """Full name of the partitioned topic."""
         return self._topic.name
 
     def producer_name(self) -> str:
-        """The given name, or the generated one: the same on every partition."""
         return self._name
 
     def last_sequence_id(self) -> int:
-        """The highest of all partitions, each of which counts for itself."""
         return max((each.last_sequence_id() for each in self._made()), default=-1)
 
     def is_connected(self) -> bool:
-        """Tell whether it can still be used."""
         there = self._state.is_open and not self._topic.is_deleted
         return self.is_open and there and all(each.is_open for each in self._made())
 
     def flush(self) -> None:
-        """Like Producer.flush, for all partitions; raises what the first one failed with."""
         self.require_open()
         failure: Exception | None = None
         raised = signals_raised()
@@ -429,13 +415,11 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
             each.send_open()
 
     def close(self) -> None:
-        """Like Producer.close, for all partitions."""
         if self._state.is_forked or (self._closing.told and not client_is_closing(self.owner)):
             self.require_open()
         self._closing.close(self._take_leave, self.owner)
 
     def close_with_client(self) -> None:
-        """Like close, when the client closes. A call of the control plane."""
         self._closing.finish(self._take_leave, self.owner)
 
     def _take_leave(self) -> None:

@@ -98,7 +98,6 @@ class TopicProducer(ProducerCore, Producer[T]):
         self._closing.close(self._take_leave, self.owner)
 
     def close_with_client(self) -> None:
-        """Like close, when the client closes. A call of the control plane."""
         self._closing.finish(self._take_leave, self.owner)
 
     def close_forgotten(self) -> None:

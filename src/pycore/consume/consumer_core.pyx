@@ -49,13 +49,29 @@ cdef class ConsumerCore:
         self.state = CONSUMER_OPEN
 
     def receive(self, timeout_millis=None) -> Message:
-        """The next message; waits for one.
+        """Return the next message; wait until there is one.
 
-        timeout_millis: how long at most, in real milliseconds; None: for ever; 0 or less: not at
-            all.
-        Raises Timeout, AlreadyClosed, CorruptDataError (a damaged entry; the next call goes on
-        behind it),
-        InterruptedByKeyboard (Ctrl-C), and what another signal's handler raises.
+        Args:
+            timeout_millis: How many real milliseconds to wait at most; None: for ever; 0 or less:
+                not at all.
+
+        Raises:
+            Timeout: No message came in time.
+            AlreadyClosed: The consumer is closed, also while it waits.
+            CorruptDataError: An entry is damaged; the next call goes on behind it.
+            UnreadableEntryError: An entry cannot be decompressed here, or is too large; its
+                messages stay unacknowledged.
+            InterruptedByKeyboard: Ctrl-C was pressed.
+            InvalidConfiguration: The consumer has a listener; or a timeout is given with a receiver
+                queue of 0.
+
+        Durability:
+            With durability `sync` only messages that are on the device are received.
+
+        Example:
+            message = consumer.receive(timeout_millis=5000)
+            print(message.data())
+            consumer.acknowledge(message)
         """
         cdef Message message
         if self.state != CONSUMER_OPEN:
@@ -82,7 +98,6 @@ cdef class ConsumerCore:
                              f"{timeout_millis} ms")
 
     def take_now(self) -> Message | None:
-        """The next message, None when there is none: receive that never waits."""
         if self.state != CONSUMER_OPEN:
             self.check_open()
         return take_settled(self)
@@ -110,11 +125,6 @@ cdef class ConsumerCore:
         return self.dispatcher.ask_there()
 
     def watch(self, object notify not None) -> None:
-        """Call notify() whenever a message may have come, until unwatch or the consumer is shut.
-
-        In whatever thread and with whatever mutex held: it may only enqueue something or set an
-        event.
-        """
         if self.watchers is None:
             self.watchers = []
         self.watchers.append(notify)
@@ -126,9 +136,29 @@ cdef class ConsumerCore:
         self.dispatcher.tail.unwatch(notify)
 
     def receive_many(self, max_messages: int, timeout_millis=None) -> list:
-        """Up to max_messages messages: waits for the first like receive, then takes what is there.
+        """Return up to max_messages messages: wait for the first like receive, then take the
+        available ones.
 
-        Returns an empty list when none came in time.
+        Args:
+            max_messages: Messages at most, from 1.
+            timeout_millis: How many real milliseconds to wait for the first one; None: for ever; 0
+                or less: not at all.
+
+        Returns:
+            The messages, in order; an empty list when none came in time.
+
+        Raises:
+            AlreadyClosed: The consumer is closed, also while it waits.
+            CorruptDataError: An entry is damaged and no message came before it; the next call goes
+                on behind it.
+            UnreadableEntryError: As receive.
+            InterruptedByKeyboard: Ctrl-C was pressed.
+            InvalidConfiguration: As receive.
+            ValueError: max_messages is below 1.
+
+        Example:
+            messages = consumer.receive_many(100, timeout_millis=1000)
+            consumer.acknowledge_many(messages)
         """
         cdef Py_ssize_t wanted = max_messages
         cdef Message message = None
@@ -186,12 +216,6 @@ cdef class ConsumerCore:
         return found
 
     def receive_arrow(self, max_messages: int, timeout_millis: int | None = None):
-        """Up to max_messages messages as columns: waits for the first like receive, then takes what
-        is there. Returns it empty when none came in time.
-
-        The result speaks the Arrow PyCapsule interface (see ArrowMessages); acknowledge it with
-        acknowledge_many. It holds at most 2 GiB of values, keys and properties each.
-        """
         # Loaded with the first call for columns.
         control_plane.load("pulsarx._pycore.consume.consumer_arrow")
         from pulsarx._pycore.consume.consumer_arrow import receive_arrow_of
@@ -207,8 +231,6 @@ cdef class ConsumerCore:
         return receive_arrow_of(self, max_messages, timeout_millis, True)
 
     def has_message(self) -> bool:
-        """Tell whether receive would return at once; of a reader, also where it waits for the
-        dispatch rate alone."""
         cdef bint found = self.look(True)
         cdef bint again = not found
         while again and self.dispatcher.ask_there():
@@ -288,12 +310,6 @@ cdef class ConsumerCore:
         return True
 
     def acknowledge(self, message) -> None:
-        """Mark one message as processed: it is never delivered on this subscription again.
-
-        message: a Message of this topic or a MessageId; the id of a whole batch acknowledges all of
-            it.
-        A killed process keeps it; a power cut may lose what is younger than the flush interval.
-        """
         cdef Message received
         cdef uint64_t ledger_id = 0
         cdef uint64_t first = 0
@@ -305,10 +321,6 @@ cdef class ConsumerCore:
             self.record(ledger_id, first, count)
 
     def acknowledge_cumulative(self, message) -> None:
-        """Mark this message and every one before it on the topic as processed. See acknowledge.
-
-        CumulativeAcknowledgementNotAllowedError: the subscription is Shared or Key_Shared.
-        """
         cdef uint64_t ledger_id = 0
         cdef uint64_t first = 0
         cdef uint64_t count = 0
@@ -378,15 +390,6 @@ cdef class ConsumerCore:
         return self.host.locate(message, ledger_id, first, count)
 
     def negative_acknowledge(self, message) -> None:
-        """Have a message delivered again, after negative_ack_redelivery_delay_ms or as the backoff
-        says.
-
-        On Shared and Key_Shared subscriptions this message alone; on Exclusive and Failover ones
-        this and all later ones that are not acknowledged, in order; what was refused counts as
-        redelivered, and what is refused within a moment comes again together. message: a Message or
-        a MessageId; a message that is acknowledged or was never delivered stays as it is. After
-        close it does nothing: what was not acknowledged is delivered again as it is.
-        """
         self.refuse(message, -1)
 
     def owns(self, Message message not None) -> bool:
@@ -500,8 +503,6 @@ cdef class ConsumerCore:
         return 0
 
     def acknowledge_many(self, messages) -> None:
-        """Acknowledge a list of messages or ids, or what receive_arrow returned; runs of neighbours
-        at once."""
         cdef Py_ssize_t at
         cdef Py_ssize_t size
         cdef Message received
@@ -596,7 +597,6 @@ cdef class ConsumerCore:
         raise errors.AlreadyClosed(detail=f"consumer or reader on {self.dispatcher.topic_name}")
 
     def require_open(self) -> None:
-        """AlreadyClosed (ForkedError in a forked child) unless it is open."""
         self.check_open()
 
     def shut(self) -> bool:

@@ -137,7 +137,30 @@ cdef class MultiConsumerCore:
         return 0
 
     def receive(self, timeout_millis=None) -> Message:
-        """The next message of any of the topics; as Consumer.receive."""
+        """Return the next message; wait until there is one.
+
+        Args:
+            timeout_millis: How many real milliseconds to wait at most; None: for ever; 0 or less:
+                not at all.
+
+        Raises:
+            Timeout: No message came in time.
+            AlreadyClosed: The consumer is closed, also while it waits.
+            CorruptDataError: An entry is damaged; the next call goes on behind it.
+            UnreadableEntryError: An entry cannot be decompressed here, or is too large; its
+                messages stay unacknowledged.
+            InterruptedByKeyboard: Ctrl-C was pressed.
+            InvalidConfiguration: The consumer has a listener; or a timeout is given with a receiver
+                queue of 0.
+
+        Durability:
+            With durability `sync` only messages that are on the device are received.
+
+        Example:
+            message = consumer.receive(timeout_millis=5000)
+            print(message.data())
+            consumer.acknowledge(message)
+        """
         cdef Message message = self.take()
         if message is not None:
             return message
@@ -150,7 +173,6 @@ cdef class MultiConsumerCore:
                              f"{timeout_millis} ms")
 
     def take_now(self) -> Message | None:
-        """The next message, None when there is none: receive that never waits."""
         return self.take()
 
     def give_back(self, list messages not None) -> None:
@@ -172,14 +194,36 @@ cdef class MultiConsumerCore:
         return self.wait(deadline)
 
     def watch(self, object notify not None) -> None:
-        """Like ConsumerCore.watch."""
         self.ready.watchers.append(notify)
 
     def unwatch(self, object notify not None) -> None:
         watchers_remove(self.ready.watchers, notify)
 
     def receive_many(self, max_messages: int, timeout_millis=None) -> list:
-        """Like Consumer.receive_many."""
+        """Return up to max_messages messages: wait for the first like receive, then take the
+        available ones.
+
+        Args:
+            max_messages: Messages at most, from 1.
+            timeout_millis: How many real milliseconds to wait for the first one; None: for ever; 0
+                or less: not at all.
+
+        Returns:
+            The messages, in order; an empty list when none came in time.
+
+        Raises:
+            AlreadyClosed: The consumer is closed, also while it waits.
+            CorruptDataError: An entry is damaged and no message came before it; the next call goes
+                on behind it.
+            UnreadableEntryError: As receive.
+            InterruptedByKeyboard: Ctrl-C was pressed.
+            InvalidConfiguration: As receive.
+            ValueError: max_messages is below 1.
+
+        Example:
+            messages = consumer.receive_many(100, timeout_millis=1000)
+            consumer.acknowledge_many(messages)
+        """
         cdef Py_ssize_t wanted = max_messages
         cdef Message message
         cdef list found = []
@@ -211,7 +255,6 @@ cdef class MultiConsumerCore:
                 return found
 
     def receive_arrow(self, max_messages: int, timeout_millis=None) -> ArrowMessages:
-        """Like Consumer.receive_arrow; all rows of one call are of one topic."""
         cdef Source source
         cdef object found = None
         cdef Deadline deadline = deadline_of(timeout_millis)
@@ -401,7 +444,6 @@ cdef class MultiConsumerCore:
         return 0
 
     def has_message(self) -> bool:
-        """Tell whether receive would return at once."""
         self.check_members()
         if self.any_has_message():
             return True
@@ -419,7 +461,6 @@ cdef class MultiConsumerCore:
         return False
 
     def acknowledge(self, message) -> None:
-        """Like Consumer.acknowledge, on the topic the message came from."""
         if self.state != MULTI_OPEN:
             self.check_open()
         consumer = self.consumer_of(message)
@@ -427,14 +468,12 @@ cdef class MultiConsumerCore:
             consumer.acknowledge(message)
 
     def acknowledge_cumulative(self, message) -> None:
-        """Like Consumer.acknowledge_cumulative, on the topic the message came from."""
         self.check_open()
         consumer = self.consumer_of(message)
         if consumer is not None:
             consumer.acknowledge_cumulative(message)
 
     def acknowledge_many(self, messages) -> None:
-        """Like Consumer.acknowledge_many."""
         cdef Source source
         self.check_open()
         if type(messages) is ArrowMessages:
@@ -453,7 +492,6 @@ cdef class MultiConsumerCore:
             consumer.acknowledge_many(of_topic)
 
     def negative_acknowledge(self, message) -> None:
-        """Like Consumer.negative_acknowledge, on the topic the message came from."""
         if self.state != MULTI_OPEN:
             return
         consumer = self.consumer_of(message, True)
@@ -515,7 +553,6 @@ cdef class MultiConsumerCore:
         return None
 
     def require_open(self) -> None:
-        """AlreadyClosed (ForkedError in a forked child) unless it is open."""
         self.check_members()
 
     cdef int check_open(self) except -1:

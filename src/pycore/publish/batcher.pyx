@@ -509,12 +509,6 @@ cdef class Batcher:
     # Life -----------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Send the open batch and return when everything sent is as durable as the client was
-        opened for.
-
-        The callbacks of it have run then too. Raises what an earlier batch without callbacks failed
-        with.
-        """
         self.admission.require_open()
         self.wait_for_queued()
         self.drain(False)
@@ -643,7 +637,6 @@ cdef class Batcher:
         return self.admission.is_live() and self.publisher.fenced is None
 
     def last_sequence_id(self) -> int:
-        """Sequence id of the last message that was published, -1 before the first."""
         return self.publisher.published_sequence_id
 
 

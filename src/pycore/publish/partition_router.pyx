@@ -26,7 +26,6 @@ cdef class PartitionRouter:
     def send(self, content, properties=None, partition_key=None, ordering_key=None,
              sequence_id=None, replication_clusters=None, disable_replication=False,
              event_timestamp=None, deliver_at=None, deliver_after=None):
-        """Like Producer.send; the id names the partition."""
         cdef ProducerCore producer = self.route(
             content, properties, partition_key, ordering_key, event_timestamp)
         return producer.send(content, properties, partition_key, ordering_key, sequence_id,

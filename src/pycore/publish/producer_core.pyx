@@ -98,17 +98,6 @@ cdef class ProducerCore(Batcher):
              replication_clusters=None, disable_replication=False, event_timestamp=None,
              deliver_at=None,
              deliver_after=None):
-        """Publish one message and return its MessageId once it is as durable as the client was
-        opened for.
-
-        An open batch goes out with it at once. Safe to call from any thread; concurrent calls share
-        one flush.
-        Raises MessageTooBig, StorageFullError (nothing was stored), LedgerPoisonedError,
-        AlreadyClosed.
-        From within another call of this producer in the same thread (a finalizer, a signal handler)
-        it cannot wait: the message goes out behind that call, its id is not known, and what it
-        fails with is told by the next flush.
-        """
         cdef Receipt receipt = Receipt.__new__(Receipt)
         cdef OpenBatch batch
         cdef uint32_t index = 0
@@ -608,17 +597,6 @@ cdef class ProducerCore(Batcher):
     # Many at once ---------------------------------------------------------------------------------
 
     def send_arrow(self, data, value="value", *, key=None, properties=None, event_time=None):
-        """Publish each row of a table in order; returns the MessageId of the last when all are as
-        durable as after send, None when there is no row. Rows always form batches.
-
-        data: anything with __arrow_c_stream__ or __arrow_c_array__ (PyArrow, Polars, DuckDB, ...).
-        value, key, properties, event_time: names of columns. value: binary or string as the schema
-        would have encoded it, null for a message without a value. key: binary or string, null or
-        empty for none. event_time: timestamp, or int64 milliseconds. properties: map of strings.
-        Rows of a record batch stay together; other threads may publish between two of them.
-        TypeError, ValueError: an unfit column, nothing was published. A bad row, MessageTooBig or a
-        full disk leaves published what came before; a note of the error says how many rows.
-        """
         # Loaded with the first columns to send.
         control_plane.load("pulsarx._pycore.publish.producer_arrow")
         from pulsarx._pycore.publish.producer_arrow import send_rows_of
@@ -626,13 +604,6 @@ cdef class ProducerCore(Batcher):
         return send_rows_of(self, data, value, key, properties, event_time)
 
     def send_many(self, payloads, *, keys=None, properties=None, event_timestamps=None) -> list:
-        """Publish a list of messages in order; returns their MessageIds when all are durable, as
-        send. They form batches, batching enabled or not.
-
-        payloads: contents as for send. keys, properties, event_timestamps: None, or a list as long,
-            None where one
-        has none. An error leaves published what came before; the text says how many.
-        """
         cdef list contents = payloads if type(payloads) is list else list(payloads)
         cdef Py_ssize_t count = PyList_GET_SIZE(contents)
         cdef list receipts = []

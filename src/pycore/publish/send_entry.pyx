@@ -98,13 +98,7 @@ cdef int install_send_async(PyTypeObject* owner, PyMethodDef* method,
         b"send_async($self, content, callback, properties=None, partition_key=None,\n"
         b"           ordering_key=None, sequence_id=None, replication_clusters=None,\n"
         b"           disable_replication=False, event_timestamp=None, deliver_at=None,\n"
-        b"           deliver_after=None)\n--\n\n"
-        b"Hand one message over and return; callback(Result, MessageId) runs later in another\n"
-        b"thread, or is None.\n\n"
-        b"ProducerQueueIsFull: max_pending_messages are on their way (block_if_queue_full waits\n"
-        b"instead). This, and whatever else keeps the message from being stored, is told to the\n"
-        b"callback and not raised. Without a callback it is raised, or told to the next flush()\n"
-        b"or close() when it fails later. TypeError: the callback cannot be called.")
+        b"           deliver_after=None)\n--\n\n")  # Producer.send_async says the rest
     (<dict>pulsarx_type_dict(owner))["send_async"] = PyDescr_NewMethod(owner, method)
     PyType_Modified(owner)
     return 0

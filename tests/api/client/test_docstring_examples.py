@@ -1,10 +1,12 @@
-"""The examples in docstrings run as they stand, and the calls that are used most have one."""
+"""The examples in docstrings run as they stand, and the calls that are used most have one. Help
+about an object is that about its class."""
 
 from __future__ import annotations
 
 import ast
 import asyncio
 import inspect
+import pydoc
 import subprocess
 import sys
 from pathlib import Path
@@ -123,3 +125,26 @@ async def run_in_loop(code: CodeType) -> None:
 def publish(client: pulsarx.Client) -> None:
     with client.create_producer("orders") as producer:
         producer.send_many([b"one", *(b"%d" % number for number in range(2, 11))])
+
+
+@pytest.mark.parametrize("topic", ["orders", "parts"])
+def test_help_about_an_object_says_what_its_class_says(
+    memory_client: pulsarx.Client, topic: str
+) -> None:
+    """The calls of the core, in C, say nothing in their place."""
+    memory_client.admin.topics.create_partitioned_topic("parts", 2)
+    members = [
+        (pulsarx.Producer, memory_client.create_producer(topic)),
+        (pulsarx.Consumer, memory_client.subscribe(topic, "billing")),
+    ]
+    for kind, member in members:
+        for name, declared in vars(kind).items():
+            if not name.startswith("_") and inspect.isfunction(declared):
+                found = inspect.getdoc(getattr(member, name))
+                assert found == inspect.getdoc(declared), f"{kind.__name__}.{name}"
+    assert "Args:\n" in pydoc.render_doc(members[0][1].send, renderer=pydoc.plaintext)
+
+
+def test_help_about_a_reader_says_how_long_it_waits(memory_client: pulsarx.Client) -> None:
+    reader = memory_client.create_reader("orders", pulsarx.MessageId.earliest)
+    assert "real milliseconds" in (inspect.getdoc(reader.read_next) or "")
