@@ -293,6 +293,7 @@ class FunctionRunner:
                 return self._state
             if self._ended:
                 raise errors.AlreadyClosed(detail=f"function {self._config.full_name}")
+            _ = self.client  # who asks too early is told so, which does not end the function
             try:
                 self._state = self._open_state()
                 return self._state

@@ -466,6 +466,20 @@ def test_a_runner_starts_once(client: pulsarx.Client) -> None:
         runner.start()
 
 
+def test_asking_for_the_state_before_the_start_does_not_end_the_function(
+    client: pulsarx.Client,
+) -> None:
+    """It was taken for a failure of the function, which ended when it was started."""
+    runner = FunctionRunner(client, Exclamation, inputs=["in"], output="out")
+    for ask in (runner.get_counter, runner.get_state):
+        with pytest.raises(errors.NotAllowedError):
+            ask("n")
+    assert runner.error is None
+    with runner:
+        client.create_producer("in").send(b"a")
+        assert take(outputs(client)).data() == b"a!"
+
+
 def test_a_runner_that_was_stopped_before_its_start_does_not_start(client: pulsarx.Client) -> None:
     """It started, and no stop ended it."""
     runner = FunctionRunner(client, Exclamation, inputs=["in"])
