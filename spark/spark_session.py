@@ -50,7 +50,8 @@ def session(
 
     Raises:
         ValueError: A session with another master is running.
-        ImportError: A package, or a Java, is missing; the text says what to install.
+        ImportError: A package is missing; the text says what to install.
+        pulsarx.spark.java_runtime.JavaNotFoundError: A Java is missing, or too old.
     """
     _require("pyspark", "pyarrow", "pandas")
     from pyspark import SparkConf, SparkContext

@@ -172,21 +172,28 @@ class Client:
                 effect.
             operation_timeout_seconds: How many seconds the process that owns the folder, where that
                 is another one, may take to answer; 0 and less: 30.
-            io_threads: Of the cluster's client; no effect in a folder.
+            io_threads: Threads for the connections to a cluster; no effect in a folder.
             message_listener_threads: How many threads call listeners, and callbacks of futures.
-            concurrent_lookup_requests: Of the cluster's client; no effect in a folder.
-            log_conf_file_path: Of the cluster's client; no effect in a folder.
+            concurrent_lookup_requests: How many topics are looked up at once in a cluster; no
+                effect in a folder.
+            log_conf_file_path: The file that configures the log of a cluster's client; no effect in
+                a folder.
             stats_interval_in_seconds: Seconds between lines of statistics of the cluster's client;
                 no effect in a folder.
-            use_tls: Of the cluster's client; no effect in a folder.
-            tls_trust_certs_file_path: Of the cluster's client; no effect in a folder.
-            tls_allow_insecure_connection: Of the cluster's client; no effect in a folder.
-            tls_validate_hostname: Of the cluster's client; no effect in a folder.
-            logger: Of the cluster's client; a folder logs through `logging`, as `pulsarx`.
+            use_tls: Connect to a cluster by TLS; no effect in a folder.
+            tls_trust_certs_file_path: The authorities of a cluster's certificate (PEM); no effect
+                in a folder.
+            tls_allow_insecure_connection: Take any certificate of a cluster; no effect in a folder.
+            tls_validate_hostname: The certificate of a cluster must be of its host; no effect in a
+                folder.
+            logger: A `logging.Logger`, ConsoleLogger or FileLogger for a cluster's client; a folder
+                logs through `logging`, as `pulsarx`.
             connection_timeout_ms: Milliseconds to connect to a cluster; no effect in a folder.
-            listener_name: Of the cluster's client; no effect in a folder.
-            tls_private_key_file_path: Of the cluster's client; no effect in a folder.
-            tls_certificate_file_path: Of the cluster's client; no effect in a folder.
+            listener_name: The advertised listener of a cluster's brokers; no effect in a folder.
+            tls_private_key_file_path: The key of this client's certificate (PEM) for a cluster; no
+                effect in a folder.
+            tls_certificate_file_path: This client's certificate (PEM) for a cluster; no effect in a
+                folder.
             clock: A ManualClock, for tests; None: the time of day.
             randomness: Where generated names and ids come from, for tests; None: the system.
             durability: `sync`: a send completes when it is on the device; `interval`: when it is
@@ -213,6 +220,9 @@ class Client:
             Timeout: The process that owns the folder does not answer.
             InvalidConfiguration: The folder is open with other options; `conflicts` names them.
             InvalidUrl: service_url names no folder, memory or cluster.
+            OperationNotSupported: An argument is given that a client of a cluster does not have; or
+                `import pulsar` finds PulsarX in this process, and no route leads from the URL.
+            ImportError: The URL is one of a cluster, and the package pulsar-client is missing.
             NotAllowedError: eventlet has replaced the threads of this process.
             TypeError: An argument is of the wrong type.
             ValueError: An argument is out of bounds or, where the official client says so, of the

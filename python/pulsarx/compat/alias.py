@@ -62,8 +62,7 @@ def install_as_pulsar(
     Args:
         routes: Service URL to folder, `file:...` or `memory:name`, which clients of that URL open.
         root: Where the URLs lead that have no route: each to a folder of its host's name below it.
-            With `memory:` each to a broker in memory. None: they are refused, or lead to a cluster
-            where the package pulsar-client is installed.
+            With `memory:` each to a broker in memory. None: Client refuses them.
         namespaces: `tenant/namespace`, made where a client opens a cluster and they are not there.
 
     Raises:

@@ -225,7 +225,8 @@ class ConsumerKeySharedPolicy:
         Args:
             key_shared_mode: AutoSplit: the broker shares them; Sticky: the consumer names its
                 hashes.
-            allow_out_of_order_delivery: Kept, and without effect: a key always stays in order.
+            allow_out_of_order_delivery: A key waits for no consumer that has messages of it, and so
+                may come out of order. The consumers of a subscription must agree.
             sticky_ranges: Pairs of hashes from 0 to 65535, needed in sticky mode; both ends of a
                 range belong to it.
 
@@ -247,7 +248,7 @@ class ConsumerKeySharedPolicy:
 
     @property
     def allow_out_of_order_delivery(self) -> bool:
-        """The value that was given; without effect."""
+        """Whether keys may come out of order."""
         return self._policy.is_allow_out_of_order_delivery()
 
     @property

@@ -18,7 +18,7 @@ LOGGING_LEVELS = {
 
 
 class ConsoleLogger:
-    """Accepted and without effect in this version: the library logs through `logging`."""
+    """The standard output, for the log of a cluster's client. A folder logs through `logging`."""
 
     def __init__(self, log_level: LoggerLevel = LoggerLevel.Info) -> None:
         """Keep a level.
@@ -34,7 +34,7 @@ class ConsoleLogger:
 
 
 class FileLogger:
-    """Accepted and without effect in this version: the library logs through `logging`."""
+    """A file, for the log of a cluster's client. A folder logs through `logging`."""
 
     def __init__(self, log_level: LoggerLevel, log_file: str) -> None:
         """Keep a level and a file.

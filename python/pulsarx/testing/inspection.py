@@ -136,6 +136,7 @@ class Inspection:
 
         Raises:
             TopicNotFound: There is no such topic.
+            CorruptDataError: Its checksum, or what it says of itself, does not hold.
             ValueError: It was not stored; the text says why.
 
         Durability:
