@@ -30,6 +30,7 @@ from signing import SECRET_TEXT, token
 
 import pulsarx
 from pulsarx.access import AccessSettings
+from pulsarx.clock import ManualClock
 
 EVIL = '<img src=x onerror="document.title=1">'
 FILES = (
@@ -212,7 +213,6 @@ def test_clearing_names_its_count_and_waits_for_a_confirmation(
     ("action", "fields", "backlog"),
     [
         ("Skip", {0: "2"}, 3),
-        ("Expire", {0: "0"}, 0),
         ("Reset", {0: "latest"}, 0),
         ("Reset", {0: "earliest"}, 5),
         ("Reset", {0: "id", 1: "LEDGER:3"}, 2),
@@ -235,6 +235,26 @@ def test_a_subscription_is_moved(
     confirm(chromium)
     chromium.until("!document.getElementById('dialog').open")
     assert backlog_of(administered) == backlog
+
+
+@needs_chromium
+def test_messages_expire_by_their_age(
+    open_administered: Callable[..., Administered], chromium: Chromium
+):
+    clock = ManualClock()
+    administered = open_administered(clock)
+    publish(administered, b"1", b"2")
+    clock.advance(10)
+    chromium.open(place_of(administered))
+    press(chromium, "Expire")
+    fill(chromium, 0, "0")  # which is no age: nothing expired, and nobody was told
+    confirm(chromium)
+    flaw = "document.getElementById('dialog-flaw').textContent"
+    chromium.until(f"{flaw}.includes('0 is no whole number from 1 on')")
+    fill(chromium, 0, "5")
+    confirm(chromium)
+    chromium.until(said("Expired."))
+    assert backlog_of(administered) == 0
 
 
 @needs_chromium

@@ -31,6 +31,7 @@ from pulsarx.schema import Array, AvroSchema, Integer, JsonSchema, Record, Strin
 
 Open = Callable[..., Administered]
 MESSAGES = "?view=messages"
+EVERYTHING = "public/default", "ALWAYS_COMPATIBLE"
 FILL = (
     "const field = document.getElementById('dialog-fields').querySelectorAll('input, textarea');"
     "field[{at}].value = {value};"
@@ -74,6 +75,8 @@ def test_charts_have_axes_a_grid_and_the_value_under_the_pointer(
     administered.get("//console/topics?now=true")
     clock.advance(20 * 60)
     publish(administered, *[b"more"] * 39)
+    administered.get("//console/topics?now=true")
+    clock.advance(60)
     administered.get("//console/topics?now=true")
     chromium.open(place_of(administered))
     chromium.until("document.querySelectorAll('figure svg .pointer').length === 4")
@@ -191,7 +194,7 @@ class Later(Record):
     customer = String()
     cents = Integer()
     items = Array(String())
-    note = String(default="", required=False)
+    note = String()
 
 
 @needs_chromium
@@ -201,6 +204,7 @@ def test_values_are_decoded_by_the_schema_that_they_have(
     """They were hexadecimal digits."""
     pytest.importorskip("fastavro", reason="it comes with the extra avro")
     client = administered.client
+    client.admin.namespaces.set_schema_compatibility_strategy(*EVERYTHING)
     first: Any = AvroSchema(Order)
     second: Any = AvroSchema(Later)
     client.create_producer("orders", schema=first).send(
@@ -223,6 +227,7 @@ def test_values_are_decoded_by_the_schema_that_they_have(
 @needs_chromium
 def test_a_schema_is_shown_with_its_versions(administered: Administered, chromium: Chromium):
     client = administered.client
+    client.admin.namespaces.set_schema_compatibility_strategy(*EVERYTHING)
     json_schema: Any = JsonSchema(Order)
     later: Any = JsonSchema(Later)
     client.create_producer("orders", schema=json_schema).close()

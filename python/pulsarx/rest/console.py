@@ -285,7 +285,10 @@ def _position(begin: str, count: int) -> Json:
     if begin == "newest":
         return {"before": None}
     if begin.startswith("before:"):
-        return {"before": _position(begin.removeprefix("before:"), count).get("place")}
+        found = _position(begin.removeprefix("before:"), count)
+        if "place" not in found:
+            raise Refusal(412, f"before: is followed by a place, not by {begin!r:.100}")
+        return {"before": found["place"]}
     if begin == "earliest":
         return {"message_id": MessageId.earliest.to_text()}
     if begin.startswith("@"):

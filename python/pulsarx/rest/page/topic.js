@@ -239,12 +239,12 @@ function actionsOf(found, name, each, changed) {
     }));
   made.push(of("Reset\u2026", () => reset(topic, name, changed)));
   made.push(of("Expire\u2026", () => {
-    const number = make("input", { type: "number", min: 0, value: 3600 });
+    const number = make("input", { type: "number", min: 1, value: 3600 });
     confirm({ title: "Expire messages?", verb: "Expire",
       text: `What was published earlier is acknowledged for ${what}, up to the first message that was not.`,
       fields: [["number", "Older than so many seconds", number]],
       action: async (given) => {
-        await admin("POST", `${path}/expireMessages/${whole(given.number, 0)}`);
+        await admin("POST", `${path}/expireMessages/${whole(given.number, 1)}`);
         changed("Expired.");
       } });
   }));
