@@ -122,6 +122,27 @@ def test_dead_letters_are_replayed(
     assert found.ask("POST", "/console/replay", body)[1]["replayed"] == {}
 
 
+@pytest.mark.parametrize("owned", [False, True])
+def test_messages_are_published_and_policies_set(
+    console: Callable[..., Console], request: pytest.FixtureRequest, owned: bool
+):
+    if owned:
+        request.getfixturevalue("owner")
+    found = console()
+    status, reply = found.ask("POST", "/console/publish", {"topic": "orders", "text": "new"})
+    assert status == 200
+    page = found.get("/console/messages?topic=orders&from=newest&count=1")
+    assert page["messages"][0]["message_id"] == reply["message_id"]
+    policy = {"level": "topic", "target": ORDERS, "name": "message_ttl", "value": 60}
+    assert found.ask("POST", "/console/policy", policy)[0] == 204
+    told = found.get("/console/policies?topic=orders")["policies"]
+    [row] = [each for each in told if each["name"] == "message_ttl"]
+    # What holds where none is set, the owner of the folder alone knows.
+    assert row["values"] == {"topic": 60, "namespace": None} and "unset" not in row
+    health = found.get("/console/health?now=true")
+    assert health["topics"] == 2 and health["disk"]["free"] > 0
+
+
 def test_only_who_has_the_whole_address_may_use_it(console: Callable[..., Console]):
     """Every user of the machine reaches a loopback address."""
     found = console()

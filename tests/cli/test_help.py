@@ -12,9 +12,11 @@ import click
 import pytest
 from command_line import PROGRAM, TIMEOUT, invoke, on_terminal
 
+import pulsarx
 from pulsarx.cli.commands import COMMANDS, SUBJECTS, loaded
 from pulsarx.cli.declared import Command, Group, sentence
 
+pytestmark = pytest.mark.standard
 STARTED = """
 import sys
 before = set(sys.modules)
@@ -114,6 +116,11 @@ def test_click_shows_the_same_help():
     for line in ("ls", "topics", "topics create"):
         of_click = invoke("nowhere", *line.split(), "--help").stdout
         assert of_click == run(*line.split(), "--help").stdout
+
+
+def test_the_version_is_that_of_the_library():
+    """It was looked up among installed packages, where a clone is not."""
+    assert pulsarx.__version__ in invoke("nowhere", "--version").stdout
 
 
 def test_a_group_without_a_command_shows_its_help():

@@ -11,6 +11,7 @@ from command_line import Owner, invoke, on_terminal, rows
 
 import pulsarx
 
+pytestmark = pytest.mark.standard
 pytest.importorskip("duckdb", reason="it comes with the extra sql")
 pytest.importorskip("pyarrow", reason="it comes with the extra sql")
 

@@ -7,6 +7,7 @@ import sys
 
 import click
 
+import pulsarx
 from pulsarx import errors
 from pulsarx.cli.cells import shown_text
 from pulsarx.cli.clicked import clicked, folder_of, refuse_unknown, shared_parameters
@@ -123,4 +124,4 @@ root = Root(
     params=shared_parameters(),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-click.version_option(package_name="pulsarx", prog_name="pulsarx")(root)
+click.version_option(pulsarx.__version__, prog_name="pulsarx")(root)
