@@ -151,6 +151,19 @@ def test_messages_in_chunks_are_one_each_backwards(administered: Administered):
     assert sizes == [[12 << 20, 9] * 3] * 3
 
 
+def test_a_page_backwards_reads_so_many_bytes_at_most(administered: Administered):
+    """One of 200 large messages would read gigabytes, and hold up whoever else asks."""
+    producer = administered.client.create_producer("orders")
+    for _ in range(30):
+        producer.send(b"x" * (4 << 20))
+    page = get(administered, "messages", topic="orders", count=200, **{"from": "newest"})
+    assert page["next"] is not None and 8 <= len(page["messages"]) <= 16
+    place = "before:" + "+".join(map(str, page["next"]))
+    older = get(administered, "messages", topic="orders", count=200, **{"from": place})
+    ids = [each["message_id"] for each in (*page["messages"], *older["messages"])]
+    assert len(set(ids)) == len(ids)
+
+
 @pytest.mark.parametrize("begin", ["before:x", "before:1:2", "before:latest", "before:-1+0"])
 def test_a_place_that_is_none_is_refused(administered: Administered, begin: str):
     send(administered, 1)

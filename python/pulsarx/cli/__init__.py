@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from pulsarx.cli.commands import COMMANDS, COMPLETE, loaded
+from pulsarx.cli.commands import COMMANDS, COMPLETE, SHELLS, loaded
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -17,10 +17,11 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments is None:
         arguments = sys.argv[1:]
     instruction = os.environ.get(COMPLETE, "")
-    if instruction.endswith("_complete"):
+    shell, _, part = instruction.partition("_")
+    if part == "complete" and shell in SHELLS:
         from pulsarx.cli.completion import complete
 
-        return complete(instruction.partition("_")[0])
+        return complete(shell)
     place = COMMANDS.get(arguments[0], ("", ""))[0] if arguments else ""
     status: int
     if place and ":" not in place and not instruction:

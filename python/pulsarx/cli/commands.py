@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 COMPLETE = "_PULSARX_COMPLETE"  # where the scripts for shells say what is to be completed
+SHELLS = ("bash", "zsh", "fish")  # those that are completed without click
 # Subject: commands; each has its place, and the sentence that its own help begins with. `module`
 # has main(arguments), which gets all that stands behind the command and answers the exit status;
 # `module:name` is declared with `declared`.

@@ -23,6 +23,7 @@ EXAMINED_MAX = 20_000  # messages
 EXAMINED_SIZE_MAX = 32 << 20  # bytes
 _ANSWER_SIZE_MAX = 4 << 20
 _WINDOW_MIN = 500  # messages that are looked through at once, from the end
+_WINDOW_MAX = 4000
 _CHUNKS = 64  # messages that are read once more, where chunks lie between those of others
 _DATA_SHOWN = 4 << 10  # bytes of a payload, where there are others in the page
 
@@ -93,8 +94,11 @@ def browse_back(
     """Browse backwards, the newest message first: up to count messages in front of a position, none
     below the lowest. next: the position in front of which the page behind it is."""
     found: list[Described] = []
-    end, examined, window = before, 0, max(count, _WINDOW_MIN if text else 0)
-    while end > lowest and len(found) < count and examined < EXAMINED_MAX:
+    end, examined, size = before, 0, 0
+    window = _window_size(topic, max(count, _WINDOW_MIN if text else 0))
+    while (
+        end > lowest and len(found) < count and examined < EXAMINED_MAX and size < EXAMINED_SIZE_MAX
+    ):
         begin = max(topic.ledger.position_before(end, window), lowest)
         page = _window(topic, begin, end, text, is_acknowledged)
         if topic.ledger.holds_chunks() and begin > lowest and page.first != begin:
@@ -102,17 +106,25 @@ def browse_back(
             begin = max(_first_chunk_before(topic, page, begin), lowest)
             page = _window(topic, begin, end, text, is_acknowledged)
         part, left = page.found, count - len(found)
-        examined += page.examined
+        examined, size = examined + page.examined, size + page.read_size
         found += reversed(part[-left:])
         # What did not fit is the begin of the next page.
         end = (_place_of(part[-left:]) if len(part) > left else None) or begin
-        window *= 2
+        window = min(2 * window, _window_size(topic, _WINDOW_MAX)) if text else window
     return {
         "messages": found,
         "next": list(end) if end > lowest else None,
         "behind": list(before),
         "examined": examined,
     }
+
+
+def _window_size(topic: TopicView, most: int) -> int:
+    """How many messages are read before their bytes are counted: all that a page may read at most,
+    if they are as large as most."""
+    ledger = topic.ledger
+    stored = sum(ledger.size_of(each) for each in ledger.ledgers())
+    return max(1, min(most, EXAMINED_SIZE_MAX * ledger.message_count() // max(stored, 1)))
 
 
 def _window(
@@ -173,6 +185,7 @@ class _Page:
         self.first: Position | None = None  # that was read,
         self.first_id: MessageId | None = None  # and its id
         self.behind: Position | None = None  # of what was read last
+        self.read_size = 0  # bytes
 
     def begin(self) -> None:
         """Go on with as much as a page may read."""
@@ -205,6 +218,7 @@ class _Page:
         self.examined += extent
         data = message.data()
         self._examined_size += len(data)
+        self.read_size += len(data)
         known = self._is_acknowledged
         left = [each for each in ordinals if known is None or not known(ledger_id, each)]
         encryption = message.encryption_context()
