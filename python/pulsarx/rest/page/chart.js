@@ -10,7 +10,7 @@ const RIGHT = 8;
 const TOP = 8;
 const BOTTOM = 20;
 const TICKS = 4;  // of values, at most one more
-const TIMES_MAX = 5;
+const TIMES_MAX = 4;
 const STEPS_MS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600]
   .map((seconds) => seconds * 1000);
 

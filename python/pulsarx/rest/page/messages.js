@@ -55,7 +55,7 @@ export function draw(found, query, changed) {
     query.text && found.messages.length < PAGE ? "Search on" : later));
   const isLive = query.live === "true" && !query.from;
   if (found.messages.length || isLive) {
-    const rows = table("Messages", [["Id", "id"], ["Published", "wide"], ["Key", ""], ["Value", "value"]],
+    const rows = table("Messages", [["Id", "id"], ["Published", "wide"], ["Key", "key"], ["Value", "value"]],
       found.messages.map((each) => row(found, each, query, changed)));
     shown.push(rows);
     if (isLive) follow(found, query, rows.querySelector("tbody"), changed);
@@ -85,7 +85,7 @@ async function follow(found, query, body, changed) {
         found.messages.unshift(each);
         const cells = row(found, each, query, changed);
         const made = cells instanceof Node ? cells
-          : make("tr", {}, ...cells.map((cell, at) => make("td", { class: ["id", "wide", "", "value"][at] }, cell)));
+          : make("tr", {}, ...cells.map((cell, at) => make("td", { class: ["id", "wide", "key", "value"][at] }, cell)));
         made.classList.add("new");
         body.prepend(made);
       }

@@ -50,4 +50,6 @@ export function draw(found) {
   return shown;
 }
 
-const topicLink = (name) => make("a", { href: address(name), "data-id": `topic ${name}` }, line(name));
+// Without the domain that most have.
+const topicLink = (name) => make("a", { href: address(name), "data-id": `topic ${name}`, title: line(name) },
+  line(name.replace(/^persistent:\/\//, "")));
