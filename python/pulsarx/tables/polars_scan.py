@@ -47,7 +47,7 @@ def lazy_frame(read: TableRead) -> Any:
                 return
 
     found = polars.DataFrame(columns.empty_table())
-    return register_io_source(source, schema=found.schema, is_pure=True)
+    return register_io_source(source, schema=found.schema)
 
 
 def _early_of(predicate: Any, names: list[str]) -> Any:

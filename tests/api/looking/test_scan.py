@@ -17,7 +17,7 @@ import pytest
 import pulsarx
 from pulsarx import ManualClock, MessageId, errors
 from pulsarx.schema import AvroSchema, Integer, JsonSchema, Record, String, StringSchema
-from pulsarx.tables import reading
+from pulsarx.tables import block_values, reading
 from pulsarx.tables.selection import Block
 
 KEY = polars.col("__key__")
@@ -48,13 +48,13 @@ def orders(clocked_client: pulsarx.Client, manual_clock: ManualClock) -> pulsarx
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many messages were decoded, by block."""
     found: list[int] = []
-    lines = reading._lines
+    lines = block_values._lines
 
     def counted(values: Any) -> Any:
         found.append(len(values))
         return lines(values)
 
-    monkeypatch.setattr(reading, "_lines", counted)
+    monkeypatch.setattr(block_values, "_lines", counted)
     return found
 
 
