@@ -8,7 +8,7 @@ SCENARIOS ?=
 ROWS ?=
 COMPARE_ARGS ?=
 
-.PHONY: help build quickstart spark-demo test test-quick test-long test-clients test-spark-versions \
+.PHONY: help build quickstart spark-demo test test-quick test-long test-clients test-deploy test-spark-versions \
 	docs lint format sanitize bench bench-official bench-serve bench-spark oracle compare wheel wheels clean distclean
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make test-quick  most of it in about two minutes, for daily work; TESTS=tests/core asks for few packages"
 	@echo "make test-long   campaigns of kills, crashes, threads and chance, for hours; goes on where it stopped"
 	@echo "make test-clients  the official Go, Java and Node clients and pulsar-admin against pulsarx serve, where there are Go, Maven and npm"
+	@echo "make test-deploy   the steps of deploy/Dockerfile, and its image as a container; needs root and debootstrap, minutes"
 	@echo "make test-spark-versions  what is Spark's own, under each PySpark and by Spark Connect"
 	@echo "make docs        the site in build/site, warnings are errors; build/site/index.html opens without a server"
 	@echo "make lint        ruff, mypy, stubs and types, the tidy tests"
@@ -91,6 +92,11 @@ docs:
 	@tools/bootstrap docs
 	$(VENV_PYTHON) -m sphinx -q -W --keep-going -E -c docs/site . build/site
 	@echo "docs: build/site/index.html"
+
+# Compiles the library for the image, unless PULSARX_IMAGE_WHEEL names a folder whose dist/ has a wheel.
+test-deploy:
+	@tools/bootstrap tests/deploy
+	$(VENV_PYTHON) -m pytest -m "long or not long" tests/deploy $(PYTEST_ARGS)
 
 lint:
 	@tools/bootstrap test spark lint

@@ -399,6 +399,10 @@ def test_options_of_the_broker_are_given(run: Any, tmp_path: Path) -> None:
             "anonymous_user_role x is a superuser",
         ),
         (("memory:", "--port=0", "--token-secret-key=AAAA"), "at least 32"),
+        (
+            ("memory:", "--port=0", "--token-secret-key=file:///nowhere/token.key"),
+            "token_secret_key: read /nowhere/token.key: No such file or directory; put the key",
+        ),
         (("a", "--token-audience-claim=x"), "needs --token-audience"),
         (("memory:", "--port=0", "--advertised-address=a:1"), "without a port"),
         (("memory:", "--port=0", "--advertised-listener=a"), "NAME=URL"),

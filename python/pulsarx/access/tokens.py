@@ -112,6 +112,11 @@ def _read(name: str, given: str) -> bytes:
                 return file.read()
         return base64.b64decode(given, validate=True)
     except (OSError, ValueError, binascii.Error) as error:
+        if isinstance(error, OSError) and given.startswith("file://"):
+            raise errors.InvalidConfiguration(
+                detail=f"{name}: read {path}: {error.strerror}; put the key there, readable for "
+                "this user"
+            ) from None
         # The value itself may be the secret.
         raise errors.InvalidConfiguration(
             detail=f"{name} is neither a file that can be read, nor base64: {type(error).__name__}"

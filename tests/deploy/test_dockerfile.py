@@ -1,0 +1,95 @@
+"""deploy/Dockerfile, and the reader of Dockerfiles by which its steps are tested."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from dockerfile import DockerfileError, ignored, stages
+from image_builder import DOCKERFILE, NoBuild, build
+
+from pulsarx.access.service_settings import DEFAULT_PORT
+from pulsarx.cli.serve import _parse
+from pulsarx.rest.http_service import DEFAULT_PORT as HTTP_PORT
+
+
+def test_the_image_is_of_the_last_stage_and_begins_with_nothing():
+    found = stages(DOCKERFILE)
+    assert [(each.base, each.name) for each in found] == [
+        ("debian:bookworm-slim", "wheel"),
+        ("debian:bookworm-slim", "image"),
+        ("scratch", ""),
+    ]
+    assert found[-1].steps[0] == ("COPY", "--from=image /image /")
+
+
+def test_its_user_is_not_root_and_its_command_is_understood():
+    last = stages(DOCKERFILE)[-1]
+    user, _, group = last.container["USER"].partition(":")
+    assert int(user) > 0 and int(group) > 0
+    assert last.container["EXPOSE"] == f"{DEFAULT_PORT} {HTTP_PORT}"
+    assert last.container["VOLUME"] == "/data"
+    assert last.container["STOPSIGNAL"] == "SIGTERM"
+    assert last.container["ENTRYPOINT"] == ["/usr/bin/pulsarx"]
+    serve, *arguments = last.container["CMD"]
+    folder, options, several = _parse(arguments)
+    assert (serve, folder) == ("serve", "/data/folder")
+    assert "--allow-anonymous" not in options and options["--token-secret-key"]
+    assert several["--superuser"] == ["admin"]
+
+
+def test_its_health_is_asked_for_at_the_port_of_the_server():
+    last = stages(DOCKERFILE)[-1]
+    check = last.container["HEALTHCHECK"]
+    assert set(check) == {"interval", "timeout", "start-period", "retries", "command"}
+    import image_root
+
+    assert check["command"][-1] == "/usr/share/pulsarx/health.py"
+    assert f'"127.0.0.1", {HTTP_PORT}' in image_root.HEALTH
+    assert '"/status.html"' in image_root.HEALTH
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("RUN true\n", "before the first FROM"),
+        ("FROM a b\n", "FROM a b is not understood"),
+        ("FROM a\nADD b c\n", "ADD b c is not understood"),
+        ("FROM a\nENV B\n", "give NAME=VALUE"),
+        ("FROM a\nCMD serve\n", "a JSON list is needed"),
+    ],
+)
+def test_what_is_not_understood_is_refused(tmp_path: Path, text: str, complaint: str):
+    path = tmp_path / "Dockerfile"
+    path.write_text(text)
+    with pytest.raises(DockerfileError, match=complaint):
+        stages(path)
+
+
+def test_lines_that_go_on_are_one_step(tmp_path: Path):
+    path = tmp_path / "Dockerfile"
+    path.write_text("# a\nFROM a AS b\nRUN c \\\n    # d\n    && e\nENV F=1 G='2 3'\n")
+    (found,) = stages(path)
+    assert found.steps == [("RUN", "c && e"), ("ENV", "F=1 G='2 3'")]
+    assert found.environment == {"F": "1", "G": "2 3"}
+
+
+def test_what_is_built_here_is_no_part_of_the_context(tmp_path: Path):
+    assert "*.so" in ignored(DOCKERFILE.with_name("Dockerfile.dockerignore"))
+    path = tmp_path / "ignore"
+    path.write_text("build\n")
+    with pytest.raises(DockerfileError, match="give \\*\\*/NAME"):
+        ignored(path)
+
+
+def test_where_nothing_can_be_built_it_is_said_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(NoBuild, match="run it as root, or use docker build"):
+        build(tmp_path / "image")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(NoBuild, match="apt-get install debootstrap"):
+        build(tmp_path / "image")
+    assert not any(tmp_path.iterdir())
