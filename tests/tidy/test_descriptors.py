@@ -24,6 +24,7 @@ PERMITTED = {
     "pulsarx.functions.localrun": {"open"},
     "pulsarx.cli.producing": {"open"},
     "pulsarx.cli.output": {"os.open"},  # becomes standard output
+    "pulsarx.cli.service_manager": {"socket.socket"},
     "pulsarx.spark.small_java": {"open"},
     "pulsarx.spark.subscription_sync": {"open"},
 }
