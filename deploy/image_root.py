@@ -31,13 +31,11 @@ WITHOUT_MODULES = (
     "lib-dynload/_xxtestfuzz*", "lib-dynload/_codecs_[cht]*", "lib-dynload/_codecs_[ij]*",
     "lib-dynload/_codecs_k*",
 )  # fmt: skip
-# Of the packages: numpy is for arrays in a program's own process, pygments for source in colours,
-# and Spark has an image of its own.
+# Of the packages: what is only for building, and Spark, which has an image of its own.
 WITHOUT_PACKAGES = (
-    "pulsarx/spark", "pyspark_pulsarx.py", "numpy", "numpy.libs", "numpy-*",
-    "pygments", "pygments-*", "markdown_it", "markdown_it_py-*", "mdurl", "mdurl-*",
-    "bin", "*/tests", "cffi", "cffi-*", "pycparser", "pycparser-*", "*.dist-info/sboms",
-    "zstandard/_cffi*", "uvloop/*.c", "**/*.pyi", "**/*.pxd", "**/*.pyx",
+    "pulsarx/spark", "pyspark_pulsarx.py", "pytest_pulsarx.py", "bin", "*/tests",
+    "cffi", "cffi-*", "pycparser", "pycparser-*", "*.dist-info/sboms", "uvloop/*.c",
+    "**/*.pyi", "**/*.pxd", "**/*.pyx",
 )  # fmt: skip
 LINKED = re.compile(r"(?:=> )?(/\S+) \(0x")
 HEALTH = """\
