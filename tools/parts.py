@@ -83,6 +83,7 @@ PARTS = (
         ),
         40,
     ),
+    Part("deploy", ("tests/deploy",), 60),
     Part("site", ("tests/site",), 60),
     Part("tidy", ("tests/tidy",), 20),
 )
