@@ -51,6 +51,8 @@ FOR_TESTS = {"test"}
 FLAGS = ("CC", "CFLAGS", "CPPFLAGS", "LDSHARED", "LDFLAGS")
 MODES = ("PULSARX_DEBUG", "PULSARX_COVERAGE", "PULSARX_SANITIZE")
 
+_DIGEST = re.compile(r"[0-9a-f]{32}")
+
 
 @dataclass(frozen=True)
 class MadeOf:
@@ -141,12 +143,14 @@ def _used(wheel: Path) -> None:
 
 
 def _forget_old(folder: Path) -> None:
-    """Another process may do the same, or read: what it has open stays readable."""
-    contents = [path for path in folder.glob("*/*") if path.is_dir()]
+    """Another process may do the same, or read: what it has open stays readable. The place may be
+    somebody's folder with other things in it, which are not touched."""
     by_use: list[tuple[int, Path]] = []
-    for path in contents:
-        with suppress(OSError):
-            by_use.append((path.stat().st_mtime_ns, path))
+    for path in folder.glob("*/*"):
+        digests = path.is_dir() and _DIGEST.fullmatch(path.name)
+        if digests and _DIGEST.fullmatch(path.parent.name):
+            with suppress(OSError):
+                by_use.append((path.stat().st_mtime_ns, path))
     for _, path in sorted(by_use, reverse=True)[CONTENTS_KEPT:]:
         shutil.rmtree(path, ignore_errors=True)
         with suppress(OSError):

@@ -15,6 +15,7 @@ import importlib.metadata
 import io
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -56,7 +57,11 @@ def install(pip: list[str], wheel: Path) -> list[str]:
     """Install a wheel; the packages it asks for that cannot be had for this Python yet."""
     if not subprocess.run([*pip, str(wheel)], check=False, stderr=subprocess.DEVNULL).returncode:
         return []
-    subprocess.run([*pip, "--no-deps", str(wheel)], check=True)
+    done = subprocess.run([*pip, "--no-deps", str(wheel)], check=False, capture_output=True)
+    if done.returncode:
+        said = (done.stderr.decode().strip().splitlines() or ["pip says nothing"])[-1]
+        here = f"Python {sys.version.split()[0]} on {platform.machine()}"
+        sys.exit(f"test_wheel.py: {wheel} cannot be installed for {here}: {said}")
     wanted = subprocess.run(
         [pip[0], "-c", "import importlib.metadata as m; print(*m.requires('pulsarx'), sep='\\n')"],
         check=True, capture_output=True, text=True,

@@ -228,9 +228,20 @@ def test_what_was_used_last_stays(place: Path, clone: Path, tmp_path: Path) -> N
     used = place / first.library / first.content
     for number in range(kept_wheels.CONTENTS_KEPT + 2):
         os.utime(used, ns=(2**62, 2**62))  # it is used again each time
-        keep(write_wheel(tmp_path / NAME, MadeOf(f"library-{number}", "content"), b""))
+        other = MadeOf(f"{number:032x}", f"{number:032x}")
+        keep(write_wheel(tmp_path / NAME, other, b""))
     left = {path.parent.name for path in place.glob("*/*")}
     assert len(left) == kept_wheels.CONTENTS_KEPT and first.library in left
+
+
+def test_what_else_lies_in_the_place_stays(place: Path, tmp_path: Path) -> None:
+    """All folders of folders were taken for wheels, and those over eight deleted."""
+    for number in range(kept_wheels.CONTENTS_KEPT + 2):
+        (place / "documents" / str(number)).mkdir(parents=True)
+        os.utime(place / "documents" / str(number), (0, 0))
+        of = MadeOf(f"{number:032x}", f"{number:032x}")
+        keep(write_wheel(tmp_path / NAME, of, b""))
+    assert len(list((place / "documents").iterdir())) == kept_wheels.CONTENTS_KEPT + 2
 
 
 def test_the_place_is_the_users_cache_or_what_is_named(

@@ -199,6 +199,17 @@ def test_a_wheel_that_test_wheel_refuses_is_told_with_its_words(
         make_wheels._try(tmp_path / "x.whl", row, Python("", (), (str(program),)), [], LINUX)
 
 
+def test_a_wheel_of_another_platform_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    wheel = tmp_path / "pulsarx-0.1.0-cp39-cp39-manylinux_2_28_riscv64.whl"
+    wheel.write_bytes(b"")
+    program = [sys.executable, str(ROOT / "wheels" / "test_wheel.py"), str(wheel)]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    (said,) = done.stderr.splitlines()
+    assert done.returncode == 1
+    assert said.startswith(f"test_wheel.py: {wheel} cannot be installed for Python 3.")
+    assert "not a supported wheel on this platform" in said
+
+
 # Bad input ----------------------------------------------------------------------------------------
 
 
