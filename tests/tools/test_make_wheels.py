@@ -207,7 +207,6 @@ def test_a_wheel_of_another_platform_is_refused_in_one_sentence(tmp_path: Path) 
     (said,) = done.stderr.splitlines()
     assert done.returncode == 1
     assert said.startswith(f"test_wheel.py: {wheel} cannot be installed for Python 3.")
-    assert "not a supported wheel on this platform" in said
 
 
 # Bad input ----------------------------------------------------------------------------------------
