@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
 
+import pulsarx
 from pulsarx.cli.serve import _parse
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -106,3 +110,62 @@ def test_the_user_is_made_as_systemd_does(tmp_path: Path):
     made = (tmp_path / "etc/passwd").read_text()
     (user,) = unit()["User"]
     assert re.search(rf"^{user}:x:[0-9]+:[0-9]+:PulsarX:/var/lib/pulsarx:\S+nologin$", made, re.M)
+
+
+def permitted() -> set[str]:
+    """The system calls that SystemCallFilter leaves, as this systemd knows its groups."""
+    run = subprocess.run(
+        ["systemd-analyze", "syscall-filter", "--no-pager"], capture_output=True, text=True
+    )
+    groups: dict[str, list[str]] = {}
+    for line in run.stdout.splitlines():
+        if line.startswith("@"):
+            members = groups.setdefault(line.strip(), [])
+        elif line.startswith("    ") and not line.strip().startswith("#"):
+            members.append(line.strip())
+
+    def calls(name: str) -> set[str]:
+        if not name.startswith("@"):
+            return {name}
+        return {call for each in groups[name] for call in calls(each)}
+
+    found: set[str] = set()
+    for value in unit()["SystemCallFilter"]:
+        named = {call for each in value.lstrip("~").split() for call in calls(each)}
+        found = found - named if value.startswith("~") else found | named
+    return found
+
+
+@pytest.mark.standard
+def test_the_system_calls_of_serving_are_permitted(tmp_path: Path):
+    lacks = [each for each in ("strace", "systemd-analyze") if shutil.which(each) is None]
+    if lacks:
+        pytest.skip(f"{' and '.join(lacks)} not found: apt-get install strace systemd")
+    trace = tmp_path / "trace"
+    served = [sys.executable, "-m", "pulsarx", "serve", str(tmp_path / "folder"), "--port=0"]
+    traced = subprocess.Popen(
+        ["strace", "-f", "-qq", "-o", trace, *served],
+        env=os.environ | {"PYTHONPATH": str(Path(pulsarx.__file__).parent.parent)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert traced.stdout is not None
+        lines = [traced.stdout.readline() for _ in range(2)]
+        if not all(lines):
+            pytest.skip(f"strace cannot trace here: {traced.communicate()[1].strip()}")
+        url = lines[1].split()[-1]
+        # Publishes a message durably and reads it, by the loop and the threads that clients have.
+        for path in ("/admin/v2/brokers/health", "/metrics", "/status.html"):
+            with urllib.request.urlopen(url + path) as answer:
+                assert answer.status == 200
+        children = Path(f"/proc/{traced.pid}/task/{traced.pid}/children").read_text()
+        os.kill(int(children.split()[0]), signal.SIGTERM)
+        assert traced.wait(120) == 0
+    finally:
+        traced.kill()
+        traced.communicate()
+    used = set(re.findall(r"^\d+ +(\w+)\(", trace.read_text(errors="replace"), re.MULTILINE))
+    assert {"fdatasync", "mmap", "accept4"} & used
+    assert not used - permitted()
