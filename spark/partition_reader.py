@@ -188,7 +188,7 @@ def map_topic(
         function: Gets an iterator of record batches with the named columns, once a Spark partition,
             and gives record batches with the columns of schema in their order. What else it gives
             is a TypeError of the task.
-        schema: Of what the function gives.
+        schema: The columns that the function gives.
         root: The data directory.
         columns: Only these are decoded; None: all.
         value_format: As read_topic.
@@ -249,15 +249,15 @@ def read_topic(
         topics: A name, names with commas between, or a list of them.
         root: The data directory.
         columns: Those to read; None: all.
-        schema: Of the value, which is JSON ("price double, tags array<string>") or, with
+        schema: The fields of the value, which is JSON ("price double, tags array<string>") or, with
             value_format avro, the definition.
         value_format: `raw`, `string`, `json`, `avro`, or `schema`, which is the topic's own;
             columns are then those of its fields, and of messages.
         mode: What becomes of a value that cannot be decoded: FAILFAST, the default, is an error,
             PERMISSIVE a row of nulls with the value in _corrupt_record, DROPMALFORMED nothing.
-        time_zone: Of times in JSON, as option timeZone of format("pulsarx").
-        timestamp_format: Of times in JSON, as option timestampFormat.
-        date_format: Of dates in JSON, as option dateFormat.
+        time_zone: The zone of times in JSON, as option timeZone of format("pulsarx").
+        timestamp_format: The form of times in JSON, as option timestampFormat.
+        date_format: The form of dates in JSON, as option dateFormat.
         **options: Those of `map_topic`.
 
     Raises:
@@ -417,7 +417,7 @@ def topic_rdd(
         topics: A name, names with commas between, or a list of them.
         root: The data directory.
         columns: Those to read; None: all.
-        batches: Of Arrow record batches in place of Rows, much faster.
+        batches: Arrow record batches in place of Rows, much faster.
         **options: Those of `map_topic`.
 
     Raises:

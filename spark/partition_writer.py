@@ -74,7 +74,7 @@ def message_batches(messages: Iterable[CommitMessage]) -> Iterator[pa.RecordBatc
     """Yield messages as what a function of mapInArrow answers, with the schema "message string".
 
     Args:
-        messages: Of `write_partitions`.
+        messages: What `write_partitions` yields.
 
     Yields:
         One record batch.

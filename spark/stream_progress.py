@@ -39,7 +39,7 @@ class StreamProgress:
         """Read the progress of one source; see progress.
 
         Args:
-            progress: Of the query, as Spark tells it.
+            progress: The progress of the query, as Spark tells it.
             source: The part of it about the source.
             status: What the source said of itself.
         """
@@ -132,7 +132,7 @@ class ProgressListener(StreamingQueryListener):
         """Report a batch. Spark calls it.
 
         Args:
-            event: Of Spark.
+            event: As Spark tells it.
         """
         for found in progress(event.progress):
             self._report(found)
@@ -141,21 +141,21 @@ class ProgressListener(StreamingQueryListener):
         """Do nothing. Spark calls it.
 
         Args:
-            event: Of Spark.
+            event: As Spark tells it.
         """
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         """Do nothing. Spark calls it.
 
         Args:
-            event: Of Spark.
+            event: As Spark tells it.
         """
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """Do nothing. Spark calls it.
 
         Args:
-            event: Of Spark.
+            event: As Spark tells it.
         """
 
 

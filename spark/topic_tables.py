@@ -47,7 +47,7 @@ def tables(
         spark: The session.
         root: The data directory.
         namespace: `tenant/namespace`.
-        prefix: Of the names of the views; the topic's local name follows.
+        prefix: The begin of the names of the views; the topic's local name follows.
         as_of: What was published before a time (a datetime with its zone, or milliseconds since
             1970), or up to what `tables_version` said; topics that it does not name are left out.
             None: now.

@@ -50,10 +50,10 @@ def commit_write(
 
     Args:
         job: What `plan_write` returned.
-        messages: Of all tasks.
+        messages: Those of all tasks.
         on_small_ledgers: `warn`, `error` or `ignore`, when there are many of them.
-        derived: Of rows that follow from the others and from what the topic held then, as deletes:
-            attached with them, but not compared, for a repeated write finds another topic.
+        derived: Messages of rows that follow from the others and from what the topic held then, as
+            deletes: attached with them, but not compared, for a repeated write finds another topic.
 
     Returns:
         What was attached, or had been before.

@@ -180,7 +180,7 @@ def plan_write(
             repeated when it is called again.
         version: The number of the write; None as application.
         hashing_scheme: How a key selects its partition.
-        compression: Of the payloads.
+        compression: How payloads are compressed.
         flush: Tasks put their files on the device before they report; without it a power cut may
             take what was committed.
         null_values: Whether rows without a value are messages or an error.
@@ -194,8 +194,8 @@ def plan_write(
             that.
         value_format: `raw`: column value is the payload; `string`, `json`, `avro`, `schema`: what
             columns become, see written_values.
-        value_schema: Of avro, the definition as JSON, which the commit registers on the topic if it
-            is new.
+        value_schema: With avro the definition as JSON, which the commit registers on the topic if
+            it is new.
         merge_small_ledgers: Whether ledgers of less than 1 MiB are merged into few files after
             every hundredth version, and a version of a hundred files.
         staging: False: only check, as each micro-batch of a stream does.

@@ -49,7 +49,7 @@ OWN: dict[tuple[str, str], set[str]] = {
 # The names of the official `pulsar.asyncio`, over pulsarx.aio, and what all of them raise.
 OFFICIAL = "compat/pulsar_asyncio.py"
 RAISED = {
-    "PulsarException": "That of this module, whatever fails. `error()` is the Result, and the "
+    "PulsarException": "The one of this module, whatever fails. `error()` is the Result, and the "
     "exception behind it is the one of pulsarx."
 }
 # Ctrl-C comes out of the loop, and a call that has no timeout does not raise Timeout for it.

@@ -139,7 +139,7 @@ class ConsumerInterceptor:
 
         Args:
             consumer: The one that acknowledges.
-            message_id: Of the message.
+            message_id: The id of the message.
             exception: Why it was not acknowledged; None: it was.
         """
 
@@ -150,7 +150,7 @@ class ConsumerInterceptor:
 
         Args:
             consumer: The one that acknowledges.
-            message_id: Of the last message.
+            message_id: The id of the last message.
             exception: Why they were not acknowledged; None: they were.
         """
 
@@ -160,5 +160,5 @@ class ConsumerInterceptor:
 
         Args:
             consumer: The one that refuses them.
-            message_ids: Of the messages.
+            message_ids: The ids of the messages.
         """

@@ -58,7 +58,7 @@ class Reader(Typed[T]):
         Args:
             core: What receives.
             cursor: The place in its topic; None: of a reader of several topics.
-            name: Of the topic.
+            name: The name of the topic.
             options: As they were given to the client.
             pool: The threads of the client's listeners.
         """

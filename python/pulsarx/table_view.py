@@ -55,7 +55,7 @@ class TableView:
         """Use `Client.create_table_view`.
 
         Args:
-            name: Of the topic.
+            name: The name of the topic.
             options: As they were given to the client.
             pool: The threads of the client's listeners.
         """
@@ -81,7 +81,7 @@ class TableView:
         """Begin to read the topic, or each of its partitions. A call of the control plane.
 
         Args:
-            broker: Of the client.
+            broker: The one of the client.
             found: The topic.
 
         Raises:
@@ -196,7 +196,7 @@ class TableView:
         """Return the value of a key, decoded by the schema. Raises what the schema raised for it.
 
         Args:
-            key: Of the messages.
+            key: The key of the messages.
             default: Returned when the table does not have the key.
 
         Example:

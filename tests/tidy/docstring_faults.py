@@ -29,6 +29,7 @@ UNITS = re.compile(
 )
 NUMBERS = re.compile(r"\b(int|float)\b")
 SAYS_WHAT_IT_RETURNS = re.compile(r"\b(return|yield|count|tell whether)\b", re.IGNORECASE)
+WITHOUT_SUBJECT = {"Both", "Of", "That", "Who"}
 NOTHING = {"", "None", "NoReturn"}
 
 
@@ -56,6 +57,8 @@ def _faults(found: Callable) -> Iterator[str]:
         yield from _parameter_faults(found, parsed.params)
         yield from _answer_faults(found, parsed.meta)
     for each in parsed.meta:
+        if (each.description or "").partition(" ")[0] in WITHOUT_SUBJECT:
+            yield f"says of {' '.join(each.args)} nothing that has a subject: {each.description}"
         if isinstance(each, DocstringRaises) and _exception(each.type_name or "") is None:
             yield f"raises {each.type_name}, which is no exception"
     names = {each.name.lstrip("*") for each in found.parameters}

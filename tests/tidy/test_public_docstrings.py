@@ -16,7 +16,7 @@ WHOLE = """Drive somewhere.
 
 Args:
     speed_ms: Milliseconds of a metre.
-    name: Of the place.
+    name: The place.
 
 Returns:
     When it arrived.
@@ -67,8 +67,9 @@ def test_what_users_can_call_is_looked_at():
     [
         (WHOLE, "", "has no docstring"),
         ("Drive somewhere.", "drive", "does not begin with a sentence"),
-        ("    name: Of the place.\n", "", "does not describe name"),
+        ("    name: The place.\n", "", "does not describe name"),
         ("Milliseconds of a metre", "How fast", "gives no unit of speed_ms"),
+        ("The place", "Of a place", "says of param name nothing that has a subject"),
         ("    name:", "    place:", "describes place, which is no parameter"),
         ("Returns:\n    When it arrived.\n", "", "does not say what it returns, int"),
         ("ValueError", "PlaceError", "raises PlaceError, which is no exception"),

@@ -212,7 +212,7 @@ class PolicyMethods(PolicyGroup):
 
         Args:
             target: The namespace, or the topic.
-            types: Of Exclusive, Failover, Shared and Key_Shared.
+            types: Some of Exclusive, Failover, Shared and Key_Shared.
 
         Raises:
             TopicNotFound: There is no such namespace, or topic.

@@ -471,7 +471,7 @@ class Topics(TopicSubscriptions, BacklogQuotas, TopicPolicies):
 
         Args:
             topic: A name.
-            message_id: Of that message.
+            message_id: The id of that message.
 
         Raises:
             OperationNotSupported: The topic has partitions, or is non-persistent.

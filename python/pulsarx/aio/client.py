@@ -133,7 +133,8 @@ class Client:
             send_timeout_millis: Milliseconds, on the client's clock, that a message may wait to be
                 durable before its callback is told Timeout, or the send or flush that waits for it
                 raises that; 0 and less: for ever. The message may be stored all the same.
-            compression_type: Of the payloads of entries: NONE, LZ4, ZLib, ZSTD or SNAPPY.
+            compression_type: How the payloads of entries are compressed: NONE, LZ4, ZLib, ZSTD or
+                SNAPPY.
             max_pending_messages: Messages that may be on their way, of one topic or partition; 0:
                 without limit.
             max_pending_messages_across_partitions: Messages that may be on their way on all

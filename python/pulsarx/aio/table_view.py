@@ -38,7 +38,7 @@ class TableView:
         """Return the value of a key, decoded by the schema. Raises what the schema raised for it.
 
         Args:
-            key: Of the messages.
+            key: The key of the messages.
             default: Returned when the table does not have the key.
         """
         return self._view.get(key, default)

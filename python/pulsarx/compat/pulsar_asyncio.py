@@ -43,7 +43,7 @@ class PulsarException(Exception):
         """Make an error of a result.
 
         Args:
-            result: That a call ended with.
+            result: The one that a call ended with.
             msg: More about it.
         """
         self._result = result
@@ -82,7 +82,7 @@ class Producer:
 
         Args:
             producer: The one behind it.
-            schema: That it was made with.
+            schema: The one it was made with.
         """
         self._producer = producer
         self._schema = schema
@@ -130,8 +130,8 @@ class Producer:
             The id of the message; (-1,-1,-1,-1) of one that deduplication has not stored again.
 
         Raises:
-            PulsarException: That of this module, whatever fails. `error()` is the Result, and the
-                exception behind it is the one of pulsarx.
+            PulsarException: The one of this module, whatever fails. `error()` is the Result, and
+                the exception behind it is the one of pulsarx.
 
         Durability:
             When it returns the message is on the device with durability `sync`, and written with
@@ -156,8 +156,8 @@ class Producer:
         are not part of it.
 
         Raises:
-            PulsarException: That of this module, whatever fails. `error()` is the Result, and the
-                exception behind it is the one of pulsarx.
+            PulsarException: The one of this module, whatever fails. `error()` is the Result, and
+                the exception behind it is the one of pulsarx.
 
         Durability:
             Everything that was sent before is as durable as after send when it returns.
@@ -170,8 +170,8 @@ class Producer:
         get AlreadyClosed.
 
         Raises:
-            PulsarException: That of this module, whatever fails. `error()` is the Result, and the
-                exception behind it is the one of pulsarx.
+            PulsarException: The one of this module, whatever fails. `error()` is the Result, and
+                the exception behind it is the one of pulsarx.
 
         Durability:
             Everything that was sent is as durable as after send when it returns.
@@ -203,7 +203,7 @@ class Consumer:
 
         Args:
             consumer: The one behind it.
-            schema: That it was made with.
+            schema: The one it was made with.
         """
         self._consumer = consumer
         self._schema = schema
@@ -214,8 +214,8 @@ class Consumer:
         order. Cancelling it loses nothing: no message was taken for it.
 
         Raises:
-            PulsarException: That of this module, whatever fails. `error()` is the Result, and the
-                exception behind it is the one of pulsarx.
+            PulsarException: The one of this module, whatever fails. `error()` is the Result, and
+                the exception behind it is the one of pulsarx.
 
         Durability:
             With durability `sync` only messages that are on the device are received.
@@ -232,8 +232,8 @@ class Consumer:
                 batch acknowledges all of it. The id of a trimmed message changes nothing.
 
         Raises:
-            PulsarException: That of this module, whatever fails. `error()` is the Result, and the
-                exception behind it is the one of pulsarx.
+            PulsarException: The one of this module, whatever fails. `error()` is the Result, and
+                the exception behind it is the one of pulsarx.
 
         Durability:
             It survives a kill of the process; a power cut may lose those of the last flush
@@ -249,8 +249,8 @@ class Consumer:
             message: As acknowledge.
 
         Raises:
-            PulsarException: That of this module, whatever fails. `error()` is the Result, and the
-                exception behind it is the one of pulsarx.
+            PulsarException: The one of this module, whatever fails. `error()` is the Result, and
+                the exception behind it is the one of pulsarx.
 
         Durability:
             As acknowledge.
@@ -270,8 +270,8 @@ class Consumer:
                 does any when the consumer is closed.
 
         Raises:
-            PulsarException: That of this module, whatever fails. `error()` is the Result, and the
-                exception behind it is the one of pulsarx.
+            PulsarException: The one of this module, whatever fails. `error()` is the Result, and
+                the exception behind it is the one of pulsarx.
 
         Durability:
             The message stays unacknowledged, whatever happens. Its redelivery count survives
@@ -284,8 +284,8 @@ class Consumer:
         """Delete the subscription and close the consumer: its messages are no longer held.
 
         Raises:
-            PulsarException: That of this module, whatever fails. `error()` is the Result, and the
-                exception behind it is the one of pulsarx.
+            PulsarException: The one of this module, whatever fails. `error()` is the Result, and
+                the exception behind it is the one of pulsarx.
 
         Durability:
             The deletion is on the device when this returns.
@@ -307,8 +307,8 @@ class Consumer:
                 milliseconds since 1970.
 
         Raises:
-            PulsarException: That of this module, whatever fails. `error()` is the Result, and the
-                exception behind it is the one of pulsarx.
+            PulsarException: The one of this module, whatever fails. `error()` is the Result, and
+                the exception behind it is the one of pulsarx.
 
         Durability:
             The new position is on the device when this returns.
@@ -321,8 +321,8 @@ class Consumer:
         AlreadyClosed.
 
         Raises:
-            PulsarException: That of this module, whatever fails. `error()` is the Result, and the
-                exception behind it is the one of pulsarx.
+            PulsarException: The one of this module, whatever fails. `error()` is the Result, and
+                the exception behind it is the one of pulsarx.
 
         Durability:
             The position is kept. Messages that were received and not acknowledged are delivered
@@ -335,8 +335,8 @@ class Consumer:
         """Return the id of the last message of the topic; (-1,-1,-1,-1) when it has none.
 
         Raises:
-            PulsarException: That of this module, whatever fails. `error()` is the Result, and the
-                exception behind it is the one of pulsarx.
+            PulsarException: The one of this module, whatever fails. `error()` is the Result, and
+                the exception behind it is the one of pulsarx.
         """
         return await self._consumer.get_last_message_id()
 
@@ -366,7 +366,7 @@ class Reader:
 
         Args:
             reader: The one behind it.
-            schema: That it was made with.
+            schema: The one it was made with.
         """
         self._reader = reader
         self._schema = schema
@@ -376,8 +376,8 @@ class Reader:
         """Return the next message; wait until there is one. Cancelling it loses nothing.
 
         Raises:
-            PulsarException: That of this module, whatever fails. `error()` is the Result, and the
-                exception behind it is the one of pulsarx.
+            PulsarException: The one of this module, whatever fails. `error()` is the Result, and
+                the exception behind it is the one of pulsarx.
         """
         return await self._reader.read_next()
 
@@ -386,8 +386,8 @@ class Reader:
         """Tell whether read_next returns at once, or waits for the dispatch rate alone.
 
         Raises:
-            PulsarException: That of this module, whatever fails. `error()` is the Result, and the
-                exception behind it is the one of pulsarx.
+            PulsarException: The one of this module, whatever fails. `error()` is the Result, and
+                the exception behind it is the one of pulsarx.
         """
         return await self._reader.has_message_available()
 
@@ -401,8 +401,8 @@ class Reader:
                 since 1970.
 
         Raises:
-            PulsarException: That of this module, whatever fails. `error()` is the Result, and the
-                exception behind it is the one of pulsarx.
+            PulsarException: The one of this module, whatever fails. `error()` is the Result, and
+                the exception behind it is the one of pulsarx.
         """
         await self._reader.seek(messageid)
 
@@ -411,8 +411,8 @@ class Reader:
         """Stop reading. Reads that wait get AlreadyClosed.
 
         Raises:
-            PulsarException: That of this module, whatever fails. `error()` is the Result, and the
-                exception behind it is the one of pulsarx.
+            PulsarException: The one of this module, whatever fails. `error()` is the Result, and
+                the exception behind it is the one of pulsarx.
         """
         await self._reader.close()
 
@@ -479,7 +479,8 @@ class Client:
             send_timeout_millis: Milliseconds, on the client's clock, that a message may wait to be
                 durable before its callback is told Timeout, or the send or flush that waits for it
                 raises that; 0 and less: for ever. The message may be stored all the same.
-            compression_type: Of the payloads of entries: NONE, LZ4, ZLib, ZSTD or SNAPPY.
+            compression_type: How the payloads of entries are compressed: NONE, LZ4, ZLib, ZSTD or
+                SNAPPY.
             max_pending_messages: Messages that may be on their way, of one topic or partition; 0:
                 without limit.
             max_pending_messages_across_partitions: Messages that may be on their way on all
@@ -510,8 +511,8 @@ class Client:
             The producer. It closes with the client.
 
         Raises:
-            PulsarException: That of this module, whatever fails. `error()` is the Result, and the
-                exception behind it is the one of pulsarx.
+            PulsarException: The one of this module, whatever fails. `error()` is the Result, and
+                the exception behind it is the one of pulsarx.
 
         Durability:
             A topic that is created survives a kill; a power cut may undo it until it has a message
@@ -595,8 +596,8 @@ class Client:
             The consumer. It lives as long as the client, until it is closed.
 
         Raises:
-            PulsarException: That of this module, whatever fails. `error()` is the Result, and the
-                exception behind it is the one of pulsarx.
+            PulsarException: The one of this module, whatever fails. `error()` is the Result, and
+                the exception behind it is the one of pulsarx.
 
         Durability:
             A durable subscription is on the device when this returns.
@@ -640,8 +641,8 @@ class Client:
             The reader. It lives as long as the client, until it is closed.
 
         Raises:
-            PulsarException: That of this module, whatever fails. `error()` is the Result, and the
-                exception behind it is the one of pulsarx.
+            PulsarException: The one of this module, whatever fails. `error()` is the Result, and
+                the exception behind it is the one of pulsarx.
         """
         arguments = dict(locals())
         client = arguments.pop("self")._client
@@ -661,8 +662,8 @@ class Client:
             topic: A name.
 
         Raises:
-            PulsarException: That of this module, whatever fails. `error()` is the Result, and the
-                exception behind it is the one of pulsarx.
+            PulsarException: The one of this module, whatever fails. `error()` is the Result, and
+                the exception behind it is the one of pulsarx.
         """
         return await self._client.get_topic_partitions(topic)
 
@@ -672,8 +673,8 @@ class Client:
         AlreadyClosed.
 
         Raises:
-            PulsarException: That of this module, whatever fails. `error()` is the Result, and the
-                exception behind it is the one of pulsarx.
+            PulsarException: The one of this module, whatever fails. `error()` is the Result, and
+                the exception behind it is the one of pulsarx.
 
         Durability:
             What producers still held is as durable as after send.

@@ -113,8 +113,8 @@ class Context:
             topic_name: A name.
             message: The value, as the SerDe takes it.
             serde_class_name: The SerDe of the value.
-            properties: Of the message.
-            compression_type: Of the producer that is made for the topic.
+            properties: The properties of the message.
+            compression_type: How the producer of the topic compresses.
             callback: As of `Producer.send_async`.
             message_conf: More arguments of `Producer.send_async`, by name.
 
@@ -130,8 +130,8 @@ class Context:
         """Acknowledge a message. With MANUAL guarantees nothing else does.
 
         Args:
-            msgid: Of the message.
-            topic: That it came from.
+            msgid: The id of the message.
+            topic: The one it came from.
 
         Returns:
             None.

@@ -17,7 +17,7 @@ class Function:
 
         Args:
             input: Its value, deserialized.
-            context: Of the function.
+            context: The context of the function.
 
         Returns:
             What goes to the output topic; None: nothing does.

@@ -54,7 +54,7 @@ class FunctionRunner:
             function: A Function class or an instance of one, a module with `process(input)`,
                 something to call with the input, or with input and context, or the name of one of
                 these, as `module.Class`.
-            name: Of the function; None: its own.
+            name: The name of the function; None: its own.
             **options: Those of FunctionConfig: inputs, output, processing_guarantees, ...
 
         Raises:
@@ -316,7 +316,7 @@ class FunctionRunner:
         own.
 
         Args:
-            input_topic: That the input came from.
+            input_topic: The one that the input came from.
 
         Raises:
             StorageError: It cannot be made.

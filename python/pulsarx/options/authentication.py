@@ -75,8 +75,8 @@ class AuthenticationTLS(Authentication):
         """Keep the paths of a certificate and its key; they are not read here.
 
         Args:
-            certificate_path: Of the certificate (PEM).
-            private_key_path: Of its key (PEM).
+            certificate_path: The path of the certificate (PEM).
+            private_key_path: The path of its key (PEM).
 
         Raises:
             ValueError: An argument is no str.
@@ -156,8 +156,8 @@ class AuthenticationBasic(Authentication):
         """Keep a name and a password.
 
         Args:
-            username: Of the role.
-            password: Of the role.
+            username: The name.
+            password: The password.
             method: The name of the method at the broker.
             auth_params_string: A JSON object with username and password, and method if it is not
                 `basic`, in place of the others.
@@ -222,8 +222,8 @@ class AbstractCryptoKeyReader:
         """Refuse: it fills a C++ object, of which there is none.
 
         Args:
-            name: Of the key.
-            metadata: Of the key.
+            name: The name of the key.
+            metadata: What is told of the key.
             info: What would be filled.
 
         Raises:
@@ -235,8 +235,8 @@ class AbstractCryptoKeyReader:
         """Refuse: it fills a C++ object, of which there is none.
 
         Args:
-            name: Of the key.
-            metadata: Of the key.
+            name: The name of the key.
+            metadata: What is told of the key.
             info: What would be filled.
 
         Raises:
@@ -259,8 +259,8 @@ class CryptoKeyReader(AbstractCryptoKeyReader):
         """Keep the paths of two keys, which are read when they are needed.
 
         Args:
-            public_key_path: Of the key that encrypts; of no importance where nothing does.
-            private_key_path: Of the key that decrypts; of no importance where nothing does.
+            public_key_path: The key that encrypts (PEM); of no importance where nothing does.
+            private_key_path: The key that decrypts (PEM); of no importance where nothing does.
 
         Raises:
             ValueError: An argument is no str.

@@ -62,7 +62,7 @@ class MultiplierRedeliveryBackoff:
         Args:
             min_delay_ms: Milliseconds before the first redelivery, 0 and more.
             max_delay_ms: Milliseconds at most.
-            multiplier: Of the delay, with each redelivery; 1 and more.
+            multiplier: How much longer each delay is; 1 and more.
 
         Raises:
             TypeError: An argument is no number.

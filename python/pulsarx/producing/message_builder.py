@@ -24,7 +24,7 @@ class TypedMessageBuilder:
         """Use `Producer.new_message`.
 
         Args:
-            producer: Of one topic, or of partitions.
+            producer: One of a topic, or of partitions.
         """
         self._producer = producer
         self._content: Any = None
@@ -87,8 +87,8 @@ class TypedMessageBuilder:
         """Add a property and return the builder.
 
         Args:
-            name: Of the property.
-            value: Of the property.
+            name: The name of the property.
+            value: The value of the property.
 
         Raises:
             TypeError: One of them is no str.

@@ -30,13 +30,13 @@ class AvroSchema(Schema["Any"]):
 
         Args:
             record_cls: A class of records; None when values are dicts of the definition.
-            schema_definition: Of Avro; a record class replaces it.
+            schema_definition: The definition; a record class replaces it.
 
         Raises:
             ImportError: fastavro is missing.
             ValueError: The definition is not one of Avro.
             TypeError: record_cls does not describe itself.
-            AssertionError: Both are None.
+            AssertionError: Neither is given.
         """
         fastavro = load_fastavro()
         definition: Any = schema_definition

@@ -74,16 +74,16 @@ class Record(metaclass=RecordMeta):
         """Take the values of its fields; or, of a field in another class, its options.
 
         Args:
-            default: Of a field: what a record has that is not given one.
-            required_default: Of a field: the default stands in the definition.
-            required: Of a field: None is no value.
+            default: In a field: what a record has that is not given one.
+            required_default: In a field: the default stands in the definition.
+            required: In a field: None is no value.
             *args: Ignored, as in the official client.
             **kwargs: Values by the names of the fields; a dict for one that is a record. Names that
                 are no fields are passed over.
 
         Raises:
             TypeError: A value does not fit its field.
-            AttributeError: Of Record itself.
+            AttributeError: It is Record itself.
         """
         if type(self) is Record:
             raise AttributeError("Record has no fields of its own; derive a class from it")
@@ -109,7 +109,7 @@ class Record(metaclass=RecordMeta):
         """Return the Avro definition, or the name alone where it is defined already.
 
         Args:
-            defined_names: Of records and enumerations; its own is added.
+            defined_names: Names of records and enumerations; its own is added.
         """
         namespace = cls._avro_namespace
         full_name = cls.__name__ if namespace is None else f"{namespace}.{cls.__name__}"
@@ -165,7 +165,7 @@ class Record(metaclass=RecordMeta):
         """Return the value for a field of this class.
 
         Args:
-            name: Of the field, for the text of an error.
+            name: The name of the field, for the text of an error.
             val: A record, or None.
 
         Raises:
@@ -246,7 +246,7 @@ class Field:
         number, a string or a record, and for None elsewhere.
 
         Args:
-            name: Of the field, for the text of an error.
+            name: The name of the field, for the text of an error.
             val: The value.
 
         Raises:
@@ -264,7 +264,7 @@ class Field:
         """Return the value where dicts may stand for records.
 
         Args:
-            value: Of the field.
+            value: A value of the field.
         """
         return value
 
@@ -292,7 +292,7 @@ class Field:
         """Return the definition of the field's type.
 
         Args:
-            defined_names: Of records and enumerations; those of the field are added.
+            defined_names: Names of records and enumerations; those of the field are added.
         """
         return self._TYPE
 

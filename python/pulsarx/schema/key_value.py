@@ -32,8 +32,8 @@ class KeyValueSchema(Schema["tuple[Any, Any]"]):
         """Make the schema of pairs.
 
         Args:
-            key_schema: Of the keys.
-            value_schema: Of the values.
+            key_schema: The schema of the keys.
+            value_schema: The schema of the values.
 
         Raises:
             TypeError: One of them is no schema.

@@ -49,7 +49,7 @@ class SchemaInfo:
             schema_type: Its type.
             name: Its name.
             schema: Its definition, mostly JSON.
-            properties: Of the schema.
+            properties: The properties of the schema.
             version: On the topic it was asked from; None: it comes from no topic.
         """
         self._schema_type = schema_type

@@ -54,7 +54,7 @@ def unacknowledged(client: Client, topic: str, subscription_name: str) -> list[P
     Args:
         client: One that has the topic's folder open.
         topic: A name.
-        subscription_name: Of a durable subscription.
+        subscription_name: The name of a durable subscription.
 
     Raises:
         TopicNotFound: The topic does not exist.
@@ -86,7 +86,7 @@ def dead_letters(
     Args:
         client: One that has the topic's folder open.
         topic: The topic that the letters were published to first.
-        subscription_name: That could not process them.
+        subscription_name: The one that could not process them.
         schema: Decodes values; None: they are bytes.
 
     Returns:

@@ -93,7 +93,7 @@ class Inspection:
         """Return a topic as the broker has it.
 
         Args:
-            name: Of a topic without partitions, or of a partition.
+            name: The name of a topic without partitions, or of a partition.
 
         Raises:
             TopicNotFound: There is none.
@@ -104,7 +104,7 @@ class Inspection:
         """Return a partitioned topic as the broker has it.
 
         Args:
-            name: Of the topic.
+            name: The name of the topic.
 
         Raises:
             TopicNotFound: There is none.
@@ -187,7 +187,7 @@ class Inspection:
 
         Args:
             topic: As topic.
-            name: Of the subscription.
+            name: The name of the subscription.
 
         Raises:
             TopicNotFound: There is no such topic.
@@ -201,7 +201,7 @@ def inspect(client: Client | aio.Client) -> Inspection:
     """Return what an open client has behind it.
 
     Args:
-        client: Of threads, or of asyncio.
+        client: One of threads, or of asyncio.
 
     Raises:
         AttributeError: It is closed, or was never opened.

@@ -18,7 +18,7 @@ class EncryptionContext:
         """Decode how a message was encrypted. `Message.encryption_context` makes it.
 
         Args:
-            metadata: Of the entry, encoded.
+            metadata: The metadata of the entry, encoded.
             failed: It was delivered as it is stored.
 
         Raises:

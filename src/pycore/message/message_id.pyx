@@ -154,7 +154,8 @@ cdef class MessageId:
 
         Args:
             message_id_bytes: The bytes that serialize returned.
-            topic: Of the message. A consumer of several topics acknowledges no id without it.
+            topic: The topic of the message. A consumer of several topics acknowledges no id without
+                it.
 
         Raises:
             ValueError: They are no serialized id.
@@ -202,7 +203,7 @@ cdef class MessageId:
         """Refuse: an id does not change. `_pulsar` has this to give an id its topic.
 
         Args:
-            name: Of a topic.
+            name: The name of a topic.
 
         Raises:
             OperationNotSupported: Always; `deserialize` takes a topic.
@@ -221,7 +222,8 @@ cdef class MessageId:
 
         Args:
             text: As to_text or str write it.
-            topic: Of the message. A consumer of several topics acknowledges no id without it.
+            topic: The topic of the message. A consumer of several topics acknowledges no id without
+                it.
 
         Raises:
             ValueError: The text is no id.

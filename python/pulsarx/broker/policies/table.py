@@ -315,7 +315,7 @@ TABLE = [
         methods=Methods("""
         Set the types of subscriptions that consumers may use; with another one `subscribe` raises
         NotAllowedError. Attached consumers stay.""", argument="types",
-            args={"types": "Of Exclusive, Failover, Shared and Key_Shared."}, get="the types"),
+            args={"types": "Some of Exclusive, Failover, Shared and Key_Shared."}, get="the types"),
         commands=Commands(
             Option("-t --types", "types", "", _TYPES),
             example="-t Shared,Key_Shared"),
