@@ -167,14 +167,15 @@ def _latest(blocks: list[Block], count: int) -> list[Block]:
     times = pa.concat_arrays(
         [block.table["publish_time"].combine_chunks().cast(pa.int64()) for block in blocks]
     )
-    wanted = pc.sort_indices(times)[len(times) - count :].to_numpy()
+    wanted = pc.sort_indices(times)[len(times) - count :].cast(pa.int64())
     found, first = [], 0
     for block in blocks:
-        rows = wanted[(wanted >= first) & (wanted < first + len(block))] - first
-        rows.sort()
+        end = first + len(block)
+        here = pc.and_(pc.greater_equal(wanted, first), pc.less(wanted, end))
+        rows = pc.subtract(wanted.filter(here), first)
         if len(rows):
-            found.append(block.take(pa.array(rows)))
-        first += len(block)
+            found.append(block.take(rows.take(pc.sort_indices(rows))))
+        first = end
     return found
 
 

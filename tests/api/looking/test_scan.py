@@ -67,8 +67,8 @@ def blocks(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     alive: weakref.WeakSet[Block] = weakref.WeakSet()
     make = Block.__init__
 
-    def counted(self: Block, *arguments: Any) -> None:
-        make(self, *arguments)
+    def counted(self: Block, *arguments: Any, **named: Any) -> None:
+        make(self, *arguments, **named)
         alive.add(self)
 
     monkeypatch.setattr(Block, "__init__", counted)
