@@ -848,7 +848,7 @@ class Client:
             start: The first message: a MessageId, or the publish time from which on: a datetime
                 with a zone, text such as "2026-01-01T00:00Z", a timedelta before now by the
                 client's clock, or milliseconds since 1970.
-            end: That before which messages are read, as start.
+            end: The one before which messages are read, as start.
             last: Only that many messages, the newest.
             keys: A key, or several: only messages of these.
             metadata: Columns besides: message_id, key, publish_time, event_time, properties, topic,
@@ -908,7 +908,7 @@ class Client:
             columns: Names of fields; None: all.
             schema: In place of the topic's.
             start: The first message, by its id or its publish time.
-            end: That before which messages are read.
+            end: The one before which messages are read.
             last: Only that many messages, the newest.
             keys: Only messages of these keys.
             metadata: Columns besides those of the value.

@@ -45,7 +45,7 @@ def published(
             is the one. None is given: any message.
         key: Only messages with this key are looked at.
         properties: Only messages that have these properties among theirs.
-        schema: That by which values are decoded.
+        schema: The one by which values are decoded.
         only: There is no further one of them.
 
     Returns:
@@ -91,11 +91,11 @@ def acknowledged(
     Args:
         client: A client of the broker.
         topic: A name.
-        subscription_name: Of the topic.
+        subscription_name: The name of a subscription of the topic.
         *expected: The messages, as of published. None is given: all that the topic has.
         key: Only messages with this key are looked at.
         properties: Only messages that have these properties among theirs.
-        schema: That by which values are decoded.
+        schema: The one by which values are decoded.
 
     Raises:
         AssertionError: It has not acknowledged some, which the text lists with who has them; or

@@ -26,7 +26,7 @@ class EmptyBroker:
         """Of `broker`.
 
         Args:
-            url: That of the broker, for other clients of this process.
+            url: The URL of the broker, for other clients of this process.
             clock: The clock of the broker and its clients.
             client: A client, which is open until the block ends.
         """
