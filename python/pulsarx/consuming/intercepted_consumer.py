@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pulsarx.interceptors import ConsumerInterceptor
 
     class _Kind:
-        """What it is put before."""
+        """The class that it is put before."""
 
         def receive(self, *_: Any, **__: Any) -> Any: ...
         def receive_many(self, *_: Any, **__: Any) -> Any: ...

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pulsarx.message_id import MessageId
 
     class _Kind:
-        """What it is put before."""
+        """The class that it is put before."""
 
         def send(self, *_: Any, **__: Any) -> Any: ...
         def send_async(self, *_: Any, **__: Any) -> Any: ...

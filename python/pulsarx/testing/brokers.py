@@ -23,7 +23,7 @@ class EmptyBroker:
     """A broker with its clock and a client. Further clients are opened by its URL."""
 
     def __init__(self, url: str, clock: ManualClock, client: Client) -> None:
-        """Of `broker`.
+        """Use `broker`.
 
         Args:
             url: The URL of the broker, for other clients of this process.
