@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from administered import Administered
 from click.testing import CliRunner
-from write_policies import methods_text, overview_table, values_table
+from write_policies import methods_text, overview_list, values_table
 
 import pulsarx
 from pulsarx import BrokerOptions, errors
@@ -119,9 +119,10 @@ def test_one_row_is_a_policy_at_every_end(
 
 def test_one_row_is_in_the_tables_of_the_documents() -> None:
     assert values_table([NEW])[-1] == "| `test_budget` | bytes |"
-    assert overview_table([NEW])[-1] == (
-        "| `set_test_budget(target, size)` | `set-test-budget` | `max_message_size` |"
-    )
+    assert overview_list([NEW]) == [
+        "- `set_test_budget(target, size)`\\",
+        "  command `set-test-budget`; else the option `max_message_size`",
+    ]
 
 
 @pytest.mark.parametrize("level", [NAMESPACE, TOPIC])
