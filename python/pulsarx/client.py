@@ -36,24 +36,37 @@ from pulsarx.schema.schema import BYTES_SCHEMA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable, Iterable
+    from logging import Logger
     from types import ModuleType
     from typing import Any, Unpack
 
     from typing_extensions import TypeVar
 
+    from pulsarx._pycore.message.message import Message
     from pulsarx._pycore.publish.memory_limit import MemoryLimit
     from pulsarx.admin import Admin
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.read_only_broker import ReadOnlyBroker
     from pulsarx.broker.runtime import BrokerSettings
+    from pulsarx.broker_options import BrokerOptions
+    from pulsarx.clock import ManualClock, SystemClock
     from pulsarx.consumer import Consumer
     from pulsarx.interceptors import ConsumerInterceptor, ProducerInterceptor
     from pulsarx.message_id import MessageId
+    from pulsarx.options.authentication import Authentication, CryptoKeyReader
+    from pulsarx.options.consumer_policies import (
+        ConsumerBatchReceivePolicy,
+        ConsumerDeadLetterPolicy,
+        ConsumerKeySharedPolicy,
+    )
+    from pulsarx.options.loggers import ConsoleLogger, FileLogger
     from pulsarx.options.members import (
         ConsumerOptions,
         ProducerOptions,
         ReaderOptions,
+        RedeliveryBackoff,
         TableViewOptions,
     )
     from pulsarx.options.service_info import (
@@ -64,6 +77,8 @@ if TYPE_CHECKING:
     )
     from pulsarx.producer import Producer
     from pulsarx.producing.producer_creation import ProducerCreation
+    from pulsarx.producing.routed_message import RoutedMessage
+    from pulsarx.randomness import Randomness
     from pulsarx.reader import Reader
     from pulsarx.schema.schema import Schema
     from pulsarx.table_view import TableView
@@ -129,7 +144,7 @@ class Client:
     def __init__(
         self,
         service_url: str | os.PathLike[str] | AutoClusterFailover | ServiceInfoProvider,
-        authentication: Any = None,
+        authentication: Authentication | None = None,
         operation_timeout_seconds: int = 30,
         io_threads: int = 1,
         message_listener_threads: int = 1,
@@ -140,17 +155,17 @@ class Client:
         tls_trust_certs_file_path: str | None = None,
         tls_allow_insecure_connection: bool = False,
         tls_validate_hostname: bool = False,
-        logger: Any = None,
+        logger: Logger | ConsoleLogger | FileLogger | None = None,
         connection_timeout_ms: int = 10000,
         listener_name: str | None = None,
         tls_private_key_file_path: str | None = None,
         tls_certificate_file_path: str | None = None,
         *,
-        clock: Any = None,
-        randomness: Any = None,
+        clock: ManualClock | SystemClock | None = None,
+        randomness: Randomness | None = None,
         durability: str | None = None,
         flush_interval_ms: int | None = None,
-        broker_options: Any = None,
+        broker_options: BrokerOptions | None = None,
         read_only: bool = False,
         memory_limit_bytes: int = 0,
         exclusive: bool = False,
@@ -401,9 +416,9 @@ class Client:
         properties: dict[str, str] | None = None,
         batching_type: BatchingType = BatchingType.Default,
         encryption_key: str | None = None,
-        crypto_key_reader: Any = None,
+        crypto_key_reader: CryptoKeyReader | None = None,
         access_mode: ProducerAccessMode = ProducerAccessMode.Shared,
-        message_router: Any = None,
+        message_router: Callable[[RoutedMessage, int], int] | None = None,
         hashing_scheme: HashingScheme = HashingScheme.JavaStringHash,
         interceptors: list[ProducerInterceptor] | None = None,
     ) -> Producer[T]:
@@ -522,11 +537,11 @@ class Client:
 
     def subscribe(
         self,
-        topic: Any,
+        topic: str | Iterable[str] | re.Pattern[str],
         subscription_name: str,
         consumer_type: ConsumerType = ConsumerType.Exclusive,
         schema: Schema[T] = BYTES_SCHEMA,  # type: ignore[assignment]  # T is bytes then
-        message_listener: Any = None,
+        message_listener: Callable[[Consumer[T], Message[T]], object] | None = None,
         receiver_queue_size: int = 1000,
         max_total_receiver_queue_size_across_partitions: int = 50000,
         consumer_name: str | None = None,
@@ -537,25 +552,25 @@ class Client:
         properties: dict[str, str] | None = None,
         pattern_auto_discovery_period: int = 60,
         initial_position: InitialPosition = InitialPosition.Latest,
-        crypto_key_reader: Any = None,
+        crypto_key_reader: CryptoKeyReader | None = None,
         replicate_subscription_state_enabled: bool = False,
         max_pending_chunked_message: int = 10,
         auto_ack_oldest_chunked_message_on_queue_full: bool = False,
         start_message_id_inclusive: bool = False,
-        batch_receive_policy: Any = None,
-        key_shared_policy: Any = None,
+        batch_receive_policy: ConsumerBatchReceivePolicy | None = None,
+        key_shared_policy: ConsumerKeySharedPolicy | None = None,
         batch_index_ack_enabled: bool = False,
         regex_subscription_mode: RegexSubscriptionMode = RegexSubscriptionMode.PersistentOnly,
-        dead_letter_policy: Any = None,
+        dead_letter_policy: ConsumerDeadLetterPolicy | None = None,
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
         *,
         retry_enable: bool = False,
-        nack_backoff: Any = None,
-        ack_timeout_backoff: Any = None,
+        nack_backoff: RedeliveryBackoff | None = None,
+        ack_timeout_backoff: RedeliveryBackoff | None = None,
         ack_timeout_tick_ms: int = 1000,
         priority_level: int = 0,
         subscription_mode: SubscriptionMode = SubscriptionMode.Durable,
-        consumer_event_listener: Any = None,
+        consumer_event_listener: object = None,
         expire_time_of_incomplete_chunked_message_ms: int = 60000,
         interceptors: list[ConsumerInterceptor] | None = None,
     ) -> Consumer[T]:
@@ -681,12 +696,12 @@ class Client:
         topic: str,
         start_message_id: MessageId,
         schema: Schema[T] = BYTES_SCHEMA,  # type: ignore[assignment]  # T is bytes then
-        reader_listener: Any = None,
+        reader_listener: Callable[[Reader[T], Message[T]], object] | None = None,
         receiver_queue_size: int = 1000,
         reader_name: str | None = None,
         subscription_role_prefix: str | None = None,
         is_read_compacted: bool = False,
-        crypto_key_reader: Any = None,
+        crypto_key_reader: CryptoKeyReader | None = None,
         start_message_id_inclusive: bool = False,
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
     ) -> Reader[T]:
@@ -753,7 +768,7 @@ class Client:
         return self._take_over(reader, give_back)
 
     def create_table_view(
-        self, topic: str, subscription_name: str | None = None, schema: Any = BYTES_SCHEMA
+        self, topic: str, subscription_name: str | None = None, schema: Schema[Any] = BYTES_SCHEMA
     ) -> TableView:
         """Make a view of the last value of each key of a topic, or of all partitions of one.
 
@@ -831,7 +846,7 @@ class Client:
         keys: str | Iterable[str] | None = None,
         metadata: Iterable[str] = (),
         tombstones: str = "raise",
-        crypto_key_reader: Any = None,
+        crypto_key_reader: CryptoKeyReader | None = None,
         progress: Any = False,
     ) -> Any:
         """Return the messages that topics hold now, as a `pyarrow.Table` with a column for each
@@ -893,7 +908,7 @@ class Client:
         keys: str | Iterable[str] | None = None,
         metadata: Iterable[str] = ("key", "publish_time", "event_time"),
         tombstones: str = "raise",
-        crypto_key_reader: Any = None,
+        crypto_key_reader: CryptoKeyReader | None = None,
         progress: Any = False,
         batch_size: int | None = None,
     ) -> TopicScan:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -216,6 +217,25 @@ with pulsarx.Client("memory:") as client:
 
 def test_every_extra_that_calls_need_is_named_by_one() -> None:
     assert CALLS.keys() | NOT_ASKED_BY_US.keys() == users_extras()
+
+
+def test_every_extra_that_a_text_names_is_one() -> None:
+    """In errors, docstrings and pages."""
+    known = set(all_extras())
+    calls = re.compile(r'optional_module\(\s*"[\w.]+",\s*"(\w+)"|needed\("\w+", "(\w+)"')
+    named: set[str] = set()
+    for path in [
+        each
+        for folder in ("python", "spark", "src", "docs")
+        for each in (ROOT / folder).rglob("*")
+        if each.suffix in {".py", ".pyx", ".md"}
+    ] + [ROOT / "README.md"]:
+        text = path.read_text()
+        for found in re.findall(r"\b(?:pulsarx|\.)\[([\w,-]+)\]'", text):
+            named.update(found.split(","))
+        named.update(name for pair in calls.findall(text) for name in pair if name)
+    assert named > {"numpy", "arrow", "serve", "spark"}
+    assert named <= known
 
 
 @pytest.mark.parametrize("extra", CALLS)

@@ -40,6 +40,12 @@ if TYPE_CHECKING:
     from pulsarx.interceptors import ConsumerInterceptor, ProducerInterceptor
     from pulsarx.message_id import MessageId
     from pulsarx.options.authentication import CryptoKeyReader
+    from pulsarx.options.consumer_policies import (
+        ConsumerBatchReceivePolicy,
+        ConsumerDeadLetterPolicy,
+        ConsumerKeySharedPolicy,
+    )
+    from pulsarx.options.members import RedeliveryBackoff
     from pulsarx.schema.schema import Schema
     from pulsarx.tables.read_options import ReadOptions, ScanOptions
     from pulsarx.tables.scan import TopicScan
@@ -238,19 +244,19 @@ class Client:
         max_pending_chunked_message: int = 10,
         auto_ack_oldest_chunked_message_on_queue_full: bool = False,
         start_message_id_inclusive: bool = False,
-        batch_receive_policy: Any = None,
-        key_shared_policy: Any = None,
+        batch_receive_policy: ConsumerBatchReceivePolicy | None = None,
+        key_shared_policy: ConsumerKeySharedPolicy | None = None,
         batch_index_ack_enabled: bool = False,
         regex_subscription_mode: RegexSubscriptionMode = RegexSubscriptionMode.PersistentOnly,
-        dead_letter_policy: Any = None,
+        dead_letter_policy: ConsumerDeadLetterPolicy | None = None,
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
         is_pattern_topic: bool = False,
         *,
         message_listener: MessageListener | None = None,
         pattern_auto_discovery_period: int = 60,
         retry_enable: bool = False,
-        nack_backoff: Any = None,
-        ack_timeout_backoff: Any = None,
+        nack_backoff: RedeliveryBackoff | None = None,
+        ack_timeout_backoff: RedeliveryBackoff | None = None,
         ack_timeout_tick_ms: int = 1000,
         priority_level: int = 0,
         subscription_mode: SubscriptionMode = SubscriptionMode.Durable,
