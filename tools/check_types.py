@@ -19,6 +19,11 @@ from build_mode import ROOT
 
 ALLOWED = ROOT / "tools" / "stubs_allowed.txt"
 SHOWN = 20  # symbols
+# Derived from what has no types: pyarrow, a compiled class that no caller in Python needs.
+UNTYPED_BASES = (
+    "pulsarx.tables.dataset.TopicDataset",
+    "pulsarx.broker.subscriptions.counted_losses.CountedLosses",
+)
 
 
 class TypesError(Exception):
@@ -74,6 +79,8 @@ def check_complete(python: Path) -> str:
         said = f"{done.stdout}{done.stderr}".strip()[-500:]
         return f"pyright cannot run here, so types are not checked for gaps: {said}"
     gaps = list(_gaps(found))
+    # One attribute without a type makes what has it partly unknown, and so on: those come last.
+    gaps.sort(key=lambda gap: "partially unknown" in gap)
     if gaps:
         more = f"\n... {len(gaps) - SHOWN} more" if len(gaps) > SHOWN else ""
         raise TypesError("pyright --verifytypes:\n" + "\n".join(gaps[:SHOWN]) + more)
@@ -85,7 +92,7 @@ def check_complete(python: Path) -> str:
 
 def _gaps(found: dict[str, Any]) -> Iterator[str]:
     for symbol in found["symbols"]:
-        if symbol["isExported"]:
+        if symbol["isExported"] and not symbol["name"].startswith(UNTYPED_BASES):
             for each in symbol["diagnostics"]:
                 if each["severity"] == "error":
                     yield f"{symbol['name']}: {' '.join(each['message'].split())}"

@@ -189,7 +189,7 @@ class BrokerRuntime:
         self._schemas: SchemaRegistry | None = None
         self._lock = Lock()
         self._producer_count = 0
-        self.damage_count = 0  # damaged places that were met since the folder was opened
+        self.damage_count: int = 0  # damaged places that were met since the folder was opened
         # Other processes look, when they have a new owner, what the last one stored of theirs.
         is_shared = getattr(directory, "is_shared", False)
         self.trims_from_ms: int = self.clock.now_ms() + SPARED_MS if is_shared else 0

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    Decorator = Callable[[Callable[..., None]], Callable[..., None]]
+
 # What the command line exits with; part of its interface, see docs/command-line.md.
 DONE = 0  # also where the reader of its output left (a broken pipe)
 FAILED = 1  # the error is on standard error
@@ -16,13 +18,13 @@ USAGE = 2  # the command line cannot be understood, or one of its values
 DAMAGED = 3  # `check` has found damage
 INTERRUPTED = 130  # by Ctrl-C
 
-topic_argument = argument("topic")
+topic_argument: Decorator = argument("topic")
 # Of commands about a folder as a whole, which need not be named with --url.
-folder_argument = argument("path", required=False, metavar="FOLDER", role="folder")
-subscription_option = option(
+folder_argument: Decorator = argument("path", required=False, metavar="FOLDER", role="folder")
+subscription_option: Decorator = option(
     "-s", "--subscription", required=True, metavar="NAME", help="Name of the subscription."
 )
-force_option = option(
+force_option: Decorator = option(
     "-f", "--force", is_flag=True, help="Close producers, consumers and readers that are there."
 )
 

@@ -70,7 +70,7 @@ class Choice:
     """One of several words."""
 
     def __init__(self, choices: Sequence[str], case_sensitive: bool = True) -> None:
-        self.choices = tuple(choices)
+        self.choices: tuple[str, ...] = tuple(choices)
         self.case_sensitive = case_sensitive
 
     @property
@@ -94,7 +94,7 @@ class Amount:
     """A number with a unit behind it, or without: an int in the smallest unit. -1: no limit."""
 
     def __init__(self, name: str, units: dict[str, int]) -> None:
-        self.metavar = name.upper()
+        self.metavar: str = name.upper()
         self.name = name
         self._units = units
 
@@ -143,7 +143,7 @@ class Parameter:
         self.is_flag = is_flag
         self.multiple = multiple
         self.help = help
-        self.metavar = metavar or self.type.metavar
+        self.metavar: str = metavar or self.type.metavar
         self.api = api
         self.role = role
 
@@ -232,7 +232,7 @@ class Command:
         watched: bool = False,
     ) -> None:
         self.function = function
-        self.parameters = [*parameters, *SHARED, *(WATCH if watched else ())]
+        self.parameters: list[Parameter] = [*parameters, *SHARED, *(WATCH if watched else ())]
         self.help = help
         self.example = example
 
@@ -242,7 +242,7 @@ class Group:
 
     def __init__(self, help: str) -> None:
         self.help = help
-        self.parameters = list(SHARED)
+        self.parameters: list[Parameter] = list(SHARED)
         self.commands: dict[str, Command] = {}
         self.subjects: dict[str, list[str]] = {}
 

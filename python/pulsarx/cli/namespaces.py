@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 _namespace = argument("namespace")
 
 
-namespaces = Group("Administer namespaces, and the policies that hold for all topics of one.")
+namespaces: Group = Group(
+    "Administer namespaces, and the policies that hold for all topics of one."
+)
 
 
 @command("pulsarx namespaces list public", watched=True)

@@ -31,7 +31,9 @@ _KEYS = ("autoIncrement", "random")
 _KEYS_MAX = 100_000
 
 
-perf = Group("Load a topic and measure it. As pulsar-perf; see the help of produce and consume.")
+perf: Group = Group(
+    "Load a topic and measure it. As pulsar-perf; see the help of produce and consume."
+)
 
 
 def _shared(function: Any) -> Any:

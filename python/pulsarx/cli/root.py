@@ -119,7 +119,7 @@ def _failed(error: Exception, advice: str, status: int) -> int:
     return status
 
 
-root = Root(
+root: Root = Root(
     "pulsarx",
     params=shared_parameters(),
     context_settings={"help_option_names": ["-h", "--help"]},

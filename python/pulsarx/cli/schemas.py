@@ -22,7 +22,7 @@ _file = option(
 )
 
 
-schemas = Group("Administer the schemas of topics, all their versions.")
+schemas: Group = Group("Administer the schemas of topics, all their versions.")
 
 
 def _fields(info: SchemaInfo) -> dict[str, Any]:

@@ -133,7 +133,7 @@ def expire(folder: Folder, topic: str, subscription: str, age: int) -> None:
     folder.admin().topics.expire_messages(topic, subscription, age)
 
 
-subscriptions = Group("Administer the subscriptions of topics.")
+subscriptions: Group = Group("Administer the subscriptions of topics.")
 
 
 for _name, _command in {

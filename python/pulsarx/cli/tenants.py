@@ -18,7 +18,7 @@ def _names(text: str) -> list[str]:
     return [each.strip() for each in text.split(",") if each.strip()]
 
 
-tenants = Group("Administer tenants.")
+tenants: Group = Group("Administer tenants.")
 
 
 @command("pulsarx tenants list", watched=True)

@@ -20,7 +20,7 @@ _partitions = option(
 _namespace = argument("namespace", default="public/default")
 
 
-topics = Group("Administer topics, their subscriptions and policies.")
+topics: Group = Group("Administer topics, their subscriptions and policies.")
 
 
 @command("pulsarx topics list public/default", watched=True)

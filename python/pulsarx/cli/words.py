@@ -22,11 +22,11 @@ class Words:
     def __init__(self) -> None:
         self.path: list[str] = []  # the names of commands
         self.at: Group | Command | None = None  # None: at no command yet, or see is_plain
-        self.is_plain = False  # the command reads its own arguments
-        self.is_help = False
+        self.is_plain: bool = False  # the command reads its own arguments
+        self.is_help: bool = False
         self.pending: Parameter | None = None  # the option that the next word is the value of
-        self.given = 0  # arguments
-        self.is_literal = False  # behind --
+        self.given: int = 0  # arguments
+        self.is_literal: bool = False  # behind --
 
     @property
     def parameters(self) -> list[Parameter]:

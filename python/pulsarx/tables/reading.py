@@ -60,9 +60,9 @@ class Source:
         self._topics = {
             part: topic for topic in topics for part in client.get_topic_partitions(topic)
         }
-        self.partitions = list(self._topics)
+        self.partitions: list[Any] = list(self._topics)
         stats = [client.admin.topics.stats(each) for each in self.partitions]
-        self.total = sum([each["messages"] for each in stats])
+        self.total: int = sum([each["messages"] for each in stats])
         self._size = sum([each["storage_size"] for each in stats])
         self._ends: dict[str, Place | None] = {}
         for name in self.partitions:
@@ -154,7 +154,7 @@ class TableRead:
         self._batch_size = batch_size
         self._show = progress_of(progress, "messages")
         names = topics_of(client, topic)
-        self.topic = ", ".join(names)
+        self.topic: str = ", ".join(names)
         self._values = {
             source: values_of(source.schemas, schema)
             for source in _sources(client, names, schema, crypto_key_reader)

@@ -102,12 +102,12 @@ class Selection:
         if tombstones not in ("raise", "null", "skip"):
             raise ValueError(f"tombstones is {tombstones!r}; it must be raise, null or skip")
         now_ms = wall_ms() if now_ms is None else now_ms
-        self.start_id = start if isinstance(start, MessageId) else None
-        self.end_id = end if isinstance(end, MessageId) else None
-        self.start_ms = None if self.start_id else _milliseconds(start, "start", now_ms)
-        self.end_ms = None if self.end_id else _milliseconds(end, "end", now_ms)
+        self.start_id: MessageId | None = start if isinstance(start, MessageId) else None
+        self.end_id: MessageId | None = end if isinstance(end, MessageId) else None
+        self.start_ms: int | None = None if self.start_id else _milliseconds(start, "start", now_ms)
+        self.end_ms: int | None = None if self.end_id else _milliseconds(end, "end", now_ms)
         self.last = last
-        self.keys = None if keys is None else _key_texts(keys)
+        self.keys: Any = None if keys is None else _key_texts(keys)
         self.tombstones = tombstones
 
     def of(self, block: Block) -> Block:

@@ -89,9 +89,9 @@ class Methods:
         self.name: str = name
         self.argument: str = argument
         self.doc: str = doc.strip()
-        self.arguments = args
-        self.raises = raises or {}
-        self.answer = get
+        self.arguments: dict[str, str] = args
+        self.raises: dict[str, str] = raises or {}
+        self.answer: str = get
         self.topic_doc: str = topic.strip()
         self.target: str = target
         self.is_checked: bool = is_checked

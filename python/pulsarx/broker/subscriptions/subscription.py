@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.faces import SubscriptionHost
     from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
     from pulsarx.broker.policies.message_policies import MessagePolicies
+    from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.subscriptions.subscribe_request import SubscribeRequest
 
     MakeConsumer = Callable[[EntrySink, "Subscription"], Any]
@@ -84,7 +85,8 @@ class Subscription:
     ) -> None:
         """record: None for a non-durable one."""
         self.topic: SubscriptionHost = topic
-        self.runtime = runtime = topic.runtime
+        runtime = topic.runtime
+        self.runtime: BrokerRuntime = runtime
         self.last_active_ms: int = runtime.clock.now_ms()
         self.record: SubscriptionRecord | None = record
         self.name: str = name

@@ -43,9 +43,9 @@ class AttachedConsumer:
     dispatcher: Any
 
     def __init__(self, request: SubscribeRequest, positions: Any, core: SubscriptionCore) -> None:
-        self.name = request.subscription_name
+        self.name: str = request.subscription_name
         self.positions = positions  # where ids and times are
-        self.host = ConsumerHost(positions)
+        self.host: ConsumerHost = ConsumerHost(positions)
         self._core = core
         self._consumer: weakref.ref[ConsumerCore] | None = None
         self._lock = Lock()  # of what an owner has attached
