@@ -74,11 +74,12 @@ def place() -> Path | None:
     """Where wheels are kept; None: nowhere."""
     named = os.environ.get(VARIABLE)
     if named is not None:
-        return Path(named).expanduser().resolve() if named.strip() else None
+        return Path(named).resolve() if named.strip() else None
     cache = os.environ.get("XDG_CACHE_HOME", "")
-    # Of the standard: a relative one is to be ignored.
-    home = Path(cache) if cache.startswith("/") else Path("~/.cache").expanduser()
-    return home / "pulsarx" / "wheels"
+    if cache.startswith("/"):  # of the standard: a relative one is to be ignored
+        return Path(cache) / "pulsarx" / "wheels"
+    home = os.path.expanduser("~")  # unchanged where a user has none
+    return Path(home) / ".cache" / "pulsarx" / "wheels" if home != "~" else None
 
 
 def made_of(root: Path = ROOT) -> MadeOf:
