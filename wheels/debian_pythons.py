@@ -139,7 +139,8 @@ class DebianPythons:
 
     def _unpack(self, root: Path, suite: str, version: str, machine: str) -> None:
         apt = self._apt(suite, machine)
-        names = [f"python{version}", f"python{version}-venv", f"libpython{version}-dev", "dash"]
+        names = [f"python{version}", f"python{version}-venv", f"libpython{version}-dev"]
+        names += ["dash", "libstdc++6"]  # a shell, and what packages from PyPI ask for
         fetch = [*apt("apt-get"), "install", "--yes", "--download-only", *names]
         _checked(fetch, f"fetch Python {version} of Debian {suite}")
         partly = root.with_name(f"{root.name}.partly")
