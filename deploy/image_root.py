@@ -40,8 +40,14 @@ WITHOUT_PACKAGES = (
 LINKED = re.compile(r"(?:=> )?(/\S+) \(0x")
 HEALTH = """\
 import http.client
+import ssl
 
-asked = http.client.HTTPConnection("127.0.0.1", 8080, timeout=4)
+try:
+    asked = http.client.HTTPConnection("127.0.0.1", 8080, timeout=4)
+    asked.connect()
+except ConnectionRefusedError:  # served with --tls-only, under a name that is not this one
+    unverified = ssl._create_unverified_context()
+    asked = http.client.HTTPSConnection("127.0.0.1", 8443, timeout=4, context=unverified)
 asked.request("GET", "/status.html")
 raise SystemExit(asked.getresponse().status != 200)
 """

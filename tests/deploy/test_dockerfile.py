@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
+import image_root
 import pytest
+from certificates import Authority
 from dockerfile import DockerfileError, ignored, stages
 from image_builder import DOCKERFILE, NoBuild, build
 
+import pulsarx
+from pulsarx.access import TlsSettings
 from pulsarx.access.service_settings import DEFAULT_PORT
 from pulsarx.cli.serve import _parse
+from pulsarx.rest import serve_http
 from pulsarx.rest.http_service import DEFAULT_PORT as HTTP_PORT
+from pulsarx.rest.http_service import DEFAULT_PORT_TLS
 
 
 def test_the_image_is_of_the_last_stage_and_begins_with_nothing():
@@ -38,15 +47,33 @@ def test_its_user_is_not_root_and_its_command_is_understood():
     assert several["--superuser"] == ["admin"]
 
 
-def test_its_health_is_asked_for_at_the_port_of_the_server():
-    last = stages(DOCKERFILE)[-1]
-    check = last.container["HEALTHCHECK"]
+def test_its_health_is_asked_for_by_a_program_that_is_in_it():
+    check = stages(DOCKERFILE)[-1].container["HEALTHCHECK"]
     assert set(check) == {"interval", "timeout", "start-period", "retries", "command"}
-    import image_root
-
     assert check["command"][-1] == "/usr/share/pulsarx/health.py"
-    assert f'"127.0.0.1", {HTTP_PORT}' in image_root.HEALTH
-    assert '"/status.html"' in image_root.HEALTH
+
+
+@pytest.mark.standard
+@pytest.mark.parametrize("with_tls", [False, True])
+def test_its_health_is_that_of_the_server_at_its_usual_ports(tmp_path: Path, with_tls: bool):
+    tls = None
+    if with_tls:
+        files = Authority(tmp_path).sign("localhost")
+        tls = TlsSettings(*files)
+    with pulsarx.Client("memory:") as client:
+        with serve_http(client, port=0, tls=tls) as service:
+            other = socket.create_server(("127.0.0.1", 0))
+            closed = other.getsockname()[1]
+            other.close()
+            usual = {HTTP_PORT: closed, DEFAULT_PORT_TLS: closed}
+            usual[DEFAULT_PORT_TLS if with_tls else HTTP_PORT] = service.port
+            program = image_root.HEALTH
+            for port, instead in usual.items():
+                assert f'"127.0.0.1", {port},' in program
+                program = program.replace(f'"127.0.0.1", {port},', f'"127.0.0.1", {instead},')
+            assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+        run = subprocess.run([sys.executable, "-c", program], capture_output=True)
+        assert run.returncode != 0
 
 
 @pytest.mark.parametrize(
