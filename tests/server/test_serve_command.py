@@ -113,21 +113,33 @@ def test_a_signal_that_comes_again_changes_nothing(tmp_path: Path, run: Any) -> 
 
 
 def test_it_ends_although_clients_neither_speak_nor_read(tmp_path: Path, run: Any) -> None:
+    """It says nothing then, either: an answer that was not taken used to be told of as a failure of
+    the server, with a traceback."""
     command = run(str(tmp_path), "--port=0")
     url, http_url = command.url(), command.http_url()
     with pulsarx.Client(url) as client:
         client.create_producer("t", batching_enabled=False).send_many([b"x" * 1000] * 5000)
+        for number in range(500):
+            client.subscribe(f"{number % 50}-{'long' * 40}", f"{number}-{'s' * 400}").close()
     with ExitStack() as stack:
-        for each in (url, http_url):
-            address = each.rpartition("/")[2].partition(":")
-            one = socket.create_connection((address[0], int(address[2])))
-            stack.callback(one.close)
-        for _ in range(20):  # more than fits into the buffers of the connection
-            one.sendall(b"GET /metrics?consumers=true HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        silent = stack.enter_context(socket.socket())
+        silent.connect(address_of(url))
+        for _ in range(3):
+            one = stack.enter_context(socket.socket())
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            one.connect(address_of(http_url))
+            # Some 8 MB, which is more than the buffers of a connection hold.
+            one.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert one.recv(1) == b"H"
         command.process.send_signal(signal.SIGTERM)
         assert command.ended() == (0, "")
     with pulsarx.Client(str(tmp_path)) as after:
         assert after.admin.topics.stats("t")["messages"] == 5000
+
+
+def address_of(url: str) -> tuple[str, int]:
+    host, _, port = url.rpartition("/")[2].partition(":")
+    return host, int(port)
 
 
 @pytest.mark.parametrize("abstract", [False, True])

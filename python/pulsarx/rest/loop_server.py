@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 READ_SIZE = 2 << 10  # bytes that are read at a time
 _IDLE_SECONDS = 30  # how long a connection is kept for the next request
 _LOOK_SECONDS = 20.0  # after so long without a byte, either way, a client is dropped
+_LEAVING_SECONDS = 1.0  # how long what is answered may take when its client was hung up on
 _TURN_SECONDS = 0.01  # between two looks at those that still answer
 # In looks: how long the head of a request may take, and its body.
 _IDLE_MAX, _BODY_MAX = 3, 6
@@ -84,12 +85,21 @@ class LoopServer(uvicorn.Server):
             async with asyncio.timeout(self._parting_seconds):
                 await self._hang_up()
         except TimeoutError:
-            for each in list(self.server_state.tasks):
-                each.cancel()
             for each in list(self.server_state.connections):
                 each.transport.abort()
-            await self._hang_up()
+            await self._leave()
         self.servers.clear()  # they refer to this, and to the loop
+
+    async def _leave(self) -> None:
+        """Wait for the tasks of connections that were hung up on. One that is cancelled is told of
+        in the log as a failure, so that is done to those alone that do not leave by themselves."""
+        try:
+            async with asyncio.timeout(_LEAVING_SECONDS):
+                await self._hang_up()
+        except TimeoutError:
+            for each in list(self.server_state.tasks):
+                each.cancel()
+            await self._hang_up()
 
     async def _hang_up(self) -> None:
         """Let each connection answer what it was asked, and end."""
