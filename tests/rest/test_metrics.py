@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import re
 import shutil
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -191,6 +194,37 @@ def test_damage_that_a_subscription_meets_is_counted(open_administered: Any, tmp
     found = samples(administered)
     assert found["pulsarx_log_messages_total"]['level="error"'] >= 1
     assert consumer.receive(60_000).data() == b"x" * 100
+
+
+def test_damage_of_a_cursor_is_counted(open_administered: Any, tmp_path: Path):
+    with pulsarx.Client(str(tmp_path)) as client:
+        consumer = client.subscribe("t", "s")
+        client.create_producer("t").send_many([b"x"] * 3)
+        consumer.acknowledge(consumer.receive(60_000))
+    for cursor in tmp_path.glob("cursors/*"):
+        cursor.write_bytes(b"?" * cursor.stat().st_size)
+    administered: Administered = open_administered(folder=tmp_path)
+    administered.client.subscribe("t", "s")
+    assert samples(administered)["pulsarx_damage_found_total"][""] == 1
+
+
+@pytest.mark.standard
+def test_a_ledger_that_is_gone_with_its_owner_is_counted(open_administered: Any, tmp_path: Path):
+    """Its owner died, so it was open."""
+    program = (
+        "import os, sys, pulsarx\n"
+        "client = pulsarx.Client(sys.argv[1])\n"
+        "client.create_producer('t').send_many([b'x'] * 3)\n"
+        "os._exit(0)\n"
+    )
+    package = str(Path(pulsarx.__file__).parent.parent)
+    environment = os.environ | {"PYTHONPATH": package}
+    subprocess.run([sys.executable, "-c", program, tmp_path], env=environment, check=True)
+    for ledger in tmp_path.glob("ledgers/*/*.ledger"):
+        ledger.unlink()
+    administered: Administered = open_administered(folder=tmp_path)
+    administered.client.create_producer("t").send(b"y")
+    assert samples(administered)["pulsarx_damage_found_total"][""] == 1
 
 
 def test_what_the_log_says_is_counted_and_said(

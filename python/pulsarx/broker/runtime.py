@@ -352,6 +352,7 @@ class BrokerRuntime:
             import logging
 
             logging.getLogger("pulsarx").error("subscription %s: %s", record.name, text)
+        if tracker.damage:
             self.note_damage()
         return tracker
 
