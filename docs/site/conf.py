@@ -32,8 +32,9 @@ include_patterns = [
     "src/core/README.md",
     "src/pycore/README.md",
     "tests/oracle/differences.md",
+    "wheels/README.md",
 ]
-exclude_patterns = [".*", "build", "dist", "docs/site", "examples", "wheels"]
+exclude_patterns = [".*", "build", "dist", "docs/site", "examples"]
 
 # A heading has the anchor that the repository's pages give it too.
 myst_heading_anchors = 4
@@ -48,6 +49,9 @@ autodoc_preserve_defaults = True
 autoclass_content = "both"
 autodoc_member_order = "bysource"
 napoleon_numpy_docstring = False
+napoleon_custom_sections = ["Durability"]
+# A type has the names of the module that defines it, and that of the public one.
+suppress_warnings = ["ref.python"]
 # The navigation is written into each page: names of the API there would be most of the site.
 toc_object_entries = False
 default_role = "code"  # what stands in single backquotes in docstrings

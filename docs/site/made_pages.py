@@ -68,7 +68,7 @@ SECTIONS = {
         "troubleshooting",
         "operations/*",
     ),
-    "Coming from": ("coming-from/pulsar-client", "coming-from/*", "from-testcontainers"),
+    "Coming from": ("coming-from/pulsar-client", "coming-from/*"),
     "Reference": (
         "reference/api",
         "reference/command-line",
@@ -90,6 +90,7 @@ BELOW = {
         "src/core/README",
         "src/pycore/README",
         "python/pulsarx/broker/README",
+        "wheels/README",
     ),
     "docs/reference/api": ("docs/reference/api/*",),
     "docs/comparison": ("benchmarks/*", "tests/oracle/differences"),
@@ -214,14 +215,27 @@ def skip_internal(
 def as_markup(
     app: Sphinx, what: str, name: str, item: object, options: object, lines: list[str]
 ) -> None:
-    """Turn `argument: what it is` into items, and an indented example into a block of code. What
-    has Google's sections is left to napoleon."""
+    """Make code of examples. What has Google's sections is left to napoleon otherwise; elsewhere
+    `argument: what it is` becomes an item, and an indented example a block of code."""
     if GOOGLE.search("\n".join(lines)):
+        lines[:] = _with_code(lines)
         return
     made: list[str] = []
     for block in "\n".join(lines).split("\n\n"):
         made += ["", *_block_markup(block.strip("\n").split("\n"))]
     lines[:] = made
+
+
+def _with_code(lines: list[str]) -> Iterator[str]:
+    is_example = False
+    for line in lines:
+        if line and not line.startswith(" "):
+            is_example = line.startswith("Example")
+            yield line
+            if is_example:
+                yield from ["    ::", ""]
+        else:
+            yield f"    {line}" if is_example and line else line
 
 
 def _block_markup(block: list[str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The hashes by which keys choose partitions and consumers, for `message_router`s and for programs
+"""The hashes by which keys choose partitions and consumers, for a `message_router` and for programs
 that want to know beforehand. One key at a time."""
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ ELSEWHERE = {
     "docs/spark.md": "tests/spark/test_spark_examples.py",
     "docs/sql.md": "tests/api/looking/test_sql_guide.py",
     "docs/testing.md": "tests/api/client/test_howto.py",
-    "docs/from-testcontainers.md": "tests/api/client/test_howto.py",
+    "docs/coming-from/testcontainers-pulsar.md": "tests/api/client/test_howto.py",
     **{f"docs/{name}.md": "tests/deploy/test_operation_pages.py" for name in OPERATION},
 }
 # Which program a sample of the shell needs beside ours.

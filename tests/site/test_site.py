@@ -76,9 +76,10 @@ def test_docstrings_become_markup(made_pages: ModuleType):
     text = "\n".join(lines)
     assert "- **folder**: where\n  it is.\n\nRaises Timeout." in text
     assert "::\n\n    code()" in text
-    google = ["Open it.", "", "Args:", "    folder: where it is."]
+    google = ["Open it.", "", "Args:", "    folder: where it is.", "", "Example:", "    code()"]
     made_pages.as_markup(None, "function", "x", None, None, google)
-    assert google == ["Open it.", "", "Args:", "    folder: where it is."]
+    assert google == [*google[:6], "    ::", "", "        code()"]
+    assert google[:5] == ["Open it.", "", "Args:", "    folder: where it is.", ""]
 
 
 def test_no_cell_of_a_table_is_a_paragraph():

@@ -13,7 +13,7 @@ DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
 @pytest.mark.standard
-@pytest.mark.parametrize("page", ["testing.md", "from-testcontainers.md"])
+@pytest.mark.parametrize("page", ["testing.md", "coming-from/testcontainers-pulsar.md"])
 def test_the_programs_of_the_pages_about_testing_pass_their_tests(page: str, tmp_path: Path):
     text = (DOCS / page).read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
