@@ -108,7 +108,7 @@ MADE_BY_CALLS = {
     f"pulsarx.{name}" for name in ("Reader", "TableView", "EncryptionContext", "EncryptionKey")
 }
 GOOGLE = re.compile(
-    r"^(Args|Returns|Raises|Yields|Example|Examples|Attributes|Note):$", re.MULTILINE
+    r"^(Args|Returns|Raises|Yields|Examples?|Attributes|Durability|Note):$", re.MULTILINE
 )
 REDIRECT = '<!doctype html><meta http-equiv="refresh" content="0; url=docs/index.html">\n'
 
