@@ -103,6 +103,33 @@ def test_a_topic_much_larger_than_a_batch_is_never_in_memory(
     assert memory_client.read_table("orders").nbytes > 20_000_000
 
 
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+def test_queries_over_more_than_fits_take_batch_by_batch(
+    memory_client: pulsarx.Client, engine: str, monkeypatch: pytest.MonkeyPatch
+):
+    """Measured by what pyarrow has allocated whenever the next batch is decoded."""
+    text = "x" * 1000
+    with memory_client.create_producer("orders", schema=JsonSchema(Item)) as producer:
+        producer.send_many([Item(name=text, number=number) for number in range(20_000)])
+    scan = memory_client.scan("orders", batch_size=500)
+    lines, before = block_values._lines, pa.total_allocated_bytes()
+    allocated = []
+
+    def measured(values: Any) -> Any:
+        allocated.append(pa.total_allocated_bytes() - before)
+        return lines(values)
+
+    monkeypatch.setattr(block_values, "_lines", measured)
+    if engine == "polars":
+        query = scan.to_polars().select(polars.col("name").str.len_bytes().sum())
+        (total,) = query.collect(engine="streaming").row(0)
+    else:
+        relation = scan.to_duckdb(duckdb.connect())
+        ((total,),) = relation.aggregate("sum(strlen(name))").fetchall()
+    assert total == 20_000_000
+    assert len(allocated) == 40 and max(allocated) < 8_000_000
+
+
 def test_finding_types_needs_no_more_than_a_batch(memory_client: pulsarx.Client):
     text = "x" * 1000
     publish(
