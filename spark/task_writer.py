@@ -253,7 +253,7 @@ class TaskWriter:
     # Files ----------------------------------------------------------------------------------------
 
     def _append(self, topic: str, rows: pa.RecordBatch, at: NDArray[np.int64]) -> None:
-        writer = self._open.pop(topic, None) or self._create()
+        writer = self._open.pop(topic, None) or self._create(topic)
         self._open[topic] = writer
         before = writer.message_count
         try:
@@ -269,7 +269,7 @@ class TaskWriter:
         elif len(self._open) > OPEN_MAX:
             self._seal(next(iter(self._open)))
 
-    def _create(self) -> SealedLedgerWriter:
+    def _create(self, topic: str) -> SealedLedgerWriter:
         """FolderError: this host has not the staging area that the driver made."""
         job = self.job
         job.check_host()
@@ -278,6 +278,7 @@ class TaskWriter:
         return SealedLedgerWriter(
             f"{job.staging}/{name}",
             job.folder_id,
+            topic=topic,
             compression=job.compression,
             null_values=job.null_values,
             schema_version=None if job.values is None else job.values.version,

@@ -16,6 +16,8 @@ cdef enum CursorLimits:
     CURSOR_SLOT_SIZE = 16
     CURSOR_BLOCK_SIZE = 4096            # header, snapshot and tail start on it
     CURSOR_IDENTITY_SIZE = 16
+    CURSOR_LABEL_OFFSET = 80            # in the header: whose it is
+    CURSOR_LABEL_SIZE = 4016
     CURSOR_TAIL_SIZE_MAX = 1073741824   # what a header may claim
     CURSOR_RUN_MAX = 4294967295         # messages in one record
     CURSOR_LEDGER_SPAN = 16777216       # ledger ids a file reaches above its base
@@ -71,8 +73,9 @@ cdef struct CursorTail:
     uint64_t redelivered_first
     uint64_t redelivered_end
 
-cdef void cursor_header_encode(const CursorHeader* header, uint8_t* room) noexcept nogil
-"""room: CURSOR_HEADER_SIZE bytes."""
+cdef void cursor_header_encode(const CursorHeader* header, const uint8_t* label,
+                               size_t label_size, uint8_t* room) noexcept nogil
+"""label: up to CURSOR_LABEL_SIZE bytes. room: CURSOR_HEADER_SIZE bytes."""
 
 cdef int cursor_header_decode(const uint8_t* data, uint64_t file_size,
                               CursorHeader* header) noexcept nogil

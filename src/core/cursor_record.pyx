@@ -60,8 +60,10 @@ cdef uint32_t header_checksum(const uint8_t* data) noexcept nogil:
     return crc32c(crc32c(0, data, 12), data + 16, CURSOR_HEADER_SIZE - 16)
 
 
-cdef void cursor_header_encode(const CursorHeader* header, uint8_t* room) noexcept nogil:
+cdef void cursor_header_encode(const CursorHeader* header, const uint8_t* label,
+                               size_t label_size, uint8_t* room) noexcept nogil:
     cdef CursorHeaderBytes packed
+    invariant(label_size <= CURSOR_LABEL_SIZE)
     memset(&packed, 0, sizeof(packed))
     memcpy(packed.magic, CURSOR_MAGIC, 8)
     packed.version = CURSOR_VERSION
@@ -75,6 +77,8 @@ cdef void cursor_header_encode(const CursorHeader* header, uint8_t* room) noexce
     packed.slot_size = CURSOR_SLOT_SIZE
     memset(room, 0, CURSOR_HEADER_SIZE)
     memcpy(room, &packed, sizeof(packed))
+    if label_size:
+        memcpy(room + CURSOR_LABEL_OFFSET, label, label_size)
     packed.checksum = header_checksum(room)
     memcpy(room, &packed, sizeof(packed))
 

@@ -16,6 +16,7 @@ cdef struct LedgerSettings:
     int64_t created_ms
     uint64_t entry_count_max
     uint64_t size_max
+    const uint8_t* name_record        # NULL: none
     uint32_t publish_on_flush
     uint32_t zero_space
     uint32_t flushed_later            # by the creator, once it is sealed; not even the header now

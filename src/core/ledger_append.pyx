@@ -16,6 +16,7 @@ from pulsarx._core.invariant cimport invariant
 from pulsarx._core.ledger_flush cimport *
 from pulsarx._core.ledger_footer cimport *
 from pulsarx._core.ledger_index cimport *
+from pulsarx._core.ledger_name cimport LEDGER_NAME_OFFSET, LEDGER_NAME_RECORD_SIZE
 from pulsarx._core.ledger_prepare cimport *
 from pulsarx._core.ledger_seal cimport ledger_seal_write
 from pulsarx._core.ledger_state cimport *
@@ -64,6 +65,8 @@ cdef int header_write(LedgerAppend* self, const LedgerSettings* settings) noexce
     if settings.zero_space:
         header.flags |= LEDGER_ZEROED
     ledger_header_encode(&header, block)
+    if settings.name_record != NULL:
+        memcpy(block + LEDGER_NAME_OFFSET, settings.name_record, LEDGER_NAME_RECORD_SIZE)
     error = file_write(self.fd, block, LEDGER_HEADER_SIZE, 0)
     # Once a ledger, whatever the durability: a power cut must not take a whole file.
     if error == 0 and settings.path != NULL and not settings.flushed_later:

@@ -5,6 +5,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from pulsarx._core.crc32c cimport crc32c
 from pulsarx._core.ledger_index cimport INDEX_RECORD_SIZE
+from pulsarx._core.ledger_name cimport LEDGER_NAME_OFFSET, LedgerName, ledger_name_decode
 from pulsarx._core.limits cimport (
     ENTRY_ALIGNMENT, ENTRY_MESSAGES_MAX, ENTRY_SPAN_MIN, LEDGER_HEADER_SIZE, LEDGER_MESSAGES_END,
 )
@@ -108,6 +109,15 @@ cdef bint mark_decode(const uint8_t* sector, const uint8_t* magic, uint32_t seed
     return True
 
 
+cdef bint name_holds(const uint8_t* record, const LedgerHeader* header) noexcept nogil:
+    """Whether a name record is this file's, or there is none."""
+    cdef LedgerName name
+    cdef int status = ledger_name_decode(record, &name)
+    if status == STATUS_OK:
+        return memcmp(name.uuid, header.uuid, 16) == 0
+    return status == STATUS_UNBORN
+
+
 cdef int ledger_header_decode(const uint8_t* block, uint64_t size,
                               LedgerHeader* header) noexcept nogil:
     cdef int status, copy_status
@@ -136,7 +146,7 @@ cdef int ledger_header_decode(const uint8_t* block, uint64_t size,
         or memcmp(block, block + LEDGER_HEADER_COPY_OFFSET, LEDGER_SECTOR_SIZE) != 0
         or not (header.sealed or all_zero(seal, LEDGER_SECTOR_SIZE))
         or not (header.cut or all_zero(cut, LEDGER_SECTOR_SIZE))
-        or not all_zero(block + 1536, 512) or not all_zero(block + 2560, LEDGER_HEADER_SIZE - 2560))
+        or not all_zero(block + 1536, 512) or not name_holds(block + LEDGER_NAME_OFFSET, header))
     return STATUS_OK
 
 

@@ -1,13 +1,16 @@
 """Scans twice: first for the greatest durable_count, then to judge what does not hold."""
 
 from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from pulsarx._core.crc32c cimport crc32c, crc32c_u64
 from pulsarx._core.entry_frame cimport EntryFrame, entry_frame_span
-from pulsarx._core.file_ops cimport file_flush, file_write
+from pulsarx._core.file_ops cimport file_flush, file_read, file_write
 from pulsarx._core.ledger_footer cimport *
 from pulsarx._core.ledger_index cimport *
+from pulsarx._core.ledger_name cimport (
+    LEDGER_NAME_OFFSET, LEDGER_NAME_RECORD_SIZE, LedgerName, ledger_name_decode,
+)
 from pulsarx._core.ledger_read cimport *
 from pulsarx._core.ledger_seal cimport ledger_seal_write
 from pulsarx._core.limits cimport ENTRY_ALIGNMENT, ENTRY_FRAME_SIZE, LEDGER_HEADER_SIZE
@@ -297,7 +300,17 @@ cdef void footer_take(LedgerRecover* self, const uint8_t* base, uint64_t size) n
 
 cdef int header_write(LedgerRecover* self, int fd, int* error) noexcept nogil:
     cdef uint8_t block[LEDGER_HEADER_SIZE]
+    cdef uint8_t record[LEDGER_NAME_RECORD_SIZE]
+    cdef LedgerName name
+    cdef size_t done = 0
     ledger_header_encode(&self.header, block)
+    error[0] = file_read(fd, record, LEDGER_NAME_RECORD_SIZE, LEDGER_NAME_OFFSET, &done)
+    if error[0]:
+        return STATUS_IO
+    # One that is whole stays: nothing else in the file says whose it is.
+    if done == LEDGER_NAME_RECORD_SIZE and ledger_name_decode(record, &name) == STATUS_OK and (
+            memcmp(name.uuid, self.header.uuid, 16) == 0):
+        memcpy(block + LEDGER_NAME_OFFSET, record, LEDGER_NAME_RECORD_SIZE)
     error[0] = file_write(fd, block, LEDGER_HEADER_SIZE, 0)
     if error[0]:
         return STATUS_IO

@@ -13,9 +13,9 @@ from pulsarx._core.ack_bits cimport (
 from pulsarx._core.byte_reader cimport ByteReader, byte_reader_left, byte_reader_start
 from pulsarx._core.byte_writer cimport ByteWriter, byte_writer_start
 from pulsarx._core.cursor_record cimport (
-    CURSOR_BEFORE, CURSOR_MASK, CURSOR_MESSAGE_END, CURSOR_RUN, CURSOR_RUN_MAX, CURSOR_THROUGH,
-    CursorHeader,
-    CursorRecord, CursorTail, cursor_header_decode, cursor_header_encode, cursor_ledger_decode,
+    CURSOR_BEFORE, CURSOR_LABEL_OFFSET, CURSOR_MASK, CURSOR_MESSAGE_END, CURSOR_RUN,
+    CURSOR_RUN_MAX, CURSOR_THROUGH, CursorHeader, CursorRecord, CursorTail,
+    cursor_header_decode, cursor_header_encode, cursor_ledger_decode,
     cursor_ledger_encode,
     cursor_ledger_size, cursor_tail_append, cursor_tail_read, cursor_tail_scatter,
     cursor_tail_start,
@@ -208,8 +208,11 @@ def test_headers():
     cdef uint8_t block[4096]
     cdef CursorHeader header = header_of(12)
     cdef CursorHeader back
-    cursor_header_encode(&header, block)
+    cursor_header_encode(&header, NULL, 0, block)
     assert cursor_header_decode(block, 12288, &back) == STATUS_OK
+    cursor_header_encode(&header, <const uint8_t*>b"label", 5, block)
+    assert cursor_header_decode(block, 12288, &back) == STATUS_OK
+    assert block[CURSOR_LABEL_OFFSET + 4] == ord("l") and block[CURSOR_LABEL_OFFSET + 5] == 0
     assert back.generation == 12 and back.base_ledger_id == 1000 and back.tail_offset == 8192
     assert cursor_header_decode(block, 4095, &back) == STATUS_TRUNCATED
     assert cursor_header_decode(block, 4100, &back) == STATUS_TRUNCATED

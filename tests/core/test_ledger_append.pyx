@@ -15,6 +15,7 @@ from pulsarx._core.ledger_append cimport *
 from pulsarx._core.ledger_state cimport *
 from pulsarx._core.ledger_footer cimport *
 from pulsarx._core.ledger_index cimport LedgerIndex
+from pulsarx._core.ledger_name cimport *
 from pulsarx._core.ledger_read cimport *
 from pulsarx._core.ledger_recover cimport *
 from pulsarx._core.published_end cimport PUBLISHED_SEALED, PublishedEnd
@@ -165,7 +166,16 @@ def test_refused_entries_leave_nothing():
 
 
 def test_a_header_block_survives_losing_either_copy():
+    check_header_block(False)
+
+
+def test_a_header_block_with_a_name_survives_losing_any_part():
+    check_header_block(True)
+
+
+cdef int check_header_block(bint named) except -1:
     cdef LedgerHeader header, found
+    cdef LedgerName name, name_found
     cdef uint8_t block[4096]
     cdef int bit
     memset(&header, 0, sizeof(header))
@@ -173,9 +183,19 @@ def test_a_header_block_survives_losing_either_copy():
     header.created_ms = 12345
     header.flags = LEDGER_SYNC
     ledger_header_encode(&header, block)
+    if named:
+        memset(&name, 0, sizeof(name))
+        name.uuid[5] = 9
+        name.name, name.name_size = <const uint8_t*>b"persistent://a/b/c", 18
+        ledger_name_encode(&name, block + LEDGER_NAME_OFFSET)
     assert ledger_header_decode(block, 4096, &found) == STATUS_OK and not found.damaged
     for bit in range(4096 * 8):
         block[bit // 8] ^= 1 << (bit % 8)
+        status = ledger_name_decode(block + LEDGER_NAME_OFFSET, &name_found)
+        if bit >= LEDGER_NAME_OFFSET * 8:
+            assert status == STATUS_CORRUPT, bit
+        else:
+            assert status == (<int>STATUS_OK if named else <int>STATUS_UNBORN), bit
         assert ledger_header_decode(block, 4096, &found) == STATUS_OK, bit
         assert found.damaged and found.uuid[5] == 9 and found.created_ms == 12345, bit
         assert not found.sealed and not found.cut

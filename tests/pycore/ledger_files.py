@@ -42,6 +42,7 @@ def make_ledger(
     size_max: int = 1 << 26,
     slots: PublishedEnds | None = None,
     uuid: bytes | None = None,
+    name_record: bytes = b"",
 ) -> LedgerWriter:
     """A new ledger with id 5, as a broker of this durability makes it."""
     if slots is None:
@@ -58,6 +59,7 @@ def make_ledger(
         slots=slots,
         slot=slots.allocate(),
         folder_id=bytes(16),
+        name_record=name_record,
     )
 
 

@@ -36,7 +36,7 @@ LIBRARIES = "numpy pyarrow"
 LEAVES = (
     "status invariant limits atomic byte_reader byte_writer crc32c murmur3 java_hash timer_wheel "
     "file_ops wait_event published_end ack_bits proto_field waiting_list ledger_state "
-    "low_descriptors"
+    "low_descriptors ledger_name"
 )
 FORMATS = "entry_frame message_metadata single_metadata cursor_record ledger_footer"
 GROUND = (

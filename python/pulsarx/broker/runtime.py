@@ -343,11 +343,11 @@ class BrokerRuntime:
         """Whether subscriptions have files."""
         return self.directory.ends_path is not None
 
-    def open_tracker(self, record: SubscriptionRecord) -> AckTracker:
+    def open_tracker(self, topic: str, record: SubscriptionRecord) -> AckTracker:
         """The cursor of a subscription as it was left; one without a file is not kept yet."""
         if not self.keeps_cursors:
-            return self._tracker(record.cursor_id, [])
-        tracker = self._tracker(record.cursor_id, self._listing().take(record.cursor_id))
+            return self._tracker(topic, record, [])
+        tracker = self._tracker(topic, record, self._listing().take(record.cursor_id))
         for text in tracker.damage:
             import logging
 
@@ -367,10 +367,12 @@ class BrokerRuntime:
                 self.directory.set_aside(f"{self.directory.path}/cursors/{name}")
         return cursor_id
 
-    def new_tracker(self, cursor_id: int, files: FileOperations | None = None) -> AckTracker:
+    def new_tracker(
+        self, topic: str, record: SubscriptionRecord, files: FileOperations | None = None
+    ) -> AckTracker:
         """The cursor of an id that allocate_cursor_id gave, without a file yet. files: what it is
         made with; None: the broker's."""
-        return self._tracker(cursor_id, [], files)
+        return self._tracker(topic, record, [], files)
 
     def files_of_new_cursors(self) -> FlushedTogether | None:
         """The files for several cursors made at a time; None: they have no files."""
@@ -394,7 +396,11 @@ class BrokerRuntime:
             return self._cursors
 
     def _tracker(
-        self, cursor_id: int, names: list[str], files: FileOperations | None = None
+        self,
+        topic: str,
+        record: SubscriptionRecord,
+        names: list[str],
+        files: FileOperations | None = None,
     ) -> AckTracker:
         from pulsarx._pycore.cursor.ack_tracker import AckTracker
 
@@ -403,8 +409,11 @@ class BrokerRuntime:
         from pulsarx._pycore.cursor.cursor_store import CursorStore
         from pulsarx.broker.folder.cursor_listing import cursor_place
 
-        prefix, identity = cursor_place(self.directory, cursor_id)
-        return AckTracker(CursorStore(files or self.files, prefix, identity, names))
+        prefix, identity = cursor_place(self.directory, record.cursor_id)
+        store = CursorStore(
+            files or self.files, prefix, identity, names, topic=topic, subscription=record
+        )
+        return AckTracker(store)
 
     def flush_catalogue_soon(self) -> None:
         """Within the flush interval what was committed without a flush is durable."""

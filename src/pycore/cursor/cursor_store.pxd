@@ -23,6 +23,8 @@ cdef class CursorStore:
     cdef list names                     # until loaded
     cdef list extras                    # paths of this cursor that may be there besides; None: no
     cdef bytes identity
+    cdef str topic                      # of the subscription; "": the header does not say whose
+    cdef object subscription            # its record; None: likewise
     cdef bint read_only                 # beside the owner: a copy of the tail, nothing is written
     cdef list damage_texts              # None: nothing is damaged
     cdef readonly uint64_t generation   # 0: nothing is on disk yet

@@ -46,6 +46,7 @@ from pulsarx._core.status cimport (
     STATUS_TRUNCATED,
     STATUS_UNBORN, STATUS_UNSUPPORTED,
 )
+from pulsarx._pycore.cursor.subscription_label cimport label_bytes
 from pulsarx._pycore.ground.file_system cimport path_bytes
 from pulsarx._pycore.ground.raise_status cimport raise_status
 
@@ -120,10 +121,13 @@ cdef class CursorStore:
     names: the files there are that begin with the prefix's name and a dot; None: list the folder.
     read_only: for a process that does not own the folder. What the owner has recorded by now is
     copied, and every file left as it is; it can be asked, not changed.
+    topic, subscription: the name of the topic and the SubscriptionRecord, which the header of every
+    generation that is written says (`subscription_label`).
     """
 
     def __cinit__(self, files: object, prefix: str, identity: bytes,
-                  names: list[str] | None = None, read_only: bool = False) -> None:
+                  names: list[str] | None = None, read_only: bool = False, topic: str = "",
+                  subscription: object = None) -> None:
         if len(identity) != CURSOR_IDENTITY_SIZE:
             raise ValueError(f"identity must be {CURSOR_IDENTITY_SIZE} bytes, not {len(identity)}")
         self.files = files
@@ -132,6 +136,8 @@ cdef class CursorStore:
         self.identity = identity
         self.names = names
         self.read_only = read_only
+        self.topic = topic
+        self.subscription = subscription
         pthread_mutex_init(&self.c_flush_mutex, NULL)
 
     def __dealloc__(self) -> None:
@@ -367,6 +373,7 @@ cdef class CursorStore:
         cdef uint64_t blocks
         cdef bytearray head = bytearray(CURSOR_HEADER_SIZE)
         cdef uint8_t* room = head
+        cdef bytes label = b""
         if self.generation and not small:
             tail_size = self.c_header.tail_size
             if self.c_tail.used >= self.c_tail.capacity:
@@ -381,7 +388,9 @@ cdef class CursorStore:
         blocks = (header.snapshot_size + CURSOR_BLOCK_SIZE - 1) // CURSOR_BLOCK_SIZE
         header.tail_offset = CURSOR_HEADER_SIZE + blocks * CURSOR_BLOCK_SIZE
         header.tail_size = tail_size
-        cursor_header_encode(header, room)
+        if self.subscription is not None:
+            label = label_bytes(self.topic, self.subscription)
+        cursor_header_encode(header, <const uint8_t*>PyBytes_AS_STRING(label), len(label), room)
         return bytes(head) + snapshot + bytes(blocks * CURSOR_BLOCK_SIZE - header.snapshot_size)
 
     cdef int discard(self, str path) except -1:
@@ -462,3 +471,17 @@ cdef class CursorStore:
         except OSError as problem:
             failure = problem
         return refuse(failure, "remove", self.path) if failure is not None else 0
+
+
+def cursor_file_fault(data: bytes, identity: bytes, generation: int) -> str:
+    """Why the bytes of a file are not this generation of the cursor of an identity, so that they
+    are of no use; "": they are. NewerFormatError."""
+    cdef CursorStore store = CursorStore(None, "", identity)
+    cdef CursorHeader header
+    cdef int status = cursor_header_decode(<const uint8_t*>PyBytes_AS_STRING(data), len(data),
+                                           &header)
+    if status == STATUS_UNSUPPORTED:
+        raise_status(status, 0, f"read generation {generation} of a cursor")
+    if status == STATUS_OK:
+        status = store.check(data, &header, generation)
+    return "" if status == STATUS_OK else REASONS[status]

@@ -12,6 +12,7 @@ from pulsarx._core.file_ops cimport file_flush
 from pulsarx._core.ledger_append cimport *
 from pulsarx._core.ledger_footer cimport LedgerFooter
 from pulsarx._core.ledger_index cimport LedgerIndex
+from pulsarx._core.ledger_name cimport LEDGER_NAME_RECORD_SIZE
 from pulsarx._core.ledger_state cimport *
 from pulsarx._core.limits cimport ENTRY_FRAME_SIZE, LEDGER_HEADER_SIZE
 from pulsarx._core.status cimport *
@@ -63,13 +64,14 @@ cdef class LedgerWriter:
     def create(path: str | None, *, ledger_id: int, uuid: bytes, created_ms: int,
                entry_count_max: int, size_max: int,
                publish_on_flush: bool, zero_space: bool, slots: PublishedEnds,
-               slot: int, folder_id: bytes,
+               slot: int, folder_id: bytes, name_record: bytes = b"",
                flushed_later: bool = False) -> LedgerWriter:
         """Create the file, which must not exist; path None: in memory. The slot shows its end from
         here on.
 
-        folder_id: of the data directory it is for. flushed_later: the caller calls flush_sealed,
-        and a power cut before may take the file.
+        folder_id: of the data directory it is for. name_record: of `name_record_bytes`; b"": the
+        file does not say whose it is. flushed_later: the caller calls flush_sealed, and a power cut
+        before may take the file.
         """
         cdef LedgerWriter self = LedgerWriter.__new__(LedgerWriter)
         cdef LedgerSettings settings
@@ -77,6 +79,9 @@ cdef class LedgerWriter:
         cdef int status
         if len(uuid) != 16 or len(folder_id) != 16:
             raise ValueError(f"uuid, folder_id: 16 bytes, not {len(uuid)}, {len(folder_id)}")
+        if len(name_record) not in (0, LEDGER_NAME_RECORD_SIZE):
+            raise ValueError(f"name_record: {LEDGER_NAME_RECORD_SIZE} bytes, or none, not "
+                             f"{len(name_record)}")
         if not 0 < size_max <= SIZE_MAX_LIMIT or entry_count_max < 1:
             raise ValueError(f"size_max: 1..2**40, not {size_max}; "
                              f"entry_count_max: 1 or more, not {entry_count_max}")
@@ -88,6 +93,8 @@ cdef class LedgerWriter:
         memcpy(settings.uuid, PyBytes_AS_STRING(uuid), 16)
         memcpy(settings.folder_id, PyBytes_AS_STRING(folder_id), 16)
         settings.created_ms = created_ms
+        if name_record:
+            settings.name_record = <const uint8_t*>PyBytes_AS_STRING(name_record)
         settings.entry_count_max = entry_count_max
         settings.size_max = size_max
         settings.publish_on_flush = publish_on_flush

@@ -42,6 +42,7 @@ from pulsarx.broker.ledgers.ledger_list import (
     open_ledger,
     published_messages,
 )
+from pulsarx.broker.ledgers.written_name import written_name
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.ground.attempt import attempt
 
@@ -474,6 +475,13 @@ class ManagedLedger(LedgerList):
                 zero_space=runtime.durability == "sync",
                 slots=runtime.ends,
                 slot=slot,
+                name_record=written_name(
+                    runtime.catalogue.state,
+                    runtime.directory.folder_id,
+                    self.name,
+                    ledger_id,
+                    identity,
+                ),
             )
         except BaseException:
             runtime.ends.release(slot)

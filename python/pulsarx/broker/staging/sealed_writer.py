@@ -16,6 +16,7 @@ from pulsarx import errors
 from pulsarx._pycore.ground.file_system import FileSystem
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ledger.ledger_writer import LedgerWriter
+from pulsarx._pycore.ledger.name_record import name_record_bytes
 from pulsarx._pycore.ledger.published_ends import PublishedEnds
 from pulsarx._pycore.ranges.entry_codec import encode_entry
 from pulsarx._pycore.ranges.sealed_batches import SealedBatches
@@ -23,6 +24,7 @@ from pulsarx.broker.folder.storage_errors import storage_error
 from pulsarx.clock import system_clock
 from pulsarx.compression import compress
 from pulsarx.randomness import Randomness
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,6 +113,7 @@ class SealedLedgerWriter:
         folder_id: str,
         uuid: bytes | None = None,
         *,
+        topic: str | None = None,
         producer_name: str | None = None,
         batch_messages_max: int = BATCH_MESSAGES_MAX,
         batch_bytes_max: int = BATCH_BYTES_MAX,
@@ -124,7 +127,8 @@ class SealedLedgerWriter:
     ) -> None:
         """Create `<path>.tmp`. Its folder must be there, and path and `<path>.tmp` must not.
 
-        folder_id: of the data directory the file is for. uuid: 16 bytes; None: random.
+        folder_id: of the data directory the file is for. uuid: 16 bytes; None: random. topic: that
+        it is for, which the file says; None: it does not.
         batch_by_key: batches of one key each, as Pulsar's key-based batching.
         compression: a CompressionType or its number. null_values: whether messages may have none.
         schema_version: of the topic, that all messages are of; None: of none.
@@ -146,7 +150,7 @@ class SealedLedgerWriter:
         self._clock, self._compression = clock, int(compression)
         self._null_values, self._message_size_max = null_values, max_message_size
         self._schema_version = b"" if schema_version is None else schema_version.to_bytes(8, "big")
-        self._writer = self._create_file(clock.now_ms())
+        self._writer = self._create_file(clock.now_ms(), topic)
         try:
             self._producer_name = producer_name or f"sealed-{self.uuid.hex()}"
             self._batches = SealedBatches(
@@ -166,13 +170,18 @@ class SealedLedgerWriter:
             self.abort()
             raise
 
-    def _create_file(self, now_ms: int) -> LedgerWriter:
+    def _create_file(self, now_ms: int, topic: str | None) -> LedgerWriter:
         slots = PublishedEnds.memory()  # its end concerns no reader
+        folder_id, record = bytes.fromhex(self.folder_id), b""
+        if topic is not None:
+            name = str(TopicName.of(topic))
+            record = name_record_bytes(topic=name, uuid=self.uuid, folder_id=folder_id)
         return LedgerWriter.create(
             self._temporary,
             ledger_id=0,
             uuid=self.uuid,
-            folder_id=bytes.fromhex(self.folder_id),
+            folder_id=folder_id,
+            name_record=record,
             created_ms=now_ms,
             entry_count_max=1 << 40,
             size_max=LEDGER_SIZE_MAX,

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 
 from pulsarx import errors
 from pulsarx.broker.catalogue import changes
+from pulsarx.broker.catalogue.records import SubscriptionRecord
 from pulsarx.broker.folder.at_once import take_at_once
 from pulsarx.broker.folder.storage_errors import storage_error
 
@@ -53,19 +54,23 @@ class NewSubscription:
         topic.check_room_for(name)
         ledger_id, ordinal = position
         cursor_id = topic.runtime.allocate_cursor_id()
+        created_ms = topic.runtime.clock.now_ms()
+        record = SubscriptionRecord(
+            name, cursor_id, type_name, created_ms, {}, ledger_id or -1, ordinal
+        )
         creation = changes.create_subscription(
             topic.name,
             name,
             cursor_id,
             type=type_name,
-            created_ms=topic.runtime.clock.now_ms(),
+            created_ms=created_ms,
             initial=(ledger_id or -1, ordinal),
         )
         if topic.ledger.has_begun:
-            tracker, keep = topic.cursors().begin(cursor_id, name, position, files)
+            tracker, keep = topic.cursors().begin(record, position, files)
             return cls(topic, name, creation, tracker, keep)
         topic.ledger.before_first = topic.keep_cursors
-        tracker, _ = topic.cursors().begin(cursor_id, name, position)
+        tracker, _ = topic.cursors().begin(record, position)
         return cls(topic, name, creation, tracker, None)
 
     def finish(self) -> Subscription:

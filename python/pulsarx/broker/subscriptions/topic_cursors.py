@@ -31,12 +31,12 @@ class TopicCursors:
         self._ledgers = ledgers
 
     def begin(
-        self, cursor_id: int, name: str, position: Position, files: FileOperations | None = None
+        self, record: SubscriptionRecord, position: Position, files: FileOperations | None = None
     ) -> tuple[AckTracker, Callable[[], object]]:
         """A cursor that begins at a position, and the step that makes it durable, which any thread
         may take. files: see BrokerRuntime.new_tracker."""
-        tracker = self._runtime.new_tracker(cursor_id, files)
-        sync_tracker(tracker, self._ledgers, name)
+        tracker = self._runtime.new_tracker(self._name, record, files)
+        sync_tracker(tracker, self._ledgers, record.name)
         place = self._existing(position, tracker)  # its ledger may have gone since it was found
         if place is not None and place[0] in tracker.ledger_ids:
             return tracker, partial(tracker.reset, *place)
@@ -54,7 +54,7 @@ class TopicCursors:
     def open(self, record: SubscriptionRecord) -> AckTracker:
         """The cursor as it was left; one without a file begins where the catalogue says. It gets
         one here, but on a topic that has no ledger yet."""
-        tracker = self._runtime.open_tracker(record)
+        tracker = self._runtime.open_tracker(self._name, record)
         forget_prepared(tracker, self._ledgers)
         if sync_tracker(tracker, self._ledgers, record.name) and tracker.is_kept:
             try:

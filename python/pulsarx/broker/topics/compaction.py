@@ -27,6 +27,7 @@ from pulsarx.broker import life_log
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.records import CompactionRecord
 from pulsarx.broker.folder.directory_flush import flush_directories
+from pulsarx.broker.ledgers.written_name import written_name
 from pulsarx.ground.attempt import attempt
 
 TYPE_CHECKING = False
@@ -291,7 +292,7 @@ class TopicCompaction:
         runtime.catalogue.commit(self._if_it_is_there([begun]))
         writer: LedgerWriter | None = None
         try:
-            writer = self._create(ledger_id, identity)
+            writer = self._create(ledger_id, identity, (end[0], last_entry, end[1]))
             self._reader = self._new_reader()
             while keys.copy(self._reader, writer, _STEP_ENTRIES):
                 self._check_goes_on()
@@ -326,7 +327,9 @@ class TopicCompaction:
             writer = None
         return record, writer
 
-    def _create(self, ledger_id: int, identity: bytes) -> LedgerWriter:
+    def _create(
+        self, ledger_id: int, identity: bytes, horizon: tuple[int, int, int]
+    ) -> LedgerWriter:
         runtime = self._runtime
         path = runtime.directory.prepare_ledger_path(ledger_id)
         if path is not None and os.path.exists(path):
@@ -347,6 +350,14 @@ class TopicCompaction:
             zero_space=False,
             slots=slots,
             slot=slots.allocate(),
+            name_record=written_name(
+                runtime.catalogue.state,
+                runtime.directory.folder_id,
+                self._topic,
+                ledger_id,
+                identity,
+                horizon,
+            ),
         )
 
     def _if_it_is_there(

@@ -1,7 +1,8 @@
 """Merges small sealed ledgers of a topic into files that hold several.
 
-Each ledger is there byte for byte, from its header to its footer, at a multiple of 4096: so ids,
-positions and counts stay as they were, for readers, cursors and jobs, and whoever has one of the
+Each ledger is there byte for byte, from its header to its footer, at a multiple of 4096, but for
+its name record, which says its id, as the file's name no more does: so ids, positions and counts
+stay as they were, for readers, cursors and jobs, and whoever has one of the
 old files mapped reads on. A ledger under a lease stays, as tasks of other hosts may have it mapped
 over a network file system, where a file that is removed cannot be read on. A file of merged ledgers
 is removed with the last of them.
@@ -19,12 +20,14 @@ import os
 
 from pulsarx import errors
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
+from pulsarx._pycore.ledger.name_record import with_name_record
 from pulsarx.broker import life_log
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.records import LEDGER_SEALED
 from pulsarx.broker.folder.directory_flush import flush_directories
 from pulsarx.broker.folder.storage_errors import storage_error
 from pulsarx.broker.ledgers.ledger_list import open_ledger
+from pulsarx.broker.ledgers.written_name import written_name
 from pulsarx.broker.topics.topic_deletion import remove_files
 
 TYPE_CHECKING = False
@@ -177,12 +180,21 @@ class _Merge:
         for ledger, data in whole:
             parts += bytes(-len(parts) % _ALIGNMENT)
             self._merged.append(ledger.merged(self._merged_id, len(parts), len(data)))
-            parts += data
+            parts += with_name_record(data, self._name_record(ledger))
         runtime.files.create(path, bytes(parts))
         del parts
         flush_directories(runtime.files, [os.path.dirname(path)])
         for each in self._merged:
             self._check(open_ledger(path, each, self._folder_id), each)
+
+    def _name_record(self, ledger: LedgerRecord) -> bytes:
+        return written_name(
+            self._runtime.catalogue.state,
+            self._folder_id,
+            self._ledger.name,
+            ledger.ledger_id,
+            bytes.fromhex(ledger.uuid),
+        )
 
     def _places(self, state: CatalogueState) -> list[list[int]]:
         """The places in the new file of those ledgers that are still there as they were, and were
