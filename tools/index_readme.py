@@ -1,8 +1,8 @@
 """README.md as a package index shows it, where no file lies beside it. setup.py asks.
 
 Links to files lead to the repository that pyproject.toml names as `Source` in `[project.urls]`. It
-names none, as PulsarX has no public home yet: then the words stay without their links, and a
-sentence says where the pages are.
+names none, as PulsarX has no public home yet: then the words stay without their links, pictures
+are left out, and a sentence says where the pages are.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ WITHOUT_HOME = (
     "\nThe pages that are named here (`docs/`, the changelog, the design) are in the source "
     "distribution, which has all of the repository.\n"
 )
+_PICTURE = re.compile(r"!\[([^\]\[]+)\]\((?!https?://)([^)\s]+)\)\n*")
 _LINK = re.compile(r"\[([^\]\[]+)\]\((?!https?://)([^)\s]+)\)")
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
@@ -43,4 +44,8 @@ def _without_relative(text: str, home: str | None) -> str:
             return words  # an index makes no such targets
         return f"[{words}]({home.rstrip('/')}/blob/main/{target})" if home else words
 
-    return _LINK.sub(replaced, text)
+    def shown(picture: re.Match[str]) -> str:
+        words, target = picture.groups()
+        return f"![{words}]({home.rstrip('/')}/raw/main/{target})\n\n" if home else ""
+
+    return _LINK.sub(replaced, _PICTURE.sub(shown, text))

@@ -29,6 +29,14 @@ def test_without_a_home_the_words_stay() -> None:
     assert for_index("[below](#more)", HOME) == "below"
 
 
+def test_pictures_lead_to_the_home_or_are_left_out() -> None:
+    text = "One.\n\n![A plot](docs/pictures/a.svg)\n\nTwo [pages](docs/a.md)."
+    assert for_index(text, None) == f"One.\n\nTwo pages.{WITHOUT_HOME}"
+    assert "\n\n![A plot](https://example.org/pulsarx/raw/main/docs/pictures/a.svg)\n\nTwo" in (
+        for_index(text, HOME)
+    )
+
+
 def test_programs_stay_as_they_are() -> None:
     text = "[a](b)\n```python\nprint(x[0](y))\n```\n[c](d)\n"
     assert for_index(text, HOME).splitlines()[1:4] == ["```python", "print(x[0](y))", "```"]
@@ -46,7 +54,7 @@ def test_an_index_renders_it() -> None:
     markdown = pytest.importorskip("readme_renderer.markdown")
     html = markdown.render(index_readme())
     assert html is not None
-    assert "Install" in html and "<table>" in html and "<pre" in html
+    assert "Install" in html and "<ul>" in html and "<pre" in html
     targets = re.findall(r'(?:href|src)="([^"]*)"', html)
     of_headings = "#user-content-"  # which it makes itself
     assert [each for each in targets if not each.startswith(("https://", of_headings))] == []
