@@ -253,14 +253,14 @@ def _runs(tag: str) -> bool:
     if not found or found[5] != platform.machine() or sys.maxsize < 2**32:
         return False
     if found[1] == "musllinux":
-        return _glibc() is None  # the loader says of which version
+        return glibc() is None  # the loader says of which version
     least = old.get(found[4]) if found[4] else (int(found[2]), int(found[3])) if found[1] else ()
-    glibc = _glibc()
-    return least is not None and (not least or (glibc is not None and glibc >= least))
+    own = glibc()
+    return least is not None and (not least or (own is not None and own >= least))
 
 
-def _glibc() -> tuple[int, int] | None:
-    """None: another C library."""
+def glibc() -> tuple[int, int] | None:
+    """The version of this machine's; None: it has another C library."""
     try:
         name, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").split()
     except (ValueError, OSError):

