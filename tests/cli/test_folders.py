@@ -146,8 +146,8 @@ def test_a_file_is_no_folder(tmp_path: Path, line: str):
 
 @pytest.mark.parametrize("line", LINES)
 def test_a_damaged_catalogue_is_named_and_left_alone(folder: Path, line: str):
-    for path in (folder / "catalogue").iterdir():
-        path.write_bytes(path.read_bytes()[:-5] + b"wrong")
+    for path in (folder / "catalogue").iterdir():  # both copies that a file holds
+        path.write_bytes(b"wrong" + path.read_bytes()[5:-5] + b"wrong")
     before = bytes_of(folder / "catalogue")
     result = invoke(folder, *line.split())
     assert result.exit_code == (3 if line == "check" else 1)
