@@ -240,6 +240,18 @@ def test_conditions_on_keys_and_times_are_applied_before_values_are_decoded(
     assert sum(decoded) == 0
 
 
+def test_reading_ends_when_there_is_enough(memory_client: pulsarx.Client, decoded: list[int]):
+    publish(memory_client, "orders", *[{"n": number} for number in range(500)])
+    scan = memory_client.scan("orders", batch_size=1)
+    decoded.clear()
+    assert scan.to_polars().select("n").head(3).collect()["n"].to_list() == [0, 1, 2]
+    assert sum(decoded) < 20
+    decoded.clear()
+    limited = scan.to_duckdb(duckdb.connect()).project("n").limit(3)
+    assert limited.fetchall() == [(0,), (1,), (2,)]
+    assert sum(decoded) < 400
+
+
 def test_queries_of_polars_are_those_of_a_frame(orders: pulsarx.Client):
     scan = orders.scan("orders", batch_size=2)
     frame = polars.DataFrame(scan.to_arrow())
