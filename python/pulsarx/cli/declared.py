@@ -226,15 +226,23 @@ class Command:
     def __init__(
         self,
         function: Callable[..., None],
-        parameters: Sequence[Parameter],
+        parameters: Sequence[Parameter] | Callable[[], Sequence[Parameter]],
         help: str,
         example: str,
         watched: bool = False,
     ) -> None:
+        """parameters: or what makes them when they are asked for: a list of commands is shown
+        without them."""
         self.function = function
-        self.parameters: list[Parameter] = [*parameters, *SHARED, *(WATCH if watched else ())]
         self.help = help
         self.example = example
+        self._own = parameters
+        self._more = [*SHARED, *(WATCH if watched else ())]
+
+    @property
+    def parameters(self) -> list[Parameter]:
+        own = self._own() if callable(self._own) else self._own
+        return [*own, *self._more]
 
 
 class Group:

@@ -63,12 +63,14 @@ def _add_policy(commands: Group, group: str, level: str, row: Policy, found: Com
     def remove_policy(folder: Folder, target: str) -> None:
         do("remove", folder, target)
 
-    parameters = [each for option in found.options for each in _parameters(option, row)]
+    def parameters() -> list[Parameter]:
+        return [each for option in found.options for each in _parameters(option, row)]
+
     said = f"the {name.replace('-', ' ')} of a {level}."
     for verb, does, options, example in (
         ("set", set_policy, parameters, f" {found.example}"),
-        ("get", get_policy, [], ""),
-        ("remove", remove_policy, [], ""),
+        ("get", get_policy, _no_options, ""),
+        ("remove", remove_policy, _no_options, ""),
     ):
         help = f"{verb.capitalize()} {said}"
         subject = _SUBJECTS[verb]
@@ -81,19 +83,27 @@ def _add(
     level: str,
     name: str,
     does: Callable[..., None],
-    options: Sequence[Parameter],
+    options: Callable[[], Sequence[Parameter]],
     help: str,
     example: str,
     subject: str,
 ) -> None:
-    """example: what follows the target in one. subject: under which it is listed."""
+    """options: makes them. example: what follows the target in one. subject: under which it is
+    listed."""
     target = "orders" if level == TOPIC else "public/default"
-    argument = Parameter(("target",), metavar=level.upper(), required=True)
-    made = Command(does, [argument, *options], help, f"pulsarx {group} {name} {target}{example}")
+
+    def parameters() -> list[Parameter]:
+        return [Parameter(("target",), metavar=level.upper(), required=True), *options()]
+
+    made = Command(does, parameters, help, f"pulsarx {group} {name} {target}{example}")
     commands.add_command(made, name, subject)
 
 
 # Options ------------------------------------------------------------------------------------------
+
+
+def _no_options() -> list[Parameter]:
+    return []
 
 
 def _kind(argument: str, row: Policy) -> Kind:
@@ -198,9 +208,9 @@ def _add_quotas(commands: Group, group: str, level: str) -> None:
     )
     example = " -l 10G -p consumer_backlog_eviction"
     for name, does, options, more in (
-        ("set-backlog-quota", set_quota, [*limits, kind], example),
-        ("get-backlog-quotas", get_quotas, [], ""),
-        ("remove-backlog-quota", remove_quota, [kind], ""),
+        ("set-backlog-quota", set_quota, lambda: [*limits, kind], example),
+        ("get-backlog-quotas", get_quotas, _no_options, ""),
+        ("remove-backlog-quota", remove_quota, lambda: [kind], ""),
     ):
         verb = name.partition("-")[0]
         help = f"{verb.capitalize()} the backlog quota of a {level}."
