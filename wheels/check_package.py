@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 HERE = f"cp{sys.version_info[0]}{sys.version_info[1]}-"
-WEIGHT_MAX = 12_000_000  # bytes of a bare install, without the byte code that pip makes of it
+WEIGHT_MAX = 12 << 20  # bytes of a bare install, without the byte code that pip makes of it
 LIGHT = {"pulsarx", "click"} | (set() if sys.version_info >= (3, 14) else {"backports.zstd"})
 
 # In the environment where it is installed: the sizes of files by package, byte code apart.
@@ -66,11 +66,11 @@ def check_bare_install(wheel: Path, folder: Path) -> str:
     if set(found) != LIGHT:
         raise PackageError(f"a bare install brings {sorted(found)}, and should {sorted(LIGHT)}")
     weight = sum(files for files, _ in found.values())
-    each = ", ".join(f"{name} {files / 1e6:.1f}" for name, (files, _) in sorted(found.items()))
+    each = ", ".join(f"{name} {files / 2**20:.1f}" for name, (files, _) in sorted(found.items()))
     if weight > WEIGHT_MAX:
         raise PackageError(f"a bare install has {weight:,} bytes, more than {WEIGHT_MAX:,}: {each}")
     code = sum(code for _, code in found.values())
-    return f"a bare install has {weight / 1e6:.1f} MB ({each}); byte code {code / 1e6:.1f} MB"
+    return f"a bare install has {weight / 2**20:.1f} MB ({each}); byte code {code / 2**20:.1f} MB"
 
 
 def check_bill(wheel: Path) -> str:
