@@ -19,6 +19,7 @@ import json
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -234,8 +235,11 @@ def make_here() -> int:
 
 
 def _results(of: MadeOf) -> dict[str, Row]:
-    """What earlier runs said of the same sources; the wheels of others are removed."""
+    """What earlier runs said of the same sources; the wheels of others are removed, and what runs
+    left that were killed."""
     DIST.mkdir(exist_ok=True)
+    for left in DIST.glob("partly-*"):
+        shutil.rmtree(left, ignore_errors=True)
     for wheel in DIST.glob("pulsarx-*.whl"):
         if not _is_of(wheel, of):
             wheel.unlink()
@@ -304,4 +308,5 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # cleans up
     sys.exit(main(sys.argv[1:]))

@@ -385,7 +385,7 @@ def test_a_free_threaded_python_is_not_taken_for_another_one(
     assert installed(Target(11, "musllinux", machine, "1_2")) is None
 
 
-def test_earlier_results_of_other_sources_and_their_wheels_are_forgotten(
+def test_what_earlier_runs_left_of_other_sources_or_half_made_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(make_wheels, "DIST", tmp_path)
@@ -396,8 +396,9 @@ def test_earlier_results_of_other_sources_and_their_wheels_are_forgotten(
     }
     make_wheels._write(rows)
     (tmp_path / "pulsarx-0.0.1-cp311-cp311-linux_x86_64.whl").touch()
+    (tmp_path / "partly-cp311-auto-1" / "tree").mkdir(parents=True)  # of a run that was killed
     assert list(make_wheels._results(OF)) == ["new"]
-    assert not list(tmp_path.glob("*.whl"))
+    assert [path.name for path in tmp_path.iterdir()] == ["wheels.json"]
 
 
 def test_the_table_has_a_line_for_each(capsys: pytest.CaptureFixture[str]) -> None:
