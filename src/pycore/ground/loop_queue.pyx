@@ -5,7 +5,6 @@ import weakref
 from asyncio import get_running_loop
 
 from cpython.list cimport PyList_GET_SIZE
-from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 from posix.unistd cimport close, read, write
 
@@ -13,10 +12,8 @@ from pulsarx._core.low_descriptors cimport low_descriptors_hold, low_descriptors
 from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.threads cimport threads_have_ended
 from pulsarx._pycore.ground.watchers cimport LoopItem
+from pulsarx._pycore.ground.weak_reference cimport referent
 from pulsarx.ground.fork import at_fork
-
-cdef extern from "Python.h":
-    PyObject* PyWeakref_GetObject(object reference)
 
 cdef extern from "sys/eventfd.h":
     int EFD_CLOEXEC
@@ -54,14 +51,14 @@ cdef class LoopQueue:
             close(self.event)
 
     cdef object make_future(self):
-        return (<object>PyWeakref_GetObject(self.loop)).create_future()
+        return referent(self.loop).create_future()
 
     cdef int call_soon(self, object call, object first, object second) except -1:
-        (<object>PyWeakref_GetObject(self.loop)).call_soon(call, first, second)
+        referent(self.loop).call_soon(call, first, second)
         return 0
 
     cdef bint is_of(self, object loop) noexcept:
-        return PyWeakref_GetObject(self.loop) == <PyObject*>loop
+        return referent(self.loop) is loop
 
     cdef int put(self, LoopItem item) except -1:
         self.items.append(item)

@@ -5,7 +5,6 @@ import weakref
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free
-from cpython.weakref cimport PyWeakref_GetObject
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from pulsarx import errors
@@ -24,6 +23,7 @@ from pulsarx._pycore.ground.mutex cimport mutex_init, mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.ground.rate_limit cimport PublishMeter, RateLimit
 from pulsarx._pycore.ground.signals cimport signals_raised
+from pulsarx._pycore.ground.weak_reference cimport referent
 from pulsarx._pycore.publish.admission cimport (
     ADMITTED, PRODUCER_CLOSED, PRODUCER_FENCED, PRODUCER_FORKED, PRODUCER_HELD, PRODUCER_OPEN,
     Admission, Wait,
@@ -51,7 +51,7 @@ cdef class BatchDue:
     """See the pxd."""
 
     def __call__(self) -> None:
-        cdef object found = <object>PyWeakref_GetObject(self.producer)
+        cdef object found = referent(self.producer)
         if found is not None:
             (<Batcher>found).batch_due()
 

@@ -8,7 +8,6 @@ from collections import deque
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyCallable_Check
-from cpython.weakref cimport PyWeakref_GetObject
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
@@ -25,6 +24,7 @@ from pulsarx._pycore.ground.mutex cimport (
 )
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.ground.signals cimport signals_raised
+from pulsarx._pycore.ground.weak_reference cimport referent
 from pulsarx._pycore.message.message_id cimport message_id_chunked, message_id_new
 from pulsarx._pycore.publish.admission cimport (
     MUST_WAIT, PRODUCER_HELD, PRODUCER_OPEN, Wait,
@@ -58,7 +58,7 @@ cdef class ResumeCall:
         self.producer = weakref.ref(producer)
 
     def __call__(self) -> None:
-        cdef object found = <object>PyWeakref_GetObject(self.producer)
+        cdef object found = referent(self.producer)
         cdef ProducerCore producer
         if found is not None:
             producer = found
