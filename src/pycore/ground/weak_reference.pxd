@@ -1,4 +1,4 @@
-"""What a weak reference refers to. All of pycore may call it, with the GIL.
+"""Reads weak references. All of pycore may call it, with the GIL.
 
 CPython 3.15 has no PyWeakref_GetObject any more, and 3.12 not yet what takes its place.
 """
