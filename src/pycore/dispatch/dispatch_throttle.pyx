@@ -3,12 +3,12 @@
 
 import weakref
 
-from cpython.weakref cimport PyWeakref_GetObject
 from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint32_t, uint64_t
 
 from pulsarx._core.atomic cimport atomic_load_u64
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
 from pulsarx._pycore.ground.rate_limit cimport RateLimit
+from pulsarx._pycore.ground.weak_reference cimport referent
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerSpan, LedgerTail
 from pulsarx._pycore.message.entry_view cimport EntryView
@@ -32,7 +32,7 @@ cdef class PeriodBegins:
     """See the pxd."""
 
     def __call__(self) -> None:
-        cdef object found = <object>PyWeakref_GetObject(self.throttle)
+        cdef object found = referent(self.throttle)
         if found is not None:
             (<DispatchThrottle>found).period_begins()
 

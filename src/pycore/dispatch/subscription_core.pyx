@@ -4,7 +4,6 @@
 import weakref
 from collections import deque
 
-from cpython.weakref cimport PyWeakref_GetObject
 from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
@@ -37,6 +36,7 @@ from pulsarx._pycore.cursor.sections_source cimport SectionsSource, take_section
 from pulsarx._pycore.dispatch.chunk_assembler cimport ChunkAssembler
 from pulsarx._pycore.dispatch.dispatch_throttle cimport DispatchThrottle
 from pulsarx._pycore.dispatch.dispatch_throttle import throttle_statistics
+from pulsarx._pycore.ground.weak_reference cimport referent
 
 cdef enum:
     DELAYED_KEPT_MIN = 50000     # so many delayed messages a killed process may have to find again
@@ -51,7 +51,7 @@ cdef class DeadlineCall:
     """See the pxd."""
 
     def __call__(self) -> None:
-        cdef object found = <object>PyWeakref_GetObject(self.core)
+        cdef object found = referent(self.core)
         if found is not None:
             dispatcher = (<SubscriptionCore>found).dispatcher
             if dispatcher is not None:

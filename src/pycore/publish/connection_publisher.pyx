@@ -5,7 +5,6 @@ import weakref
 from collections import deque
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.weakref cimport PyWeakref_GetObject
 from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 
 from pulsarx import errors
@@ -20,6 +19,7 @@ from pulsarx._pycore.ground.owner_link cimport (
     LINK_GIVEN_UP, LINK_SENT_AT, LINK_SEQUENCE_NOTED, OwnerLink,
 )
 from pulsarx._pycore.ground.raise_status cimport raise_status
+from pulsarx._pycore.ground.weak_reference cimport referent
 from pulsarx._pycore.publish.completion_queue cimport (
     DUPLICATE_INDEX, LONE_INDEX, CompletionQueue, callback_count,
 )
@@ -39,7 +39,7 @@ cdef class SendsDue:
     cdef object publisher                # weak reference
 
     def __call__(self) -> None:
-        cdef object found = <object>PyWeakref_GetObject(self.publisher)
+        cdef object found = referent(self.publisher)
         if found is not None:
             # Not in the clock's thread, which everybody waits for.
             (<ConnectionPublisher>found).completions.timeouts.put(

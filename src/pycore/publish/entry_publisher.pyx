@@ -6,7 +6,6 @@ from collections import deque
 import weakref
 
 cimport cython
-from cpython.weakref cimport PyWeakref_GetObject
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from pulsarx import errors
@@ -31,6 +30,7 @@ from pulsarx._pycore.ground.rate_limit cimport PublishMeter, RateLimit
 from pulsarx._pycore.ground.signals cimport (
     SIGNAL_LOOK_NS, signals_check, signals_raised, signals_sleep_ns,
 )
+from pulsarx._pycore.ground.weak_reference cimport referent
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail, ledger_tail_asks
 from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
 from pulsarx._pycore.publish.completion_queue cimport CompletionQueue, callback_count
@@ -169,7 +169,7 @@ cdef class TimeoutDue:
     """See the pxd."""
 
     def __call__(self) -> None:
-        cdef object found = <object>PyWeakref_GetObject(self.publisher)
+        cdef object found = referent(self.publisher)
         if found is not None:
             (<LedgerPublisher>found).timeout_due()
 

@@ -5,11 +5,11 @@ so that no Python runs for those between the socket and the thread that waits.""
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
-from cpython.weakref cimport PyWeakref_GetObject
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memcpy, memmove
 
 from pulsarx._pycore.ground.owner_link cimport LINK_RECORDED, LINK_RUN, LinkTaker, OwnerLink
+from pulsarx._pycore.ground.weak_reference cimport referent
 from pulsarx._pycore.wire.hot_commands cimport (
     LINK_SIZE, ReceiptParts, SendParts, number_at, receipt_parse, send_parse, size_at,
 )
@@ -188,7 +188,7 @@ cdef class FrameCutter(LinkTaker):
                 return False
             found = self.runs.get(number_at(frame + 8))
             if found is not None:
-                found = <object>PyWeakref_GetObject(found)
+                found = referent(found)
             if found is None:
                 return False
             if self.by_caller and found.is_busy():
