@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 import image_root
@@ -107,6 +108,33 @@ def test_what_is_built_here_is_no_part_of_the_context(tmp_path: Path):
     path.write_text("build\n")
     with pytest.raises(DockerfileError, match="give \\*\\*/NAME"):
         ignored(path)
+
+
+def test_all_that_git_tracks_of_what_is_copied_is_part_of_the_context():
+    """The sources of LZ4 used to be left out as if they had been made here."""
+    root = DOCKERFILE.parents[1]
+    if not (root / ".git").exists():
+        pytest.skip("not a git clone")
+    copied = [
+        rest.split()[0]
+        for word, rest in stages(DOCKERFILE)[0].steps
+        if word == "COPY" and len(rest.split()) == 2
+    ]
+    assert {"python", "src", "vendored"} <= set(copied)
+    tracked = subprocess.run(
+        ["git", "-c", f"safe.directory={root}", "ls-files", *copied],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    patterns = ignored(DOCKERFILE.with_name("Dockerfile.dockerignore"))
+    left_out = [
+        each
+        for each in tracked
+        if any(fnmatch(part, pattern) for part in Path(each).parts for pattern in patterns)
+    ]
+    assert "vendored/lz4/lz4.c" in tracked and not left_out
 
 
 def test_where_nothing_can_be_built_it_is_said_and_nothing_is_left(
