@@ -420,6 +420,7 @@ def test_what_nobody_gives_stays_while_a_process_lives_that_shared_it(
         guest.run("p.send(b'1') and None")
         assert contents(newcomer, "t") == [b"1"]
         guest.run("client.close()")
+        wait_until(lambda: "guests" not in (folder / "LOCK").read_text())  # the owner knows it
     with pulsarx.Client(folder):  # nobody has it any more
         pulsarx.Client(folder, durability="sync").close()
 

@@ -6,7 +6,6 @@ from contextlib import ExitStack
 
 from pulsarx import errors
 from pulsarx.broker.catalogue import changes
-from pulsarx.broker.catalogue.records import SubscriptionRecord
 from pulsarx.broker.folder.at_once import take_at_once
 from pulsarx.broker.folder.storage_errors import storage_error
 
@@ -55,6 +54,8 @@ class NewSubscription:
         ledger_id, ordinal = position
         cursor_id = topic.runtime.allocate_cursor_id()
         created_ms = topic.runtime.clock.now_ms()
+        from pulsarx.broker.catalogue.records import SubscriptionRecord
+
         record = SubscriptionRecord(
             name, cursor_id, type_name, created_ms, {}, ledger_id or -1, ordinal
         )
