@@ -1,6 +1,7 @@
 """Backups of a folder: `backup` copies one while it is used, `restore` makes a folder of a copy and
-proves it; `check` proves a folder. Not in the official client; of folders of this machine, and of
-those that `pulsarx serve` serves, by its URL.
+proves it; `check` proves a folder; `salvage` puts one together of what is whole of another. Not in
+the official client; of folders of this machine, and of those that `pulsarx serve` serves, by its
+URL.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.admin.http_channel import HttpChannel
-    from pulsarx.backups.contents import Contents
+    from pulsarx.backups.contents import Contents, Salvaged
     from pulsarx.options.authentication import Authentication
 
-__all__ = ["backup", "check", "restore"]
+__all__ = ["backup", "check", "restore", "salvage"]
 
 
 def backup(
@@ -75,8 +76,9 @@ def restore(
     every ledger is read and compared with its checksum and the catalogue's counts, every cursor is
     opened. The backup stays as it is.
 
-    target, progress: as of `backup`. allow_damage: restore what is whole; `damage` of what is
-    answered says what is not. CorruptDataError: it is not whole; there is no target then.
+    target, progress: as of `backup`. allow_damage: restore what is whole, as `salvage` does where
+    marker or catalogue cannot be read; `damage` of what is answered says what is not.
+    CorruptDataError, CatalogueError: it is not whole; there is no target then.
     FolderOwnedError: a client has opened the backup itself. FolderError, StorageError,
     StorageFullError: as of `backup`. InvalidUrl: backup or target is the URL of a server, whose
     folder cannot be replaced under its clients.
@@ -127,6 +129,37 @@ def check(
     from pulsarx.backups import proof
 
     return proof.check(folder, progress)
+
+
+def salvage(
+    folder: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    progress: Any = False,
+) -> Salvaged:
+    """Make a folder of what is whole of another one, whose marker or catalogue is lost or damaged,
+    and answer what that is: `found` has each topic, `damage` all that was left out, or is damaged
+    in both, with file, offset and why, and `assumed` what no file says any more. Nothing of the
+    folder is changed.
+
+    Where the catalogue can be read, that counts, as far as it goes. What it does not say is told by
+    the headers of ledgers (topic and id of each) and of cursors (topic and subscription).
+    Policies, schemas, properties, and what has no file yet are in the catalogue alone. Ledgers
+    written before their headers said that become topics `public/salvaged/ledger-<id>`. Open ones
+    are recovered as by an owner. At the end all of the target is read, as by `check`.
+
+    target, progress: as of `backup`. FolderError: no folder, or nothing that could be salvaged; or
+    a target that is in use. FolderOwnedError: a client has it open. NewerFormatError. StorageError,
+    StorageFullError. InvalidUrl: of a server. There is no target then.
+    """
+    _require_folder(
+        folder, f"salvage {folder!s}", "that is a server; give the folder, on its machine"
+    )
+    _require_folder(target, f"salvage to {target!s}", "give a folder of this machine as target")
+    control_plane.load("pulsarx.backups.salvaging")
+    from pulsarx.backups import salvaging
+
+    return salvaging.salvage(folder, target, progress)
 
 
 def _is_url(place: str | os.PathLike[str], schemes: tuple[str, ...]) -> bool:

@@ -43,3 +43,26 @@ class Contents:
     missing_messages: int = 0  # of those
     bytes: int = 0  # of all files
     damage: list[Damage] = field(default_factory=list)
+
+
+@dataclass
+class SalvagedTopic:
+    """A topic that a salvage has found. A value. messages: in ledgers; acknowledged ones that are
+    not trimmed among them."""
+
+    topic: str
+    ledgers: int = 0
+    messages: int = 0
+    subscriptions: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Salvaged(Contents):
+    """Counts of a folder that was put together of what is whole of another, whose `damage` is all
+    that was left out, or is damaged in both. A value.
+
+    found: each topic. assumed: what no file says any more and was concluded, one sentence each.
+    """
+
+    found: list[SalvagedTopic] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)

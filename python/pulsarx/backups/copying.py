@@ -86,7 +86,15 @@ def restore(backup: Any, target: Any, progress: Any, allow_damage: bool) -> Cont
     source = os.path.realpath(os.fspath(backup))
     files = FileSystem()
     with workplace(os.path.realpath(os.fspath(target)), source, files) as work:
-        view = control_plane.perform(FolderView, (source,), FolderView.close)
+        try:
+            view = control_plane.perform(FolderView, (source,), FolderView.close)
+        except (errors.CatalogueError, errors.CorruptDataError, errors.FolderError):
+            if not allow_damage or not os.path.isdir(source):
+                raise
+            control_plane.load("pulsarx.backups.salvaging")
+            from pulsarx.backups.salvaging import salvage_to
+
+            return salvage_to(source, work, files, show)
         try:
             control_plane.perform(view.require_unowned)
             # Nobody trims it, and it stays as it is.

@@ -1,11 +1,12 @@
-"""`pulsarx backup` and `pulsarx restore`: copies of a folder, and folders of copies."""
+"""`pulsarx backup`, `pulsarx restore` and `pulsarx salvage`: copies of a folder, folders of copies,
+and of what is whole of a damaged one."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 
-from pulsarx.cli.command import command
-from pulsarx.cli.declared import Path, argument, option
+from pulsarx.cli.command import DAMAGED, command
+from pulsarx.cli.declared import Exit, Path, argument, option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +46,34 @@ def restore(folder: Folder, target: str, allow_damage: bool) -> None:
     with folder.output.bar("Restoring") as told:
         found = restored(source, target, progress=told, allow_damage=allow_damage)
     _show(folder, found)
+
+
+@command("pulsarx salvage events events-salvaged")
+@argument("path", metavar="FOLDER", type=Path())
+@argument("target", type=Path())
+def salvage(folder: Folder, path: str, target: str) -> None:
+    """Make TARGET of what is whole of FOLDER, whose marker or catalogue is lost or damaged.
+
+    Prints each topic that is found, what no file says any more and was assumed, and each thing that
+    is left out, with file, offset and why. FOLDER stays as it is, and nobody may have it open.
+    TARGET must not exist, or be empty; it appears when it is whole. The exit status is 3 where
+    something is left out, and 1 where nothing can be salvaged: there is no TARGET then.
+    """
+    from pulsarx.backups import salvage as salvaged
+
+    with folder.output.bar("Salvaging") as told:
+        found = salvaged(path, target, progress=told)
+    fields = asdict(found)
+    topics, assumed, damage = (fields.pop(each) for each in ("found", "assumed", "damage"))
+    if topics:
+        folder.output.rows(("topic", "ledgers", "messages", "subscriptions"), topics)
+    if assumed:
+        folder.output.rows(("assumed",), [{"assumed": each} for each in assumed])
+    if damage:
+        folder.output.rows(("what", "messages", "text"), damage)
+    folder.output.record({**fields, "found": len(topics), "damage": len(damage)})
+    if damage:
+        raise Exit(DAMAGED)
 
 
 def _show(folder: Folder, found: Contents) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 DONE = 0  # also where the reader of its output left (a broken pipe)
 FAILED = 1  # the error is on standard error
 USAGE = 2  # the command line cannot be understood, or one of its values
-DAMAGED = 3  # `check` has found damage
+DAMAGED = 3  # `check` has found damage, or `salvage` has left something out
 INTERRUPTED = 130  # by Ctrl-C
 
 topic_argument: Decorator = argument("topic")

@@ -98,6 +98,10 @@ SUBJECTS = {
             "pulsarx.cli.backups:restore",
             "Make TARGET of a backup, which --url names, and prove that it is whole.",
         ),
+        "salvage": (
+            "pulsarx.cli.backups:salvage",
+            "Make TARGET of what is whole of FOLDER, whose marker or catalogue is lost or damaged.",
+        ),
     },
     "Run": {
         "serve": ("pulsarx.cli.serve", "Serve a folder to programs with any client of Pulsar."),

@@ -12,7 +12,7 @@ import os
 from pulsarx._pycore.ground.locks import RLock
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.draft import CatalogueDraft
-from pulsarx.broker.catalogue.file import COMMIT
+from pulsarx.broker.catalogue.file import COMMIT, SALVAGE
 from pulsarx.broker.catalogue.log import FLUSHED_ONE_BY_ONE, CatalogueLog, PreparedCommit
 from pulsarx.broker.catalogue.operations import apply_operations, frees_room
 from pulsarx.broker.folder.reserve import RESERVE_NAME, RESERVE_SIZE, with_reserve
@@ -458,5 +458,6 @@ class Catalogue:
         for found in (*self._directory.ledger_files(), *self._directory.cursor_files()):
             raise CatalogueError(
                 detail=f"{self._directory.catalogue_path} is empty although there is {found[-1]}. "
-                "Nothing was changed or deleted. Restore the folder catalogue from a backup"
+                "Nothing was changed or deleted. Restore the folder catalogue from a backup, or "
+                f"{SALVAGE}"
             )

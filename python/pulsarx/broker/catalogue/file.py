@@ -24,6 +24,8 @@ COMMIT = "commit"
 CHECKPOINT = "checkpoint"
 SEQUENCES = "sequences"  # of topics/deduplication
 TEMPORARY_SUFFIX = ".tmp"
+# What errors advise where files of the catalogue cannot be read.
+SALVAGE = "make a new folder of what is whole: run pulsarx salvage FOLDER TARGET"
 _VERSION = "1"  # of each kind
 _NUMBER_DIGITS = 20
 _HEADER_SIZE_MAX = 200
@@ -127,5 +129,5 @@ def _checksum(kind: str, version: str, folder_id: str, body: bytes) -> int:
 def _damaged(path: str, data: bytes, why: str) -> CatalogueError:
     return CatalogueError(
         detail=f"{path} is damaged ({len(data)} bytes): {why}. Nothing was changed or deleted. "
-        "Restore this file from a backup of the folder"
+        f"Restore this file from a backup of the folder, or {SALVAGE}"
     )

@@ -19,6 +19,7 @@ from pulsarx.broker.catalogue.draft import CatalogueDraft
 from pulsarx.broker.catalogue.file import (
     CHECKPOINT,
     COMMIT,
+    SALVAGE,
     TEMPORARY_SUFFIX,
     catalogue_file_decode,
     catalogue_file_encode,
@@ -114,6 +115,36 @@ class CatalogueLog:
         raise CatalogueError(
             detail=f"{self._path} changed {_READ_ATTEMPTS_MAX} times while it was read. Try again"
         )
+
+    def load_whole_part(self) -> str:
+        """Read from the newest whole checkpoint on as far as the files are whole; why not further,
+        "": all of it was read. For a folder that nobody changes. NewerFormatError."""
+        try:
+            self.load()
+            return "" if self.state.number else f"{self._path} holds no commit"
+        except (CatalogueError, OSError):
+            pass  # what is wrong is found once more
+        try:
+            names = self._names()
+            commits = _numbers(COMMIT, names)
+            checkpoints = sorted(_numbers(CHECKPOINT, names), reverse=True)
+            with CollectorPaused():
+                state, recent, _, damage = self._newest_whole_checkpoint(checkpoints)
+        except OSError as error:
+            return f"{self._path} cannot be read: {error}"
+        self.state = state
+        last = max((*commits, *checkpoints), default=0)
+        for number in range(state.number + 1, last + 1):
+            path = self._file(COMMIT, number)
+            try:
+                if number not in commits:
+                    raise damage or CatalogueError(detail=f"{path} is missing")
+                self._apply(state, number, recent, [])
+            except CatalogueError as error:
+                return detail_of(error).partition(". Nothing was changed")[0]
+            except OSError as error:
+                return f"{path} cannot be read: {error.strerror}"
+        return f"{self._path} is not whole"
 
     def resume(self, files: FileOperations, folder_id: str) -> bool:
         """Go on with what was read a while ago; False: it is not known to be of this folder, so
@@ -344,7 +375,7 @@ class CatalogueLog:
                     raise damage or _Discontinuity(
                         detail=f"{self._file(COMMIT, number)} is missing; the catalogue goes on to "
                         f"commit {last}. Nothing was changed or deleted. Restore this file from a "
-                        "backup of the folder"
+                        f"backup of the folder, or {SALVAGE}"
                     )
                 self._apply(state, number, recent, read.unflushed)
             except _Misfit:
@@ -398,7 +429,7 @@ class CatalogueLog:
             raise _Discontinuity(
                 detail=f"{path} does not follow commit {state.number} (checksum "
                 f"{state.checksum:08x}, epoch {state.epoch}). Nothing was changed or deleted. "
-                "Restore the catalogue from a backup"
+                f"Restore the catalogue from a backup, or {SALVAGE}"
             )
         draft = CatalogueDraft(state)
         operations: Any = document.get("operations")

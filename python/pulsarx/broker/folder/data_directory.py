@@ -116,7 +116,8 @@ class DataDirectory:
             if folder_id is None:
                 raise FolderError(
                     detail=f"open {path} read-only: not a PulsarX data directory (no {MARKER_NAME} "
-                    "in it). Check the path, or open it once for writing to make one"
+                    "in it). Check the path, or open it once for writing to make one. If its data "
+                    f"is there: run pulsarx salvage {path} TARGET"
                 )
             return cls(path, True, files, folder_id)
         if marker_read(files, path) is None:
@@ -439,7 +440,8 @@ def _check_may_become_one(files: FileOperations, path: str) -> None:
     if holds_data:
         raise FolderError(
             detail=f"{path} holds data of PulsarX but its marker {MARKER_NAME} is missing. Nothing "
-            f"was changed. Restore {MARKER_NAME} from a backup of this folder"
+            f"was changed. Restore {MARKER_NAME} from a backup of this folder, or make a new one "
+            f"of what is whole of it: run pulsarx salvage {path} TARGET"
         )
     for name in names:
         if name in (*ours, LOCK_NAME, RESERVE_NAME, "lost+found"):

@@ -49,7 +49,8 @@ def marker_read(files: FileOperations, folder: str) -> str | None:
     if found is None:
         raise errors.CorruptDataError(
             detail=f"{path} is damaged in both copies ({len(data)} bytes). Nothing was changed. "
-            "Restore this file from a backup of the folder"
+            "Restore this file from a backup of the folder, or make a new folder of what is whole "
+            f"of it: run pulsarx salvage {folder} TARGET"
         )
     version, folder_id = found
     if version > FORMAT_VERSION:
