@@ -97,6 +97,10 @@ CAMPAIGNS = (
         "tests/core", "tests/pycore/ranges", "tests/pycore/ledger/test_ledger_recovery.py",
         "tests/pycore/cursor", "tests/api/arrow", rounds=8, scale=8,
     ),
+    campaign(
+        "salvage", "folders without marker or catalogue, their files damaged, put together again",
+        "tests/api/backups/test_salvage_of_ruins.py", rounds=30, scale=6,
+    ),
     # Models and properties ----------------------------------------------------------------------
     campaign(
         "model", "random histories of subscriptions against the model, with restarts",

@@ -15,85 +15,30 @@ import pytest
 from child_process import ChildProcess
 from compaction_steps import compacted, survivors
 from compaction_steps import publish as publish_keys
-from damaged_ledgers import receive_all
+from damaged_ledgers import frame_offsets
 from staged_ledgers import stage
 from support.copied_topics import numbers, publish, read
+from various_topics import OTHER, everything, lose_names, make, opened, read_whole, subscribed
 
-import pulsarx
-from pulsarx import BrokerOptions, ConsumerType, InitialPosition, errors
+from pulsarx import errors
 from pulsarx.backups import backup, check, restore, salvage
 from pulsarx.backups.contents import Salvaged
 from pulsarx.broker.requests.attach import Transaction, attach
+from pulsarx.broker.staging.sealed_writer import SealedLedgerWriter
+from pulsarx.broker.staging.staged_file import StagedFile
+from pulsarx.broker.staging.staging import folder_id_of, make_staging
 from pulsarx.testing import inspect
 from pulsarx.topic_name import TopicName
-
-SMALL = BrokerOptions(managed_ledger_max_entries_per_ledger=5)
-OTHER = "persistent://shop/orders/paid"
-KEYED = [("a", b"1"), ("b", b"2"), ("a", b"3"), ("c", b"4"), ("b", b"5"), ("a", b"6")]
-
-
-def opened(folder: Path, **options: Any) -> pulsarx.Client:
-    options.setdefault("broker_options", SMALL)
-    return pulsarx.Client(folder, durability="os", **options)
-
-
-def subscribed(client: pulsarx.Client, topic: str = "t", name: str = "s") -> pulsarx.Consumer:
-    earliest = InitialPosition.Earliest
-    return client.subscribe(topic, name, ConsumerType.Shared, initial_position=earliest)
-
-
-def fill(client: pulsarx.Client) -> None:
-    """Topics of all kinds, and subscriptions that have acknowledged this and that."""
-    admin = client.admin
-    admin.namespaces.set_retention("public/default", -1, -1)
-    publish(client, 0, 23)
-    consumer = subscribed(client)
-    messages = consumer.receive_many(23, 0)
-    for message in [*messages[:4], messages[7], messages[20]]:
-        consumer.acknowledge(message)
-    with client.subscribe("t", "all", initial_position=InitialPosition.Earliest) as one:
-        one.acknowledge_cumulative(messages[12])
-    admin.topics.create_partitioned_topic("parts", 4)
-    for index in (0, 2):
-        publish(client, 0, 3, f"parts-partition-{index}")
-    admin.tenants.create_tenant("shop")
-    admin.namespaces.create_namespace("shop/orders")
-    publish(client, 0, 12, OTHER)
-    subscribed(client, OTHER, "bills")
-    admin.topics.merge_ledgers(OTHER)
-    publish_keys(client, KEYED, "keyed", batching_enabled=True)
-    compacted(client, "keyed")
-    publish_keys(client, [("c", b"7")], "keyed")
-
-
-def everything(client: pulsarx.Client) -> dict[str, Any]:
-    """What readers and subscriptions get."""
-    found: dict[str, Any] = {
-        "t": read(client),
-        OTHER: read(client, OTHER),
-        "compacted": survivors(client, "keyed"),
-        "keyed": read(client, "keyed"),
-        "partitions": client.get_topic_partitions("parts"),
-    }
-    for index in range(4):
-        found[f"parts-{index}"] = read(client, f"parts-partition-{index}")
-    for topic, name in (("t", "s"), ("t", "all"), (OTHER, "bills")):
-        with subscribed(client, topic, name) as consumer:
-            found[f"{topic} {name}"] = [each.data() for each in consumer.receive_many(99, 0)]
-    return found
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     """A folder whose owner was killed, with open ledgers, and all that is in it."""
     path = tmp_path_factory.mktemp("whole")
-    with opened(path / "used") as client:
-        fill(client)
-        inspect(client).settle()
-        shutil.copytree(path / "used", path / "f", ignore=shutil.ignore_patterns("control.sock"))
-    shutil.copytree(path / "f", path / "copy")
+    made = make(path)
+    shutil.copytree(made, path / "copy")
     with opened(path / "copy") as client:
-        return path / "f", everything(client)
+        return made, everything(client)
 
 
 @pytest.fixture
@@ -104,11 +49,6 @@ def folder(whole: tuple[Path, dict[str, Any]], tmp_path: Path) -> Path:
 @pytest.fixture
 def expected(whole: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
     return whole[1]
-
-
-def lose_names(folder: Path) -> None:
-    (folder / "PULSARX").unlink()
-    shutil.rmtree(folder / "catalogue")
 
 
 def digest(folder: Path) -> str:
@@ -136,12 +76,6 @@ def unknown_ledger(folder: Path) -> Path:
     made = folder / "ledgers" / "00" / "512000.ledger"
     made.parent.mkdir(exist_ok=True)
     return made
-
-
-def read_whole(client: pulsarx.Client, topic: str) -> list[bytes]:
-    """What a reader gets, who is told of damage besides."""
-    with client.create_reader(topic, pulsarx.MessageId.earliest) as reader:
-        return [each.data() for each in receive_all(reader)[0]]
 
 
 def change(path: Path, *places: int) -> None:
@@ -417,6 +351,47 @@ def test_attached_ledgers_without_a_name_become_topics_of_their_own(tmp_path: Pa
     assert any(topic.topic in each for each in found.assumed)
     with opened(tmp_path / "made") as client:
         assert read(client, topic.topic) == numbers(0, 3)
+
+
+def test_attached_ledgers_whose_writer_knew_the_topic_are_found(tmp_path: Path) -> None:
+    with opened(tmp_path / "f") as client:
+        client.admin.topics.create_non_partitioned_topic("t")
+        publish(client, 0, 2)
+    area = make_staging(tmp_path / "f", "job")
+    folder_id = folder_id_of(tmp_path / "f")
+    with SealedLedgerWriter(f"{area}/one", folder_id, topic="t") as writer:
+        writer.append(b"2")
+        sealed = writer.seal()
+    assert sealed is not None
+    attach(tmp_path / "f", Transaction("app", 1), [StagedFile.of_sealed("t", sealed)])
+    lose_names(tmp_path / "f")
+    found = salvage(tmp_path / "f", tmp_path / "made")
+    assert [each.topic for each in found.found] == ["persistent://public/default/t"]
+    with opened(tmp_path / "made") as client:
+        assert read(client) == numbers(0, 3)
+
+
+def test_an_older_generation_of_a_cursor_is_taken_where_the_newest_is_damaged(
+    folder: Path, tmp_path: Path, expected: dict[str, Any]
+) -> None:
+    lose_names(folder)
+    for each in list((folder / "cursors").iterdir()):
+        later = each.with_suffix(f".{int(each.suffix[1:]) + 1}")
+        later.write_bytes(each.read_bytes())  # of another generation, as its header says
+    found = salvage(folder, tmp_path / "made")
+    assert len(of(found, "cursor")) == 3
+    assert contents(tmp_path / "made") == expected
+
+
+def test_a_ledger_that_was_cut_off_keeps_what_is_left(folder: Path, tmp_path: Path) -> None:
+    lose_names(folder)
+    ledger = ledgers_of(folder)[1]
+    cut = frame_offsets(ledger)[3] + 10
+    ledger.write_bytes(ledger.read_bytes()[:cut])
+    found = salvage(folder, tmp_path / "made")
+    assert any(each.file == str(ledger.relative_to(folder)) for each in found.damage)
+    with opened(tmp_path / "made") as client:
+        assert read_whole(client, "t") == [*numbers(0, 8), *numbers(10, 23)]
 
 
 def test_names_that_are_too_long_are_cut_and_said(tmp_path: Path) -> None:
