@@ -22,6 +22,7 @@ from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.file_system import FileSystem, open_descriptor
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ledger.ledger_recovery import seal_recovered
+from pulsarx._pycore.ledger.published_ends import PublishedEnds
 from pulsarx.backups.contents import Damage, Salvaged
 from pulsarx.backups.found_ledgers import FoundLedger, LedgersOfFile, header_folder_id
 from pulsarx.backups.proof import Proof
@@ -89,6 +90,7 @@ class Salvaging:
         self._files = files
         self._directory = DataDirectory(source, True, files, "")
         self._state: SalvagedState
+        self._ends: PublishedEnds | None = None  # a copy of what the last owner had published
         self._copies = 0
 
     def steps(self) -> Steps:
@@ -104,6 +106,7 @@ class Salvaging:
         with refusals(f"make the folders of {self._work}"):
             for name in (*SUBDIRECTORIES, _FOUND):
                 os.mkdir(f"{self._work}/{name}")
+        self._read_ends()
         self.size = 2 * sum(self._size_of(path) for _, path in ledgers)
         for ledger_id, path in ledgers:
             if self._state.takes_file(ledger_id, self._name_of(path)):
@@ -265,6 +268,8 @@ class Salvaging:
                     os.rename(found.path, path)
             self._seal(ledger_id, topic, found, path)
             yield 0
+        if self._ends is not None:
+            self._ends.close_file()
         shutil.rmtree(f"{self._work}/{_FOUND}")
         yield 0
 
@@ -286,7 +291,7 @@ class Salvaging:
             summary = file.summary()
             self._state.put(ledger_id, summary, bool(file.damage()), path)
             return
-        recovery = file.recover()
+        recovery = file.recover(self._published(ledger_id))
         if recovery.unborn or not recovery.entry_count:
             os.unlink(path)  # nothing was stored in it
             self._state.drop(ledger_id)
@@ -299,6 +304,25 @@ class Salvaging:
             )
         self._tell_torn(found, topic, ledger_id, path, recovery)
         self._state.put(ledger_id, summary, recovery.damaged_entries > 0, path)
+
+    def _read_ends(self) -> None:
+        """Read the published ends: what they say and a ledger lacks is told as damage."""
+        copy = self._new_copy()
+        try:
+            for _ in copied_blocks(f"{self._source}/ends", copy, None):
+                pass
+            self._ends = PublishedEnds.open(copy)
+        except (FileNotFoundError, errors.PulsarException) as error:
+            if errors.raised_by_handler(error):
+                raise
+            # They are evidence, and no part of what is stored.
+
+    def _published(self, ledger_id: int) -> tuple[int, int, int]:
+        """End, entries and messages that readers have seen of a ledger; zeros: not known."""
+        if self._ends is None:
+            return 0, 0, 0
+        found: tuple[int, int, int] = self._ends.published(self._ends.find(ledger_id), ledger_id)
+        return found
 
     def _opened(self, ledger_id: int, found: FoundLedger, path: str) -> LedgerFile:
         if not found.headless:

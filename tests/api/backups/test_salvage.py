@@ -20,6 +20,7 @@ from staged_ledgers import stage
 from support.copied_topics import numbers, publish, read
 from various_topics import OTHER, everything, lose_names, make, opened, read_whole, subscribed
 
+import pulsarx
 from pulsarx import errors
 from pulsarx.backups import backup, check, restore, salvage
 from pulsarx.backups.contents import Salvaged
@@ -323,7 +324,7 @@ def test_a_message_that_looks_like_a_ledger_is_a_message(tmp_path: Path) -> None
     with opened(tmp_path / "f") as client, client.create_producer("files") as producer:
         producer.send(data)
         # As the payload lies in its ledger, the copy in it begins with a block.
-        (ledger,) = ledgers_of(tmp_path / "f", "files")
+        ledger = ledgers_of(tmp_path / "f", "files")[0]
         at = ledger.read_bytes().index(data, 4096)
         producer.send(bytes(-(at + 4096) % 4096) + data * 2)
         files = ledger.read_bytes()
@@ -392,6 +393,25 @@ def test_a_ledger_that_was_cut_off_keeps_what_is_left(folder: Path, tmp_path: Pa
     assert any(each.file == str(ledger.relative_to(folder)) for each in found.damage)
     with opened(tmp_path / "made") as client:
         assert read_whole(client, "t") == [*numbers(0, 8), *numbers(10, 23)]
+
+
+def test_what_readers_have_seen_and_is_gone_is_told(tmp_path: Path) -> None:
+    """By the published ends, where durability sync lets readers see what is durable alone."""
+    with pulsarx.Client(tmp_path / "used", durability="sync") as client:
+        publish(client, 0, 5)
+        shutil.copytree(
+            tmp_path / "used", tmp_path / "f", ignore=shutil.ignore_patterns("control.sock")
+        )
+    lose_names(tmp_path / "f")
+    ledger = ledgers_of(tmp_path / "f")[0]
+    cut = frame_offsets(ledger)[3]
+    ledger.write_bytes(ledger.read_bytes()[:cut])
+    found = salvage(tmp_path / "f", tmp_path / "made")
+    (damage,) = [each for each in found.damage if each.what == "entries"]
+    assert (damage.entry_id, damage.entries, damage.messages) == (3, 2, 2)
+    assert found.missing_messages == 2
+    with opened(tmp_path / "made") as client:
+        assert read_whole(client, "t") == numbers(0, 3)
 
 
 def test_names_that_are_too_long_are_cut_and_said(tmp_path: Path) -> None:
