@@ -77,7 +77,6 @@ if TYPE_CHECKING:
     )
     from pulsarx.producer import Producer
     from pulsarx.producing.producer_creation import ProducerCreation
-    from pulsarx.producing.routed_message import RoutedMessage
     from pulsarx.randomness import Randomness
     from pulsarx.reader import Reader
     from pulsarx.schema.schema import Schema
@@ -418,7 +417,7 @@ class Client:
         encryption_key: str | None = None,
         crypto_key_reader: CryptoKeyReader | None = None,
         access_mode: ProducerAccessMode = ProducerAccessMode.Shared,
-        message_router: Callable[[RoutedMessage, int], int] | None = None,
+        message_router: Callable[[Any, int], int] | None = None,
         hashing_scheme: HashingScheme = HashingScheme.JavaStringHash,
         interceptors: list[ProducerInterceptor] | None = None,
     ) -> Producer[T]:

@@ -59,21 +59,22 @@ class TopicName:
 
     def __init__(self, domain: str, tenant: str, namespace: str, local_name: str) -> None:
         """Take parts that were checked; `of` is what checks."""
-        put = object.__setattr__
+        put, shared = object.__setattr__, _texts.setdefault
         # Shared by all topics of a namespace, or partitions of a topic; not interned, for Python
         # 3.12 keeps what is for ever.
-        put(self, "domain", _shared(domain))
+        put(self, "domain", shared(domain, domain))
         put(self, "persistent", domain == "persistent")
-        put(self, "tenant", _shared(tenant))
-        put(self, "namespace", _shared(namespace))
-        put(self, "namespace_name", _shared(f"{tenant}/{namespace}"))
+        put(self, "tenant", shared(tenant, tenant))
+        put(self, "namespace", shared(namespace, namespace))
+        name = f"{tenant}/{namespace}"
+        put(self, "namespace_name", shared(name, name))
         put(self, "local_name", local_name)
         index = _partition_index_of(local_name) if PARTITION_SUFFIX in local_name else -1
         full = f"{domain}://{tenant}/{namespace}/{local_name}"
         put(self, "partition_index", index)
         put(self, "full", full)
-        whole = full if index < 0 else _shared(full.rpartition(PARTITION_SUFFIX)[0])
-        put(self, "partitioned_name", whole)
+        whole = full if index < 0 else full.rpartition(PARTITION_SUFFIX)[0]
+        put(self, "partitioned_name", whole if index < 0 else shared(whole, whole))
         # Nearly none is.
         may_be = "__" in local_name or tenant == SYSTEM_TENANT
         put(self, "is_system", may_be and _is_system(self))
@@ -132,10 +133,6 @@ class TopicName:
 
 _cached: dict[str, TopicName] = {}
 _texts: dict[str, str] = {}  # that several of them have
-
-
-def _shared(text: str) -> str:
-    return _texts.setdefault(text, text)
 
 
 def check_entity_name(what: str, name: str) -> str:

@@ -188,7 +188,7 @@ def test_keys_that_cannot_be_used_are_told(tmp_path: Path) -> None:
     for options, complaint in (
         ({"token_secret_key": base64.b64encode(b"short").decode()}, "at least 32"),
         ({"token_secret_key": "not base64 and no file!"}, "base64"),
-        ({"token_secret_key": f"file://{tmp_path}/nothing"}, "base64"),
+        ({"token_secret_key": f"file://{tmp_path}/nothing"}, "No such file"),
         ({"token_secret_key": "data:;base64"}, "base64"),
         ({"token_secret_key": str(tmp_path / "pem")}, "token_public_key"),
         ({"token_public_key": str(tmp_path / "private")}, "no public key"),

@@ -9,6 +9,7 @@ from plain_files import PlainFiles
 
 from pulsarx.broker.catalogue.catalogue import Catalogue
 from pulsarx.broker.catalogue.file import catalogue_file_encode
+from pulsarx.broker.folder.copies import both_copies
 from pulsarx.broker.folder.data_directory import DataDirectory
 
 FILES = PlainFiles(flush=False)
@@ -49,4 +50,4 @@ def append_by_hand(path: Path, operations: list[dict[str, Any]]) -> None:
     document |= {"writer": "w", "operations": operations}
     folder_id = DataDirectory.open(str(path), files=FILES, read_only=True).folder_id
     data, _ = catalogue_file_encode("commit", folder_id, document)
-    (path / "catalogue" / f"{number:020d}.commit").write_bytes(data)
+    (path / "catalogue" / f"{number:020d}.commit").write_bytes(both_copies(data))

@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from pulsarx._pycore.publish.memory_limit import MemoryLimit
-    from pulsarx.producing.routed_message import RoutedMessage
 
     class RedeliveryBackoff(Protocol):
         def next(self, redelivery_count: int) -> int:
@@ -118,7 +117,7 @@ class ProducerOptions(Options):
     encryption_key: str | None = row(str, None)
     crypto_key_reader: CryptoKeyReader | None = row(CryptoKeyReader, None)
     access_mode: ProducerAccessMode = row(ProducerAccessMode, ProducerAccessMode.Shared)
-    message_router: Callable[[RoutedMessage, int], int] | None = row(object, None)
+    message_router: Callable[[Any, int], int] | None = row(object, None)
     hashing_scheme: HashingScheme = ours(HashingScheme, HashingScheme.JavaStringHash)
     interceptors: list[ProducerInterceptor] | None = ours(list, None)
     schema_info: SchemaInfo | None  # what it declares to the topic

@@ -125,7 +125,7 @@ print(pulsarx._core.__path__[-1] == pulsarx.ground.linked_modules.LIBRARY)
     run(newer + USE, folder)
 
 
-def test_the_newest_python_is_the_newest_that_wheels_are_tested_on() -> None:
+def test_the_newest_python_is_one_that_wheels_are_tested_on() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     newest = f"cp{NEWEST_PYTHON[0]}{NEWEST_PYTHON[1]}-*"
-    assert project["tool"]["cibuildwheel"]["build"][-1] == newest
+    assert newest in project["tool"]["cibuildwheel"]["build"]

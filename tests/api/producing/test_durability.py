@@ -443,7 +443,10 @@ def test_a_damaged_catalogue_is_named_and_nothing_is_changed(folder: Path) -> No
         client.create_producer("t").send(b"x")
     path = sorted((folder / "catalogue").iterdir())[-1]
     good = path.read_bytes()
-    path.write_bytes(good[:20] + bytes([good[20] ^ 1]) + good[21:])
+    spoiled = bytearray(good)
+    spoiled[20] ^= 1
+    spoiled[4096 + 20] ^= 1  # its second copy
+    path.write_bytes(spoiled)
     with pytest.raises((errors.CatalogueError, errors.CorruptDataError), match=path.name):
         pulsarx.Client(folder)
     path.write_bytes(good)

@@ -44,12 +44,12 @@ def catalogue_file_number(kind: str, name: str) -> int:
 
 
 def catalogue_file_encode(kind: str, folder_id: str, document: dict[str, Any]) -> tuple[bytes, int]:
-    """The file of a document and its checksum. ValueError, TypeError: JSON cannot say it."""
+    """The file of a document, one copy of that of a commit; and its checksum. ValueError,
+    TypeError: JSON cannot say it."""
     body = json_bytes(document)
     checksum = _checksum(kind, _VERSION, folder_id, body)
     header = f"PULSARX {kind.upper()} {_VERSION} crc32={checksum:08x} size={len(body)}\n"
-    data = b"%b%b\n" % (header.encode(), body)
-    return both_copies(data) if kind == COMMIT else data, checksum
+    return b"%b%b\n" % (header.encode(), body), checksum
 
 
 def catalogue_file_decode(

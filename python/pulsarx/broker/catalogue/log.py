@@ -29,7 +29,7 @@ from pulsarx.broker.catalogue.file import (
 from pulsarx.broker.catalogue.operations import apply_operations
 from pulsarx.broker.catalogue.state import CatalogueState
 from pulsarx.broker.catalogue.unflushed import UNFLUSHED, UnflushedCommits
-from pulsarx.broker.folder.copies import copies_of
+from pulsarx.broker.folder.copies import both_copies
 from pulsarx.broker.folder.storage_errors import is_full
 from pulsarx.errors import CatalogueError, NewerFormatError, detail_of
 
@@ -208,11 +208,10 @@ class CatalogueLog:
         if not flush:
             document["unflushed"] = True
         data, checksum = catalogue_file_encode(COMMIT, self._folder_id, document)
-        first = copies_of(data)[0]
-        as_read = json_value(first[first.index(b"\n") + 1 : -1])["operations"]
+        as_read = json_value(data[data.index(b"\n") + 1 : -1])["operations"]
         if not isinstance(as_read, list):
             raise TypeError("operations are a list")
-        return PreparedCommit(number, checksum, as_read, data, writer, flush)
+        return PreparedCommit(number, checksum, as_read, both_copies(data), writer, flush)
 
     def write(self, commit: PreparedCommit) -> bool:
         """Make a commit the next one, durably unless it is one without a flush; False: another
