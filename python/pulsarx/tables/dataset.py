@@ -70,7 +70,7 @@ class _Scanner:
             for table in self._read.tables(self._names):
                 yield from table.to_batches()
             return
-        early = early_of(self._condition, self._read.schema)
+        early = early_of(self._condition, self._read.schema, self._read.names_described())
         names = [*self._names, *_fields_of(self._condition, self._names, self._read.schema)]
         for table in self._read.tables(names, early):
             yield from table.filter(self._condition).select(self._names).to_batches()
@@ -82,16 +82,16 @@ def _fields_of(condition: Any, names: list[str], schema: pa.Schema) -> list[str]
     return [each for each in schema.names if each not in names and each in text]
 
 
-def early_of(condition: Any, schema: pa.Schema) -> Early:
-    """Make the filter of what a condition says of anything but values."""
-    names = [each for each in schema.names if each in _DESCRIBED]
+def early_of(condition: Any, schema: pa.Schema, names: list[str]) -> Early:
+    """Make the filter of what a condition says of anything but values. names: of the columns that
+    are none of values."""
     empty = pa.schema([schema.field(each) for each in names]).empty_table()
     try:
         empty.filter(condition)
     except (pa.ArrowException, LookupError):  # it is about values, too
         # Names stand in the text without quotes.
         is_plain = all(map(_NAME.fullmatch, schema.names))
-        condition = _described_part(str(condition)) if is_plain else None
+        condition = _described_part(str(condition), names) if is_plain else None
 
     def early(block: Block) -> Block:
         if condition is None or not names:
@@ -107,21 +107,21 @@ def early_of(condition: Any, schema: pa.Schema) -> Early:
 _ROW = "pulsarx row"
 
 
-def _described_part(text: str) -> Any:
-    """Read from the text of a condition the simple parts on keys, topics and times, which must hold
-    for all of it to hold. None: there are none."""
+def _described_part(text: str, names: list[str]) -> Any:
+    """Read from the text of a condition the simple parts on keys, topics and times of those names,
+    which must hold for all of it to hold. None: there are none."""
     found = None
     for part in _parts(text):
-        condition = _comparison(part)
+        condition = _comparison(part, names)
         if condition is not None:
             found = condition if found is None else found & condition
     return found
 
 
-def _comparison(part: str) -> Any:
-    if match := _TEXT.fullmatch(part):
+def _comparison(part: str, names: list[str]) -> Any:
+    if (match := _TEXT.fullmatch(part)) and match[1] in names:
         return pc.field(match[1]) == pa.scalar(match[3])
-    if match := _TIME.fullmatch(part):
+    if (match := _TIME.fullmatch(part)) and match[1] in names:
         try:
             time = datetime.fromisoformat(f"{match[3]}+00:00")
         except ValueError:

@@ -24,6 +24,7 @@ _DESCRIBED = {f"__{name}__": name for name in METADATA}
 def lazy_frame(read: TableRead) -> Any:
     """Make a LazyFrame, which reads when it is collected."""
     columns = read.schema
+    described = read.names_described()
 
     def source(
         with_columns: list[str] | None, predicate: Any, n_rows: int | None, batch_size: int | None
@@ -34,7 +35,7 @@ def lazy_frame(read: TableRead) -> Any:
         early = None
         # A head counts the rows before the condition.
         if predicate is not None and n_rows is None:
-            early = _early_of(predicate, [each for each in columns.names if each in _DESCRIBED])
+            early = _early_of(predicate, described)
         for table in read.tables(names, early):
             frame = polars.DataFrame(table)
             if n_rows is not None:

@@ -183,7 +183,7 @@ class TableRead:
     def schema(self) -> pa.Schema:
         """The columns of the table. find_columns, or a reading, was before."""
         names = self._names_of_values()
-        return pa.schema([self._field(name) for name in (*names, *self._names_described())])
+        return pa.schema([self._field(name) for name in (*names, *self.names_described())])
 
     def _names_of_values(self) -> list[str]:
         if self._columns is None:
@@ -200,7 +200,8 @@ class TableRead:
                 raise ValueError(f"{self.topic} has no field {name!r}; it has {there}")
         return self._wanted
 
-    def _names_described(self) -> list[str]:
+    def names_described(self) -> list[str]:
+        """The columns that are none of values. ValueError: one has the name of a field."""
         found = [f"__{name}__" for name in self._described]
         for name in found:
             if self._columns is not None and name in self._columns.names:

@@ -336,6 +336,31 @@ def test_queries_of_duckdb_are_those_of_a_table(orders: pulsarx.Client):
         assert connection.sql(text.format("lazy")).fetchall() == expected, condition
 
 
+def test_a_field_with_a_name_of_metadata_is_a_field(clocked_client: pulsarx.Client):
+    """As in a topic that a table with such columns was sent to."""
+    rows = [{"n": number, "who": f"k{number % 2}"} for number in range(6)]
+    clocked_client.send_rows("source", rows, key="who")
+    metadata = ["key", "publish_time", "topic"]
+    clocked_client.send_rows("copy", clocked_client.read_table("source", metadata=metadata))
+    scan = clocked_client.scan("copy", metadata=["message_id"])
+    connection = duckdb.connect()
+    scan.to_duckdb(connection).create_view("lazy")
+    connection.register("plain", scan.to_arrow())
+    for name, text in (
+        ("__key__", "__key__ = 'k1'"),
+        ("__topic__", "__topic__ = 'persistent://public/default/source' AND n > 0"),
+        ("__publish_time__", "__publish_time__ >= TIMESTAMPTZ '2024-01-01 00:00:00Z' AND n > 0"),
+    ):
+        query = f"SELECT n FROM {{}} WHERE {text}"
+        found = connection.sql(query.format("lazy")).fetchall()
+        assert found and found == connection.sql(query.format("plain")).fetchall(), text
+        frame = polars.DataFrame(scan.to_arrow())
+        condition = polars.col(name) == frame[name][1]
+        assert scan.to_polars().filter(condition).collect().equals(frame.filter(condition))
+    asked = clocked_client.sql("SELECT n FROM copy WHERE __key__ = 'k1'", metadata=[])
+    assert asked.fetchall() == [(1,), (3,), (5,)]
+
+
 # Topics and places --------------------------------------------------------------------------------
 
 
