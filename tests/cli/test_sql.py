@@ -62,6 +62,16 @@ def test_topics_of_other_namespaces_are_quoted_and_can_be_joined(shop: Path):
     assert asked(shop, query) == [{"customer": "ada"}]
 
 
+def test_names_that_differ_in_capitals_alone_are_refused(shop: Path):
+    with pulsarx.Client(shop) as client:
+        client.send_rows("Bought", [{"amount": 1}])
+        client.send_rows("odd", [{"A": 1, "a": 2}])
+    found = invoke(shop, "sql", 'SELECT * FROM bought, "Bought" AS other')
+    assert found.exit_code == 1 and "Bought and bought differ in capitals" in found.output
+    found = invoke(shop, "sql", "SELECT a FROM odd")
+    assert found.exit_code == 1 and "A and a differ in capitals" in found.output
+
+
 def test_what_else_a_message_has_is_in_columns(shop: Path):
     query = """
         SELECT __message_id__ AS id, __key__, __properties__, __event_time__,

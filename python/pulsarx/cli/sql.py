@@ -40,6 +40,8 @@ def sql(folder: Folder, query: str, last: int | None, since: int | None, tombsto
 
     duckdb = optional_module("duckdb", "sql", "pulsarx sql")
     optional_module("pyarrow", "sql", "pulsarx sql")
+    from pulsarx.tables.sql import check_topics
+
     more: dict[str, Any] = {"last": last, "tombstones": tombstones}
     if since is not None:
         more["start"] = _ago(since)
@@ -47,8 +49,10 @@ def sql(folder: Folder, query: str, last: int | None, since: int | None, tombsto
     with duckdb.connect(config={"enable_external_access": "false"}) as database:
         tables = _tables(database, query)
         with folder.reading() as client:
-            for each in tables:
-                database.register(each, _table(folder, client, each, more))
+            for number, each in enumerate(tables, 1):
+                table = _table(folder, client, each, more)
+                check_topics(tables[:number])
+                database.register(each, table)
         try:
             result = database.execute(query)
             columns = [each[0] for each in result.description or ()]
@@ -82,11 +86,14 @@ def _tables(database: Any, query: str) -> list[str]:
 
 
 def _table(folder: Folder, client: Client, name: str, more: dict[str, Any]) -> Any:
+    from pulsarx.tables.dataset import check_names
     from pulsarx.tables.reading import METADATA
 
     folder.asked_topic = name
     with folder.output.bar(f"Reading {name}") as told:
-        return client.read_table(name, metadata=METADATA, progress=told, **more)
+        table = client.read_table(name, metadata=METADATA, progress=told, **more)
+    check_names(table.schema, name)
+    return table
 
 
 def _ago(seconds: int) -> int:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as arrow_dataset
 
+from pulsarx import errors
 from pulsarx.tables.reading import METADATA, metadata_of
 
 TYPE_CHECKING = False
@@ -41,6 +42,8 @@ class TopicDataset(arrow_dataset.Dataset):  # type: ignore[misc]  # of pyarrow, 
     """Topics as a dataset. Any thread may scan it."""
 
     def __init__(self, read: TableRead) -> None:
+        """OperationNotSupported: see check_names."""
+        check_names(read.schema, read.topic)
         self._read = read
 
     @property
@@ -51,6 +54,32 @@ class TopicDataset(arrow_dataset.Dataset):  # type: ignore[misc]  # of pyarrow, 
         """Return what reads the columns of the messages that the filter keeps. Further arguments
         are how much pyarrow would read at once."""
         return _Scanner(self._read, columns, filter)
+
+
+def folded(name: str) -> bytes:
+    """Make what is equal of names that are one for DuckDB, in quotes as well: it takes a to z for A
+    to Z, and no other letter for another."""
+    return name.encode("utf-8", "surrogatepass").lower()
+
+
+def check_names(columns: pa.Schema, topic: str) -> None:
+    """OperationNotSupported: two columns, or fields of a record, are one by name for DuckDB, which
+    would answer with the first."""
+    levels = [("", list(columns))]
+    while levels:
+        path, fields = levels.pop()
+        names: dict[bytes, str] = {}
+        for field in fields:
+            at = f"{path}.{field.name}" if path else field.name
+            other = names.setdefault(folded(field.name), at)
+            if other != at:
+                raise errors.OperationNotSupported(
+                    detail=f"SQL over {topic}: {other} and {at} differ in capitals alone, which "
+                    "DuckDB does not tell apart: leave the column of one out, with columns= or "
+                    "metadata= of scan, or query scan(topic).to_polars()"
+                )
+            kind = field.type
+            levels.append((at, [kind.field(number) for number in range(kind.num_fields)]))
 
 
 class _Scanner:

@@ -7,7 +7,7 @@ import json
 import duckdb
 
 from pulsarx import errors
-from pulsarx.tables.dataset import TopicDataset
+from pulsarx.tables.dataset import TopicDataset, folded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,15 +18,19 @@ if TYPE_CHECKING:
 
 
 def query(client: Any, text: str, params: Any, options: ScanOptions) -> Any:
-    """The relation of a query, on a connection of its own, which it keeps."""
+    """The relation of a query, on a connection of its own, which it keeps. OperationNotSupported:
+    see TopicDataset, and check_topics."""
     connection = duckdb.connect(":memory:")
     missing = []
+    topics: list[str] = []
     for name in sorted(_tables_of(connection, text)):
         try:
             scan = client.scan(name, **options)
         except (errors.TopicNotFound, errors.InvalidTopicName):
             missing.append(name)  # a file, a variable of the caller, or a mistake
             continue
+        check_topics([*topics, name])
+        topics.append(name)
         connection.register(name, TopicDataset(scan.read))
     # Else the variables of this frame alone are looked at.
     connection.execute("SET python_scan_all_frames = true").fetchall()
@@ -36,6 +40,19 @@ def query(client: Any, text: str, params: Any, options: ScanOptions) -> Any:
         if missing:
             error.add_note(f"there is no topic {' or '.join(missing)}")
         raise
+
+
+def check_topics(names: list[str]) -> None:
+    """OperationNotSupported: two topics of a query are one table by name for DuckDB."""
+    found: dict[bytes, str] = {}
+    for name in names:
+        other = found.setdefault(folded(name), name)
+        if other != name:
+            raise errors.OperationNotSupported(
+                detail=f"sql: the topics {other} and {name} differ in capitals alone, which DuckDB "
+                "does not tell apart: give one of them another name, with "
+                f"scan({name!r}).to_duckdb(connection).create_view(...)"
+            )
 
 
 def _tables_of(connection: Any, text: str) -> set[str]:

@@ -78,6 +78,43 @@ def test_what_is_not_there_is_named(shop: pulsarx.Client):
     ]
 
 
+def test_topics_that_duckdb_does_not_tell_apart_are_refused(shop: pulsarx.Client):
+    """It takes names that differ in capitals for one, also in quotes."""
+    shop.send_rows("Orders", [{"n": 100}])
+    assert shop.sql('SELECT n FROM "Orders"').fetchall() == [(100,)]
+    assert shop.sql("SELECT max(n) FROM orders").fetchall() == [(5,)]
+    text = "SELECT max(a.n), max(b.n) FROM orders a, {} b"
+    with pytest.raises(errors.OperationNotSupported, match="Orders and orders differ in capitals"):
+        shop.sql(text.format('"Orders"'))
+    connection = duckdb.connect()
+    for name in ("orders", "Orders"):
+        shop.scan(name).to_duckdb(connection).create_view(f"{name}_{name[0] == 'O'}")
+    found = connection.sql("SELECT max(a.n), max(b.n) FROM orders_False a, Orders_True b")
+    assert found.fetchall() == [(5, 100)]
+
+
+@pytest.mark.parametrize(
+    ("row", "text"),
+    [
+        ({"A": 1, "a": 2}, "A and a differ in capitals"),
+        ({"x": {"n": {"A": 1, "a": 2}}}, "x.n.A and x.n.a differ in capitals"),
+        ({"x": [{"A": 1, "a": 2}]}, "x.*A and x.*a differ in capitals"),
+        ({"__KEY__": 1}, "__KEY__ and __key__ differ in capitals"),
+    ],
+)
+def test_fields_that_duckdb_does_not_tell_apart_are_refused(
+    memory_client: pulsarx.Client, row: dict[str, Any], text: str
+):
+    memory_client.send_rows("orders", [row | {"n": 1}])
+    scan = memory_client.scan("orders")
+    for read in (lambda: memory_client.sql("SELECT n FROM orders"), scan.to_duckdb):
+        with pytest.raises(errors.OperationNotSupported, match=text):
+            read()
+    relation = memory_client.scan("orders", ["n"]).to_duckdb(duckdb.connect())
+    assert relation.project("n").fetchall() == [(1,)]
+    assert scan.to_polars().collect().height == 1
+
+
 def test_a_result_is_a_topic_again(shop: pulsarx.Client):
     """A sum is a HUGEINT of DuckDB, which has no place in JSON."""
     result = shop.sql("SELECT who, sum(n) AS total FROM orders GROUP BY who ORDER BY who")
