@@ -749,7 +749,15 @@ class Client:
         """
         arguments = dict(locals())
         del arguments["self"]
+        return self._reader_by(_member_options().ReaderOptions(**arguments))
+
+    def _existing_topic_reader(self, **arguments: Any) -> Reader:
+        """Like create_reader; TopicNotFound: there is no such topic, and it is not created."""
         options = _member_options().ReaderOptions(**arguments)
+        options.creates = False
+        return self._reader_by(options)
+
+    def _reader_by(self, options: ReaderOptions) -> Reader:
         self._require_authentication()
         if options.reader_listener is not None and self.read_only:
             raise errors.OperationNotSupported(

@@ -47,7 +47,7 @@ def _make_reader(
             from pulsarx.broker.topics.non_persistent_reader import refuse_reading
 
             refuse_reading(name.full)
-        found: Any = broker.lookup(name, create=not read_only)
+        found: Any = broker.lookup(name, create=options.creates and not read_only)
         try:
             reader = (_reader_of_partitions if found.is_partitioned else _reader_of)(
                 broker, found, options, pool

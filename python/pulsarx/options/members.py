@@ -329,12 +329,14 @@ class ReaderOptions(Options):
         ConsumerCryptoFailureAction, ConsumerCryptoFailureAction.FAIL
     )
     schema_info: SchemaInfo | None  # what it declares to the topic
+    creates: bool  # a topic that is not there
 
     def _check(self) -> None:
         check_callable(self.reader_listener, "reader_listener")
         if self.crypto_key_reader is not None:
             check_encryption_installed()
         self.schema_info = declared_info(self.schema)
+        self.creates = True
         self.reader_name = checked_name("reader", self.reader_name)
         self.subscription_role_prefix = self.subscription_role_prefix or None
 

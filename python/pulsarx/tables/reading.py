@@ -21,6 +21,7 @@ from pulsarx.tables.block_values import (
     of_names,
     values_of,
 )
+from pulsarx.tables.held_ledgers import LedgersRead
 from pulsarx.tables.progress import progress_of
 from pulsarx.tables.selection import Block, before, place_of
 from pulsarx.tables.value_types import merged
@@ -64,6 +65,7 @@ class Source:
         stats = [client.admin.topics.stats(each) for each in self.partitions]
         self.total: int = sum([each["messages"] for each in stats])
         self._size = sum([each["storage_size"] for each in stats])
+        self._ledgers = {name: _entries_of(each) for name, each in zip(self.partitions, stats)}
         self._ends: dict[str, Place | None] = {}
         for name in self.partitions:
             with self._reader(name, MessageId.earliest, {}) as reader:
@@ -83,21 +85,25 @@ class Source:
         self,
         take: Take,
         schema: Schema[Any] | None,
-        start: MessageId | None,
+        selection: Selection,
         rows: int,
         progress: Callable[[int], object],
     ) -> Iterator[Block]:
-        """All messages, from start on. take: the next block of a reader, one of the three below.
-        schema: how messages decode their values. progress: told how many more were read."""
+        """All messages, from the start of a selection on. take: the next block of a reader, one of
+        the three below. schema: how messages decode their values. progress: told how many more
+        were read. TopicNotFound, DataLossError: not all is there any more."""
         options = {} if schema is None else {"schema": schema}
+        start = selection.start_id
         for name, end in self._ends.items():
             if end is None or start == MessageId.latest:
                 continue
+            held = LedgersRead(self._client, name, self._ledgers[name], selection)
             with self._reader(name, start or MessageId.earliest, options) as reader:
                 while reader.has_message_available():
                     block = take(reader, name, rows)
                     if not len(block):
                         continue  # the dispatch rate holds them back
+                    held.add(block)
                     block.source = self
                     last = block.table["message_id"][len(block) - 1].as_py()
                     at = (last["ledger_id"], last["entry_id"], last["batch_index"])
@@ -107,15 +113,21 @@ class Source:
                     yield block
                     if at >= end:
                         break
+            held.end()
 
     def _reader(self, name: str, start: MessageId, options: dict[str, Any]) -> Any:
-        return self._client.create_reader(
-            name,
-            start,
+        return self._client._existing_topic_reader(
+            topic=name,
+            start_message_id=start,
             crypto_key_reader=self._crypto_key_reader,
             start_message_id_inclusive=True,
             **options,
         )
+
+
+def _entries_of(stats: dict[str, Any]) -> dict[int, int]:
+    """How many entries each ledger has that has some."""
+    return {each["ledger_id"]: each["entries"] for each in stats["ledgers"] if each["entries"]}
 
 
 def _up_to(ids: pa.ChunkedArray, end: Place) -> Any:
@@ -128,7 +140,8 @@ def _up_to(ids: pa.ChunkedArray, end: Place) -> Any:
 
 class TableRead:
     """Topics as one table: what they held when this was made, as often as it is read. Any thread
-    may read; each reading has readers of its own."""
+    may read; each reading has readers of its own, and raises DataLossError where some of that was
+    removed since."""
 
     def __init__(
         self,
@@ -292,7 +305,7 @@ class TableRead:
         return source.blocks(
             values.take,
             values.reader_schema,
-            self._selection.start_id,
+            self._selection,
             source.rows_max(self._batch_size),
             told,
         )

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 class TopicScan:
     """The messages that topics held when this was made, as a table that is read when it is used,
     as often as it is used, and of which no more than a few batches are in memory at once. Any
-    thread may use it, as long as its client is open."""
+    thread may use it, as long as its client is open.
+
+    Each use raises TopicNotFound when a topic was deleted since, and DataLossError when retention
+    or `truncate` removed messages that it needs."""
 
     def __init__(self, read: TableRead) -> None:
         self.read = read

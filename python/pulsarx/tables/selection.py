@@ -110,6 +110,17 @@ class Selection:
         self.keys: Any = None if keys is None else _key_texts(keys)
         self.tombstones = tombstones
 
+    @property
+    def has_all(self) -> bool:
+        """Whether every message is wanted, or the newest of all."""
+        return (
+            self.start_ms is None
+            and self.end_ms is None
+            and self.end_id in (None, MessageId.latest)
+            and self.keys is None
+            and self.tombstones != "skip"
+        )
+
     def of(self, block: Block) -> Block:
         """The messages that are wanted, without tombstones where these are not."""
         table = block.table

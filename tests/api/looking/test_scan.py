@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,10 +15,11 @@ import pyarrow as pa
 import pytest
 
 import pulsarx
-from pulsarx import ManualClock, MessageId, errors
+from pulsarx import BrokerOptions, ManualClock, MessageId, errors
 from pulsarx.schema import AvroSchema, Integer, JsonSchema, Record, String, StringSchema
 from pulsarx.tables import block_values, reading
 from pulsarx.tables.selection import Block
+from pulsarx.testing import inspect
 
 KEY = polars.col("__key__")
 TIME = polars.col("__publish_time__")
@@ -196,6 +197,86 @@ def test_a_scan_needs_its_client(memory_client: pulsarx.Client):
     memory_client.close()
     with pytest.raises(errors.AlreadyClosed):
         scan.to_arrow()
+
+
+def test_a_scan_of_a_topic_that_was_deleted_does_not_make_it_again(memory_client: pulsarx.Client):
+    publish(memory_client, "orders", {"n": 1})
+    scan = memory_client.scan("orders")
+    memory_client.admin.topics.delete("orders")
+    for read in (scan.to_arrow, scan.to_reader().read_all, scan.to_polars().collect):
+        with pytest.raises(errors.TopicNotFound, match="orders"):
+            read()
+    assert memory_client.admin.topics.get_list() == []
+    publish(memory_client, "orders", {"n": 2})  # of the same name, and not what the scan holds
+    with pytest.raises(errors.DataLossError, match="orders"):
+        scan.to_arrow()
+
+
+@pytest.fixture
+def shelf(manual_clock: ManualClock) -> Iterator[pulsarx.Client]:
+    """Nine orders, a minute apart, two a ledger."""
+    options = BrokerOptions(
+        managed_ledger_max_entries_per_ledger=2,
+        default_retention_time_in_minutes=-1,
+        default_retention_size_in_mb=-1,
+    )
+    with pulsarx.Client("memory:shelf", clock=manual_clock, broker_options=options) as client:
+        for number in range(9):
+            publish(client, "orders", {"n": number})
+            manual_clock.advance(seconds=60)
+        yield client
+
+
+def remove_all_but_the_last(client: pulsarx.Client) -> None:
+    client.subscribe("orders", "s").close()  # behind all
+    client.admin.topics.set_retention("orders", 0, 0)
+    inspect(client).settle()
+    assert numbers_in(client.read_table("orders")) == [8]
+
+
+def numbers_in(table: pa.Table) -> list[Any]:
+    found: list[Any] = table["n"].to_pylist()
+    return found
+
+
+def test_what_was_removed_since_a_scan_was_made_is_an_error(shelf: pulsarx.Client):
+    last = shelf.admin.topics.get_last_message_id("orders")
+    begin = datetime(2024, 1, 1, tzinfo=UTC)
+    lost: list[dict[str, Any]] = [
+        {},
+        {"last": 2},
+        {"last": 1, "keys": "a"},
+        {"start": begin + timedelta(minutes=2)},
+        {"end": last},
+    ]
+    whole: list[dict[str, Any]] = [
+        {"last": 1},
+        {"start": last},
+        {"start": begin + timedelta(minutes=8, seconds=1)},
+    ]
+    scans = [shelf.scan("orders", **options) for options in [*lost, *whole]]
+    remove_all_but_the_last(shelf)
+    for scan in scans[: len(lost)]:
+        with pytest.raises(errors.DataLossError, match=r"orders: ledgers \d+, .*, which it had"):
+            scan.to_arrow()
+    found = [scan.to_arrow() for scan in scans[len(lost) :]]
+    assert [numbers_in(each) for each in found[:2]] == [[8], [8]] and not found[2].num_rows
+
+
+def test_what_is_removed_while_a_scan_is_read_is_an_error(shelf: pulsarx.Client):
+    reader = shelf.scan("orders", schema=pa.schema([("n", pa.int64())]), batch_size=1).to_reader()
+    assert numbers_in(reader.read_next_batch()) == [0]
+    remove_all_but_the_last(shelf)
+    with pytest.raises(errors.DataLossError):
+        reader.read_all()
+
+
+def test_what_was_read_before_it_was_removed_is_no_loss(shelf: pulsarx.Client):
+    """Two batches are read ahead of the one that is given."""
+    reader = shelf.scan("orders", schema=pa.schema([("n", pa.int64())]), batch_size=2).to_reader()
+    assert [numbers_in(reader.read_next_batch()) for _ in range(2)] == [[0, 1], [2, 3]]
+    remove_all_but_the_last(shelf)
+    assert numbers_in(reader.read_all()) == [4, 5, 6, 7, 8]
 
 
 def test_avro_that_only_python_can_read_goes_on_behind_what_was_read(
