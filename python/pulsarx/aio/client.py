@@ -502,6 +502,7 @@ class Client:
                 argument is wrong.
             OperationNotSupported: A schema has no columns.
             TopicNotFound: There is no such topic.
+            DataLossError: Messages were removed while they were read.
             CorruptDataError: A message is damaged.
             ImportError: pyarrow is missing.
             AuthenticationError: No broker would take the client's credentials.

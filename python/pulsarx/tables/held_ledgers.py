@@ -1,5 +1,5 @@
-"""What a topic held when it was asked for as a table, and what of that a reading did not find any
-more. For `tables.reading`."""
+"""The ledgers that a topic had when it was asked for as a table, of which a reading may not find all
+any more. For `tables.reading`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class LedgersRead:
             self._raise()
 
     def _note(self, ledgers: list[int]) -> None:
-        """What has no messages that a reader gives is there and stays there."""
+        """Look which of them are gone: a reader gives nothing of some that are there."""
         found = self._client.admin.topics.stats(self._partition)["ledgers"]
         there = {each["ledger_id"] for each in found}
         gone = [each for each in ledgers if each not in there]
