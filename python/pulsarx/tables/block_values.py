@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pulsarx.tables.avro_columns import AvroDecoder
 
 AHEAD = 2  # blocks that are parsed at once
+AT_ONCE = 8  # messages that are read before their size is looked at
 DEPTH_MAX = 100  # of columns whose types are found in the messages
 _MESSAGE_ID = pa.struct(
     [
@@ -68,21 +69,23 @@ _TYPES = {**METADATA_TYPES, "value": pa.binary()}
 # Taking blocks ------------------------------------------------------------------------------------
 
 
-def _columns_of(reader: Any, topic: str, rows: int) -> Block:
-    return Block(topic, reader.read_arrow(rows, 1000).to_arrow())
+def _columns_of(reader: Any, topic: str, rows: int, size: int) -> Block:
+    return Block(topic, reader._core.receive_arrow_block(rows, 1000, size, False).to_arrow())
 
 
-def _columns_of_one_schema(reader: Any, topic: str, rows: int) -> Block:
-    """Refused: the reader has no columns, as that of a cluster."""
-    receive = getattr(getattr(reader, "_core", None), "receive_arrow_of_one_schema", None)
-    if receive is None:
-        raise Refused
-    found = receive(rows, 1000)
+def _columns_of_one_schema(reader: Any, topic: str, rows: int, size: int) -> Block:
+    found = reader._core.receive_arrow_block(rows, 1000, size, True)
     return Block(topic, found.to_arrow(), version=found.schema_version)
 
 
-def _messages_of(reader: Any, topic: str, rows: int) -> Block:
-    messages = reader.read_many(rows, 1000)
+def _messages_of(reader: Any, topic: str, rows: int, size: int) -> Block:
+    messages: list[Any] = []
+    while len(messages) < rows and size > 0 and (not messages or reader.has_message_available()):
+        found = reader.read_many(min(rows - len(messages), AT_ONCE), 1000)
+        if not found:
+            break  # the dispatch rate holds them back
+        messages += found
+        size -= sum([len(message.data()) for message in found])
     ids = [message.message_id() for message in messages]
     columns = {
         "message_id": [
@@ -147,7 +150,7 @@ class _TableJob:
 class JsonValues:
     """Columns of payloads that are JSON objects. columns: None, to find them in the messages."""
 
-    take: Callable[[Any, str, int], Block] = staticmethod(_columns_of)
+    take: Callable[[Any, str, int, int], Block] = staticmethod(_columns_of)
     reader_schema = None
 
     def __init__(self, columns: pa.Schema | None) -> None:
@@ -465,7 +468,7 @@ def _named(error: Exception, rows: list[tuple[int, Any]], block: Block, field: A
 class DecodedValues:
     """Columns of values that a schema decodes, one by one."""
 
-    take: Callable[[Any, str, int], Block] = staticmethod(_messages_of)
+    take: Callable[[Any, str, int, int], Block] = staticmethod(_messages_of)
 
     def __init__(
         self,
@@ -507,7 +510,7 @@ class AvroValues:
     """Columns of records, natively, as DecodedValues makes them; Refused where it may know better:
     of what is damaged, of versions that are not listed, of types that have no native column."""
 
-    take: Callable[[Any, str, int], Block] = staticmethod(_columns_of_one_schema)
+    take: Callable[[Any, str, int, int], Block] = staticmethod(_columns_of_one_schema)
     reader_schema = None
 
     def __init__(

@@ -1,5 +1,5 @@
-"""The ledgers that a topic had when it was asked for as a table, of which a reading may not find all
-any more. For `tables.reading`."""
+"""The ledgers that a topic had when it was asked for as a table, of which a reading may not find
+all any more. For `tables.reading`."""
 
 from __future__ import annotations
 

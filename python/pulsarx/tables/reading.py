@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from pulsarx.schema.schema import Schema, SchemaInfo
     from pulsarx.tables.selection import Place, Selection
 
-    Take = Callable[[Any, str, int], Block]
+    Take = Callable[[Any, str, int, int], Block]
     Early = Callable[[Block], Block]  # a filter that needs no values
 
 ROWS = 1 << 16  # of a block
-BLOCK_BYTES = 64 << 20  # of a block, by the mean size of a topic's messages
+BLOCK_BYTES = 64 << 20  # of the values of a block, which no more than an entry goes beyond
 METADATA = tuple(METADATA_TYPES)
 
 
@@ -64,7 +64,6 @@ class Source:
         self.partitions: list[Any] = list(self._topics)
         stats = [client.admin.topics.stats(each) for each in self.partitions]
         self.total: int = sum([each["messages"] for each in stats])
-        self._size = sum([each["storage_size"] for each in stats])
         self._ledgers = {name: _entries_of(each) for name, each in zip(self.partitions, stats)}
         self._ends: dict[str, Place | None] = {}
         for name in self.partitions:
@@ -75,11 +74,6 @@ class Source:
     def topic_of(self, partition: str) -> str:
         """The full name of the topic that a partition is of."""
         return self._topics[partition]
-
-    def rows_max(self, batch_size: int | None) -> int:
-        """How many messages a block has at most."""
-        mean: int = max(self._size // max(self.total, 1), 1)
-        return max(1, min(batch_size or ROWS, BLOCK_BYTES // mean))
 
     def blocks(
         self,
@@ -100,7 +94,7 @@ class Source:
             held = LedgersRead(self._client, name, self._ledgers[name], selection)
             with self._reader(name, start or MessageId.earliest, options) as reader:
                 while reader.has_message_available():
-                    block = take(reader, name, rows)
+                    block = take(reader, name, rows, BLOCK_BYTES)
                     if not len(block):
                         continue  # the dispatch rate holds them back
                     held.add(block)
@@ -306,7 +300,7 @@ class TableRead:
             values.take,
             values.reader_schema,
             self._selection,
-            source.rows_max(self._batch_size),
+            self._batch_size or ROWS,
             told,
         )
 

@@ -26,11 +26,12 @@ cdef enum:
     GIL_KEPT_UP_TO = 4096        # bytes: smaller entries are over before another could take it
     STOP = 1                     # what collect_entry answers when the block is full
     RESERVE_MAX = 67108864       # bytes of values to make room for before they are seen
+    BYTES_MAX = 2147483647       # of the values of a block
 
 
 def receive_arrow_of(ConsumerCore consumer not None, max_messages, timeout_millis,
-                     bint of_one_schema=False) -> ArrowMessages:
-    """ConsumerCore.receive_arrow, and receive_arrow_of_one_schema."""
+                     bint of_one_schema=False, int64_t bytes_max=BYTES_MAX) -> ArrowMessages:
+    """ConsumerCore.receive_arrow, and receive_arrow_block."""
     cdef int64_t wanted = max_messages
     cdef Collector collector
     cdef ArrowBlock* block
@@ -43,6 +44,7 @@ def receive_arrow_of(ConsumerCore consumer not None, max_messages, timeout_milli
     collector.receiver = consumer.receiver
     collector.dispatcher = consumer.dispatcher
     collector.of_one_schema = of_one_schema
+    collector.bytes_max = bytes_max
     block = arrow_block_new()
     if block == NULL:
         raise MemoryError("the columns of messages")
@@ -83,17 +85,23 @@ def receive_arrow_of(ConsumerCore consumer not None, max_messages, timeout_milli
                               collector.schema_version)
 
 
+cdef inline int64_t mean_size(EntryView view) noexcept:
+    """The bytes of a message of an entry, at least 1."""
+    return view.payload_size // max(view.message_count, 1) + 1
+
+
 cdef class Collector:
     """Takes what one receiver gets into columns. Subscription's mutex held."""
     cdef EntrySink receiver
     cdef Dispatcher dispatcher
     cdef bytes schema_version            # where of_one_schema; None: of no message yet
     cdef bint of_one_schema
+    cdef int64_t bytes_max
 
     cdef int collect(self, ArrowBlock* block, int64_t wanted) except -1:
         """Append what is there, up to wanted rows."""
         cdef EntrySink receiver = self.receiver
-        while block.row_count < wanted:
+        while block.row_count < wanted and block.value_size < self.bytes_max:
             if receiver.view is None or receiver.place.generation != self.dispatcher.generation:
                 if not receiver.fill():
                     return 0
@@ -116,9 +124,14 @@ cdef class Collector:
                 return 0
             if block.row_count == 0:
                 self.reserve(block, receiver.view, wanted)
-            if self.collect_entry(block, receiver.view, wanted - block.row_count) == STOP:
+            if self.collect_entry(block, receiver.view, min(
+                    wanted - block.row_count, self.rows_left(block, receiver.view))) == STOP:
                 return 0
         return 0
+
+    cdef int64_t rows_left(self, ArrowBlock* block, EntryView view) noexcept:
+        """How many messages of an entry, by their mean size, the bytes are reached with."""
+        return (self.bytes_max - block.value_size) // mean_size(view) + 1
 
     cdef bint has_its_schema(self, ArrowBlock* block, EntryView view) except -1:
         """Whether an entry is of the version that the block is of."""
@@ -136,13 +149,14 @@ cdef class Collector:
     cdef int reserve(self, ArrowBlock* block, EntryView view, int64_t wanted) except -1:
         """Make room for what is wanted and likely there, to spare the block its growing."""
         cdef int64_t left = 0
-        cdef int64_t each = view.payload_size // max(view.message_count, 1) + 1
+        cdef int64_t each = mean_size(view)
         cdef int64_t rows = view.message_count
+        cdef int64_t most = min(RESERVE_MAX, self.bytes_max) // each + 1
         left = self.dispatcher.bytes_ahead()
         if left > 0:
             rows += left // each
-        if rows > RESERVE_MAX // each:
-            rows = RESERVE_MAX // each
+        if rows > most:
+            rows = most
         if rows > wanted:
             rows = wanted
         if arrow_block_reserve(block, rows, rows * each) != STATUS_OK:

@@ -222,13 +222,15 @@ cdef class ConsumerCore:
 
         return receive_arrow_of(self, max_messages, timeout_millis)
 
-    def receive_arrow_of_one_schema(self, max_messages: int, timeout_millis: int | None = None):
-        """Like receive_arrow, up to a message that was written with another version of the schema
+    def receive_arrow_block(self, max_messages: int, timeout_millis: int, max_bytes: int,
+                            of_one_schema: bool):
+        """Like receive_arrow, up to so many bytes of values, which no more than an entry goes
+        beyond. of_one_schema: up to a message that was written with another version of the schema
         than those before; schema_version of the result is b"" for messages written without one."""
         control_plane.load("pulsarx._pycore.consume.consumer_arrow")
         from pulsarx._pycore.consume.consumer_arrow import receive_arrow_of
 
-        return receive_arrow_of(self, max_messages, timeout_millis, True)
+        return receive_arrow_of(self, max_messages, timeout_millis, of_one_schema, max_bytes)
 
     def has_message(self) -> bool:
         cdef bint found = self.look(True)

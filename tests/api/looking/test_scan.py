@@ -148,7 +148,29 @@ def test_large_messages_make_small_batches(
     monkeypatch.setattr(reading, "BLOCK_BYTES", 100_000)
     publish(memory_client, "orders", *[{"text": "x" * 10_000} for _ in range(30)])
     sizes = [batch.num_rows for batch in memory_client.scan("orders").to_reader()]
-    assert sum(sizes) == 30 and max(sizes) < 10
+    assert sizes == [10, 10, 10]
+
+
+@pytest.mark.parametrize("schema", [None, JsonSchema(Item), AvroSchema(Item), StringSchema()])
+def test_a_few_large_messages_among_many_small_ones_make_no_large_batch(
+    memory_client: pulsarx.Client, schema: Any, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(reading, "BLOCK_BYTES", 50_000)
+    names = ["x"] * 2_000 + ["x" * 10_000] * 30
+    with memory_client.create_producer("orders", schema=schema or StringSchema()) as producer:
+        values: list[Any] = [Item(name=name, number=1) for name in names]
+        if schema is None:
+            values = [json.dumps({"name": name}) for name in names]
+        elif isinstance(schema, StringSchema):
+            values = names
+        producer.send_many(values)
+    if schema is None:
+        memory_client.admin.schemas.delete_schema("orders")
+    scan = memory_client.scan("orders", metadata=[])
+    sizes = [batch.nbytes for batch in scan.to_reader()]
+    assert sum(sizes) > 300_000
+    # Beyond it goes an entry at most, or the messages that are looked at together.
+    assert max(sizes) < 50_000 + 10_000 * block_values.AT_ONCE
 
 
 def test_a_reader_that_is_dropped_half_way_gives_back_what_it_has(
