@@ -33,8 +33,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.schema.schema import Schema, SchemaInfo
+    from pulsarx.tables.block_values import DecodedValues
     from pulsarx.tables.selection import Place, Selection
 
+    Values = JsonValues | AvroValues | DecodedValues
     Take = Callable[[Any, str, int, int], Block]
     Early = Callable[[Block], Block]  # a filter that needs no values
 
@@ -162,7 +164,7 @@ class TableRead:
         self._show = progress_of(progress, "messages")
         names = topics_of(client, topic)
         self.topic: str = ", ".join(names)
-        self._values = {
+        self._values: dict[Source, Values] = {
             source: values_of(source.schemas, schema)
             for source in _sources(client, names, schema, crypto_key_reader)
         }
@@ -184,7 +186,7 @@ class TableRead:
         for source, values in self._values.items():
             if values.columns is None:
                 assert isinstance(values, JsonValues)
-                values.find(self._blocks_of(source, lambda count: None))
+                values.find(self._blocks_of(source, values, lambda count: None))
 
     @property
     def schema(self) -> pa.Schema:
@@ -245,57 +247,55 @@ class TableRead:
         self, wanted: list[str] | None, described: list[str], early: Early | None
     ) -> Iterator[pa.Table]:
         told = _Told(self._show, sum([each.total for each in self._values]))
+        ways = dict(self._values)  # of this reading, whatever others find out meanwhile
         kept: dict[Source, list[Block]] | None = None
-        for source in self._values:
+        for source in ways:
             done, told_before = 0, told.done
             while True:
+                values = ways[source]
                 if self._selection.last is not None and kept is None:
-                    kept = self._last_blocks(told)
+                    kept = self._last_blocks(ways, told)
                 blocks = _behind(
-                    self._blocks_of(source, told) if kept is None else kept.get(source, []), done
+                    self._blocks_of(source, values, told) if kept is None else kept.get(source, []),
+                    done,
                 )
                 if early is not None:
                     blocks = filter(len, map(early, blocks))
                 if self._selection.tombstones == "raise":
                     blocks = map(_without_tombstones, blocks)
                 try:
-                    for block, table in self._tables_of(source, blocks, wanted):
+                    for block, table in _tables_of(values, blocks, wanted):
                         done = block.reached
                         yield _with_metadata(table, block, described)
                 except Refused:
-                    values = self._values[source]
                     assert isinstance(values, AvroValues)
-                    self._values[source] = values.slow  # which has another way to take blocks
+                    # It has another way to take blocks; later readings begin with it.
+                    ways[source] = self._values[source] = values.slow
                     told.done = told_before if kept is None else 0
                     kept = None
                 else:
                     break
         told.end()
 
-    def _tables_of(
-        self, source: Source, blocks: Iterator[Block], wanted: list[str] | None
-    ) -> Iterator[tuple[Block, pa.Table | None]]:
-        values = self._values[source]
-        if wanted is not None and values.columns is not None:
-            wanted = [each for each in wanted if each in values.columns.names]
-        if wanted is not None and not wanted:
-            return ((block, None) for block in blocks)
-        return values.tables(blocks, wanted)
+    def _blocks_of(
+        self, source: Source, values: Values, told: Callable[[int], object]
+    ) -> Iterator[Block]:
+        return self._selection.of_all(self._read(source, values, told))
 
-    def _blocks_of(self, source: Source, told: Callable[[int], object]) -> Iterator[Block]:
-        return self._selection.of_all(self._read(source, told))
-
-    def _last_blocks(self, told: Callable[[int], object]) -> dict[Source, list[Block]]:
+    def _last_blocks(
+        self, ways: dict[Source, Values], told: Callable[[int], object]
+    ) -> dict[Source, list[Block]]:
         """The newest messages of all sources, by source."""
-        read = [self._read(source, told) for source in self._values]
+        read = [self._read(source, values, told) for source, values in ways.items()]
         found: dict[Source, list[Block]] = {}
         for block in self._selection.of_all(chain.from_iterable(read)):
             assert block.source is not None
             found.setdefault(block.source, []).append(block)
         return found
 
-    def _read(self, source: Source, told: Callable[[int], object]) -> Iterator[Block]:
-        values = self._values[source]
+    def _read(
+        self, source: Source, values: Values, told: Callable[[int], object]
+    ) -> Iterator[Block]:
         return source.blocks(
             values.take,
             values.reader_schema,
@@ -320,6 +320,16 @@ class _Told:
 
     def end(self) -> None:
         self._show(self.done, self.done)
+
+
+def _tables_of(
+    values: Values, blocks: Iterator[Block], wanted: list[str] | None
+) -> Iterator[tuple[Block, pa.Table | None]]:
+    if wanted is not None and values.columns is not None:
+        wanted = [each for each in wanted if each in values.columns.names]
+    if wanted is not None and not wanted:
+        return ((block, None) for block in blocks)
+    return values.tables(blocks, wanted)
 
 
 def topics_of(client: Any, topic: Any) -> list[str]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 import weakref
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -301,25 +303,65 @@ def test_what_was_read_before_it_was_removed_is_no_loss(shelf: pulsarx.Client):
     assert numbers_in(reader.read_all()) == [4, 5, 6, 7, 8]
 
 
-def test_avro_that_only_python_can_read_goes_on_behind_what_was_read(
-    memory_client: pulsarx.Client,
-):
-    """The second version of the schema has no native reader, when half is read."""
-    memory_client.admin.topics.create_non_partitioned_topic("orders")
+# Avro that only Python can read -------------------------------------------------------------------
+
+_LONG = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "long"}]}
+_UNION = {"type": "record", "name": "R", "fields": [{"name": "n", "type": ["int"]}]}
+
+
+@pytest.fixture
+def odd(memory_client: pulsarx.Client) -> pulsarx.Client:
+    """Ten numbers; the second version of the schema has no native reader, when half is read."""
+    memory_client.admin.topics.create_non_partitioned_topic("odd")
     memory_client.admin.namespaces.set_schema_compatibility_strategy(
         "public/default", "ALWAYS_COMPATIBLE"
     )
-    fields = [{"name": "n", "type": "long"}]
-    first = {"type": "record", "name": "R", "fields": fields}
-    odd = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}]}
-    for definition in (first, odd):
-        with memory_client.create_producer(
-            "orders", schema=AvroSchema(None, definition)
-        ) as producer:
+    for definition in (_LONG, _UNION):
+        with memory_client.create_producer("odd", schema=AvroSchema(None, definition)) as producer:
             producer.send_many([{"n": number} for number in range(5)])
-    wanted = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "double"}]}
-    scan = memory_client.scan("orders", schema=AvroSchema(None, wanted), batch_size=2)
-    assert scan.to_arrow()["n"].to_pylist() == [0, 1, 2, 3, 4] * 2
+    return memory_client
+
+
+def test_avro_that_only_python_can_read_goes_on_behind_what_was_read(odd: pulsarx.Client):
+    scan = odd.scan("odd", schema=AvroSchema(None, _LONG), batch_size=2)
+    assert numbers_in(scan.to_arrow()) == [0, 1, 2, 3, 4] * 2
+
+
+@pytest.mark.parametrize("last", [None, 8])
+def test_one_reading_does_not_change_how_another_goes_on(odd: pulsarx.Client, last: int | None):
+    with odd.create_producer("even", schema=AvroSchema(None, _LONG)) as producer:
+        producer.send_many([{"n": 100}, {"n": 101}])
+    options: Any = {"schema": AvroSchema(None, _LONG), "batch_size": 2, "last": last}
+    for topics in ("odd", ["even", "odd"]):
+        expected = numbers_in(odd.scan(topics, **options).to_arrow())
+        scan = odd.scan(topics, **options)
+        reader = scan.to_reader()
+        first = numbers_in(reader.read_next_batch())
+        assert numbers_in(scan.to_arrow()) == expected  # finds out that it takes Python
+        assert first + numbers_in(reader.read_all()) == expected
+        assert len(expected) == (last or 10 + 2 * (topics != "odd"))
+
+
+@pytest.mark.parametrize("last", [None, 4])
+def test_readings_at_a_time_find_out_together(
+    odd: pulsarx.Client, last: int | None, monkeypatch: pytest.MonkeyPatch
+):
+    barrier = threading.Barrier(2, timeout=60)
+    decode = block_values.AvroValues._decoder_of
+
+    def together(self: Any, version: bytes, columns: pa.Schema) -> Any:
+        try:
+            return decode(self, version, columns)
+        except block_values.Refused:
+            barrier.wait()
+            raise
+
+    monkeypatch.setattr(block_values.AvroValues, "_decoder_of", together)
+    scan = odd.scan("odd", schema=AvroSchema(None, _LONG), batch_size=2, last=last)
+    with ThreadPoolExecutor(2) as threads:
+        found = [threads.submit(scan.to_arrow) for _ in range(2)]
+        expected = ([0, 1, 2, 3, 4] * 2)[-(last or 10) :]
+        assert [numbers_in(each.result()) for each in found] == [expected] * 2
 
 
 # Polars -------------------------------------------------------------------------------------------
