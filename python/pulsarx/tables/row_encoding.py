@@ -22,10 +22,12 @@ def python_rows(batch: Any, first: int = 0) -> Iterator[dict[str, Any]]:
     """The rows of an Arrow record batch as dicts, with dicts for maps.
 
     first: the number of the first row. ValueError names the row and the column whose value is
-    outside of Python's range, such as a time after the year 9999.
+    outside of Python's range, such as a time after the year 9999, or finer than its times are.
     """
     import pyarrow as pa
 
+    for name, column in zip(batch.schema.names, batch.columns):
+        _check_times(pa, name, column, first)
     convert = {f.name: c for f in batch.schema if (c := converter(pa, f.type)) is not None}
     try:
         rows = batch.to_pylist()
@@ -53,6 +55,50 @@ def _rows_one_by_one(batch: Any, first: int) -> Iterator[dict[str, Any]]:
                     f"range: {error}. Dates and times must be of the years 1 to 9999"
                 ) from error
         yield row
+
+
+def _check_times(pa: Any, name: str, column: Any, first: int) -> None:
+    """Check times of day in nanoseconds, which to_pylist cuts to microseconds."""
+    coarse = _in_microseconds(pa, column.type)
+    if coarse == column.type:
+        return
+    try:
+        column.cast(coarse)
+        return
+    except pa.ArrowInvalid:
+        pass  # which looks at what lies beside the rows of a slice, too
+    for at in range(len(column)):
+        try:
+            column.take(pa.array([at])).cast(coarse)
+        except pa.ArrowInvalid as error:
+            raise ValueError(
+                f"row {first + at}: column {name} has a time that is finer than a microsecond "
+                f"({error}): round it, and cast it to time64('us')"
+            ) from error
+
+
+def _in_microseconds(pa: Any, kind: Any) -> Any:
+    """The type with times of day in microseconds for those in nanoseconds, wherever they lie."""
+
+    def of(each: Any) -> Any:
+        return _in_microseconds(pa, each)
+
+    types = pa.types
+    if kind == pa.time64("ns"):
+        return pa.time64("us")
+    if types.is_struct(kind):
+        return pa.struct([field.with_type(of(field.type)) for field in kind])
+    if types.is_map(kind):
+        return pa.map_(of(kind.key_type), kind.item_field.with_type(of(kind.item_type)))
+    if types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(of(kind.value_type)))
+    if types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(of(kind.value_type)))
+    if types.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(of(kind.value_type)), kind.list_size)
+    if types.is_dictionary(kind) and kind.value_type == pa.time64("ns"):
+        return pa.time64("us")
+    return kind
 
 
 def converter(pa: Any, kind: Any) -> Callable[[Any], Any] | None:

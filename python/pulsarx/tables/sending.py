@@ -175,12 +175,14 @@ class _Rows:
                 raise ValueError(f"rows have no column {name!r}; they have {', '.join(names)}")
         kept = names if columns is None else columns
         self.types = pa.schema([reader.schema.field(name) for name in kept])
-        return _rows_of(reader)
+        needed = [*kept, *(name for name in roles if name is not None)]
+        return _rows_of(reader, list(dict.fromkeys(needed)))
 
 
-def _rows_of(reader: Any) -> Iterator[dict[str, Any]]:
+def _rows_of(reader: Any, names: list[str]) -> Iterator[dict[str, Any]]:
     first = 0
     for batch in reader:
+        batch = batch.select(names)
         for start in range(0, batch.num_rows, ROWS):
             part = batch.slice(start, ROWS)
             yield from python_rows(part, first)

@@ -16,6 +16,7 @@ import pulsarx
 from pulsarx import errors
 from pulsarx.schema import SchemaType
 
+_FINE = pa.time64("ns")
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, 678901)
 COLUMNS = {
     "utc": pa.array([MOMENT.replace(tzinfo=UTC), None], pa.timestamp("us", "UTC")),
@@ -24,6 +25,8 @@ COLUMNS = {
     "fine": pa.array([1_000, None], pa.timestamp("ns")),
     "day": pa.array([date(2026, 1, 2), None]),
     "clock": pa.array([time(3, 4, 5, 6), None]),
+    "fine_clock": pa.array([1_000, None], _FINE),
+    "fine_clocks": pa.array([[("a", [1_000])], None], pa.map_(pa.string(), pa.list_(_FINE))),
     "price": pa.array([Decimal("12.50"), None], pa.decimal128(10, 2)),
     "data": pa.array([b"\xff\x00", None]),
     "pair": pa.array([b"ab", None], pa.binary(2)),
@@ -121,6 +124,11 @@ def test_a_column_that_avro_does_not_have_is_named_before_anything_is_sent(
     ("column", "text"),
     [
         (pa.array([0, 1], pa.timestamp("ns")), "row 1: c is .* finer than"),
+        (pa.array([0, 1_000_000_001], _FINE), "row 1: column c .* finer than a microsecond"),
+        (pa.array([[], [1]], pa.list_(_FINE)), "row 1: column c .* finer than a microsecond"),
+        (pa.array([{"t": 0}, {"t": 1}], pa.struct([("t", _FINE)])), "row 1: column c .* finer"),
+        (pa.array([[], [("t", 1)]], pa.map_(pa.string(), _FINE)), "row 1: column c .* finer"),
+        (pa.array([0, 1], _FINE).dictionary_encode(), "row 1: column c .* finer"),
         (pa.array([0, 1 << 63], pa.uint64()), "row 1: c is 9223372036854775808 and should be"),
     ],
 )
@@ -130,6 +138,13 @@ def test_a_value_that_would_be_rounded_is_refused(
     with pytest.raises(ValueError, match=text):
         memory_client.send_rows("orders", pa.table({"c": column}), schema="infer")
     assert memory_client.read_table("orders").num_rows == 0
+
+
+def test_a_column_that_is_left_out_may_hold_what_it_likes(memory_client: pulsarx.Client):
+    table = pa.table({"n": [1], "key": ["a"], "fine": pa.array([1], _FINE)})
+    memory_client.send_rows("orders", table, columns=["n"], key="key", schema="infer")
+    found = memory_client.read_table("orders", metadata=["key"])
+    assert found.to_pylist() == [{"n": 1, "__key__": "a"}]
 
 
 def test_a_schema_that_is_made_up_is_compared_with_that_of_the_topic(
