@@ -11,7 +11,8 @@ PLACE is PULSARX_WHEELS, else pulsarx/wheels in the user's cache; with an empty 
 is none.
 Each wheel says in MADE_OF what it was made of, as two digests: `library` of all that is compiled,
 `content` of everything. It is used where these, its tags, the checksums of all its files and the
-loader of this machine agree. A file there is whole or not there at all, whoever writes at a time.
+loader of this machine agree, and where nobody but this user or root may have written it, nor put
+it there. A file there is whole or not there at all, whoever writes at a time.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import os
 import platform
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import sysconfig
@@ -42,6 +44,7 @@ VARIABLE = "PULSARX_WHEELS"
 MADE_OF = "made-of.json"  # in .dist-info
 CONTENTS_KEPT = 8  # as many commits; those used last stay
 COMPILED = {".pyx", ".pxd", ".h"}
+VENDORED = {".c", ".h"}
 NO_CONTENT = {".so", ".pyc", ".c", ".of", ".html", ".partly"}
 BUILDING = ("setup.py", "tools/build_mode.py", "tools/native_build.py")
 # Who runs the library, and measures or changes nothing; what else is asked for is compiled here.
@@ -87,6 +90,7 @@ def made_of(root: Path = ROOT) -> MadeOf:
     project = tomllib.loads((root / "pyproject.toml").read_text())
     version, requires = project["project"]["version"], project["build-system"]["requires"]
     sources = [path for path in (root / "src").rglob("*") if path.suffix in COMPILED]
+    sources += vendored(root)
     library = _digest(root, [*sources, *(root / each for each in BUILDING)], version, requires)
     alone = [each for each in ("pyproject.toml", "README.md", "LICENSE") if (root / each).exists()]
     packaged = [
@@ -96,6 +100,11 @@ def made_of(root: Path = ROOT) -> MadeOf:
         if path.suffix not in NO_CONTENT and path.is_file() and not _is_made(path)
     ]
     return MadeOf(library, _digest(root, [*packaged, *(root / each for each in alone)], library))
+
+
+def vendored(root: Path) -> list[Path]:
+    """What of others is compiled in."""
+    return [path for path in (root / "vendored").rglob("*") if path.suffix in VENDORED]
 
 
 def _is_made(path: Path) -> bool:
@@ -122,7 +131,9 @@ def keep(wheel: Path) -> Path | None:
     with zipfile.ZipFile(wheel) as archive:
         of = _made_of(archive)
     target = folder / of.library / of.content / wheel.name
-    target.parent.mkdir(parents=True, exist_ok=True)
+    for path in (*reversed(target.parent.parents), target.parent):
+        if not path.exists():  # whatever the umask: what others may write is not used
+            path.mkdir(0o755, exist_ok=True)
     # A name that no other process has, of another container neither.
     file, name = tempfile.mkstemp(".partly", f"{target.name}.", target.parent)
     partly = Path(name)
@@ -166,6 +177,8 @@ def search(root: Path = ROOT, *, whole: bool = False) -> Search:
     folder = place()
     if folder is None or not folder.is_dir():
         return Search(None, ())
+    if fault := _of_others(folder):
+        return Search(None, (f"{folder} {fault}: no wheel in it is used",))
     wanted = made_of(root)
     ordered = sorted((folder / wanted.library).glob("*/*.whl")) + sorted(folder.glob("*.whl"))
     said: list[str] = []
@@ -174,7 +187,7 @@ def search(root: Path = ROOT, *, whole: bool = False) -> Search:
         if not _is_for_this_python(wheel.name):
             for_others.append(wheel)
             continue
-        fault = fault_of(wheel, wanted, whole=whole)
+        fault = _of_others_up_to(folder, wheel) or fault_of(wheel, wanted, whole=whole)
         if not fault:
             _used(wheel)
             return Search(wheel, tuple(said))
@@ -184,6 +197,29 @@ def search(root: Path = ROOT, *, whole: bool = False) -> Search:
         others = ", ".join(sorted(tags))
         said.append(f"wheels in {folder} are for other Pythons or platforms ({others}): not used")
     return Search(None, tuple(said))
+
+
+def _of_others_up_to(folder: Path, wheel: Path) -> str:
+    """As _of_others, of a wheel and of each folder between the place and it."""
+    between = [path for path in wheel.parents if path != folder and path.is_relative_to(folder)]
+    for path in between:
+        if fault := _of_others(path):
+            return f"lies in {path}, which {fault}"
+    return _of_others(wheel)
+
+
+def _of_others(path: Path) -> str:
+    """Why others than this user and root may have changed it; "": they cannot."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        return f"cannot be looked at ({error})"
+    if found.st_uid not in (0, os.geteuid()):
+        return f"belongs to user {found.st_uid}, neither to you nor to root"
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        mode = stat.S_IMODE(found.st_mode)
+        return f"may be written by others (mode {mode:o}; chmod go-w allows it)"
+    return ""
 
 
 def fault_of(wheel: Path, wanted: MadeOf, *, whole: bool = False) -> str:

@@ -18,7 +18,6 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
-from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -84,10 +83,19 @@ def inputs_digest() -> str:
     files = [ROOT / "setup.py", ROOT / "pyproject.toml", *ROOT.glob("tools/*.py")]
     for pattern in ("*.pyx", "*.pxd", "*.h"):
         files += ROOT.glob(f"src/**/{pattern}")
+    files += kept_wheels.vendored(ROOT)
     for path in sorted(files):
         digest.update(f"{path.relative_to(ROOT)} ".encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
+
+
+def is_built() -> bool:
+    """Whether the library in its place was compiled of these sources."""
+    try:
+        return _library_is_of(inputs_digest())
+    except PackageNotFoundError:  # nothing was built without Cython
+        return False
 
 
 def build() -> None:
@@ -106,9 +114,8 @@ def take_library(asked: list[str]) -> bool:
     digest = f"wheel-{kept_wheels.made_of().library}"
     if _library_is_of(digest):
         return True
-    with suppress(PackageNotFoundError):  # nothing was built without Cython
-        if _library_is_of(inputs_digest()):
-            return False
+    if is_built():
+        return False
     found = kept_wheels.search()
     for sentence in found.said:
         print(f"bootstrap: {sentence}", file=sys.stderr)

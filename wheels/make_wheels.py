@@ -37,6 +37,7 @@ from build_mode import RELEASE, build_mode  # noqa: E402
 from kept_wheels import MadeOf, made_of  # noqa: E402
 from link_tree import TREE, link_tree  # noqa: E402
 from native_build import BuildError, Recipe, linked, made, units_in  # noqa: E402
+from prepare import is_built  # noqa: E402
 from pythons import NoPythonError, Python, Pythons  # noqa: E402
 from wheel_files import Kind, WheelError, packed, unpacked  # noqa: E402
 from wheel_targets import Target, chosen  # noqa: E402
@@ -220,6 +221,9 @@ def make_all(names: list[str], tests: list[str]) -> int:
 def make_here() -> int:
     """The library that `make build` left in place, for this Python and this machine's C library."""
     mode, of = build_mode(), made_of()
+    if not is_built():
+        where = mode.library.relative_to(ROOT)
+        raise TryError(f"{where} is not there, or not of these sources: make build compiles it")
     files = unpacked(WORK / "files")
     tag = f"cp{sys.version_info[0]}{sys.version_info[1]}"
     kind = Kind(tag, "auto", platform.machine(), mode.library.name)

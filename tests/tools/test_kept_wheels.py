@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
@@ -61,11 +62,20 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def files_of_this_user_alone() -> Iterator[None]:
+    """What a group may write is not used."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
     """The sources of something small, and what the digests of a clone read besides."""
     root = tmp_path / "clone"
-    for name in ("src/core/a.pyx", "src/core/a.pxd", "python/pulsarx/__init__.py", "README.md"):
+    for name in ("src/core/a.pyx", "src/core/a.pxd", "python/pulsarx/__init__.py", "README.md",
+                 "vendored/lz4/lz4.c", "vendored/lz4/lz4.h"):  # fmt: skip
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(name)
     for name in ("pyproject.toml", *kept_wheels.BUILDING):
@@ -100,6 +110,8 @@ def test_a_wheel_beside_others_in_a_mounted_folder_is_found(place: Path, clone: 
     [
         ("src/core/a.pyx", False, False),
         ("src/core/a.pxd", False, False),
+        ("vendored/lz4/lz4.c", False, False),
+        ("vendored/lz4/lz4.h", False, False),
         ("setup.py", False, False),
         ("tools/build_mode.py", False, False),
         ("python/pulsarx/__init__.py", True, False),
@@ -162,6 +174,48 @@ def test_a_damaged_wheel_is_not_used_and_that_is_said(
     assert found.wheel is None
     (said,) = found.said
     assert said.startswith(f"{kept} is damaged (") and said.endswith(": it is not used")
+
+
+@pytest.mark.parametrize("mode", [0o775, 0o757])
+def test_a_place_that_others_may_write_is_not_used_and_that_is_said(
+    place: Path, clone: Path, tmp_path: Path, mode: int
+) -> None:
+    kept = keep(write_wheel(tmp_path / NAME, made_of(clone)))
+    assert kept is not None
+    for path in (place, kept.parent.parent, kept.parent, kept):
+        before = path.stat().st_mode
+        path.chmod(mode)
+        found = search(clone)
+        (said,) = found.said
+        assert found.wheel is None and str(path) in said
+        assert f"may be written by others (mode {mode:o}; chmod go-w" in said
+        path.chmod(before)
+    assert search(clone).wheel == kept
+
+
+def test_a_wheel_of_another_user_is_not_used_and_that_is_said(
+    place: Path, clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = keep(write_wheel(tmp_path / NAME, made_of(clone)))
+    assert kept is not None
+    if os.geteuid():
+        monkeypatch.setattr(os, "geteuid", lambda: 12345)
+        path = place
+    else:
+        os.chown(kept, 12345, -1)
+        path = kept
+    found = search(clone)
+    (said,) = found.said
+    assert found.wheel is None and str(path) in said
+    assert "neither to you nor to root" in said
+
+
+def test_what_is_kept_is_found_whatever_the_umask(place: Path, clone: Path, tmp_path: Path) -> None:
+    """Many systems let the group write by default."""
+    os.umask(0o002)
+    assert search(clone).wheel is None
+    kept = keep(write_wheel(tmp_path / NAME, made_of(clone)))
+    assert search(clone).wheel == kept and search(clone).said == ()
 
 
 def test_a_library_that_the_loader_refuses_is_not_used(
@@ -321,6 +375,21 @@ def test_what_was_built_is_not_replaced_by_a_wheel(
     assert not prepare.take_library(["quickstart"])
     prepare.build()  # nothing to do
     assert prepared.read_bytes() == b"built"
+
+
+@pytest.mark.parametrize("changed", ["vendored/lz4/lz4.c", "vendored/lz4/lz4.h", "src/core/a.pyx"])
+def test_a_change_of_what_is_compiled_is_built_again(
+    clone: Path, prepared: Path, changed: str
+) -> None:
+    """A change of the vendored LZ4 alone left the library as it was."""
+    assert not prepare.is_built()
+    prepared.write_bytes(b"built")
+    prepare.BUILT_OF.parent.mkdir()
+    prepare.BUILT_OF.write_text(f"{prepare.inputs_digest()} {prepare._library_now()}")
+    assert prepare.is_built()
+    with (clone / changed).open("a") as file:
+        file.write("/* more */\n")
+    assert not prepare.is_built()
 
 
 def test_a_damaged_wheel_is_told_before_compiling(

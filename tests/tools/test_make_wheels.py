@@ -18,6 +18,7 @@ import build_mode
 import debian_pythons
 import kept_wheels
 import make_wheels
+import prepare
 import pytest
 import wheel_files
 import zig_compiler
@@ -127,6 +128,7 @@ def test_the_wheel_of_the_built_library_compiles_nothing(
     monkeypatch.setattr(make_wheels, "ROOT", tmp_path)
     monkeypatch.setattr(make_wheels, "unpacked", lambda folder: files)
     monkeypatch.setattr(make_wheels, "made", pytest.fail)
+    monkeypatch.setattr(make_wheels, "is_built", lambda: True)
     monkeypatch.setattr(make_wheels, "_try", succeeds)
     monkeypatch.setenv(kept_wheels.VARIABLE, str(tmp_path / "place"))
     assert make_wheels.make_here() == 0
@@ -135,6 +137,20 @@ def test_the_wheel_of_the_built_library_compiles_nothing(
         assert f"pulsarx/{LIBRARY.name}" in archive.namelist()
     (row,) = json.loads((tmp_path / "dist" / "wheels.json").read_text())
     assert (row["file"], row["size"]) == (wheel.name, wheel.stat().st_size)
+
+
+def test_a_library_of_other_sources_becomes_no_wheel(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was packed as it lay there, and said to be of these sources."""
+    built_of = tmp_path / "inputs"
+    built_of.write_text(f"{'0' * 64} {prepare._library_now()}")
+    monkeypatch.setattr(prepare, "BUILT_OF", built_of)
+    for name in kept_wheels.MODES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(make_wheels, "unpacked", pytest.fail)
+    assert make_wheels.main(["--here"]) == 1
+    assert "not of these sources: make build compiles it" in capsys.readouterr().err
 
 
 def test_a_wheel_claims_no_more_than_its_platform() -> None:
