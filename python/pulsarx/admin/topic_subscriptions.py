@@ -174,10 +174,16 @@ class TopicSubscriptions:
             TopicNotFound: There is no such topic.
             ValueError: count is out of bounds.
         """
+        return self._peeked(topic, subscription_name, check_integer(count, "count"))
+
+    def _peeked(
+        self, topic: str, subscription_name: str, count: int, skip: int = 0
+    ) -> list[PeekedMessage]:
+        """See peek_messages. skip: how many of those messages it goes on behind."""
         from pulsarx.admin.peeked_message import PeekedMessage
 
-        count = check_integer(count, "count")
-        found = self._perform("peek_messages", topic, subscription_name, count=count)
+        behind = {"skip": skip} if skip else {}
+        found = self._perform("peek_messages", topic, subscription_name, count=count, **behind)
         return [PeekedMessage(each) for each in found]
 
     def _perform(self, verb: str, topic: str, subscription_name: str, **more: object) -> Any:

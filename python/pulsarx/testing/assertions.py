@@ -11,6 +11,7 @@ from pulsarx.clock import Deadline, ManualClock
 from pulsarx.testing.contents import messages, unacknowledged
 from pulsarx.testing.drain import LOOK_SECONDS
 from pulsarx.testing.inspection import inspect
+from pulsarx.testing.matching import matched
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -239,18 +240,22 @@ def _messages(client: Client, topic: str, schema: Schema[Any] | None) -> list[Me
 def _taken(
     found: list[Message[Any]], expected: Iterable[Any], schema: Schema[Any] | None
 ) -> tuple[list[Message[Any]], list[Any]]:
-    """The messages that are expected, each once, and what is missing."""
-    left, taken, missing = list(found), [], []
-    for each in expected:
-        for message in left:
-            value = message.data() if schema is None else message.value()
-            if each(message) if callable(each) else value == each:
-                left.remove(message)
-                taken.append(message)
-                break
-        else:
-            missing.append(each)
-    return taken, missing
+    """The messages that are expected, each once, and what is missing: as few as can be, in whatever
+    order they are expected."""
+    wanted = list(expected)
+
+    def fits(place: int, at: int) -> bool:
+        each, message = wanted[place], found[at]
+        if callable(each):
+            return bool(each(message))
+        return bool((message.data() if schema is None else message.value()) == each)
+
+    # Values first: a message is equal to all that equal one of them, so none is given up for them.
+    places = sorted(range(len(wanted)), key=lambda place: callable(wanted[place]))
+    taken, missing = matched(places, len(found), fits)
+    return [found[taken[each]] for each in sorted(taken)], [
+        wanted[each] for each in sorted(missing)
+    ]
 
 
 def _is_of(message: Message[Any], key: str | None, properties: dict[str, str] | None) -> bool:

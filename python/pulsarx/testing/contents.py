@@ -59,22 +59,25 @@ def unacknowledged(client: Client, topic: str, subscription_name: str) -> list[P
     Raises:
         TopicNotFound: The topic does not exist.
         SubscriptionNotFound: It has no such subscription.
-        NotAllowedError: It is more than 1,000 messages, or 16 MiB, of a partition.
         AlreadyClosed: The client is closed.
     """
-    found = []
+    found: dict[tuple[str, str], PeekedMessage] = {}  # an encrypted batch may come with two pages
     for name in client.get_topic_partitions(topic):
-        peeked = client.admin.topics.peek_messages(name, subscription_name, PEEKED_MAX)
-        if len(peeked) == PEEKED_MAX:
-            subscription = client.admin.topics.stats(name)["subscriptions"][subscription_name]
-            if subscription["msg_backlog"] > PEEKED_MAX:
-                raise errors.NotAllowedError(
-                    detail=f"{subscription_name!r} has not acknowledged "
-                    f"{subscription['msg_backlog']} messages of {name!r}; {PEEKED_MAX} can be "
-                    "looked at"
-                )
-        found += peeked
-    return found
+        skip, count = 0, PEEKED_MAX
+        while True:
+            try:
+                page = client.admin.topics._peeked(name, subscription_name, count, skip)
+            except errors.NotAllowedError:  # they are too large together
+                if count == 1:
+                    raise
+                count = max(count // 4, 1)
+                continue
+            if not page:
+                break
+            for each in page:
+                found.setdefault((name, each.message_id().to_text()), each)
+            skip, count = skip + count, PEEKED_MAX
+    return list(found.values())
 
 
 def dead_letters(

@@ -51,6 +51,39 @@ def test_published_gives_the_messages_that_are_expected(orders: pulsarx.Client):
     testing.published(orders, "orders", lambda message: message.data().startswith(b"t"))
 
 
+def test_what_fits_several_is_expected_in_whatever_order(pulsar_client: pulsarx.Client):
+    """A function took the first message that it held for, which then was missing."""
+
+    def anything(message: Any) -> bool:
+        return True
+
+    def of_ada(message: Any) -> bool:
+        return bool(message.partition_key() == "ada")
+
+    producer = pulsar_client.create_producer("t")
+    for text, key in ((b"a", "ada"), (b"b", "bob"), (b"b", "ada"), (b"c", "cyd")):
+        producer.send(text, partition_key=key)
+
+    def found(*expected: Any) -> list[tuple[bytes, str]]:
+        taken = testing.published(pulsar_client, "t", *expected)
+        return [(each.data(), each.partition_key()) for each in taken]
+
+    assert found(anything, b"a") == [(b"b", "bob"), (b"a", "ada")]
+    assert found(anything, anything, b"a", b"c")[2:] == [(b"a", "ada"), (b"c", "cyd")]
+    # The value and the first function give up what they have, one for the other.
+    assert found(
+        b"b",
+        b"b",
+        anything,
+        of_ada,
+    )[3] == (b"a", "ada")
+    assert found(b"b", of_ada, of_ada) == [(b"b", "bob"), (b"a", "ada"), (b"b", "ada")]
+    text = failure(testing.published, pulsar_client, "t", of_ada, of_ada, of_ada, anything)
+    assert "missing 1 of 4:\n  a message for which of_ada holds\n" in text
+    text = failure(testing.published, pulsar_client, "t", *[anything] * 5, only=True)
+    assert "missing 1 of 5:" in text and "not expected" not in text
+
+
 def test_published_says_what_is_missing_and_what_was_there(orders: pulsarx.Client):
     text = failure(testing.published, orders, "orders", b"one", b"three", b"two", b"two", b"two")
     assert "missing 2 of 5:\n  b'three'\n  b'two'\n" in text  # each message counts once
@@ -134,6 +167,25 @@ def test_acknowledged_holds_for_what_the_subscription_is_done_with(pulsar_client
     consumer.close()
     producer.send(b"late")
     assert "it has no consumer" in failure(testing.acknowledged, pulsar_client, "orders", "billing")
+
+
+def test_however_many_are_not_acknowledged(pulsar_client: pulsarx.Client):
+    """More than 1,000 of them, or 16 MiB, were an error."""
+    consumer = pulsar_client.subscribe("orders", "billing", SHARED)
+    producer = pulsar_client.create_producer("orders")
+    producer.send_many([b"%d" % each for each in range(2345)])
+    first = consumer.receive()
+    consumer.acknowledge(first)
+    testing.acknowledged(pulsar_client, "orders", "billing", first.data())
+    left = testing.unacknowledged(pulsar_client, "orders", "billing")
+    assert [each.data() for each in left] == [b"%d" % each for each in range(1, 2345)]
+    text = failure(testing.acknowledged, pulsar_client, "orders", "billing", b"0", b"2344")
+    assert "not acknowledged 1:" in text and "2344 are not acknowledged in all" in text
+    large = pulsar_client.create_producer("large")
+    pulsar_client.subscribe("large", "billing")
+    for _ in range(5):
+        large.send(b"x" * (4 << 20))
+    assert len(testing.unacknowledged(pulsar_client, "large", "billing")) == 5
 
 
 @pytest.mark.pulsar_partitions(orders=3)

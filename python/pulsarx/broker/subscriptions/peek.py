@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from pulsarx import errors
 from pulsarx.encryption import AS_STORED
 from pulsarx.schema import BytesSchema
@@ -23,8 +25,10 @@ def peek(
     start: Position,
     is_acknowledged: Callable[[int, int], bool],
     count: int,
+    skip: int = 0,
 ) -> list[dict[str, Any]]:
-    """The next messages from start on that are not acknowledged, up to count, as JSON says them.
+    """The next messages from start on that are not acknowledged, behind skip of them up to count,
+    as JSON says them.
 
     is_acknowledged: of a ledger id and an ordinal in it. Damaged messages are passed over, which
     the log says. NotAllowedError: they are too large together.
@@ -32,7 +36,8 @@ def peek(
     found: list[dict[str, Any]] = []
     size = 0
     last = None
-    for _, message in next_messages(topic, start, is_acknowledged, count):
+    wanted = next_messages(topic, start, is_acknowledged, skip + count)
+    for _, message in islice(wanted, skip, None):
         if message is last:
             continue  # an encrypted batch is shown once
         last = message

@@ -228,15 +228,18 @@ def _find(ledger: LedgerList, position: dict[str, Any]) -> Position:
     http=Http("GET", "{topic}/subscription/{name}/position/{position}",
         "Get the n-th message that a subscription has to acknowledge."))  # fmt: skip
 def peek_messages(
-    folder: OpenFolder, topic: TopicName, name: str, count: int
+    folder: OpenFolder, topic: TopicName, name: str, count: int, skip: int = 0
 ) -> list[dict[str, Any]]:
-    """OperationNotSupported: the topic has partitions."""
+    """skip: how many messages it goes on behind. OperationNotSupported: the topic has
+    partitions."""
     from pulsarx.broker.subscriptions.peek import peek
 
     if not 1 <= count <= PEEK_MAX:
         raise ValueError(f"peek_messages: {count} messages; it must be from 1 to {PEEK_MAX}")
+    if skip < 0:
+        raise ValueError(f"peek_messages: behind {skip} messages; it must be 0 or more")
     with unacknowledged(folder, topic, name) as (found, start, is_acknowledged):
-        return peek(found, start, is_acknowledged, count)
+        return peek(found, start, is_acknowledged, count, skip)
 
 
 @contextmanager
