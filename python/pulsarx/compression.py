@@ -8,7 +8,8 @@ kind  name    form
    3  ZSTD    one frame
    4  SNAPPY  raw, without framing
 
-Nothing at all is what some clients make of an empty payload, of each kind. LZ4 and SNAPPY are
+A Python that was built without zstd raises ImportError, whose text says what to do. Nothing at all
+is what some clients make of an empty payload, of each kind. LZ4 and SNAPPY are
 compiled in, ZLIB and ZSTD are Python's; Python has the latter from 3.14 on, and `backports.zstd`,
 which is the same module, before.
 """
@@ -108,8 +109,24 @@ def _zlib_back(data: bytes | memoryview, size: int) -> bytes:
 
 
 def _zstd_module() -> Any:
-    control_plane.load(_ZSTD)
+    try:
+        control_plane.load(_ZSTD)
+    except ImportError as error:
+        raise ImportError(_without_zstd()) from error
     return sys.modules[_ZSTD]
+
+
+def _without_zstd() -> str:
+    if _ZSTD.startswith("backports."):
+        return (
+            "ZSTD needs the package backports.zstd, which is not installed: "
+            "pip install backports.zstd"
+        )
+    return (
+        f"ZSTD needs Python's module {_ZSTD}, which {sys.executable} was built without: use a "
+        "Python that was built where libzstd and its headers are; or have producers compress by "
+        "another kind, such as LZ4"
+    )
 
 
 # Made once for each thread that compresses at the same time: each is some hundred KiB large.
@@ -138,7 +155,9 @@ def _zstd_back(data: bytes | memoryview, size: int) -> bytes:
         result: bytes = stream.decompress(data, size + 1)
     except zstd.ZstdError as error:
         raise _wrong(3, data, str(error)) from error
-    if stated is not None and len(result) <= size and (not stream.eof or stream.unused_data):
+    # Clients that state no size may flush a frame and not end it.
+    ends = stream.eof or stated is None
+    if len(result) <= size and (not ends or stream.unused_data):
         raise _wrong(3, data, "the frame does not end where the data does")
     return result
 

@@ -6,12 +6,14 @@ import importlib
 import threading
 import zlib
 from base64 import b64decode
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from seeds import scaled
 
+import pulsarx
 from pulsarx import compression
 from pulsarx.compression import NAMES, compress, decompress
 from pulsarx.errors import CorruptDataError, InvalidConfiguration, UnreadableEntryError
@@ -135,6 +137,45 @@ def test_bytes_behind_the_end_are_what_the_clients_take_them_for() -> None:
     assert decompress(ZLIB, compress(ZLIB, b"pulsar") + b"more", 6, LIMIT) == b"pulsar"
     with pytest.raises(UnreadableEntryError):
         decompress(ZSTD, compress(ZSTD, b"pulsar") + b"more", 6, LIMIT)
+
+
+def test_bytes_behind_a_zstandard_frame_are_refused_whether_or_not_it_states_its_size() -> None:
+    """They were passed over where it does not."""
+    zstd = importlib.import_module(compression._ZSTD)
+    for flag in (0, 1):
+        options = {zstd.CompressionParameter.content_size_flag: flag}
+        packed = zstd.compress(b"pulsar", options=options)
+        assert decompress(ZSTD, packed, 6, LIMIT) == b"pulsar"
+        for more in (b"more", packed):
+            with pytest.raises(UnreadableEntryError, match="does not end where the data does"):
+                decompress(ZSTD, packed + more, 6, LIMIT)
+
+
+@pytest.mark.parametrize(
+    "module, said",
+    [
+        ("backports.zstd_gone", "pip install backports.zstd"),
+        ("compression.zstd_gone", "was built without"),
+    ],
+)
+def test_without_zstd_it_is_said_what_is_missing_and_nothing_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, said: str
+) -> None:
+    """Python may be built without it. It was a ModuleNotFoundError of _zstd."""
+    with pulsarx.Client(tmp_path / "data", durability="os") as client:
+        producer = client.create_producer("t", compression_type=pulsarx.CompressionType.ZSTD)
+        consumer = client.subscribe("t", "s")
+        producer.send(b"pulsar" * 100)
+        with monkeypatch.context() as patch:
+            patch.setattr(compression, "_ZSTD", module)
+            with pytest.raises(ImportError, match=said):
+                producer.send(b"lost" * 100)
+            for _ in range(2):
+                with pytest.raises(ImportError, match=said):
+                    consumer.receive(1000)
+        stats = client.admin.topics.stats("t")
+        assert stats["messages"] == stats["subscriptions"]["s"]["msg_backlog"] == 1
+        assert consumer.receive(1000).data() == b"pulsar" * 100
 
 
 def test_unknown_kinds() -> None:
