@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import pytest
 from command_line import invoke, process, rows
 
 import pulsarx
-from pulsarx import errors
+from pulsarx import errors, rest
+from pulsarx.cli import output
 from pulsarx.cli.advice import advised
 from pulsarx.cli.commands import loaded
 from pulsarx.cli.folder import Folder
@@ -145,6 +147,28 @@ def test_messages_are_csv_whatever_they_hold(folder: Path):
     assert (binary["data"], binary["encoding"]) == ("/w==", "base64")
     assert (nothing["data"], nothing["encoding"]) == ("", "")
     assert [texts["properties"], binary["properties"]] == ['{"x": "1"}', '{"y": "2"}']
+
+
+def test_a_text_that_a_spreadsheet_would_run_begins_with_an_apostrophe(folder: Path):
+    """As in the CSV that the page saves."""
+    page = Path(rest.__file__ or "").parent / "page" / "download.js"
+    found = re.search(r"BEGINS_FORMULA = /\^\[(.*)\]/;", page.read_text())
+    assert found is not None
+    begins = found[1].replace("\\-", "-").encode().decode("unicode_escape")
+    assert sorted(begins) == sorted(output._BEGIN_FORMULAS)
+    texts = [f"{each}1+1" for each in begins]
+    with pulsarx.Client(folder) as client:
+        producer = client.create_producer("odd")
+        for text in texts:
+            producer.send(text.encode(), partition_key=text, event_timestamp=5)
+        producer.send(b"1=1", {"=x": "=y"})
+    *odd, plain = table(folder, "read", "odd", "-m", "earliest", "--to-end")
+    assert [each["data"] for each in odd] == [each["key"] for each in odd]
+    assert [each["data"] for each in odd] == [f"'{text}" for text in texts]
+    assert odd[0]["event_time_ms"] == "5"
+    assert (plain["data"], plain["properties"]) == ("1=1", '{"=x": "=y"}')
+    result = invoke(folder, "stats", "odd", "--format", "csv")  # figures are no texts
+    assert ",-1" in result.stdout and "'-1" not in result.stdout
 
 
 def test_one_thing_is_a_line_of_csv_with_its_parts(folder: Path):

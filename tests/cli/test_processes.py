@@ -140,6 +140,11 @@ def test_what_a_message_holds_moves_no_cursor(folder: Path):
     assert "\u202e" not in shown
     assert r"\x1b[2J\x9b31m\r\x08\xff" in shown
     assert "schön ☃" in shown
+    _, shown = on_terminal(folder, "tail", "orders", "-n", "2", "--format", "csv")
+    assert "\x1b" not in shown
+    assert "\x9b" not in shown
+    assert "\u202e" not in shown
+    assert "schön ☃" in shown
     [escaped, plain] = process(folder, "tail", "orders", "-n", "2").stdout.splitlines()
     assert escaped.isascii()
     assert escaped.isprintable()

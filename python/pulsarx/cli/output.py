@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _VALUE_MAX = 1000  # characters of a value on a terminal
+_BEGIN_FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # as BEGINS_FORMULA of rest/page/download.js
 _BAR_FROM = 1000  # messages or topics: below that it is over at once
 
 
@@ -129,11 +130,11 @@ class Output:
         import csv
 
         heads = list(dict.fromkeys((*columns, *(name for each in rows for name in each))))
-        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer = csv.writer(_Rows(), lineterminator="\r\n")
         if heads != self._csv_heads:
             self._csv_heads = heads
-            writer.writerow(heads)
-        writer.writerows([_csv_value(each.get(name)) for name in heads] for each in rows)
+            writer.writerow(map(_csv_cell, heads))
+        writer.writerows([_csv_cell(each.get(name)) for name in heads] for each in rows)
 
     def note(self, text: str) -> None:
         """Print a note to people, on standard error."""
@@ -244,15 +245,31 @@ def _shown_time(milliseconds: int) -> str:
     return f"{found:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03}"
 
 
-def _csv_value(value: Any) -> Any:
-    """None is an empty field, and what is several things is JSON."""
+class _Rows:
+    """Writes the rows of a csv.writer with plain ends of lines. It quotes no character but those
+    that end its own lines, and a reader takes each of both for an end."""
+
+    def write(self, row: str) -> None:
+        _write(row.removesuffix("\r\n") + "\n")
+
+
+def _csv_cell(value: Any) -> Any:
+    """None is an empty field, and what is several things is JSON. A text that a spreadsheet would
+    take for a formula gets an apostrophe, as in the page's CSV (rest/page/download.js): strangers
+    wrote it. On a terminal it is escaped."""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if value is None or isinstance(value, int | float):
+        return value
     if isinstance(value, dict | list | tuple):
         import json
 
-        return json.dumps(value)
-    return value
+        text = json.dumps(value)
+    else:
+        text = str(value)
+    if text.startswith(_BEGIN_FORMULAS):
+        text = f"'{text}"
+    return shown_text(text) if sys.stdout.isatty() else text
 
 
 # Tables -------------------------------------------------------------------------------------------
