@@ -79,9 +79,10 @@ def on_terminal(
     columns: int = 160,
     until: str = "",
     times: int = 1,
+    by: signal.Signals = signal.SIGINT,
 ) -> tuple[int, str]:
     """Exit status, and all that the terminal got. stdout: a file instead of the terminal. until:
-    Ctrl-C comes when that was shown so many times."""
+    Ctrl-C, or another signal, comes when that was shown so many times."""
     master, slave = os.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     environment = {**_environment(folder), "TERM": "xterm-256color"}
@@ -103,7 +104,7 @@ def on_terminal(
             break
         got += part
         if until and got.count(until.encode()) >= times:
-            running.send_signal(signal.SIGINT)
+            running.send_signal(by)
             until = ""
     os.close(master)
     return running.wait(TIMEOUT), got.decode()

@@ -274,6 +274,18 @@ def test_what_is_watched_is_drawn_in_place_of_what_was_there(folder: Path):
     assert shown.count("\x1b[?1049h") == shown.count("\x1b[?1049l") == 1
 
 
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("command", ["ls -w --watch-interval 0.1", "top -i 0.1"])
+def test_a_signal_that_ends_what_is_watched_leaves_the_screen(
+    folder: Path, command: str, by: signal.Signals
+):
+    """It left the terminal on the other screen, without a cursor."""
+    status, shown = on_terminal(folder, *command.split(), until="\x1b[H", times=3, by=by)
+    assert status == -by
+    assert shown.endswith("\x1b[?25h\x1b[?1049l")
+    assert shown.count("\x1b[?1049h") == shown.count("\x1b[?1049l") == 1
+
+
 def test_what_is_watched_follows_in_a_pipe(folder: Path, owner: Owner):
     running = start(folder, "stats", "orders", "--watch", "--watch-interval", "0.1")
     assert line_of(running)["messages"] == 5

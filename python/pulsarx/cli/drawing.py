@@ -7,7 +7,9 @@ head bold takes none.
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from threading import current_thread, main_thread
 from unicodedata import combining, east_asian_width
 
 TYPE_CHECKING = False
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 _GAP = 2  # columns of a terminal between those of a table
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 _CLEAR_LINE = "\r\x1b[K"  # from its beginning
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
 _OTHER_SCREEN, _FIRST_SCREEN = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 
 
@@ -74,23 +77,41 @@ def _aligned(text: str, width: int, is_right: bool) -> str:
 
 class Screen:
     """A terminal's other screen, which is drawn again and again; as a context manager, which leaves
-    the first one as it was. One thread."""
+    the first one as it was, also where a signal ends the process. One thread."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        self._handled: list[int] = []
 
     def __enter__(self) -> Screen:
+        if current_thread() is main_thread():
+            for number in _ENDING:
+                if signal.getsignal(number) == signal.SIG_DFL:  # else somebody ends in order
+                    signal.signal(number, self._end)
+                    self._handled.append(number)
         self._stream.write(_OTHER_SCREEN)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stream.write(_FIRST_SCREEN)
         self._stream.flush()
+        while self._handled:
+            signal.signal(self._handled.pop(), signal.SIG_DFL)
+
+    def _end(self, number: int, _: object) -> None:
+        """End by the signal, as without a handler."""
+        try:
+            # Not by the stream: the signal may have come while that was writing.
+            os.write(self._stream.fileno(), _FIRST_SCREEN.encode())
+        except OSError:
+            pass  # the terminal is gone
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
 
     def show(self, lines: Sequence[str]) -> None:
         """Draw as many of the lines as there is room for in the place of those before."""
         size = terminal_size(self._stream)
-        shown = lines[: size[1] - 1] if size else lines
+        shown = lines[: max(size[1] - 1, 1)] if size else lines
         self._stream.write("\x1b[H" + "".join(f"{each}\x1b[K\n" for each in shown) + "\x1b[J")
         self._stream.flush()
 
