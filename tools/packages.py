@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
-from importlib.util import find_spec
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from build_mode import ROOT
@@ -20,6 +20,12 @@ from progress import say_seconds
 STAMP = ROOT / ".venv" / "stamps" / "installed"  # what was asked for and is there, a line each
 SHOWN_LINES = 6  # of what failed
 LOG = ROOT / ".venv" / "install.log"
+
+
+def has_pip() -> bool:
+    """Whether this Python has pip. Neither imported nor searched for as modules are: before Python
+    3.12 either makes setuptools give distutils back, of which it has classes already."""
+    return PathFinder.find_spec("pip") is not None
 
 
 class InstallError(Exception):
@@ -39,7 +45,7 @@ class Installing:
     def _next(self) -> None:
         with LOG.open("a") as log:
             command = self._commands.pop(0)
-            if command[1:3] == ["-m", "pip"] and find_spec("pip") is None:
+            if command[1:3] == ["-m", "pip"] and not has_pip():
                 # The environment was made for uv.
                 ensure = [sys.executable, "-m", "ensurepip"]
                 subprocess.run(ensure, stdout=log, stderr=log, check=False)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import fcntl
-import importlib.util
 import json
 import os
 import platform
@@ -37,6 +36,7 @@ from build_mode import RELEASE, build_mode  # noqa: E402
 from kept_wheels import MadeOf, made_of  # noqa: E402
 from link_tree import TREE, link_tree  # noqa: E402
 from native_build import BuildError, Recipe, linked, made, units_in  # noqa: E402
+from packages import has_pip  # noqa: E402
 from prepare import is_built  # noqa: E402
 from pythons import NoPythonError, Python, Pythons  # noqa: E402
 from wheel_files import Kind, WheelError, packed, unpacked  # noqa: E402
@@ -165,7 +165,7 @@ def _emulated(wheel: Path, python: Python, target: Target, report: Path) -> str:
     """An emulated Python starts no pip: this one installs for it, into a folder."""
     place = WORK / f"installed-{target.identifier}"
     shutil.rmtree(place, ignore_errors=True)
-    if importlib.util.find_spec("pip") is None:
+    if not has_pip():
         subprocess.run([sys.executable, "-m", "ensurepip"], check=False, capture_output=True)
     pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     pip += ["--target", str(place), "--only-binary=:all:", f"--python-version={target.python}"]

@@ -8,6 +8,8 @@ import os
 import re
 import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -235,6 +237,19 @@ def test_a_library_is_in_the_package_before_another_build_begins(
     command.finalize_options()
     command.build_extension(setup.library())
     assert held == [True, True, True] and not is_locked(lock)
+
+
+def test_looking_for_pip_leaves_distutils_to_setuptools() -> None:
+    """On Python 3.11 an import of pip, and a search by importlib, gives distutils back to Python,
+    whose commands refuse what setuptools has made before."""
+    look = (
+        "import setuptools, packages\n"
+        "packages.has_pip()\n"
+        "import distutils.dist\n"
+        "assert issubclass(setuptools.Distribution, distutils.dist.Distribution)\n"
+    )
+    tools = os.environ | {"PYTHONPATH": str(ROOT / "tools")}
+    subprocess.run([sys.executable, "-c", look], env=tools, check=True)
 
 
 def test_one_process_at_a_time_links_the_tree(
