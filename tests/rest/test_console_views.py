@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,14 @@ from pulsarx.access import AccessSettings
 from pulsarx.clock import ManualClock
 from pulsarx.schema import (
     AvroSchema,
+    Double,
     Int32Schema,
     Int64Schema,
     JsonSchema,
+    Long,
     Record,
+    SchemaInfo,
+    SchemaType,
     String,
     StringSchema,
 )
@@ -335,6 +340,65 @@ def test_records_are_published_by_their_schema(administered: Administered):
         assert refused.status == 412 and "JSON" in refused.body["reason"]
 
 
+class Counted(Record):
+    a = Long(required=True)
+    part = Double()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('"x"', "no object"),
+        ("null", "no object"),
+        ('{"b": 1}', "b is in no version of the schema"),
+        ('{"a": "1"}', "a is '1' and should be int64"),
+        ('{"a": null}', "a is missing or null"),
+        ("{}", "a is missing or null"),
+        ('{"a": 9223372036854775808}', "should be int64"),
+        ("NaN", "NaN is no number of JSON"),
+        ('{"a": 1, "part": -Infinity}', "-Infinity is no number of JSON"),
+        ('{"a": 1, "part": 1e999}', "1e999 is no number of JSON"),
+    ],
+)
+def test_a_value_that_is_not_of_the_json_schema_is_refused(
+    administered: Administered, text: str, said: str
+):
+    """It was published, and no consumer of the schema could read it."""
+    pytest.importorskip("pyarrow", reason="it comes with the extra arrow")
+    client = administered.client
+    schema: Any = JsonSchema(Counted)
+    client.create_producer("counted", schema=schema).close()
+    refused = post(administered, "publish", topic="counted", text=text)
+    assert refused.status == 412 and said in refused.body["reason"]
+    assert client.admin.topics.stats("counted")["messages"] == 0
+    assert post(administered, "publish", topic="counted", text='{"a": 1}').status == 200
+    assert post(administered, "publish", topic="counted", text='{"a":2,"part":1}').status == 200
+    assert client.admin.topics.stats("counted")["messages"] == 2
+
+
+@pytest.mark.parametrize("made", [JsonSchema, AvroSchema])
+def test_a_value_that_is_nested_too_deeply_is_refused_with_its_reason(
+    administered: Administered, made: Any
+):
+    """It was an error of the server."""
+    administered.client.create_producer("counted", schema=made(Counted)).close()
+    for text in ("[" * 100_000, '{"a": ' * 50_000):
+        refused = post(administered, "publish", topic="counted", text=text)
+        assert refused.status == 400 and "nested too deeply" in refused.body["reason"]
+
+
+def test_a_json_schema_that_cannot_be_checked_takes_base64(administered: Administered):
+    pytest.importorskip("pyarrow", reason="it comes with the extra arrow")
+    several = {"name": "a", "type": ["int", "string"]}
+    definition = {"type": "record", "name": "R", "fields": [several]}
+    info = SchemaInfo(SchemaType.JSON, "several", json.dumps(definition))
+    administered.client.create_producer("several").close()
+    administered.client.admin.schemas.create_schema("several", info)
+    refused = post(administered, "publish", topic="several", text='{"a": 1}')
+    assert refused.status == 412 and "publish it as base64" in refused.body["reason"]
+    assert post(administered, "publish", topic="several", base64="eyJhIjogMX0=").status == 200
+
+
 def test_bytes_are_published_as_base64(administered: Administered):
     consumer = administered.client.subscribe("orders", "s")
     assert post(administered, "publish", topic="orders", base64="AP8=").status == 200
@@ -378,6 +442,29 @@ def test_the_health_shows_a_role_the_topics_alone_that_it_may_look_into(guarded:
         headers = {"Authorization": f"Bearer {token(role)}"}
         reply = guarded.ask("GET", "//console/health", headers=headers)
         assert (reply.body["topics"], len(reply.body["largest"])) == (topics, topics)
+
+
+def test_a_role_that_is_told_no_figures_of_the_server_sees_neither_device_nor_folder(
+    open_administered: Open, tmp_path: Path
+):
+    """/metrics hid what the page told."""
+    access = AccessSettings(
+        token_secret_key=SECRET_TEXT, superuser_roles=["admin"], restrict_metrics=True
+    )
+    found = open_administered(folder=tmp_path / "data", access=access)
+    send(found, 1)
+    namespaces = found.client.admin.namespaces
+    namespaces.grant_permission_on_namespace("public/default", "alice", ["produce"])
+    for role in ("admin", "alice"):
+        headers = {"Authorization": f"Bearer {token(role)}"}
+        sees = role == "admin"
+        health = found.ask("GET", "//console/health", headers=headers).body
+        overview = found.ask("GET", "//console/overview", headers=headers).body
+        assert [health[each] is not None for each in ("folder", "owner", "disk")] == [sees] * 3
+        assert [overview[each] is not None for each in ("folder", "owner")] == [sees] * 2
+        assert (str(tmp_path) in json.dumps([health, overview])) == sees
+        assert health["hidden"] == overview["hidden"] == (not sees)
+        assert health["topics"] == 1
 
 
 def test_publishing_and_setting_want_a_role_that_may(guarded: Administered):

@@ -37,13 +37,22 @@ _SHOWN = ("topic", "partitions", "backlog", "consumers", "producers", "subscript
 
 
 def _overview(call: Call) -> Json:
-    """The role that asks, and the folder and namespaces that it may look into."""
+    """The role that asks, and the folder and namespaces that it may look into. hidden: whether the
+    role is told nothing of the server."""
+    hidden = not sees_server(call)
     return {
-        "folder": call.host.folder.place,
-        "owner": call.host.folder.owner(),
+        "hidden": hidden,
+        "folder": None if hidden else call.host.folder.place,
+        "owner": None if hidden else call.host.folder.owner(),
         "role": call.role,
         "namespaces": namespaces_of(call),
     }
+
+
+def sees_server(call: Call) -> bool:
+    """Whether the role is told of the server itself, as by `/metrics`."""
+    access = call.host.access
+    return access is None or access.metrics_filter(call.role or "") is None
 
 
 def namespaces_of(call: Call) -> list[str]:

@@ -83,12 +83,9 @@ def _encoded(info: SchemaInfo, text: str) -> tuple[Schema, Any]:
         return BytesSchema(), text.encode("utf-8", "surrogatepass")
     if kind == SchemaType.STRING:
         return StringSchema(), text
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise Refusal(412, f"a value of a {kind.name} schema is written in JSON: {error}") from None
+    value = _read(kind.name, text)
     if kind == SchemaType.JSON:
-        return _Encoded(info), text.encode("utf-8", "surrogatepass")
+        return _Encoded(info), _checked(info, value)
     if kind == SchemaType.AVRO:
         schema = _avro(info)
     else:
@@ -98,7 +95,53 @@ def _encoded(info: SchemaInfo, text: str) -> tuple[Schema, Any]:
         schema = number()
     try:
         return _Encoded(info), schema.encode(value)
+    except RecursionError:
+        raise Refusal(400, f"that value of a {kind.name} schema is nested too deeply") from None
     except (ValueError, TypeError, KeyError, OverflowError) as error:
+        raise Refusal(412, f"that is no value of the schema: {error}") from None
+
+
+def _read(kind: str, text: str) -> Any:
+    """The value that a text in JSON is of."""
+    try:
+        return json.loads(text, parse_constant=_refuse_number, parse_float=_finite)
+    except RecursionError:
+        raise Refusal(400, f"that value of a {kind} schema is nested too deeply") from None
+    except ValueError as error:
+        raise Refusal(412, f"a value of a {kind} schema is written in JSON: {error}") from None
+
+
+def _finite(text: str) -> float:
+    found = float(text)
+    if found in (float("inf"), float("-inf")):
+        _refuse_number(text)
+    return found
+
+
+def _refuse_number(text: str) -> None:
+    raise ValueError(f"{text:.80} is no number of JSON")
+
+
+def _checked(info: SchemaInfo, value: Any) -> bytes:
+    """A value as the rows of `send_rows` are encoded, each of which is checked by the definition.
+    Refusal: it does not fit, or the definition cannot be checked by here."""
+    from pulsarx.tables.row_encoding import row_encoder
+
+    try:
+        encode = row_encoder(info)
+    except ImportError as error:
+        raise Refusal(412, f"a value of a JSON schema cannot be checked: {error}") from None
+    except (errors.OperationNotSupported, ValueError, KeyError, TypeError) as error:
+        ours = isinstance(error, errors.PulsarException)
+        told = errors.detail_of(error) if ours else repr(error)
+        raise Refusal(
+            412, f"a value of this JSON schema cannot be checked: {told}; publish it as base64"
+        ) from None
+    try:
+        return encode(value)
+    except RecursionError:
+        raise Refusal(400, "that value of a JSON schema is nested too deeply") from None
+    except (ValueError, TypeError) as error:
         raise Refusal(412, f"that is no value of the schema: {error}") from None
 
 

@@ -11,7 +11,7 @@ from pulsarx.broker.policies.policy_row import NAMESPACE, TOPIC
 from pulsarx.broker.policies.policy_value import REQUIRED
 from pulsarx.broker.policies.table import POLICIES, TABLE
 from pulsarx.rest.call import Refusal
-from pulsarx.rest.console import namespaces_of, query_of, text_of
+from pulsarx.rest.console import namespaces_of, query_of, sees_server, text_of
 from pulsarx.rest.route import Route
 from pulsarx.topic_name import TopicName
 
@@ -36,18 +36,20 @@ _LEVELS = (NAMESPACE, TOPIC)
 
 def _health(call: Call) -> Json:
     """The whole folder, as far as the role may look into it: what it takes of its device, what is
-    wrong with it, its oldest message that waits, and its largest topics."""
+    wrong with it, its oldest message that waits, and its largest topics. hidden: as of overview."""
     folder, sampler = call.host.folder, call.host.sampler
     sampler.watched(now=call.flag("now"))
     allowed = set(namespaces_of(call))
     rows = [each for each in sampler.rows() if TopicName.of(each.topic).namespace_name in allowed]
     largest = sorted(rows, key=lambda row: (-row.stored, row.topic))[:_LARGEST]
     flaws = [{"topic": each.topic, "flaw": each.flaw} for each in rows if each.flaw]
-    disk = _disk(folder.place)
+    hidden = not sees_server(call)
+    disk = None if hidden else _disk(folder.place)
     return {
         "version": pulsarx.__version__,
-        "folder": folder.place,
-        "owner": folder.owner(),
+        "hidden": hidden,
+        "folder": None if hidden else folder.place,
+        "owner": None if hidden else folder.owner(),
         "time": folder.clock.now_ms(),
         "since": sampler.began_ms,
         "namespaces": len(allowed),

@@ -14,17 +14,19 @@ export function draw(found) {
     make("h2", {}, "Overview"),
     found.warnings.length
       ? make("ul", { class: "health bad" }, ...found.warnings.map((each) => make("li", {}, each)))
-      : make("p", { class: "health good" }, "Healthy: nothing is damaged, and there is room on the device."),
+      : make("p", { class: "health good" }, found.hidden ? "Healthy: nothing is damaged."
+        : "Healthy: nothing is damaged, and there is room on the device."),
     facts([
       ["Version", found.version],
-      ["Owner", found.owner === null ? "nobody" : `process ${found.owner}`],
+      ...found.hidden ? [] : [["Owner", found.owner === null ? "nobody" : `process ${found.owner}`]],
       ["Namespaces", count(found.namespaces)],
       ["Topics", count(found.topics)],
       ["Backlog", count(found.backlog)],
       ["Stored", size(found.stored)],
     ]),
     make("h3", {}, "Device")];
-  if (disk === null) shown.push(make("p", { class: "soft" }, "The folder is in memory."));
+  if (disk === null) shown.push(make("p", { class: "soft" },
+    found.hidden ? "Your role is told nothing of the server." : "The folder is in memory."));
   else shown.push(
     make("meter", { min: 0, max: disk.total, value: used, high: disk.total * 0.95,
       "aria-label": "Used of the device" }),

@@ -37,7 +37,8 @@ async function overview() {
   const found = await get("/console/overview");
   const select = $("namespace");
   const owner = found.owner === null ? "owned by nobody" : `owned by process ${found.owner}`;
-  $("who").textContent = `${line(found.folder)}, ${owner}` + (found.role ? `, role ${line(found.role)}` : "");
+  const server = found.hidden ? "A folder" : `${line(found.folder)}, ${owner}`;
+  $("who").textContent = server + (found.role ? `, role ${line(found.role)}` : "");
   if (document.activeElement === select && select.value) return;  // it is being chosen
   const chosen = select.value || sessionStorage.getItem("pulsarx-namespace") || "public/default";
   select.replaceChildren(...found.namespaces.map((name) => make("option", { value: name }, line(name))));
