@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from threading import current_thread, main_thread
+import threading
 from unicodedata import combining, east_asian_width
 
 TYPE_CHECKING = False
@@ -84,7 +84,7 @@ class Screen:
         self._handled: list[int] = []
 
     def __enter__(self) -> Screen:
-        if current_thread() is main_thread():
+        if threading.current_thread() is threading.main_thread():
             for number in _ENDING:
                 if signal.getsignal(number) == signal.SIG_DFL:  # else somebody ends in order
                     signal.signal(number, self._end)
