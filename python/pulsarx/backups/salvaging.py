@@ -96,7 +96,8 @@ class Salvaging:
     def steps(self) -> Steps:
         """FolderError: there is nothing to be salvaged. FolderOwnedError."""
         if not os.path.isdir(self._source):
-            raise errors.FolderError(detail=f"salvage {self._source}: it is no folder")
+            there = "is no folder" if os.path.lexists(self._source) else "does not exist"
+            raise errors.FolderError(detail=f"salvage a folder: {self._source} {there}")
         self._require_unowned()
         ledgers = sorted(self._directory.ledger_files())
         cursors = sorted(self._directory.cursor_files(), reverse=True)

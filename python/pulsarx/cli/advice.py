@@ -26,7 +26,9 @@ def advised(error: Exception, command: Command, given: dict[str, Any], folder: F
     text = _in_options(errors.detail_of(error), command)
     is_folder_error = isinstance(error, errors.FolderError) and not folder.is_cluster
     if is_folder_error and not os.path.exists(folder.path):
-        return f"{text.removesuffix('.')}; or make it: pulsarx init {folder.path}"
+        if f"{folder.path} does not exist" in text:
+            text = f"{text.removesuffix('.')}; or make it: pulsarx init {folder.path}"
+        return text
     question = _meant_by(error, given, folder)
     return f"{text.removesuffix('.')}.{question}" if question else text
 
