@@ -32,15 +32,15 @@ class FoundLedger:
     __slots__ = ("at", "file_id", "headless", "name", "path", "sealed", "size", "source", "uuid")
 
     def __init__(self, path: str, source: str, file_id: int, at: int, file: LedgerFile) -> None:
-        self.path = path  # of the copy
-        self.source = source  # of the file it is a copy of, in the folder
-        self.file_id = file_id  # by its name
-        self.at = at  # where it begins
+        self.path: str = path  # of the copy
+        self.source: str = source  # of the file it is a copy of, in the folder
+        self.file_id: int = file_id  # by its name
+        self.at: int = at  # where it begins
         self.uuid: str = file.uuid.hex()
         self.headless: bool = file.headless
         self.name: Any = None  # its NameRecord; None: it has none
-        self.sealed = False  # with a footer that holds
-        self.size = 0  # bytes, to the end of the footer; 0: to where the next one begins
+        self.sealed: bool = False  # with a footer that holds
+        self.size: int = 0  # bytes, to the end of the footer; 0: to where the next one begins
 
 
 class Skipped:
@@ -49,9 +49,9 @@ class Skipped:
     __slots__ = ("at", "size", "why")
 
     def __init__(self, at: int, size: int, why: str) -> None:
-        self.at = at
-        self.size = size
-        self.why = why
+        self.at: int = at
+        self.size: int = size
+        self.why: str = why
 
 
 class LedgersOfFile:

@@ -83,8 +83,8 @@ class Salvaging:
     """One salvage. Its steps are calls of the control plane."""
 
     def __init__(self, source: str, work: str, files: FileSystem) -> None:
-        self.made = Salvaged()
-        self.size = 0  # bytes to be copied and read, about
+        self.made: Salvaged = Salvaged()
+        self.size: int = 0  # bytes to be copied and read, about
         self._source = source
         self._work = work
         self._files = files
