@@ -210,7 +210,10 @@ class ServedConnection(asyncio.BufferedProtocol):
             is_due, self._flush_is_due = self._flush_is_due, True
         if not is_due:
             try:
-                self._call(self._flush)
+                try:
+                    self._call(self._flush)
+                except MemoryError:
+                    self._call(self._flush)  # once more: the data would be written again with it
             except BaseException:
                 self._flush_is_due = False  # who writes next asks for it
                 raise

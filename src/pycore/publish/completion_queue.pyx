@@ -61,7 +61,10 @@ cdef class CallbackJob:
     cdef int note(self, Py_ssize_t at) except -1:
         cdef SendTold told = self.callbacks[at + 1]
         try:
-            told.told(self.id_of(self.callbacks[at]), self.error)
+            try:
+                told.told(self.id_of(self.callbacks[at]), self.error)
+            except MemoryError:          # once more: the job is done twice for all of them at most
+                told.told(self.id_of(self.callbacks[at]), self.error)
         except MemoryError:
             raise
         except Exception as error:
@@ -76,7 +79,10 @@ cdef class CallbackJob:
             if isinstance(self.callbacks[at + 1], SendTold):
                 self.note(at)
                 continue
-            message_id = self.id_of(self.callbacks[at])
+            try:
+                message_id = self.id_of(self.callbacks[at])
+            except MemoryError:          # see note
+                message_id = self.id_of(self.callbacks[at])
             callback, self.callbacks[at + 1] = self.callbacks[at + 1], None
             if callback is None:
                 continue                 # it was called before there was no memory for the next
