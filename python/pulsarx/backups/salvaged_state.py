@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.catalogue.state import CatalogueState
 
 _NAMESPACE = "persistent://public/salvaged"  # of topics whose name nothing says
+_KEPT = {"time_minutes": -1, "size_mb": -1}  # a retention that removes nothing
 _LOST = (
     "policies, schemas, permissions and properties, which topics are terminated, what applications "
     "have attached, copies in object stores, and topics and subscriptions that have no file yet"
@@ -205,15 +206,19 @@ class SalvagedState:
         self._assume(f"nothing says of which topic the ledger at {where} is: it is now of {topic}")
         return _Place(found, topic, ledger_id, False)
 
-    def put(self, ledger_id: int, summary: Any, damaged: bool, path: str) -> None:
-        """The ledger is sealed, at this path. summary: a LedgerSummary."""
+    def put(self, ledger_id: int, summary: Any, damaged: bool, path: str, told: int) -> None:
+        """The ledger is sealed, at this path. summary: a LedgerSummary. told: how many messages
+        that it lacks were told."""
         place = self._settled[ledger_id]
         found = place.found
         _, known = self._by_uuid.get(found.uuid, ("", None))
         if place.compacted:
             self._put_compaction(place, summary, path, known)
             return
-        sealed_ms = known.sealed_ms if isinstance(known, LedgerRecord) else 0
+        sealed_ms = 0
+        if isinstance(known, LedgerRecord):
+            sealed_ms = known.sealed_ms
+            self._tell_lost(place, known, known.message_count - summary.message_count - told)
         self._ledgers.setdefault(place.topic, []).append(
             LedgerRecord(
                 ledger_id,
@@ -255,9 +260,36 @@ class SalvagedState:
             os.unlink(before[1])  # what came before the last compaction
         self._compactions[place.topic] = record, path
 
-    def drop(self, ledger_id: int) -> None:
+    def drop(self, ledger_id: int, *, was_sealed: bool) -> None:
         """The ledger holds nothing."""
-        self._ledgers.setdefault(self._settled[ledger_id].topic, [])
+        place = self._settled[ledger_id]
+        self._ledgers.setdefault(place.topic, [])
+        _, known = self._by_uuid.get(place.found.uuid, ("", None))
+        if isinstance(known, LedgerRecord) and known.message_count:
+            self._tell_lost(place, known, known.message_count)
+        elif was_sealed:
+            self._tell(
+                "ledger",
+                place.found.source,
+                f"ledger {ledger_id} of {place.topic}: nothing that was stored in it is left, and "
+                "how many messages that were is not known",
+                topic=place.topic,
+                ledger_id=ledger_id,
+            )
+
+    def _tell_lost(self, place: _Place, known: LedgerRecord, messages: int) -> None:
+        """Tell of messages that the catalogue has in a ledger, and its file has not."""
+        if messages <= 0:
+            return
+        self._tell(
+            "ledger",
+            place.found.source,
+            f"ledger {place.ledger_id} of {place.topic}: the catalogue has {known.message_count} "
+            f"messages in it, of which {messages} are not there",
+            topic=place.topic,
+            ledger_id=place.ledger_id,
+            messages=messages,
+        )
 
     # Cursors --------------------------------------------------------------------------------------
 
@@ -332,18 +364,23 @@ class SalvagedState:
         if not self._is_known:
             state.namespaces.clear()
         lost: set[str] = set()
-        for topic in state.topics:
+        for topic, record in list(state.topics.items()):
             namespace = TopicName.of(topic).namespace_name
-            if namespace not in state.namespaces:
+            if not self._is_whole:
                 # Else the first who opens it would trim what the lost policies have kept.
-                state.namespaces[namespace] = {"retention": {"time_minutes": -1, "size_mb": -1}}
+                known = state.namespaces.get(namespace, {})
+                state.namespaces[namespace] = {**known, "retention": {**_KEPT}}
                 lost.add(namespace)
+                if "retention" in record.policies:
+                    state.topics[topic] = made = record.copy()
+                    made.policies["retention"] = {**_KEPT}
             state.tenants.setdefault(namespace.partition("/")[0], {})
         state.namespaces.setdefault("public/default", {})
         if lost:
             self._assume(
-                f"the policies of {', '.join(sorted(lost))} are lost: what is acknowledged is kept "
-                "there without a limit, until set_retention says otherwise"
+                f"the policies of {', '.join(sorted(lost))} are lost, or the last changes of them: "
+                "what is acknowledged is kept there without a limit, until set_retention says "
+                "otherwise"
             )
 
     def _known_topic(self, record: TopicRecord) -> TopicRecord:

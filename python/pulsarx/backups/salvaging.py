@@ -290,12 +290,12 @@ class Salvaging:
         file = self._opened(ledger_id, found, path)
         if found.sealed and not found.headless:
             summary = file.summary()
-            self._state.put(ledger_id, summary, bool(file.damage()), path)
+            self._state.put(ledger_id, summary, bool(file.damage()), path, 0)
             return
         recovery = file.recover(self._published(ledger_id))
         if recovery.unborn or not recovery.entry_count:
-            os.unlink(path)  # nothing was stored in it
-            self._state.drop(ledger_id)
+            os.unlink(path)
+            self._state.drop(ledger_id, was_sealed=recovery.sealed)
             return
         summary = seal_recovered(path, recovery)
         where = f"ledger {ledger_id} of {topic}"
@@ -303,8 +303,8 @@ class Salvaging:
             self._tell_ledger(
                 found, topic, ledger_id, f"{where}: its header was damaged and is made anew"
             )
-        self._tell_torn(found, topic, ledger_id, path, recovery)
-        self._state.put(ledger_id, summary, recovery.damaged_entries > 0, path)
+        told = self._tell_torn(found, topic, ledger_id, path, recovery)
+        self._state.put(ledger_id, summary, recovery.damaged_entries > 0, path, told)
 
     def _read_ends(self) -> None:
         """Read the published ends: what they say and a ledger lacks is told as damage."""
@@ -334,11 +334,11 @@ class Salvaging:
 
     def _tell_torn(
         self, found: FoundLedger, topic: str, ledger_id: int, path: str, recovery: Any
-    ) -> None:
-        """Tell what recovery cut off, or the damage of a seal."""
+    ) -> int:
+        """Tell what recovery cut off, or the damage of a seal; how many messages were told."""
         where = f"ledger {ledger_id} of {topic}"
         if recovery.sealed or not recovery.torn_size:
-            return  # a footer that is damaged is told when all is read
+            return 0  # a footer that is damaged is told when all is read
         counted = _footer_of(self._read_torn(found, recovery), recovery.end)
         if counted is None:
             self._tell_ledger(
@@ -352,7 +352,7 @@ class Salvaging:
                 size=recovery.torn_size,
             )
         elif counted != (recovery.entry_count, recovery.message_count) or not found.headless:
-            messages = max(counted[1] - recovery.message_count, 0)
+            messages: int = max(counted[1] - recovery.message_count, 0)
             self._tell_ledger(
                 found,
                 topic,
@@ -362,6 +362,8 @@ class Salvaging:
                 f"{recovery.message_count} are there",
                 messages=messages,
             )
+            return messages
+        return 0
 
     def _read_torn(self, found: FoundLedger, recovery: Any) -> bytes:
         """The torn bytes as they were, or their end where they are many."""
@@ -426,6 +428,7 @@ class Salvaging:
 
     def _finish(self, ledgers: int, cursors: int) -> None:
         """Write the catalogue, and the marker last."""
+        self._require_unowned()  # one that came meanwhile has changed what was read
         state = self._state.finished()
         if state is None:
             raise self._nothing(

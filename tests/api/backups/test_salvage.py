@@ -586,3 +586,67 @@ def test_a_salvage_is_a_report_as_json(folder: Path, tmp_path: Path) -> None:
     lose_names(folder)
     document = json.loads(json.dumps(asdict(salvage(folder, tmp_path / "made"))))
     assert document["found"] and document["assumed"] and document["damage"]
+
+
+@pytest.mark.parametrize("part", [0, 0.5])
+@pytest.mark.parametrize("zeroed", [False, True])
+def test_what_the_catalogue_has_in_a_ledger_and_its_file_has_not_is_told(
+    part: float, zeroed: bool, tmp_path: Path
+) -> None:
+    """A ledger of which only the header was left was dropped without a word, and of one that was
+    half there the rest was."""
+    source = tmp_path / "f"
+    with opened(source) as client:
+        client.subscribe("t", "s")
+        producer = client.create_producer("t")
+        for each in range(100):
+            producer.send(b"%0100d" % each)
+    path = min(source.rglob("*.ledger"), key=lambda each: int(each.stem))
+    offsets = frame_offsets(path)
+    cut = offsets[int(part * len(offsets))]
+    data = path.read_bytes()
+    path.write_bytes(data[:cut] + (bytes(len(data) - cut) if zeroed else b""))
+    expected = check(source).missing_messages
+    found = salvage(source, tmp_path / "g")
+    assert found.missing_messages == expected > 0
+
+
+def test_an_owner_that_comes_meanwhile_is_noticed(folder: Path, tmp_path: Path) -> None:
+    owner: list[pulsarx.Client] = []
+
+    def look(done: int, _: int) -> None:
+        if done and not owner:
+            owner.append(opened(folder))
+
+    try:
+        with pytest.raises(errors.FolderOwnedError, match="has it open"):
+            salvage(folder, tmp_path / "g", progress=look)
+    finally:
+        for each in owner:
+            each.close()
+    assert owner and not (tmp_path / "g").exists()
+
+
+def test_retention_that_was_lost_removes_nothing(tmp_path: Path) -> None:
+    """Policies of which a part was known were taken for all of them."""
+    source = tmp_path / "f"
+    with opened(source) as client:
+        consumer = client.subscribe("t", "s")
+        producer = client.create_producer("t")
+        producer.send_many([b"%d" % each for each in range(100)])
+        client.admin.topics.set_retention("t", -1, -1)
+        for _ in range(100):
+            consumer.acknowledge(consumer.receive(5000))
+    for each in (source / "catalogue").glob("*.checkpoint"):
+        each.unlink()
+    [commit] = [
+        each
+        for each in (source / "catalogue").glob("*.commit")
+        if b"retention" in each.read_bytes()
+    ]
+    change(commit, 40, 4096 + 40)
+    found = salvage(source, tmp_path / "g")
+    assert any("without a limit" in each for each in found.assumed)
+    for _ in range(2):
+        with opened(tmp_path / "g") as client:
+            assert len(read(client, "t")) == 100
