@@ -210,10 +210,7 @@ class ServedConnection(asyncio.BufferedProtocol):
             is_due, self._flush_is_due = self._flush_is_due, True
         if not is_due:
             try:
-                try:
-                    self._call(self._flush)
-                except MemoryError:
-                    self._call(self._flush)  # once more: the data would be written again with it
+                self._call(self._flush)
             except BaseException:
                 self._flush_is_due = False  # who writes next asks for it
                 raise
