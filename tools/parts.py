@@ -50,6 +50,7 @@ PARTS = (
     Part("border", ("tests/border",), 100),
     Part("broker", ("tests/broker",), 100, True),
     Part("model", ("tests/model",), 60),
+    Part("reliability", ("tests/reliability",), 60, True),
     Part("core", ("tests/core", "tests/pycore"), 60),
     Part("consuming", ("tests/api/consuming", "tests/api/aio", "tests/api/looking"), 60),
     Part(
