@@ -20,6 +20,7 @@ from pulsarx.broker.catalogue.records import (
     SubscriptionRecord,
     TopicRecord,
 )
+from pulsarx.broker_options import PARTITION_COUNT_MAX
 from pulsarx.clock import wall_ms
 from pulsarx.topic_name import PARTITION_SUFFIX, TopicName
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.catalogue.state import CatalogueState
 
 _NAMESPACE = "persistent://public/salvaged"  # of topics whose name nothing says
+_ID_MAX = 1 << 53  # no folder comes so far
 _KEPT = {"time_minutes": -1, "size_mb": -1}  # a retention that removes nothing
 _LOST = (
     "policies, schemas, permissions and properties, which topics are terminated, what applications "
@@ -182,17 +184,21 @@ class SalvagedState:
             return _Place(found, topic, record.ledger_id, isinstance(record, CompactionRecord))
         ledger_id = found.file_id if is_alone else 0
         name = found.name
+        where = f"offset {found.at} of {found.source}"
         if name is not None and _is_topic(name.topic):
             if name.cut:
                 self._assume(
                     f"{name.topic} is the beginning of the name of its topic, which was too long "
                     "for the header of a ledger"
                 )
-            whole = TopicName.of(name.topic).partitioned_name
-            known_count = self._partitions.get(whole, 0)
-            self._partitions[whole] = max(known_count, name.partition_count)
-            return _Place(found, name.topic, name.ledger_id or ledger_id, name.compacted)
-        where = f"offset {found.at} of {found.source}"
+            self._add_partitions(name, where)
+            named_id = name.ledger_id or ledger_id
+            if named_id > _ID_MAX:
+                self._assume(
+                    f"the ledger at {where} says that its id is {named_id}, which none can have"
+                )
+                named_id = 0
+            return _Place(found, name.topic, named_id, name.compacted)
         if holds_survivors(found.path, found.at, found.size):
             self._tell(
                 "compacted ledger",
@@ -205,6 +211,16 @@ class SalvagedState:
         topic = f"{_NAMESPACE}/ledger-{found.file_id}"
         self._assume(f"nothing says of which topic the ledger at {where} is: it is now of {topic}")
         return _Place(found, topic, ledger_id, False)
+
+    def _add_partitions(self, name: Any, where: str) -> None:
+        whole = TopicName.of(name.topic).partitioned_name
+        count = name.partition_count
+        if count > PARTITION_COUNT_MAX:
+            self._assume(
+                f"the ledger at {where} says that {whole} has {count} partitions, which none can"
+            )
+            count = 0
+        self._partitions[whole] = max(self._partitions.get(whole, 0), count)
 
     def put(self, ledger_id: int, summary: Any, damaged: bool, path: str, told: int) -> None:
         """The ledger is sealed, at this path. summary: a LedgerSummary. told: how many messages
@@ -437,7 +453,9 @@ class SalvagedState:
         """Make the partitioned topics of partitions, and the partitions that they lack."""
         counts: dict[str, int] = {}
         for name in map(TopicName.of, self._state.topics):
-            if name.partition_index >= 0:
+            if name.partition_index >= PARTITION_COUNT_MAX:
+                self._assume(f"{name.full} is no partition: no topic can have so many")
+            elif name.partition_index >= 0:
                 counts[name.partitioned_name] = max(
                     counts.get(name.partitioned_name, 0), name.partition_index + 1
                 )

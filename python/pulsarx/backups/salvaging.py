@@ -90,8 +90,10 @@ class Salvaging:
         self._files = files
         self._directory = DataDirectory(source, True, files, "")
         self._state: SalvagedState
+        self._is_known: bool
         self._ends: PublishedEnds | None = None  # a copy of what the last owner had published
         self._copies = 0
+        self._empty: list[str] = []  # files of ledgers of zeros alone
 
     def steps(self) -> Steps:
         """FolderError: there is nothing to be salvaged. FolderOwnedError."""
@@ -171,6 +173,7 @@ class Salvaging:
         self._directory.folder_id = folder_id
         log = CatalogueLog(self._files, self._directory.catalogue_path, folder_id)
         why = log.load_whole_part()
+        self._is_known = not why  # all of the catalogue
         self._state = SalvagedState(log.state, why, self.made)
 
     # Ledgers --------------------------------------------------------------------------------------
@@ -196,6 +199,8 @@ class Salvaging:
                 offset=each.at,
                 size=each.size,
             )
+        if not found.ledgers and not found.skipped:
+            self._empty.append(name)
         for ledger in found.ledgers:
             self._state.add_ledger(ledger, is_alone=len(found.ledgers) == 1)
         if len(found.ledgers) > 1:
@@ -433,6 +438,13 @@ class Salvaging:
         if state is None:
             raise self._nothing(
                 ledgers, f"no catalogue can be read, and none of {cursors} files of cursors"
+            )
+        if self._empty and not self._is_known:
+            some = ", ".join(self._empty[:3])
+            self.made.assumed.append(
+                f"nothing was written into {some}{' and others' * (len(self._empty) > 3)}, "
+                f"{len(self._empty)} files of zeros alone, as those of ledgers that were prepared "
+                "and not used are"
             )
         folder_id = self._directory.folder_id
         document = state.document()

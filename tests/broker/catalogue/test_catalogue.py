@@ -267,6 +267,29 @@ def test_no_damage_of_one_copy_of_a_commit_keeps_a_folder_from_opening(
     assert "the other one is whole" in caplog.text and victim.name in caplog.text
 
 
+@pytest.mark.parametrize("blocks", [1, 2, 3])
+def test_a_commit_of_whole_blocks_that_is_cut_behind_its_first_copy_is_read(
+    tmp_path: Path, blocks: int
+) -> None:
+    """There are no zeros between its copies then, which say where the first one ends."""
+    directory, catalogue = open_folder(tmp_path)
+    size = blocks * 4096
+    name = "t"
+    while True:
+        create(catalogue, name)
+        victim = commits(tmp_path)[-1]
+        whole = victim.read_bytes()
+        copy = whole[-(len(whole) % 4096 or len(whole) // 2) :]
+        if len(whole) == 2 * size:
+            break
+        name = f"{name[:1]}{len(commits(tmp_path))}".ljust(len(name) + size - len(copy), "x")
+    directory.close()
+    expected = read_folder(tmp_path).state
+    for cut in range(size, 2 * size, 100):
+        victim.write_bytes(whole[:cut])
+        assert read_folder(tmp_path).state == expected
+
+
 def test_a_commit_of_another_folder_is_refused(tmp_path: Path) -> None:
     for name in ("a", "b"):
         directory, _ = open_folder(tmp_path / name)

@@ -62,7 +62,7 @@ def catalogue_file_decode(
     """
     if kind != COMMIT:
         return _decoded(kind, folder_id, path, data)
-    copies = copies_of(data)
+    copies = (*copies_of(data), _first_of_cut(data))
     try:
         return _decoded(kind, folder_id, path, copies[0])
     except CatalogueError as error:
@@ -80,7 +80,7 @@ def catalogue_file_decode(
 
 def commit_fault(folder_id: str, path: str, data: bytes) -> str:
     """The fault of the file of a commit, though it can be read; "": none."""
-    first, second, _ = copies_of(data)
+    first, second = copies_of(data)
     if data == both_copies(first):
         return ""
     for copy in (first, second):
@@ -89,6 +89,15 @@ def commit_fault(folder_id: str, path: str, data: bytes) -> str:
         except CatalogueError as error:
             return _one_copy(error)
     return f"{path} is damaged: what lies between its two copies is not zero. Both are whole"
+
+
+def _first_of_cut(data: bytes) -> bytes:
+    """The first copy of a file that was cut behind it, by the size that its header has."""
+    header, _, body = data[:_HEADER_SIZE_MAX].partition(b"\n")
+    size = header.rpartition(b" size=")[2]
+    if not size.isdigit():
+        return body
+    return data[: len(header) + 1 + int(size) + 1]
 
 
 def _one_copy(error: CatalogueError) -> str:

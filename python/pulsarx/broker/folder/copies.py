@@ -15,8 +15,7 @@ def both_copies(data: bytes) -> bytes:
     return data + bytes(-len(data) % BLOCK_SIZE) + data
 
 
-def copies_of(file: bytes) -> tuple[bytes, bytes, bytes]:
-    """The first and the second copy; and the first one of a file that was cut behind it."""
+def copies_of(file: bytes) -> tuple[bytes, bytes]:
+    """The first and the second copy."""
     at = -(-len(file) // (2 * BLOCK_SIZE)) * BLOCK_SIZE
-    size = max(0, len(file) - at)
-    return file[:size], file[at:], file.partition(b"\0")[0]
+    return file[: max(0, len(file) - at)], file[at:]

@@ -45,7 +45,9 @@ def marker_read(files: FileOperations, folder: str) -> str | None:
             "no release reads. Nothing was changed. Read it with the version that made it, and "
             "publish what is to be kept into a new folder"
         )
-    found = next(filter(None, map(_checked_lines, copies_of(data))), None)
+    first_of_cut = data.partition(b"\0")[0]
+    copies = (*copies_of(data), first_of_cut)
+    found = next(filter(None, map(_checked_lines, copies)), None)
     if found is None:
         raise errors.CorruptDataError(
             detail=f"{path} is damaged in both copies ({len(data)} bytes). Nothing was changed. "
