@@ -10,6 +10,7 @@ failed, with 130 when it was stopped, and else with 0.
 
 --only: some campaigns. --factor: so much of every budget. --hours: stop after so many.
 --seed: that of a run before. --fresh: forget what was done. --repeat: one round, its output shown.
+tools/write_reliability.py writes what was done into RELIABILITY.md.
 """
 
 from __future__ import annotations
@@ -21,14 +22,17 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 from campaigns import CAMPAIGNS, Campaign
-from long_state import LongState, wanted
+from counts import FILE, counts_in
+from long_state import LongState, Progress, wanted
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / "build" / "long"
+PAGE = "summary.md"  # in the folder; tools/write_reliability.py reads it
 
 
 def environment(campaign: Campaign, seed: int) -> dict[str, str]:
@@ -61,14 +65,22 @@ class Round:
         self.output = b""
         self.seconds = 0.0
         self.passed = False
+        self.counts: dict[str, int] = {}
 
     def run(self) -> None:
         """Raises KeyboardInterrupt when it is stopped; nothing of it lives on then."""
+        with tempfile.TemporaryDirectory(prefix="pulsarx-long-") as folder:
+            counts = Path(folder) / "counts"
+            self._run({FILE: str(counts)})
+            if counts.exists():
+                self.counts = counts_in(counts.read_text())
+
+    def _run(self, added: dict[str, str]) -> None:
         began = time.monotonic()
         child = subprocess.Popen(
             command(self.campaign, self.seed),
             cwd=ROOT,
-            env=os.environ | environment(self.campaign, self.seed),
+            env=os.environ | environment(self.campaign, self.seed) | added,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -100,6 +112,11 @@ class Round:
         return name
 
     @property
+    def skipped(self) -> bool:
+        """Whether there was none of its tests that could run."""
+        return self.passed and " passed" not in self.last_line
+
+    @property
     def last_line(self) -> str:
         lines = self.output.decode(errors="replace").strip().splitlines()
         return lines[-1].strip("= ") if lines else "it said nothing"
@@ -117,11 +134,42 @@ def summary(state: LongState, campaigns: tuple[Campaign, ...], factor: float) ->
         done = state.of(each)
         budget = f"{each.minutes * factor:g} min" if each.minutes else str(wanted(each, factor))
         rounds = f"{done.rounds} of {budget}" if not each.minutes else f"{done.rounds} in {budget}"
-        failed = f"{len(done.failed)} FAILED" if done.failed else "all passed"
-        failed = "not begun" if not done.rounds else failed
-        lines.append(f"{each.name:20} {rounds:>12} {done.seconds / 60:7.1f} min  {failed}")
+        told = ", ".join([result(done), *counts_of(done)])
+        lines.append(f"{each.name:20} {rounds:>12} {done.seconds / 60:7.1f} min  {told}")
         lines += [f"    seed {seed}: {state.folder}/failures/{log}" for seed, log in done.failed]
     return "\n".join(lines)
+
+
+def result(done: Progress) -> str:
+    if done.failed:
+        return f"{len(done.failed)} FAILED"
+    if not done.rounds:
+        return "not begun"
+    if done.skipped:
+        return f"{done.skipped} SKIPPED"
+    return "all passed"
+
+
+def counts_of(done: Progress) -> list[str]:
+    return [f"{number:,} {what}" for what, number in sorted(done.counts.items())]
+
+
+def page_table(state: LongState, campaigns: tuple[Campaign, ...]) -> list[str]:
+    """What was done, for RELIABILITY.md."""
+    lines = [
+        f"{time.strftime('%Y-%m-%d')}, {revision()}, on {os.cpu_count()} cores:",
+        "",
+        "| campaign | what it tries | rounds | minutes | came to | counted |",
+        "|---|---|---|---|---|---|",
+    ]
+    for each in campaigns:
+        done = state.of(each)
+        told = ", ".join(counts_of(done))
+        lines.append(
+            f"| {each.name} | {each.what} | {done.rounds} | {done.seconds / 60:.0f} | "
+            f"{result(done)} | {told} |"
+        )
+    return lines
 
 
 class LongRun:
@@ -149,7 +197,9 @@ class LongRun:
         if not one.passed:
             done.failed.append((one.seed, one.keep(self.state.folder / "failures")))
         done.rounds += 1
+        done.skipped += one.skipped
         done.seconds += one.seconds
+        done.add_counts(one.counts)
         self.state.save()
         say(f"    {'passed' if one.passed else 'FAILED'}: {one.last_line}")
 
@@ -213,6 +263,8 @@ def main() -> int:
     except KeyboardInterrupt:
         whole = None
     print(f"\n{summary(state, campaigns, options.factor)}\n")
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / PAGE).write_text("\n".join(page_table(state, CAMPAIGNS)) + "\n")
     if whole:
         print("All is done. --fresh (LONG_ARGS=--fresh) begins anew, with another seed.")
     else:

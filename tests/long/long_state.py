@@ -15,11 +15,18 @@ from campaigns import Campaign
 
 @dataclass
 class Progress:
-    """What was done of one campaign. failed: (seed, name of the log) of each round that failed."""
+    """What was done of one campaign. skipped: rounds of which no test ran. failed: (seed, name of
+    the log) of each round that failed. counts: what its tests tell by tests/counts.py."""
 
     rounds: int = 0
+    skipped: int = 0
     seconds: float = 0.0
     failed: list[tuple[int, str]] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def add_counts(self, counts: dict[str, int]) -> None:
+        for what, number in counts.items():
+            self.counts[what] = self.counts.get(what, 0) + number
 
     def share(self, campaign: Campaign, factor: float) -> float:
         """Of its budget; 1: done."""

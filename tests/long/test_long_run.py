@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from campaigns import CAMPAIGNS, Campaign
-from long_run import LongRun, Round, command, repeated, summary
+from long_run import LongRun, Round, command, page_table, repeated, summary
 from long_state import LongState
 from seeds import seeds
 
@@ -57,6 +57,36 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(tmp_path: Path, planted: Pat
     assert not again.has_failed
     assert run_of(tmp_path / "long", one, two).run()  # nothing is left to do
     assert "3 of 3" in summary(again.state, (one, two), 1.0)
+
+
+COUNTING = """
+import pytest
+from counts import counted
+def test_a(): counted(3, "images"); counted(2, "images"); counted(1, "points")
+"""
+SKIPPED = """
+import pytest
+def test_a(): pytest.skip("there is no compiler")
+"""
+
+
+@pytest.mark.standard
+def test_what_tests_count_and_that_none_could_run_is_told(tmp_path: Path, planted: Path) -> None:
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\npythonpath = {ROOT / 'tests/long'}\n")
+    planted.write_text(COUNTING)
+    one = Campaign("one", "planted", (str(planted),), rounds=2)
+    run = run_of(tmp_path / "long", one)
+    run.one_round(one)
+    run = run_of(tmp_path / "long", one)
+    run.one_round(one)
+    assert summary(run.state, (one,), 1.0).endswith("all passed, 10 images, 2 points")
+    assert page_table(run.state, (one,))[-1] == (
+        "| one | planted | 2 | 0 | all passed | 10 images, 2 points |"
+    )
+    planted.write_text(SKIPPED)
+    two = Campaign("two", "planted", (str(planted),), rounds=1)
+    run.one_round(two)
+    assert "1 SKIPPED" in summary(run.state, (two,), 1.0)
 
 
 def test_no_two_rounds_have_one_seed(tmp_path: Path) -> None:
