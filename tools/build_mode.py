@@ -4,6 +4,7 @@ mode        chosen by                             for
 release     nothing                               users, benchmarks
 debug       PULSARX_DEBUG=1                       gdb, perf: lines of the pyx
 coverage    PULSARX_COVERAGE=1                    lines covered, nogil ones too; C beside the pyx
+branches    PULSARX_BRANCHES=1                    branches taken, by gcov: tools/branches.py
 sanitize    PULSARX_SANITIZE=address,undefined    out of bounds, use after free, undefined behaviour
 
 Each mode keeps what it makes: objects, a library, a tree of links to run the project from
@@ -47,6 +48,7 @@ class BuildMode:
     link_flags: list[str] = field(default_factory=list)
     macros: list[tuple[str, str | None]] = field(default_factory=list)
     line_trace: bool = False
+    counts_branches: bool = False
 
     @property
     def folder(self) -> Path:
@@ -133,6 +135,10 @@ def build_mode() -> BuildMode:
             ("CYTHON_USE_SYS_MONITORING", "0"),
         ]
         return BuildMode("coverage", [*always, "-O1", "-g0"], [], macros, line_trace=True)
+    if os.environ.get("PULSARX_BRANCHES", "0") != "0":
+        # Threads count in the same places. Optimised code has other branches than the source.
+        flags = [*always, "-O0", "-g0", "--coverage", "-fprofile-update=atomic"]
+        return BuildMode("branches", flags, ["--coverage"], counts_branches=True)
     if os.environ.get("PULSARX_DEBUG", "0") != "0":
         return BuildMode("debug", [*always, "-Og", "-g3"], [], [("PULSARX_DEBUG", "1")])
     # Without the table of symbols, of which a tenth of the file is. Debug has it.

@@ -39,6 +39,10 @@ _READS = re.compile(
     rb'|cdef[ \t]+extern[ \t]+from[ \t]+"(?P<header>[^"<]+)"|#[ \t]*include[ \t]+"(?P<c>[^"]+)")',
     re.MULTILINE,
 )
+# Cython's way to end `and` and `or`: the value of the last operand becomes that of the whole.
+_LAST_OPERAND = re.compile(
+    r"(__pyx_t_\d+) = (__pyx_t_\d+);((?:\s|#line[^\n]*\n)*__pyx_L\d+_bool_binop_done:;)"
+)
 
 
 class BuildError(Exception):
@@ -300,6 +304,12 @@ def _make(unit: Unit, recipe: Recipe, of_c: str, of_object: str) -> str:
     target.parent.mkdir(parents=True, exist_ok=True)
     partly = _partly(target)
     files = ["-c", os.path.relpath(c_file, ROOT), "-o", str(partly)]
+    if recipe.mode.counts_branches:
+        counted = target.with_suffix(".c")
+        counted.write_text(as_counted(c_file.read_text(), counted.name))
+        files = ["-c", str(counted), "-o", str(partly)]
+        # gcov's notes and counts lie beside the object, by its name.
+        files += ["-dumpdir", f"{target.parent}/", "-dumpbase", target.name, "-dumpbase-ext", ".o"]
     said += _run([*recipe.compile_command(unit), *files], f"compile {_shown(unit.source)}")
     _keep(partly, target, of_object)
     return said
@@ -323,6 +333,18 @@ def _translate(unit: Unit, recipe: Recipe, c_file: Path) -> str:
     if failed:
         raise BuildError(f"Cython refuses {_shown(unit.source)}:\n{heard.getvalue()}")
     return heard.getvalue()
+
+
+def as_counted(c: str, name: str) -> str:
+    """Cython's C with the branches of the source: the last operand of `and` and `or` is branched on
+    as the others are, and what follows a function is not taken for lines of the .pyx."""
+    c = _LAST_OPERAND.sub(r"if (\2) \1 = \2; else \1 = \2;\3", c)
+    lines: list[str] = []
+    for line in c.split("\n"):
+        lines.append(line)
+        if line == "}":
+            lines.append(f'#line {len(lines) + 2} "{name}"')
+    return "\n".join(lines)
 
 
 def _run(command: list[str], what: str) -> str:

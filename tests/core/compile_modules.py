@@ -44,7 +44,7 @@ def compile_modules(sources: list[Path]) -> None:
         include_path=(TREE, HERE),
         directives={"binding": True},
         # A test is compiled more often than it is run.
-        flags=("-O1", "-UNDEBUG"),
+        flags=("-O0" if MODE.counts_branches else "-O1", "-UNDEBUG"),
     )
     with only_build(recipe):  # several processes may collect at the same time
         objects = made(
