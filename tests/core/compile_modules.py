@@ -42,6 +42,7 @@ def compile_modules(sources: list[Path]) -> None:
         objects=FOLDER / "objects",
         c_folder=FOLDER / "c",
         include_path=(TREE, HERE),
+        header_path=(ROOT / "src" / "core", HERE),
         directives={"binding": True},
         # A test is compiled more often than it is run.
         flags=("-O0" if MODE.counts_branches else "-O1", "-UNDEBUG"),
