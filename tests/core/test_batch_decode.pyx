@@ -6,11 +6,13 @@ from seeds import new_seed, scaled, seed_of
 
 from guarded_bytes cimport free_guarded_bytes, guarded_bytes
 from libc.stdint cimport uint8_t, uint32_t
+from libc.string cimport memset
 
 from pulsarx._core.batch_decode cimport (
     BatchMessage, BatchShape, batch_decode_alike, batch_decode_next, batch_decode_plain,
-    batch_decode_shape,
+    batch_decode_shape, entry_check,
 )
+from pulsarx._core.message_metadata cimport EntryParts
 from pulsarx._core.single_metadata cimport *
 from pulsarx._core.status cimport (
     STATUS_CORRUPT, STATUS_END, STATUS_OK, STATUS_OUT_OF_RANGE, STATUS_TRUNCATED,
@@ -209,3 +211,87 @@ def test_messages_that_are_alike_in_damaged_batches():
             damaged[chance.randrange(len(damaged))] = chance.choice(
                 [0, 1, 4, 5, 0x18, 0x40, 0x7F, 0x80, 0xFF, chance.randrange(256)])
         alike_agrees(bytes(damaged[:chance.randrange(len(damaged) + 1)]))
+
+
+cdef int checked(bytes payload, uint32_t count, uint32_t claimed, uint32_t flags=METADATA_BATCH,
+                 uint32_t compression=0, uint32_t uncompressed_size=0) except -1:
+    """What is said of an entry that claims so many messages, asked whether it holds count."""
+    cdef EntryParts parts
+    cdef uint8_t* copy = guarded_bytes(payload)
+    memset(&parts, 0, sizeof(parts))
+    parts.metadata.flags = flags
+    parts.metadata.message_count = claimed
+    parts.metadata.compression = compression
+    parts.metadata.uncompressed_size = uncompressed_size
+    parts.payload, parts.payload_size = copy, <uint32_t>len(payload)
+    status = entry_check(&parts, count)
+    free_guarded_bytes(copy, payload)
+    return status
+
+
+def test_an_entry_holds_as_many_messages_as_it_claims():
+    three = TWO + one("1800", b"")
+    assert checked(TWO, 2, 2) == checked(three, 3, 3) == STATUS_OK
+    assert checked(TWO, 3, 2) == checked(TWO, 2, 3) == STATUS_CORRUPT
+    assert checked(b"", 100, 100) == STATUS_CORRUPT       # no room for so many
+    assert checked(three, 2, 2) == STATUS_CORRUPT         # one is left
+    assert checked(TWO, 3, 3) == STATUS_CORRUPT           # one is missing
+    assert checked(TWO[: len(TWO) - 1], 2, 2) == STATUS_TRUNCATED
+    # A single message is not looked at, one that is compressed neither.
+    assert checked(b"any", 1, 1, 0) == STATUS_OK
+    assert checked(b"any", 2, 2, 0) == STATUS_CORRUPT
+    assert checked(b"any", 3, 3, METADATA_BATCH, 2, 18) == STATUS_OK
+    assert checked(b"any", 3, 3, METADATA_BATCH, 2, 17) == STATUS_CORRUPT
+
+
+cdef object plain(bytes data, uint32_t at=0):
+    """The payload, where the fast way takes the message, and the general way says the same."""
+    cdef BatchMessage message, other
+    cdef uint32_t moved = at
+    cdef uint8_t* copy = guarded_bytes(data)
+    taken = None
+    if batch_decode_plain(copy, len(data), &moved, &message):
+        taken = message.payload[:message.payload_size]
+        assert batch_decode_next(copy, len(data), &at, &other) == STATUS_OK and at == moved
+        assert other.payload == message.payload and other.payload_size == message.payload_size
+        assert other.flags == message.flags
+    free_guarded_bytes(copy, data)
+    return taken
+
+
+def test_the_fast_way_takes_what_is_plain_and_nothing_else():
+    assert plain(TWO) == b"a" and plain(TWO, 9) == b"bb"
+    assert plain(TWO, len(TWO)) is None and plain(TWO, len(TWO) + 5) is None
+    assert plain(TWO[:7]) is None                                  # less than any message
+    assert plain(one("1801" "40" + "ff" * 9 + "01", b"a")) == b"a"
+    assert plain(one("18c801" "4005", b"a" * 200)) == b"a" * 200   # two bytes of size
+    for header, payload in (
+        ("180040", b"aaaa"),                     # a header of three bytes
+        ("120161" "1801" "4000", b"a"),          # a key
+        ("18ff" "ff", b"aaaaaa"), ("18ff" "ffff01" "4000", b"a"),
+        ("1805" "4000", b"a"),                   # the payload ends too early
+        ("1801" "4800", b"a"), ("1801" "40" + "ff" * 10 + "01", b"a"),
+        ("1801" "40ff", b"a"), ("1801" "40000100", b"a"), ("18c801" "40", b"a" * 200),
+    ):
+        assert plain(one(header, payload)) is None, header
+    assert plain(bytes.fromhex("01000004" "18014000" "61")) is None
+    assert plain(bytes.fromhex("00000014" "18014000" "61")) is None
+    # Eight bytes, of which the header would be longer.
+    assert plain(bytes.fromhex("00000005" "18c80140")) is None
+
+
+def test_a_shape_of_long_sequence_ids_is_like_no_other():
+    cdef BatchMessage message
+    cdef BatchShape shape
+    cdef uint32_t behind = 0
+    data = one("1801" "40" + "ff" * 8 + "01", b"a") * 3
+    assert batch_decode_plain(data, len(data), &behind, &message)
+    batch_decode_shape(data, &message, 0, behind, &shape)
+    assert not batch_decode_alike(data, len(data), behind, &shape)
+    short = one("1801" "4005", b"a") + one("1801" "4085", b"a") + one("1801" "4006", b"a") * 2
+    behind = 0
+    assert batch_decode_plain(short, len(short), &behind, &message)
+    batch_decode_shape(short, &message, 0, behind, &shape)
+    assert not batch_decode_alike(short, len(short), behind, &shape)
+    assert batch_decode_alike(short, len(short), 18, &shape)
+    assert not batch_decode_alike(short, len(short), 27, &shape)   # too near to the end

@@ -5,24 +5,27 @@ import random
 from seeds import seeds
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from pulsarx._core.ack_bits cimport (
     AckBits, ack_bits_add, ack_bits_count, ack_bits_free, ack_bits_has, ack_bits_init,
+    ack_bits_put_word,
 )
 from pulsarx._core.byte_reader cimport ByteReader, byte_reader_left, byte_reader_start
 from pulsarx._core.byte_writer cimport ByteWriter, byte_writer_start
 from pulsarx._core.cursor_record cimport (
-    CURSOR_BEFORE, CURSOR_LABEL_OFFSET, CURSOR_MASK, CURSOR_MESSAGE_END, CURSOR_RUN,
-    CURSOR_RUN_MAX, CURSOR_THROUGH, CursorHeader, CursorRecord, CursorTail,
+    CURSOR_BEFORE, CURSOR_LABEL_OFFSET, CURSOR_MASK, CURSOR_MESSAGE_END, CURSOR_REDELIVERED,
+    CURSOR_RUN, CURSOR_RUN_MAX, CURSOR_TAIL_SIZE_MAX, CURSOR_THROUGH, CursorHeader, CursorRecord, CursorTail,
     cursor_header_decode, cursor_header_encode, cursor_ledger_decode,
     cursor_ledger_encode,
-    cursor_ledger_size, cursor_tail_append, cursor_tail_read, cursor_tail_scatter,
+    cursor_ledger_size, cursor_tail_append, cursor_tail_end, cursor_tail_read,
+    cursor_tail_scatter,
     cursor_tail_start,
 )
+from pulsarx._core.crc32c cimport crc32c, crc32c_u64
 from pulsarx._core.status cimport (
     STATUS_CORRUPT, STATUS_END, STATUS_FOLD, STATUS_FOREIGN, STATUS_OK, STATUS_TRUNCATED,
-    STATUS_UNBORN,
+    STATUS_UNBORN, STATUS_UNSUPPORTED,
 )
 
 cdef uint64_t room[16]
@@ -259,3 +262,144 @@ def test_ledgers_of_a_snapshot_come_back_and_no_cut_one_does():
             assert cursor_ledger_decode(&reader, &delta, &back) == STATUS_TRUNCATED
             ack_bits_free(&back)
         ack_bits_free(&bits)
+
+
+def test_each_bound_of_a_header():
+    """By itself, under a checksum that holds."""
+    cdef CursorHeader header = header_of(1)
+    cdef CursorHeader found
+    cdef uint8_t block[4096]
+    cdef uint64_t value
+    cdef uint32_t checksum
+    cdef uint64_t file_size = 1 << 40
+    for at, bytes_of, number, status in (
+        (8, 4, 2, STATUS_UNSUPPORTED),                             # version
+        (76, 4, 8, STATUS_CORRUPT),                                # size of a slot
+        (64, 8, <uint64_t>CURSOR_TAIL_SIZE_MAX + 4096, STATUS_CORRUPT),
+        (64, 8, 4097, STATUS_CORRUPT),                             # no whole blocks
+        (56, 8, 8193, STATUS_CORRUPT),                             # the tail not on one
+        (56, 8, 0, STATUS_CORRUPT),                                # the tail in the header
+        (48, 8, 4097, STATUS_CORRUPT),                             # the snapshot in the tail
+        (48, 8, 4096, STATUS_OK),
+    ):
+        cursor_header_encode(&header, NULL, 0, block)
+        value = number
+        memcpy(block + <int>at, &value, bytes_of)
+        checksum = crc32c(crc32c(0, block, 12), block + 16, 4080)
+        memcpy(block + 12, &checksum, 4)
+        assert cursor_header_decode(block, file_size, &found) == status, (at, number)
+    assert cursor_header_decode(block, 8191, &found) == STATUS_TRUNCATED
+
+
+cdef int read_back(uint64_t word0, uint64_t count) except -1:
+    """The status of a record that says so, under a checksum that holds."""
+    cdef CursorTail tail
+    cdef CursorRecord record
+    cdef uint32_t checksum
+    start(&tail, 1)
+    checksum = crc32c_u64(tail.seed, word0)
+    room[0] = word0
+    room[1] = count | <uint64_t>crc32c_u64(checksum, count) << 32
+    return cursor_tail_read(&tail, 0, &record)
+
+
+def test_each_bound_of_a_record():
+    cdef uint64_t last = <uint64_t>CURSOR_MESSAGE_END - 1
+    for kind, first, count, status in (
+        (CURSOR_RUN, 5, 1, STATUS_OK), (0, 5, 1, STATUS_CORRUPT), (6, 5, 1, STATUS_CORRUPT),
+        (CURSOR_RUN, 5, 0, STATUS_CORRUPT), (CURSOR_RUN, last, 1, STATUS_OK),
+        (CURSOR_RUN, last, 2, STATUS_CORRUPT), (CURSOR_MASK, 32, 7, STATUS_OK),
+        (CURSOR_MASK, 33, 7, STATUS_CORRUPT),
+        (CURSOR_MASK, last - 31, <uint64_t>1 << 31, STATUS_OK),
+        (CURSOR_REDELIVERED, 5, 3 << 16 | 2, STATUS_OK),
+        (CURSOR_REDELIVERED, 5, 3 << 16, STATUS_CORRUPT),
+        (CURSOR_REDELIVERED, last, 1 << 16 | 2, STATUS_CORRUPT),
+    ):
+        assert read_back(<uint64_t>kind << 61 | <uint64_t>first, count) == status, (kind, first)
+
+
+def test_masks_need_slots_of_a_power_of_two():
+    cdef CursorTail tail
+    cdef CursorHeader header = header_of(1)
+    for slots in (0, 3, 8):
+        memset(room, 0, sizeof(room))
+        cursor_tail_start(&tail, &header, room, slots)
+        assert (tail.home_mask == 0) == (slots != 8)
+        assert cursor_tail_scatter(&tail, 1000, 5, 1, 32, False) == (
+            <int>STATUS_OK if slots == 8 else <int>STATUS_END)
+    # Those of two groups are no mask.
+    assert cursor_tail_scatter(&tail, 1000, 31, 2, 3, False) == STATUS_END
+    cursor_tail_end(&tail)
+    assert cursor_tail_scatter(&tail, 1000, 5, 1, 32, False) == STATUS_END
+    assert cursor_tail_append(&tail, CURSOR_RUN, 1000, 5, 1) == STATUS_FOLD
+
+
+def test_what_is_acknowledged_through_grows_only_upwards():
+    cdef CursorTail tail
+    start(&tail, 1)
+    assert cursor_tail_append(&tail, CURSOR_THROUGH, 1000, 0, 10) == STATUS_OK
+    assert cursor_tail_append(&tail, CURSOR_THROUGH, 1000, 5, 20) == STATUS_OK
+    assert records(&tail) == [(CURSOR_THROUGH, 1000, 0, 25)]
+    assert cursor_tail_append(&tail, CURSOR_THROUGH, 1000, 5, 10) == STATUS_OK
+    assert len(records(&tail)) == 2
+    # A run that would be longer than one record can say.
+    assert cursor_tail_append(&tail, CURSOR_THROUGH, 1000, <uint64_t>1 << 33, 1) == STATUS_OK
+    assert len(records(&tail)) == 3
+
+
+def test_words_of_a_snapshot_that_say_nothing_new():
+    """Below what is acknowledged anyway, and without a bit."""
+    cdef AckBits bits
+    cdef ByteReader reader
+    cdef uint64_t delta = 0
+    # contiguous 70; a mixed run of two words, of which the first is partly below it.
+    data = bytes([3, 70, 2 << 2 | 3]) + bytes(8) + (1 << 7).to_bytes(8, "little") + bytes([0])
+    ack_bits_init(&bits)
+    byte_reader_start(&reader, data, len(data))
+    assert cursor_ledger_decode(&reader, &delta, &bits) == STATUS_OK
+    assert delta == 3 and ack_bits_count(&bits) == 71 and ack_bits_has(&bits, 135)
+    ack_bits_free(&bits)
+    ack_bits_init(&bits)
+    bits.contiguous = 200
+    assert ack_bits_put_word(&bits, 2, 255) == STATUS_OK and ack_bits_count(&bits) == 200
+    ack_bits_free(&bits)
+
+
+cdef int decoded_status(bytes data) except -1:
+    cdef AckBits bits
+    cdef ByteReader reader
+    cdef uint64_t delta = 0
+    cdef int status
+    ack_bits_init(&bits)
+    byte_reader_start(&reader, data, len(data))
+    status = cursor_ledger_decode(&reader, &delta, &bits)
+    ack_bits_free(&bits)
+    return status
+
+
+def varint(number):
+    written = bytearray()
+    while number >= 128:
+        written.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*written, number])
+
+
+def test_each_bound_of_a_ledger_in_a_snapshot():
+    end = <uint64_t>CURSOR_MESSAGE_END
+    mixed = bytes([1 << 2 | 3]) + bytes([1] + 7 * [0])
+    for data, status in (
+        (varint(end) + b"\0", STATUS_OK),
+        (varint(end + 1) + b"\0", STATUS_CORRUPT),
+        (b"\0" + mixed + b"\0", STATUS_CORRUPT),               # message 0 is acknowledged
+        (b"\0" + bytes([1]) + b"\0", STATUS_CORRUPT),          # a run of no words
+        (b"\0" + varint((end >> 6) + 1 << 2 | 1) + b"\0", STATUS_CORRUPT),
+        (b"\0" + bytes([1 << 2 | 2]) + b"\0", STATUS_CORRUPT),  # would be contiguous
+        (b"\5" + bytes([1 << 2 | 1, 1 << 2 | 2]) + b"\0", STATUS_OK),
+        (b"\5" + bytes([1 << 2]) + b"\0", STATUS_CORRUPT),     # of no kind
+        (b"\5" + bytes([2 << 2 | 3]) + bytes(9), STATUS_TRUNCATED),
+        (b"\5" + bytes([1 << 2 | 1]), STATUS_TRUNCATED),
+        (b"", STATUS_TRUNCATED),
+    ):
+        assert decoded_status(b"\1" + data) == status, data
+    assert decoded_status(b"") == STATUS_TRUNCATED

@@ -4,32 +4,43 @@ threads."""
 import os
 import threading
 
+from failing_calls cimport EIO, ENOSPC, calls_succeed, memory_fails
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from pulsarx._core.crc32c cimport crc32c
 from pulsarx._core.entry_frame cimport EntryFrame
+from pulsarx._core.file_faults cimport *
 from pulsarx._core.file_ops cimport *
 from pulsarx._core.ledger_append cimport *
+from pulsarx._core.ledger_flush cimport *
+from pulsarx._core.ledger_prepare cimport LedgerPreparer
 from pulsarx._core.ledger_state cimport *
 from pulsarx._core.ledger_footer cimport *
 from pulsarx._core.ledger_index cimport LedgerIndex
 from pulsarx._core.ledger_name cimport *
 from pulsarx._core.ledger_read cimport *
 from pulsarx._core.ledger_recover cimport *
-from pulsarx._core.published_end cimport PUBLISHED_SEALED, PublishedEnd
+from pulsarx._core.limits cimport LEDGER_MESSAGES_END
+from pulsarx._core.published_end cimport (
+    PUBLISHED_ENDED, PUBLISHED_OPEN, PUBLISHED_SEALED, PublishedEnd,
+)
 from pulsarx._core.status cimport *
+from pulsarx._core.wait_event cimport WaitEvent
 
 cdef PublishedEnd SLOT
 cdef LedgerAppend LEDGER
+cdef const char* PATH = NULL         # a file in memory
+cdef WaitEvent* TOPIC = NULL
 
 
 cdef int create(bint sync) noexcept nogil:
     cdef LedgerSettings settings
     memset(&settings, 0, sizeof(settings))
     memset(&SLOT, 0, sizeof(SLOT))
-    settings.path = NULL
+    settings.path = PATH
+    settings.topic_event = TOPIC
     settings.uuid[3] = 17
     settings.entry_count_max = 1000000
     settings.size_max = 1 << 28
@@ -200,3 +211,182 @@ cdef int check_header_block(bint named) except -1:
         assert found.damaged and found.uuid[5] == 9 and found.created_ms == 12345, bit
         assert not found.sealed and not found.cut
         block[bit // 8] ^= 1 << (bit % 8)
+
+
+cdef void give_up():
+    ledger_append_close(&LEDGER)
+    ledger_append_free(&LEDGER)
+
+
+def test_a_ledger_for_which_there_is_no_memory_leaves_nothing(tmp_path):
+    global PATH
+    path = bytes(tmp_path / "ledger")
+    for in_memory in (True, False):
+        PATH = NULL if in_memory else <const char*>path
+        for name in (b"malloc", b"calloc"):
+            memory_fails(name, 1)
+            assert create(False) == STATUS_NO_MEMORY
+            calls_succeed()
+            assert LEDGER.state == LEDGER_CLOSED and LEDGER.fd == -1
+            ledger_append_close(&LEDGER)
+            ledger_append_free(&LEDGER)
+            assert not (tmp_path / "ledger").exists()
+    PATH = NULL
+    assert create(False) == STATUS_OK
+    give_up()
+
+
+def test_a_ledger_in_the_folder_of_the_process(tmp_path, monkeypatch):
+    global PATH
+    monkeypatch.chdir(tmp_path)
+    PATH = b"ledger"
+    assert create(True) == STATUS_OK and (tmp_path / "ledger").exists()
+    give_up()
+    assert create(True) == STATUS_IO             # it must not exist
+    PATH = NULL
+
+
+def test_a_ledger_has_no_more_messages_than_ordinals():
+    cdef uint64_t entry_id = 0
+    assert create(False) == STATUS_OK
+    LEDGER.message_count = <uint64_t>LEDGER_MESSAGES_END - 2
+    assert append(40, 1, &entry_id) == STATUS_LEDGER_FULL
+    LEDGER.message_count -= 1
+    assert append(40, 1, &entry_id) == STATUS_OK
+    give_up()
+
+
+def test_what_is_no_entry_is_refused():
+    cdef EntryFrame frame
+    cdef uint8_t room[200]
+    cdef uint64_t offset = 0
+    assert create(False) == STATUS_OK
+    for first, second, messages, size, status in (
+        (0x0E, 1, 1, 40, STATUS_OK), (0x0E, 2, 1, 40, STATUS_OUT_OF_RANGE),
+        (0x0F, 1, 1, 40, STATUS_OUT_OF_RANGE), (0x0E, 1, 0, 40, STATUS_OUT_OF_RANGE),
+        (0x0E, 1, 1, 5, STATUS_OUT_OF_RANGE), (0x0E, 1, 7, 40, STATUS_OUT_OF_RANGE),
+    ):
+        memset(&frame, 0, sizeof(frame))
+        memset(room, 0, sizeof(room))
+        room[64], room[65] = first, second
+        frame.entry_size, frame.message_count = size, messages
+        assert ledger_append_entry(&LEDGER, &frame, room + 64, &offset) == status
+    give_up()
+
+
+def test_space_is_prepared_ahead_or_refused():
+    assert create(False) == STATUS_OK
+    assert ledger_append_prepare(&LEDGER, 1 << 20) == STATUS_OK
+    assert LEDGER.prepared_end >= LEDGER.end + (1 << 20)
+    file_faults_install()
+    assert file_faults_add(FILE_OP_ALLOCATE, FAULT_ERROR, 1, True, ENOSPC) == STATUS_OK
+    assert ledger_append_prepare(&LEDGER, 1 << 24) == STATUS_NO_SPACE
+    assert LEDGER.error == ENOSPC and LEDGER.state == LEDGER_OPEN
+    file_faults_remove()
+    assert ledger_append_prepare(&LEDGER, 1 << 24) == STATUS_OK
+    for state, status in (
+        (LEDGER_FENCED, STATUS_IO), (LEDGER_POISONED, STATUS_POISONED),
+        (LEDGER_SEALED, STATUS_CLOSED),
+    ):
+        LEDGER.state = state
+        assert ledger_append_prepare(&LEDGER, 1) == status
+    give_up()
+
+
+def test_a_flush_that_another_thread_makes_is_waited_for_as_long_as_asked():
+    cdef uint64_t entry_id = 0
+    assert create(False) == STATUS_OK
+    assert append(40, 1, &entry_id) == STATUS_OK
+    assert ledger_flush_begin(&LEDGER, 1, -1) == STATUS_OK         # as another thread
+    assert ledger_append_flush(&LEDGER, 1, 1) == STATUS_INTERRUPTED
+    ledger_flush_end(&LEDGER, 0, LEDGER.end, 1, 3)
+    assert ledger_append_flush(&LEDGER, 1, 1) == STATUS_OK
+    give_up()
+
+
+def test_a_poisoned_ledger_stays_so_and_a_closed_one_is_not_poisoned():
+    cdef LedgerFooter footer
+    assert create(False) == STATUS_OK
+    for state, then in (
+        (LEDGER_OPEN, LEDGER_POISONED), (LEDGER_POISONED, LEDGER_POISONED),
+        (LEDGER_CLOSED, LEDGER_CLOSED), (LEDGER_SEALING, LEDGER_POISONED),
+    ):
+        LEDGER.state = state
+        ledger_poison(&LEDGER, EIO)
+        assert LEDGER.state == then and LEDGER.error == EIO
+    assert ledger_append_seal(&LEDGER, True, &footer) == STATUS_POISONED
+    LEDGER.state = LEDGER_SEALED
+    assert ledger_append_flush(&LEDGER, 0, -1) == STATUS_OK
+    assert ledger_flush_begin(&LEDGER, 1, -1) == STATUS_OUT_OF_RANGE
+    assert ledger_append_seal(&LEDGER, True, &footer) == STATUS_CLOSED
+    give_up()
+
+
+def test_an_end_is_final_where_nothing_more_can_be_published():
+    cdef uint64_t entry_id = 0
+    for sync in (False, True):
+        assert create(sync) == STATUS_OK
+        assert append(40, 1, &entry_id) == STATUS_OK
+        assert ledger_append_is_final(&LEDGER) == (not sync)
+        for state in (LEDGER_POISONED, LEDGER_CLOSED):
+            LEDGER.state = state
+            assert ledger_append_is_final(&LEDGER)
+        LEDGER.state = LEDGER_FENCED
+        SLOT.state = PUBLISHED_OPEN
+        ledger_append_end(&LEDGER)
+        assert SLOT.state == (<uint64_t>PUBLISHED_OPEN if sync else <uint64_t>PUBLISHED_ENDED)
+        assert ledger_append_flush(&LEDGER, 1, -1) == STATUS_OK
+        assert ledger_append_is_final(&LEDGER) and SLOT.state == PUBLISHED_ENDED
+        ledger_append_end(&LEDGER)               # said once
+        SLOT.state = PUBLISHED_SEALED
+        LEDGER.followed = 0
+        ledger_append_end(&LEDGER)
+        assert SLOT.state == PUBLISHED_SEALED
+        give_up()
+
+
+def test_who_waits_for_the_topic_or_in_another_process_is_woken():
+    global TOPIC
+    cdef WaitEvent event
+    cdef uint64_t entry_id = 0
+    memset(&event, 0, sizeof(event))
+    TOPIC = &event
+    for waiters in (0, 1):
+        assert create(False) == STATUS_OK
+        event.event = 0
+        event.waiters = SLOT.event.waiters = waiters
+        assert append(40, 1, &entry_id) == STATUS_OK
+        assert event.event == SLOT.event.event == <uint32_t>waiters
+        ledger_append_tell_others(&LEDGER)
+        assert SLOT.event.event == 2 * <uint32_t>waiters
+        give_up()
+    assert create(True) == STATUS_OK
+    SLOT.event.waiters = 1
+    ledger_append_tell_others(&LEDGER)           # nothing is published yet
+    assert SLOT.event.event == 0
+    give_up()
+    TOPIC = NULL
+
+
+def test_what_is_behind_a_ledger_is_not_durable_before_it():
+    """Not where the one in front cannot be flushed, for whatever reason."""
+    cdef LedgerAppend front
+    cdef LedgerFooter footer
+    cdef uint64_t entry_id = 0
+    for state, status, error in (
+        (LEDGER_POISONED, STATUS_POISONED, EIO), (LEDGER_CLOSED, STATUS_CLOSED, 0),
+    ):
+        assert create(False) == STATUS_OK
+        memset(&front, 0, sizeof(front))
+        front.state, front.error = state, error
+        front.entry_count = 1
+        ledger_append_follow(&LEDGER, &front)
+        assert append(40, 1, &entry_id) == STATUS_OK
+        assert ledger_append_flush(&LEDGER, 1, -1) == status
+        assert LEDGER.state == (<uint32_t>LEDGER_POISONED if error else <uint32_t>LEDGER_OPEN)
+        assert LEDGER.error == error
+        LEDGER.state = LEDGER_OPEN
+        assert ledger_append_seal(&LEDGER, True, &footer) == status
+        ledger_append_forget(&LEDGER)
+        assert LEDGER.before == NULL
+        give_up()

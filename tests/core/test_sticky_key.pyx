@@ -191,3 +191,41 @@ def test_a_batch_of_our_own():
         found.append(hash)
     batch_encode_free(&batch)
     assert found == [STICKY_NON_KEY if key is None else murmur(key) for key in keys]
+
+
+def test_a_base64_key_is_decoded():
+    """As the consumer is given it; what is not base64 stays as it is."""
+    cdef uint8_t bytes_of[300]
+    cdef uint32_t count
+    for plain in (b"", b"a", b"ab", b"abc", b"abcd", bytes(range(200))):
+        encoded = base64.b64encode(plain)
+        for key in (encoded, encoded.rstrip(b"=")):
+            count = sticky_key_decode(key, len(key), bytes_of)
+            assert bytes_of[:count] == plain, key
+    for key in (b"a", b"abcde", b"ab*d", b"====", b"a===", b"abc\xff"):
+        count = sticky_key_decode(key, len(key), bytes_of)
+        assert bytes_of[:count] == key
+
+
+def test_messages_without_a_key_are_spread_by_producer_and_sequence_id():
+    cdef MessageMetadata metadata
+    memset(&metadata, 0, sizeof(metadata))
+    for name in (b"", b"p", b"pro", b"prod", b"standalone-1-23"):
+        for sequence_id in (0, 9, 10, 2**63, 2**64 - 1):
+            metadata.producer_name = name
+            metadata.producer_name_size = len(name)
+            metadata.sequence_id = sequence_id
+            assert sticky_key_spread(&metadata) == murmur(name + b"-%d" % sequence_id)
+
+
+def test_headers_that_are_nearly_the_usual_ones():
+    """They are read in full: what ends too early, and what comes behind."""
+    cdef uint32_t hash = 0
+    for header, status in (
+        (b"\x18\x01", STATUS_OK), (b"\x18\x01\x40\x05", STATUS_OK), (b"\x18", STATUS_TRUNCATED),
+        (b"\x18\xff", STATUS_TRUNCATED), (b"\x18\x01\x40\xff", STATUS_TRUNCATED),
+        (b"\x18\x01\x40\x05\x40\x06", STATUS_OK), (b"\x18\x01\x48\x01", STATUS_OK),
+        (b"\x18\x01\x40", STATUS_TRUNCATED),
+    ):
+        assert sticky_key_of_encoded(header, len(header), &hash) == status, header
+        assert status or hash == STICKY_NON_KEY

@@ -2,6 +2,7 @@
 
 import threading
 
+from failing_calls cimport EINTR, EINVAL, ENOSYS, call_fails, calls_succeed
 from libc.stdint cimport uint32_t
 from libc.string cimport memset
 
@@ -169,3 +170,21 @@ def test_no_wake_of_several_is_missed():
         thread.join(60)
         assert not thread.is_alive()
     assert SEVERAL[0].waiters == SEVERAL[1].waiters == 0
+
+
+def test_a_signal_ends_the_sleep_and_an_old_kernel_polls_the_first():
+    cdef WaitEvent event
+    cdef WaitEvent* all[1]
+    cdef uint32_t seen = 0
+    memset(&event, 0, sizeof(event))
+    all[0] = &event
+    for error, status in (
+        (EINTR, STATUS_INTERRUPTED), (EINVAL, STATUS_TIMEOUT), (ENOSYS, STATUS_TIMEOUT),
+    ):
+        call_fails(b"syscall", error)
+        assert wait_events_sleep(all, &seen, 1, -1) == status
+        calls_succeed()
+    for error, status in ((EINTR, STATUS_INTERRUPTED), (EINVAL, STATUS_OK)):
+        call_fails(b"syscall", error)
+        assert wait_event_sleep(&event, seen, 1) == status
+        calls_succeed()
