@@ -80,10 +80,10 @@ cdef int move_window(AckBits* self, uint64_t start, uint64_t live) noexcept nogi
             return STATUS_OK
         if live > self.capacity_words:
             return STATUS_NO_MEMORY
-    if kept:
-        memmove(self.words, self.words + shift, kept * 8)
-    if self.used_words > kept:
-        memset(self.words + kept, 0, (self.used_words - kept) * 8)
+    # There is room for it elsewhere in the bitmap: what is acknowledged beyond moves there.
+    invariant(kept > 0 and kept < self.used_words)
+    memmove(self.words, self.words + shift, kept * 8)
+    memset(self.words + kept, 0, (self.used_words - kept) * 8)
     self.first_word = start
     self.used_words = kept
     return STATUS_OK

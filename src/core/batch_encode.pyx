@@ -143,8 +143,8 @@ cdef void compare_key(BatchEncode* self, const SingleMetadata* metadata) noexcep
     cdef uint32_t kind = sticky_key(metadata, &key, &size)
     if kind != self.first_key_kind:
         self.mixed_keys = 1
-    elif kind != 0 and (size != self.first_key_size
-                        or (size != 0 and memcmp(self.buffer + self.first_key, key, size) != 0)):
+    elif size != self.first_key_size or (
+            size != 0 and memcmp(self.buffer + self.first_key, key, size) != 0):
         self.mixed_keys = 1
 
 
@@ -330,7 +330,7 @@ cdef int finish(BatchEncode* self, MessageMetadata* envelope, const uint8_t* com
     if needed + payload_size > <size_t>ENTRY_SIZE_MAX:
         return STATUS_TOO_LARGE
     status = reserve_before(self, front_end, needed)
-    if status == STATUS_OK and payload_size > held and compressed != NULL:
+    if status == STATUS_OK and payload_size > held:
         status = reserve_behind(self, payload_size - held)
     if status != STATUS_OK:
         return status

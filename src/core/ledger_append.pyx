@@ -45,8 +45,7 @@ cdef int parent_flush(const char* path) noexcept nogil:
         size -= 1
     if size == 0:
         return file_flush_directory(b".")
-    if size >= PATH_SIZE_MAX:
-        size = PATH_SIZE_MAX - 1
+    invariant(size < PATH_SIZE_MAX)              # the system opened it
     memcpy(parent, path, size)
     parent[size] = 0
     return file_flush_directory(parent)

@@ -132,8 +132,7 @@ cdef int ledger_read_find(const LedgerRead* self, int kind, uint64_t value, uint
             passed.entry_id = passed.first_message = 0
             continue
         if status == STATUS_CORRUPT:
-            if passed.offset == 0:
-                passed.offset = at
+            passed.offset = at
             status = ledger_read_pass(self, at, end, &at)
             if status == STATUS_OK:
                 continue

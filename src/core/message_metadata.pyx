@@ -29,6 +29,7 @@ from pulsarx._core.byte_writer cimport (
     ByteWriter, byte_writer_block, byte_writer_bytes, byte_writer_varint, varint_size,
 )
 from pulsarx._core.crc32c cimport crc32c
+from pulsarx._core.invariant cimport invariant
 from pulsarx._core.limits cimport METADATA_SIZE_MAX
 from pulsarx._core.proto_field cimport WIRE_BLOCK, WIRE_VARINT, proto_field_skip, proto_field_tag
 from pulsarx._core.single_metadata cimport *
@@ -319,8 +320,8 @@ cdef int skip_broker_metadata(ByteReader* reader) noexcept nogil:
     cdef const uint8_t* bytes = NULL
     cdef uint32_t size = 0
     cdef int status = byte_reader_take(reader, 2, &bytes)
-    if status == STATUS_OK:
-        status = byte_reader_u32_be(reader, &size)
+    invariant(status == STATUS_OK)               # the magic was there
+    status = byte_reader_u32_be(reader, &size)
     if status == STATUS_OK:
         status = byte_reader_take(reader, size, &bytes)
     return status
@@ -329,8 +330,8 @@ cdef int skip_broker_metadata(ByteReader* reader) noexcept nogil:
 cdef int take_checksum(ByteReader* reader, bint verify, EntryParts* parts) noexcept nogil:
     cdef const uint8_t* bytes = NULL
     cdef int status = byte_reader_take(reader, 2, &bytes)
-    if status == STATUS_OK:
-        status = byte_reader_u32_be(reader, &parts.checksum)
+    invariant(status == STATUS_OK)               # the magic was there
+    status = byte_reader_u32_be(reader, &parts.checksum)
     if status != STATUS_OK:
         return status
     parts.has_checksum = True

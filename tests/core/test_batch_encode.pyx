@@ -4,6 +4,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pulsarx._core.batch_encode cimport *
+from pulsarx._core.limits cimport ENTRY_SIZE_MAX, METADATA_SIZE_MAX
 from pulsarx._core.message_metadata cimport *
 from pulsarx._core.single_metadata cimport *
 from pulsarx._core.status cimport STATUS_OK, STATUS_TOO_LARGE
@@ -271,3 +272,62 @@ def test_plain_messages_are_the_same_bytes_whichever_way_they_are_added():
     assert not batch_encode_add_plain(&plain, b"after a key", 11, 1)
     batch_encode_free(&general)
     batch_encode_free(&plain)
+
+
+def test_what_says_more_than_a_header_can_is_refused_before_it_is_read():
+    cdef BatchEncode batch
+    cdef SingleMetadata metadata
+    cdef PropertyView views[2]
+    cdef MessageMetadata envelope = envelope_of(b"p")
+    cdef uint8_t* entry = NULL
+    cdef uint32_t size = 0
+    memset(&metadata, 0, sizeof(metadata))
+    memset(views, 0, sizeof(views))
+    batch_encode_init(&batch, 0, 0)
+    metadata.properties, metadata.property_count = views, 2
+    for length in (METADATA_SIZE_MAX, <uint32_t>-1):         # the sum of the others is above 2^32
+        views[0].key_size = views[1].value_size = length
+        assert batch_encode_add(&batch, &metadata, b"") == STATUS_TOO_LARGE
+        envelope.properties, envelope.property_count = views, 2
+        assert batch_encode_single(&batch, &envelope, b"", 0, &entry, &size) == STATUS_TOO_LARGE
+    envelope = envelope_of(b"p")
+    assert batch_encode_single(&batch, &envelope, b"", ENTRY_SIZE_MAX, &entry,
+                               &size) == STATUS_TOO_LARGE
+    assert add(&batch, b"plain", 1) == STATUS_OK
+    assert batch_encode_compressed(&batch, &envelope, b"", ENTRY_SIZE_MAX, &entry,
+                                   &size) == STATUS_TOO_LARGE
+    envelope.producer_name_size = METADATA_SIZE_MAX
+    assert batch_encode_finish(&batch, &envelope, &entry, &size) == STATUS_TOO_LARGE
+    assert entry == NULL and batch.message_count == 1
+    batch_encode_free(&batch)
+
+
+def test_an_encrypted_payload_may_be_empty():
+    cdef BatchEncode batch
+    cdef MessageMetadata envelope = envelope_of(b"p")
+    cdef EntryParts parts
+    cdef uint8_t* entry = NULL
+    cdef uint32_t size = 0
+    batch_encode_init(&batch, 0, 0)
+    assert add(&batch, b"plain", 1) == STATUS_OK
+    envelope.flags = METADATA_ENCRYPTED
+    envelope.encryption = <const uint8_t*>b"\x6a\x01a"       # field 13
+    envelope.encryption_size = 3
+    assert batch_encode_compressed(&batch, &envelope, b"", 0, &entry, &size) == STATUS_OK
+    assert entry_decode(entry, size, True, &parts) == STATUS_OK and parts.payload_size == 0
+    batch_encode_free(&batch)
+
+
+def test_messages_without_a_sequence_id_and_without_a_payload():
+    cdef BatchEncode batch
+    cdef SingleMetadata metadata
+    memset(&metadata, 0, sizeof(metadata))
+    batch_encode_init(&batch, 0, 1000)
+    assert batch_encode_add(&batch, &metadata, b"") == STATUS_OK
+    assert batch.buffer[batch.payload_start:batch.payload_end] == b"\0\0\0\2\x18\0"
+    assert batch_encode_add_plain(&batch, b"", 0, 5)
+    assert batch.message_count == 2 and batch.last_sequence_id == 5
+    batch_encode_free(&batch)
+    assert mixed((b"", None, 0), (b"", None, 0)) == 0
+
+

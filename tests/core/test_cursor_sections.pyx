@@ -204,3 +204,16 @@ def test_the_latest_record_wins_over_earlier_ones_and_the_section():
             if status or chance.random() < 0.02:
                 break
         assert overlaid(kept, &tail) == sorted((*place, count) for place, count in model.items())
+
+
+def test_counts_of_a_damaged_section_are_not_taken():
+    """With a tail and without one."""
+    cdef RestoredMessages found = RestoredMessages(NULL, 0, 0)
+    cdef CursorTail tail
+    start(&tail, 64)
+    assert cursor_tail_redelivered(&tail, 12, 3, 5) == STATUS_OK
+    for data in (b"\x80", b"\x07", b"\x07\x01", b"\x07\x01\x01\x80", b"\x07\x01\x01\x00\x80"):
+        assert redeliveries_decode(data, len(data), NULL, &found) == STATUS_TRUNCATED, data
+        assert redeliveries_decode(data, len(data), &tail, &found) == STATUS_TRUNCATED, data
+        assert decoded(CURSOR_SECTION_REDELIVERY, data) == STATUS_TRUNCATED
+    restored_messages_free(&found)

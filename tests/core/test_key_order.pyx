@@ -8,9 +8,9 @@ from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 
 from pulsarx._core.key_order cimport (
     KEY_NOBODY, KEY_NONE, KeyHeap, KeyOrder, KeyState, key_order_clear, key_order_delivered,
-    key_order_find, key_order_forget, key_order_free, key_order_init, key_order_is_new,
+    key_order_expect, key_order_find, key_order_forget, key_order_free, key_order_init, key_order_is_new,
     key_order_key, key_order_make_ready, key_order_may_pass, key_order_memory_size, key_order_own,
-    key_order_peek, key_order_returned, key_order_take, key_order_wait,
+    key_order_peek, key_order_refresh, key_order_returned, key_order_take, key_order_wait,
 )
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._core.waiting_list cimport WAITING_NONE, waiting_list_next
@@ -409,3 +409,46 @@ def test_one_key_takes_back_many_messages_in_any_order():
         assert key_order_take(&order, 3) == key
     assert order.waiting == 0 and order.pool.capacity == 0, "memory is given back"
     key_order_free(&order)
+
+
+def test_messages_and_keys_that_are_not_known():
+    cdef KeyOrder order
+    cdef uint64_t ledger_id = 0
+    cdef uint64_t message = 0
+    cdef uint32_t key
+    key_order_init(&order, True)
+    key_order_expect(&order, 9)
+    assert key_order_find(&order, 9) == KEY_NONE and key_order_take(&order, 3) == KEY_NONE
+    assert key_order_make_ready(&order, 9, 1, 5, 0) == STATUS_OK
+    key_order_forget(&order, 9, 1, 5, 0)
+    key = key_order_key(&order, 9)
+    key_order_expect(&order, 9)
+    key_order_expect(&order, 10)
+    assert key_order_own(&order, key, 3, 0) == STATUS_OK
+    assert key_order_take(&order, 3) == KEY_NONE
+    assert key_order_wait(&order, key, 1, 5, False, 0) == STATUS_OK
+    assert key_order_make_ready(&order, 9, 1, 6, 0) == STATUS_OK
+    key_order_forget(&order, 9, 1, 6, 0)
+    assert order.waiting == 1 and not key_order_peek(&order, 3, &ledger_id, &message)
+    assert key_order_make_ready(&order, 9, 1, 5, 0) == STATUS_OK
+    assert key_order_peek(&order, 3, &ledger_id, &message) and message == 5
+    key_order_free(&order)
+
+
+def test_a_key_that_is_blocked_at_the_beginning_of_time_is_blocked():
+    """0 means that it is not."""
+    cdef KeyOrder order
+    cdef uint32_t key
+    for now_ms, since in ((0, 1), (50, 50)):
+        key_order_init(&order, True)
+        key = key_order_key(&order, 9)
+        assert key_order_own(&order, key, 3, now_ms) == STATUS_OK
+        key_order_delivered(&order, key)
+        assert key_order_own(&order, key, 4, now_ms) == STATUS_OK
+        assert key_order_wait(&order, key, 1, 5, True, now_ms) == STATUS_OK
+        assert order.keys[key].blocked_since_ms == since
+        key_order_refresh(&order, key, now_ms + 7)
+        assert order.keys[key].blocked_since_ms == since
+        key_order_returned(&order, 9, now_ms)
+        assert order.keys[key].blocked_since_ms == 0 and key_order_take(&order, 4) == key
+        key_order_free(&order)

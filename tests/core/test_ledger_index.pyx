@@ -53,3 +53,15 @@ def test_an_empty_index_has_no_record():
     ledger_index_init(&index)
     assert not ledger_index_before(&index, FIND_ENTRY, 5, 100000, &record)
     ledger_index_free(&index)
+
+
+def test_an_index_is_bounded_and_time_before_all_others_is_found():
+    cdef LedgerIndex index
+    cdef IndexRecord record
+    ledger_index_init(&index)
+    ledger_index_add(&index, 4096, 0, 0, True)
+    assert ledger_index_before(&index, FIND_PUBLISH_TIME, <uint64_t>INT64_MIN, 1 << 20, &record)
+    index.count = (<uint64_t>64 << INDEX_CHUNKS_MAX) - 64
+    ledger_index_add(&index, 1 << 50, 1 << 40, 0, True)
+    assert index.count == (<uint64_t>64 << INDEX_CHUNKS_MAX) - 64
+    ledger_index_free(&index)

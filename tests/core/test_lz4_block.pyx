@@ -81,3 +81,8 @@ def test_sizes_beyond_those_of_lz4_are_told():
     assert lz4_block_bound(<size_t>1 << 32) == 0
     assert lz4_block_decompress(&byte, 1, &byte, <size_t>1 << 32) == STATUS_TOO_LARGE
     assert lz4_block_decompress(&byte, <size_t>1 << 32, &byte, 1) == STATUS_TOO_LARGE
+
+
+def test_room_beyond_what_an_int_can_say_is_room():
+    cdef uint8_t room[100]
+    assert lz4_block_compress(b"a" * 50, 50, room, <size_t>1 << 32) > 0

@@ -457,3 +457,27 @@ def test_a_list_of_waiting_messages():
     assert pool.count == 0 and waiting.first == WAITING_NONE
     assert waiting_list_put(&pool, &waiting, 1, 2, &place) == STATUS_OK
     waiting_pool_free(&pool)
+
+
+def test_structures_as_large_as_their_indexes_can_say_do_not_grow():
+    cdef WaitingPool pool
+    cdef WaitingList waiting
+    cdef KeyPositions positions
+    cdef TimerWheel wheel
+    cdef uint32_t place = 0
+    cdef uint32_t timer = 0
+    waiting_pool_init(&pool)
+    waiting_list_init(&waiting)
+    pool.capacity = pool.used = WAITING_NONE // 2 + 1
+    assert waiting_list_put(&pool, &waiting, 1, 2, &place) == STATUS_NO_MEMORY
+    key_positions_init(&positions, 5)
+    positions.slot_count = positions.key_count = <uint64_t>1 << 32
+    assert key_positions_put(&positions, 7, <const uint8_t*>b"key", 3, 1) == STATUS_NO_MEMORY
+    timer_wheel_init(&wheel)
+    assert timer_wheel_insert(&wheel, 5, 0, 0, &timer) == STATUS_OK
+    assert timer_wheel_is_pending(&wheel, timer) and not timer_wheel_is_pending(&wheel, 9)
+    capacity, used = wheel.capacity, wheel.used_nodes
+    wheel.capacity = wheel.used_nodes = <uint32_t>1 << 31
+    assert timer_wheel_insert(&wheel, 5, 0, 0, &timer) == STATUS_NO_MEMORY
+    wheel.capacity, wheel.used_nodes = capacity, used
+    timer_wheel_free(&wheel)

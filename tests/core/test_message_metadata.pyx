@@ -292,3 +292,16 @@ def test_random_bytes_never_read_past_the_end():
         damaged[source.randrange(len(FULL))] = source.randrange(256)
         decoded(bytes(damaged))
         taken_apart(bytes.fromhex("0e01") + source.randbytes(source.randrange(60)), False)
+
+
+def test_a_walk_over_fields_ends_where_the_bytes_do():
+    cdef ByteReader reader
+    cdef const uint8_t* field = NULL
+    cdef uint32_t size = 0
+    for data, status in (
+        (b"", STATUS_END), (b"\x80", STATUS_TRUNCATED), (b"\x12\x05ab", STATUS_TRUNCATED),
+        (b"\x12\x01a", STATUS_END), (b"\x12\x01a\x3a\x01b", STATUS_OK),
+    ):
+        byte_reader_start(&reader, data, len(data))
+        assert replicate_to_next(&reader, &field, &size) == status, data
+    assert field[:size] == b"\x3a\x01b"

@@ -274,3 +274,41 @@ def test_many_messages_leave_in_random_order():
     assert acks.count == 0 and acks.ledger_count == 1
     assert pending_acks_memory_size(&acks) < 5_000
     pending_acks_free(&acks)
+
+
+def test_what_is_not_here_is_not_removed():
+    cdef PendingAcks acks
+    cdef uint64_t ledger_id, message
+    pending_acks_init(&acks)
+    pending_acks_remove(&acks, 1, 5)
+    assert pending_acks_add(&acks, 1, 5) != NULL
+    pending_acks_remove(&acks, 1, 6)
+    pending_acks_remove(&acks, 1, 5 + 64)
+    assert acks.count == 1
+    # The page used last has the number that is asked for, and is of another ledger.
+    for due in (False, True):
+        if due:
+            pending_acks_set_state(&acks, 1, 5, pending_acks_find(&acks, 1, 5), PENDING_DUE)
+        for first in (0, 2):
+            ledger_id, message = first, 3
+            if due:
+                found = pending_acks_next_due(&acks, &ledger_id, &message) != NULL
+            else:
+                found = pending_acks_next(&acks, &ledger_id, &message) != NULL
+            assert found == (first == 0) and (first or (ledger_id, message) == (1, 5))
+    pending_acks_remove(&acks, 1, 5)
+    assert acks.count == acks.due_count == 0
+    pending_acks_free(&acks)
+
+
+def test_blocks_at_the_end_that_hold_nothing_leave_the_window():
+    cdef PendingAcks acks
+    pending_acks_init(&acks)
+    for block in (0, 1, 2):
+        assert pending_acks_add(&acks, 1, 4096 * block) != NULL
+    for block in (2, 1):
+        pending_acks_remove(&acks, 1, 4096 * block)
+    assert pending_acks_find(&acks, 1, 0) != NULL
+    assert pending_acks_add(&acks, 1, 4096 * 9) != NULL
+    assert acks.count == 2 and pending_acks_find(&acks, 1, 0) != NULL
+    pending_acks_free(&acks)

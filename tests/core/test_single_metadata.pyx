@@ -143,3 +143,16 @@ def test_random_bytes_never_read_past_the_end():
         damaged = bytearray(FULL)
         damaged[source.randrange(len(FULL))] = source.randrange(256)
         decoded(bytes(damaged))
+
+
+def test_a_walk_over_properties_ends_where_the_bytes_do():
+    cdef ByteReader reader
+    cdef PropertyView view
+    for data, status in (
+        (b"", STATUS_END), (b"\x80", STATUS_TRUNCATED), (b"\x0a", STATUS_TRUNCATED),
+        (b"\x0a\x05ab", STATUS_TRUNCATED), (b"\x12\x05ab", STATUS_TRUNCATED),
+        (b"\x18", STATUS_TRUNCATED), (b"\x18\x01", STATUS_END),
+        (b"\x18\x01\x0a\x06\x0a\x01a\x12\x01b", STATUS_OK),
+    ):
+        byte_reader_start(&reader, data, len(data))
+        assert property_next(&reader, 1, &view) == status, data

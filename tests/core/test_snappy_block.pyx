@@ -119,3 +119,7 @@ def snappy_size(block):
         shift += 7
         if byte < 0x80:
             return size
+
+
+def test_more_than_a_block_can_say_has_no_bound():
+    assert snappy_block_bound(0xFFFFFFFF) > 0xFFFFFFFF and snappy_block_bound(0x100000000) == 0
