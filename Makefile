@@ -9,7 +9,7 @@ ROWS ?=
 COMPARE_ARGS ?=
 
 .PHONY: help build quickstart spark-demo test test-quick test-long test-clients test-deploy test-spark-versions \
-	docs lint format sanitize bench bench-official bench-serve bench-spark oracle compare wheel wheels clean distclean
+	docs lint format sanitize coverage bench bench-official bench-serve bench-spark oracle compare wheel wheels clean distclean
 
 help:
 	@echo "make quickstart  replay 336,776 flights through a durable topic"
@@ -24,6 +24,7 @@ help:
 	@echo "make lint        ruff, mypy, stubs and types, the tidy tests"
 	@echo "make format      what lint asks for and ruff can do itself"
 	@echo "make sanitize    tests of the compiled parts under address and undefined-behaviour sanitizers"
+	@echo "make coverage    which branches of src/core its tests take, line by line; needs gcc's gcov"
 	@echo "make bench       every claim about the speed of the library, as a table"
 	@echo "make bench-serve what pulsarx serve takes over TCP, minutes"
 	@echo "make bench-official  what a call costs beside the official client, minutes"
@@ -115,6 +116,10 @@ format:
 sanitize:
 	@PULSARX_SANITIZE=address,undefined tools/bootstrap tests/core tests/pycore
 	$(VENV_PYTHON) tools/sanitized.py -m pytest tests/core tests/pycore $(PYTEST_ARGS)
+
+coverage:
+	@PULSARX_BRANCHES=1 tools/bootstrap tests/core tests/pycore
+	$(VENV_PYTHON) tools/branches.py
 
 bench:
 	@tools/bootstrap bench

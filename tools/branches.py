@@ -1,19 +1,19 @@
-"""Tells which branches of src/core tests take: `branches.py [test...]`, `make coverage`.
+"""Tells which branches of src/core the tests take: `branches.py [test...]`, `make coverage`.
 
-Builds the library and tests/core for gcov (PULSARX_BRANCHES, build_mode.py), runs the tests and
-prints a table, then each line of which a way was never taken. Ends with 1 under 95 %, or when a
-test fails.
+Builds the library and tests/core for gcov (PULSARX_BRANCHES in build_mode.py; gcc alone has it),
+runs the tests, and prints a table and each line of which a way was never taken. Ends with 1 under
+95 %, or when a test fails.
 
-A branch is where the code goes on in one of several ways: an if, a loop, each operand of `and` and
-`or`, a case; each way is counted, as gcov does. Ways are counted of all functions in src/core, those
-written in contracts and in crc32c.h included. Not counted, and said below the table:
+A branch is where code goes on in one of several ways: an if, a loop, each operand of `and` and `or`
+and the whole, a case. Each way counts, as gcov counts them; so do those of functions in contracts
+and in crc32c.h, whose copies in several modules count as one. Not counted, and said at the end:
 
-invariant   the other way ends the process by design
-written C   functions inside `cdef extern`, of a few lines
-scaffold    what Cython writes around: loading of modules, conversions, exported functions
+invariants    the other way ends the process by design
+loading       what stands at the margin of a module runs once, when it is loaded
+outside       what Cython adds around functions, C inside `cdef extern`, pycore, tests
 
-Each process adds its counts when it ends; one that is killed loses its own, so a way that only a
-killed process took counts as not taken.
+A process adds its counts to those of others when it ends. One that is killed, or ended by
+`os._exit`, loses its own, so what only such a process does counts as not taken.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -29,13 +30,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-os.environ["PULSARX_BRANCHES"] = "1"
-
-from build_mode import ROOT, build_mode  # noqa: E402  # reads what was just set
+from build_mode import ROOT, build_mode
 
 CORE = ROOT / "src" / "core"
 PERCENT_LEAST = 95
-TESTS = ("tests/core", "tests/pycore", "tests/broker/catalogue")
+TESTS = ("tests/core", "tests/pycore")
 
 
 class GcovError(Exception):
@@ -46,26 +45,27 @@ class GcovError(Exception):
 class Left:
     """Ways that are not counted."""
 
-    invariant: int = 0
-    scaffold: int = 0
-    elsewhere: int = 0
+    invariants: int = 0
+    loading: int = 0
+    outside: int = 0
 
 
 class CoreSource:
-    """The text of one file of src/core, and which of its lines are not counted."""
+    """The text of one file of src/core."""
 
     def __init__(self, path: Path) -> None:
         self.name = path.name
         self.lines = path.read_text().splitlines()
-        self.of_module = set(self._of_module()) if path.suffix != ".h" else set()
-        self.of_invariants = set(self._of_invariants())
+        self.is_c = path.suffix == ".h"
+        self._invariants = set(self._lines_of_invariants())
 
-    def _of_module(self) -> Iterator[int]:
-        """What runs when the module is loaded stands at the margin, functions are indented; gcov
-        has more lines than the file for what Cython writes behind it."""
-        yield from (at for at, line in enumerate(self.lines, 1) if not line.startswith(" "))
+    def left(self, number: int) -> str | None:
+        """Why the ways of a line are not counted, a field of Left; None: they are."""
+        if not self.is_c and not self.lines[number - 1].startswith(" "):
+            return "loading"
+        return "invariants" if number in self._invariants else None
 
-    def _of_invariants(self) -> Iterator[int]:
+    def _lines_of_invariants(self) -> Iterator[int]:
         depth = 0
         for number, line in enumerate(self.lines, 1):
             if depth or re.match(r"\s*invariant\(", line):
@@ -98,99 +98,90 @@ class FileBranches:
 
 def source_of(file: str) -> Path | None:
     """The file of src/core that gcov means."""
-    name = Path(file).name
-    folder = Path(file).parent
-    if folder.parts[-2:] in {("pulsarx", "_core"), ("src", "core")} and (CORE / name).exists():
-        return CORE / name
+    path = Path(file)
+    if path.parent.parts[-2:] in (("pulsarx", "_core"), ("src", "core")):
+        return CORE / path.name if (CORE / path.name).exists() else None
     return None
 
 
 def collect(reports: Iterable[dict[str, Any]]) -> tuple[list[FileBranches], Left]:
-    """What all objects count, the copies of an inline function as one."""
-    counts: dict[tuple[Path, int], list[int]] = {}
+    """What all objects count, by file."""
+    ways: dict[tuple[Path, int], list[int]] = {}
     left = Left()
     for report in reports:
         for file in report["files"]:
             source = source_of(file["file"])
             for line in file["lines"]:
-                ways = [each["count"] for each in line["branches"]]
+                counts = [each["count"] for each in line["branches"]]
                 if source is None:
-                    left.elsewhere += len(ways)
+                    left.outside += len(counts)
                     continue
-                before = counts.setdefault((source, line["line_number"]), [0] * len(ways))
-                if len(before) != len(ways):
-                    place = f"{source.name}:{line['line_number']}"
-                    raise GcovError(f"{place} has other branches in {report['data_file']}")
-                before[:] = [one + more for one, more in zip(before, ways, strict=True)]
+                number = line["line_number"]
+                before = ways.setdefault((source, number), [0] * len(counts))
+                if len(before) != len(counts):
+                    raise GcovError(f"{source.name}:{number} has other branches elsewhere")
+                before[:] = map(sum, zip(before, counts, strict=True))
     files: dict[Path, FileBranches] = {}
-    sources: dict[Path, CoreSource] = {}
-    for (source, number), ways in counts.items():
-        if source not in sources:
-            sources[source] = CoreSource(source)
-        files.setdefault(source, FileBranches(sources[source]))
-        if number in sources[source].of_module:
-            left.scaffold += len(ways)
-        elif number in sources[source].of_invariants:
-            left.invariant += len(ways)
-        elif ways:
-            files[source].lines[number] = ways
-    found = sorted(files.values(), key=lambda each: each.source.name)
-    return [each for each in found if each.ways], left
-
-
-def reports(mode_objects: Iterable[Path]) -> Iterator[dict[str, Any]]:
-    """What gcov says of each object, by its notes."""
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        yield from pool.map(report_of, mode_objects)
+    for (source, number), counts in sorted(ways.items()):
+        found = files.setdefault(source, FileBranches(CoreSource(source)))
+        if reason := found.source.left(number):
+            setattr(left, reason, getattr(left, reason) + len(counts))
+        elif counts:
+            found.lines[number] = counts
+    return [each for each in files.values() if each.ways], left
 
 
 def report_of(notes: Path) -> dict[str, Any]:
+    """What gcov says of an object, by its notes; it has no counts where nothing of it ran."""
     counts = notes.with_suffix(".gcda")
-    command = ["gcov", "--json-format", "--branch-probabilities", "--stdout"]
-    done = subprocess.run(
-        [*command, str(counts if counts.exists() else notes)], capture_output=True, text=True,
-        check=False, cwd=notes.parent,
-    )  # fmt: skip
+    name = str(counts if counts.exists() else notes)
+    command = ["gcov", "--json-format", "--branch-probabilities", "--stdout", name]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=notes.parent)
     if done.returncode or not done.stdout:
-        raise GcovError(f"gcov refuses {notes}: {done.stderr}")
+        raise GcovError(f"gcov refuses {name}: {done.stderr}")
     report: dict[str, Any] = json.loads(done.stdout)
     return report
 
 
+def show(files: list[FileBranches], left: Left) -> bool:
+    """Print what was found; whether it is enough."""
+    print(f"\n{'file of src/core':24} {'branches':>8} {'taken':>8} {'percent':>8}")
+    ways, taken = sum(each.ways for each in files), sum(each.taken for each in files)
+    rows = [(each.source.name, each.ways, each.taken) for each in files]
+    for name, of, count in [*rows, ("all", ways, taken)]:
+        print(f"{name:24} {of:8} {count:8} {100 * count / of:8.1f}")
+    print()
+    for each in files:
+        for number, of, never in each.open_lines:
+            text = each.source.lines[number - 1].strip()
+            print(f"{each.source.name}:{number}: {never} of {of} never taken: {text}")
+    print(
+        f"\n{100 * taken / ways:.1f} % of {ways} branches were taken, {PERCENT_LEAST} % must be.\n"
+        f"Not counted: {left.invariants} of invariants, {left.loading} of loading modules, "
+        f"{left.outside} outside of src/core."
+    )
+    return 100 * taken >= PERCENT_LEAST * ways
+
+
 def main(tests: list[str]) -> int:
+    os.environ["PULSARX_BRANCHES"] = "1"
     mode = build_mode()
+    if shutil.which("gcov") is None:
+        print("branches: install gcc, which brings gcov", file=sys.stderr)
+        return 2
     folders = [mode.objects, ROOT / "build" / "tests" / f"branches-{sys.implementation.cache_tag}"]
     subprocess.run([ROOT / "tools" / "bootstrap", "tests/core", "tests/pycore"], check=True)
-    for counts in (each for folder in folders for each in folder.rglob("*.gcda")):
-        counts.unlink()
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(mode.tree), os.environ.get("PYTHONPATH")]))
-    }
-    command = [sys.executable, "-m", "pytest", "-q"]
-    failed = subprocess.call([*command, *tests], cwd=ROOT, env=environment)
+    for folder in folders:
+        for counts in folder.rglob("*.gcda"):
+            counts.unlink()
+    paths = [str(mode.tree), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    command = [sys.executable, "-m", "pytest", "-q", *tests]
+    failed = subprocess.call(command, cwd=ROOT, env=environment)
     notes = [each for folder in folders for each in sorted(folder.rglob("*.gcno"))]
-    files, left = collect(reports(notes))
-    return int(show(files, left) or failed)
-
-
-def show(files: list[FileBranches], left: Left) -> bool:
-    """Print what was found; whether it is too little."""
-    for each in files:
-        for number, ways, never in each.open_lines:
-            text = each.source.lines[number - 1].strip()
-            print(f"{each.source.name}:{number}: {never} of {ways} never taken: {text}")
-    ways, taken = sum(each.ways for each in files), sum(each.taken for each in files)
-    print(f"\n{'file of src/core':24} {'branches':>8} {'taken':>8} {'percent':>8}")
-    for each in files:
-        percent = 100 * each.taken / each.ways
-        print(f"{each.source.name:24} {each.ways:8} {each.taken:8} {percent:8.1f}")
-    percent = 100 * taken / ways
-    print(f"{'all':24} {ways:8} {taken:8} {percent:8.1f}\n")
-    print(
-        f"not counted: {left.invariant} ways of invariants, {left.scaffold} of loading modules, "
-        f"{left.elsewhere} outside src/core (what Cython adds, pycore, tests, C in `cdef extern`)"
-    )
-    return percent < PERCENT_LEAST
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        enough = show(*collect(pool.map(report_of, notes)))
+    return 0 if enough and not failed else 1
 
 
 if __name__ == "__main__":

@@ -137,6 +137,10 @@ CAMPAIGNS = (
         sanitized=True, round_minutes_max=60,
     ),
     campaign(
+        "coverage", "95 % of the core's branches, and what its tests do not take of the others",
+        "tests/reliability/test_branch_coverage.py", "-m", "long", rounds=1, round_minutes_max=60,
+    ),
+    campaign(
         "order", "all tests but Spark's and the benchmarks, in random orders",
         "tests", "--ignore=tests/spark", "--ignore=tests/benchmarks", "--random-order={seed}",
         rounds=4,
