@@ -18,6 +18,7 @@ from pulsarx._core.atomic cimport (
 )
 from pulsarx._core.file_faults cimport *
 from pulsarx._core.file_ops cimport *
+from pulsarx._core.file_record cimport *
 from pulsarx._core.low_descriptors cimport low_descriptors_hold, low_descriptors_leave
 
 import os
@@ -61,6 +62,10 @@ cdef dict OPS = {
     "map": FILE_OP_MAP, "unmap": FILE_OP_UNMAP, "punch_hole": FILE_OP_PUNCH_HOLE,
     "zeros": FILE_OP_ZEROS, "large_folios": FILE_OP_LARGE_FOLIOS, "resident": FILE_OP_RESIDENT,
 }
+cdef dict OP_NAMES = {number: name for name, number in OPS.items()}
+OP_NAMES[FILE_RECORD_MARK] = "mark"
+OP_NAMES[FILE_RECORD_STORE] = "store"
+OP_NAMES[FILE_RECORD_FLUSH_MAP] = "flush_map"
 cdef dict KINDS = {
     "error": FAULT_ERROR, "short": FAULT_SHORT, "stall": FAULT_STALL,
     "late_error": FAULT_LATE_ERROR, "kill": FAULT_KILL,
@@ -547,3 +552,94 @@ def faults_calls(op: str) -> int:
 def faults_stalled() -> int:
     """How many calls are stalled now."""
     return file_faults_stalled()
+
+
+class RecordedCall:
+    """One call of a recording, or a mark, or a page that was stored through a mapping."""
+
+    __slots__ = ("data", "error", "fd", "flags", "is_new", "map", "offset", "op", "other", "path",
+                 "size")
+
+    def __init__(self, op, path, other, fd, map, offset, size, data, error, flags, is_new) -> None:
+        self.op = op
+        self.path = path
+        self.other = other
+        self.fd = fd
+        self.map = map
+        self.offset = offset
+        self.size = size
+        self.data = data
+        self.error = error
+        self.flags = flags
+        self.is_new = is_new
+
+    def __repr__(self) -> str:
+        return (f"{self.op} {self.path}{self.other and ' ' + self.other} fd={self.fd} "
+                f"map={self.map} offset={self.offset} size={self.size} "
+                f"data={self.data[:40]!r} error={self.error}")
+
+
+cdef list recorded_calls(bytes recording):
+    cdef list found = []
+    cdef const uint8_t* base = <const uint8_t*>PyBytes_AS_STRING(recording)
+    cdef Py_ssize_t end = PyBytes_GET_SIZE(recording)
+    cdef Py_ssize_t at = 0
+    cdef Py_ssize_t names, data
+    cdef FileRecord head
+    while at < end:
+        memcpy(&head, base + at, sizeof(FileRecord))
+        names = at + <Py_ssize_t>sizeof(FileRecord)
+        data = names + head.path_size + head.other_size
+        found.append(RecordedCall(
+            OP_NAMES[head.op], os.fsdecode(recording[names:names + head.path_size]),
+            os.fsdecode(recording[names + head.path_size:data]), head.fd, head.map, head.offset,
+            head.size, recording[data:data + <Py_ssize_t>head.data_size], head.error, head.flags,
+            bool(head.is_new)))
+        at = (data + <Py_ssize_t>head.data_size + 7) & ~<Py_ssize_t>7
+    return found
+
+
+def record_install() -> None:
+    """Put the recording table in force, with an empty recording. For tests: before a client opens
+    its folder, so that what is opened and mapped is known."""
+    file_record_install()
+
+
+def record_remove() -> None:
+    """Go back to the system's table. What was recorded can be asked for until it is freed."""
+    file_record_remove()
+
+
+def record_free() -> None:
+    """Forget what was recorded, once it is removed."""
+    file_record_free()
+
+
+def record_mark(bytes text not None) -> None:
+    """Put a mark between the calls, which says what is so from here on."""
+    cdef const uint8_t* data = <const uint8_t*>PyBytes_AS_STRING(text)
+    cdef size_t size = PyBytes_GET_SIZE(text)
+    with nogil:
+        file_record_mark(data, size)
+
+
+def record_calls() -> list[RecordedCall]:
+    """List what was recorded until now, in the order in which it took effect.
+
+    op: as faults_add names it; and "mark" (data), "store" (a page of a mapping: map, offset in it,
+    data) and "flush_map" (map, offset in it, size). "map" gives a mapping its number and names
+    descriptor and offset. A descriptor is that of the last "open" before that gave it.
+    """
+    cdef bytes recording = None
+    cdef const uint8_t* data
+    cdef uint64_t size = 0
+    with nogil:
+        data = file_record_lock(&size)
+    try:
+        if data != NULL or size == 0:
+            recording = PyBytes_FromStringAndSize(<const char*>data, <Py_ssize_t>size)
+    finally:
+        file_record_unlock()
+    if recording is None:
+        raise MemoryError("the recording does not fit into memory")
+    return recorded_calls(recording)
