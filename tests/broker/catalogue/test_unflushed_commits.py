@@ -17,6 +17,7 @@ from simulated_files import Crash, SimulatedFiles
 from pulsarx.broker.catalogue.catalogue import Catalogue
 from pulsarx.broker.catalogue.kept_log import keep_log, take_log
 from pulsarx.broker.catalogue.log import FLUSHED_ONE_BY_ONE
+from pulsarx.broker.folder.copies import BLOCK_SIZE
 from pulsarx.broker.folder.data_directory import DataDirectory
 from pulsarx.broker.folder.folder_marker import MARKER_NAME
 from pulsarx.errors import CatalogueError
@@ -223,6 +224,20 @@ def test_what_a_power_cut_took_is_left_out_and_said_and_kept_aside(
     assert names_of(folder) == ["t0", "t1", "t2"]
     assert len(list((folder / "catalogue").glob("*.lost"))) == (2 if left is None else 3)
     assert names_of(folder) == ["t0", "t1", "t2"]
+
+
+@pytest.mark.parametrize("copy", [0, 1])
+def test_the_next_owner_writes_a_commit_anew_of_which_a_power_cut_left_one_copy(
+    folder: Path, copy: int
+) -> None:
+    """It stayed as it was, so `check` told of damage for ever."""
+    commit = commits(folder)[3]
+    whole = commit.read_bytes()
+    first, second = whole[:BLOCK_SIZE], whole[BLOCK_SIZE:]
+    torn = [bytes(BLOCK_SIZE) + second, first + bytes(len(second))][copy]
+    commit.write_bytes(torn)
+    assert names_of(folder) == ["t0", "t1", "t2", "t3", "t4", "t5"]
+    assert commit.read_bytes() == whole
 
 
 def test_the_next_owner_makes_many_durable_as_one_file(tmp_path: Path) -> None:

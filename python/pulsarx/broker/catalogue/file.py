@@ -91,6 +91,19 @@ def commit_fault(folder_id: str, path: str, data: bytes) -> str:
     return f"{path} is damaged: what lies between its two copies is not zero. Both are whole"
 
 
+def commit_mended(folder_id: str, path: str, data: bytes) -> bytes:
+    """The file of a commit as it was written, of one that can be read. CatalogueError: none can."""
+    first, *others = (_first_of_cut(data), *copies_of(data))
+    for copy in others:
+        try:
+            _decoded(COMMIT, folder_id, path, copy)
+            return both_copies(copy)
+        except CatalogueError:
+            continue
+    _decoded(COMMIT, folder_id, path, first)
+    return both_copies(first)
+
+
 def _first_of_cut(data: bytes) -> bytes:
     """The first copy of a file that was cut behind it, by the size that its header has."""
     header, _, body = data[:_HEADER_SIZE_MAX].partition(b"\n")

@@ -25,6 +25,8 @@ from pulsarx.broker.catalogue.file import (
     catalogue_file_encode,
     catalogue_file_name,
     catalogue_file_number,
+    commit_fault,
+    commit_mended,
 )
 from pulsarx.broker.catalogue.operations import apply_operations
 from pulsarx.broker.catalogue.state import CatalogueState
@@ -285,6 +287,11 @@ class CatalogueLog:
         if lost:
             self._files.flush_directory(self._path)
         self._lost_from = 0
+        for number in self.unflushed.numbers:
+            try:
+                self._mend(number)
+            except OSError:
+                pass  # its other copy is whole; there is no room, say
         if len(self.unflushed.numbers) > FLUSHED_ONE_BY_ONE:
             try:
                 self.checkpoint()
@@ -292,6 +299,16 @@ class CatalogueLog:
                 pass  # they are flushed one by one, which needs no space
         self.unflushed.flush(COMMIT)
         self.unflushed.withdraw(list(announced))
+
+    def _mend(self, number: int) -> None:
+        """Write a commit anew of which a power cut left one copy, so that it has two again. Its
+        name is durable with the next flush of the folder; until then the old file has it."""
+        path = self._file(COMMIT, number)
+        data = self._files.read(path)
+        if commit_fault(self._folder_id, path, data):
+            temporary = self._temporary(path, "owner")
+            self._files.create(temporary, commit_mended(self._folder_id, path, data))
+            self._files.rename(temporary, path)
 
     def settle(self) -> None:
         """Make everything durable, and take away what says that it is not. For the owner's end."""
