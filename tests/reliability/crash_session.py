@@ -1,0 +1,149 @@
+"""The owner that comes after a crash: what it finds, and whether the folder is as good as new."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from crash_history import Found, FoundTopic, mark
+
+import pulsarx
+from pulsarx import BrokerOptions, MessageId, errors
+from pulsarx.backups import check
+from pulsarx.testing import unacknowledged
+
+NAMESPACE = "public/default"
+NEVER_MS = 1 << 30  # flushes of an interval come when a workload says
+AFTER = "after"
+OPTIONS = BrokerOptions(
+    managed_ledger_max_entries_per_ledger=4,
+    broker_deduplication_entries_interval=3,
+    max_message_size=9000,
+    topic_level_policies_enabled=True,
+)
+
+
+def opened(folder: Path, durability: str) -> pulsarx.Client:
+    return pulsarx.Client(
+        folder,
+        durability=durability,
+        flush_interval_ms=NEVER_MS,
+        clock=pulsarx.ManualClock(),
+        broker_options=OPTIONS,
+    )
+
+
+def text_of(message: Any) -> str:
+    """The first word: long payloads say it again and again."""
+    words = message.data().decode().split()
+    assert words and set(words) == {words[0]}, f"not whole: {words[:2]} ... {words[-2:]}"
+    return str(words[0])
+
+
+def find(client: pulsarx.Client) -> Found:
+    found: Found = {}
+    for topic in client.admin.topics.get_list(NAMESPACE):
+        name = topic.rpartition("/")[2]
+        there = found[name] = FoundTopic()
+        there.messages, there.damage = read(client, name)
+        for subscription in client.admin.topics.get_subscriptions(name):
+            left = unacknowledged(client, name, subscription)
+            there.unacknowledged[subscription] = [text_of(each) for each in left]
+        there.limit = client.admin.topics.get_max_producers_per_topic(name)
+    return found
+
+
+def read(client: pulsarx.Client, topic: str) -> tuple[list[str], list[str]]:
+    """The messages of a topic, and what is told of damage in it."""
+    reader = client.create_reader(topic, MessageId.earliest)
+    messages: list[str] = []
+    damage = []
+    while True:
+        try:
+            many = reader.read_many(1000, 0)
+        except errors.CorruptDataError as error:
+            damage.append(str(error))
+            continue
+        if not many:
+            break
+        messages += [text_of(each) for each in many]
+    reader.close()
+    return messages, damage
+
+
+def number_of(message: str) -> int:
+    """Of a message of a topic with deduplication: its sequence id."""
+    return int(message[1:])
+
+
+def use(client: pulsarx.Client, found: Found, deduplicated: set[str]) -> None:
+    """Publish to what is there, in marked steps."""
+    for name, topic in found.items():
+        options: dict[str, Any] = {}
+        earlier = [each for each in topic.messages if each.startswith(AFTER)]
+        messages = [f"{AFTER}{len(earlier)}"]
+        if name in deduplicated:
+            options["producer_name"] = "p"
+            numbers = [number_of(each) for each in topic.messages if each not in earlier]
+            last = max(numbers, default=-1)
+            messages = [f"d{number}" for number in range(last + 2)]
+        producer = client.create_producer(name, **options)
+        new = [each for each in messages if each not in topic.messages]
+        for each in messages:
+            if options:
+                options = {"sequence_id": number_of(each)}
+            if each in new:
+                mark("send", name, [each])
+            producer.send(each.encode(), **options)
+            if each in new:
+                mark("sent", name, [each])
+        topic.messages += new
+        for left in topic.unacknowledged.values():
+            left += new
+
+
+@dataclass
+class Recovery:
+    """What an owner found in a folder and did there."""
+
+    found: Found
+    faults: list[str]  # of what it did behind that
+    checked: list[str] = field(default_factory=list)  # damage that a check of the folder found
+    error: str = ""  # the folder does not open, or is not read
+
+
+def is_same(found: Found, again: Found) -> bool:
+    """But for messages that all subscriptions have acknowledged, and the damage told once."""
+    for name, topic in found.items():
+        there = again.get(name)
+        if there is None or there.unacknowledged != topic.unacknowledged:
+            return False
+        gone = set(topic.messages) - set(there.messages)
+        if there.messages != [each for each in topic.messages if each not in gone]:
+            return False
+        if gone and (not topic.unacknowledged or is_left(topic, gone)):
+            return False
+    return found.keys() == again.keys()
+
+
+def is_left(topic: FoundTopic, messages: set[str]) -> bool:
+    return any(messages & set(left) for left in topic.unacknowledged.values())
+
+
+def recover(folder: Path, durability: str, deduplicated: set[str]) -> Recovery:
+    """Own the folder, look, use it, look again, leave it and check it."""
+    recovery = Recovery({}, [])
+    try:
+        with opened(folder, durability) as client:
+            recovery.found = find(client)
+            now = deepcopy(recovery.found)
+            use(client, now, deduplicated)
+            again = find(client)
+            if not is_same(now, again):
+                recovery.faults.append(f"behind what was published: {again}, not {now}")
+        recovery.checked = [str(each) for each in check(folder).damage]
+    except (AssertionError, pulsarx.PulsarException, OSError) as error:
+        recovery.error = f"{type(error).__name__}: {errors.detail_of(error) or error}"
+    return recovery
