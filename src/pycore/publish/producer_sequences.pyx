@@ -16,7 +16,7 @@ from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ledger.ledger_reader cimport (
     READ_DAMAGE, READ_ENTRY, READ_NOTHING, LedgerReader,
 )
-from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
+from pulsarx._pycore.ledger.ledger_tail cimport LedgerSpan, LedgerTail
 
 
 # So many ids are known apart of each name. What belongs together are batches of one flush, which
@@ -139,6 +139,11 @@ def read_sequences(LedgerTail tail not None, str topic_name not None, ledger_id,
     """Read the entries from a position on and note their sequence ids in known, by the name of
     their producer. decompress: (kind, data, uncompressed size, limit) -> bytes.
 
+    What could not be read may have held any id between those around it, and so may the lost end of
+    a ledger that has one behind it which recovery sealed as well. So of the ids behind it only
+    those that are there count as stored: a message that is sent again because it was never
+    confirmed may be the one that is missing.
+
     How many entries were read, and what could not be.
     """
     cdef LedgerReader reader = LedgerReader(tail, topic_name)
@@ -146,7 +151,10 @@ def read_sequences(LedgerTail tail not None, str topic_name not None, ledger_id,
     cdef EntryParts parts
     cdef int step
     cdef uint64_t count = 0
+    cdef uint64_t last_id = ledger_id if message else 0
+    cdef bint lacks = False
     damage = []
+    cdef dict chunks = {}                # of a name: sequence id and number of the chunk that is next
     reader.find(ledger_id, message)
     while True:
         step = reader.next_entry()
@@ -154,8 +162,12 @@ def read_sequences(LedgerTail tail not None, str topic_name not None, ledger_id,
             return count, damage
         if step == READ_DAMAGE:
             damage.append(reader.damage_text("what it held is not known to the deduplication"))
+            lacks = True
             continue
         count += 1
+        if reader.span.ledger_id != last_id:
+            last_id = reader.span.ledger_id
+            lacks = lacks or is_recovered(reader.span)
         if entry_decode(reader.c_entry, reader.c_frame.entry_size, False, &parts) != STATUS_OK:
             damage.append(f"entry {reader.c_frame.entry_id} cannot be taken apart")
             continue
@@ -164,12 +176,35 @@ def read_sequences(LedgerTail tail not None, str topic_name not None, ledger_id,
         found = known.get(name)
         if found is None:
             found = known[name] = ProducerSequences(counter)
-        note_entry(found, &parts, reader.c_frame.publish_time_ms, decompress, limit)
+        if parts.metadata.chunk_count > 1 and not is_whole(chunks, name, &parts) and lacks:
+            continue
+        note_entry(found, &parts, reader.c_frame.publish_time_ms, lacks, decompress, limit)
 
 
-cdef int note_entry(ProducerSequences known, EntryParts* parts, int64_t publish_ms, decompress,
-                    uint32_t limit) except -1:
-    """batch_encode says how entries that belong together are marked."""
+cdef bint is_recovered(LedgerSpan span) except -1:
+    """Whether its owner died before it was sealed."""
+    if span.writer is not None:
+        return False
+    try:
+        return span.file.summary().recovered
+    except errors.CorruptDataError:
+        return True                      # its footer is damaged
+
+
+cdef bint is_whole(dict chunks, str name, EntryParts* parts) except -1:
+    """Whether all chunks of the message up to this one were read."""
+    cdef object sequence_id = parts.metadata.sequence_id
+    cdef object chunk_id = parts.metadata.chunk_id
+    if chunk_id and chunks.get(name) != (sequence_id, chunk_id):
+        return False
+    chunks[name] = (sequence_id, chunk_id + 1)
+    return True
+
+
+cdef int note_entry(ProducerSequences known, EntryParts* parts, int64_t publish_ms, bint lacks,
+                    decompress, uint32_t limit) except -1:
+    """batch_encode says how entries that belong together are marked. lacks: there may be messages
+    of lower ids that are not stored."""
     cdef int64_t sequence_id = <int64_t>parts.metadata.sequence_id
     cdef int64_t highest = <int64_t>parts.metadata.highest_sequence_id
     cdef list ids
@@ -177,18 +212,18 @@ cdef int note_entry(ProducerSequences known, EntryParts* parts, int64_t publish_
         if parts.metadata.chunk_count > 1 and (
                 parts.metadata.chunk_id + 1 < parts.metadata.chunk_count):
             return 0                     # the message is stored with its last chunk
-        return known.note_read(sequence_id, [sequence_id], highest != 0, publish_ms)
+        return known.note_read(sequence_id, [sequence_id], lacks or highest != 0, publish_ms)
     if highest != 0:
-        if known.seen is not None and highest < known.stored:
+        if lacks or known.seen is not None and highest < known.stored:
             return known.note_read(highest, batch_sequence_ids(parts, decompress, limit) or [
-                sequence_id, highest], False, publish_ms)
+                sequence_id, highest], lacks, publish_ms)
         return known.note_read(max(highest, sequence_id), None, False, publish_ms)
     ids = batch_sequence_ids(parts, decompress, limit)
     if not ids:
         # Encrypted: of those before it nothing is known, so that none is taken for a duplicate.
         return known.note_read(sequence_id, [sequence_id],
-                               parts.metadata.flags & METADATA_ENCRYPTED != 0, publish_ms)
-    return known.note_read(max(ids), ids, is_of_many(ids), publish_ms)
+                               lacks or parts.metadata.flags & METADATA_ENCRYPTED != 0, publish_ms)
+    return known.note_read(max(ids), ids, lacks or is_of_many(ids), publish_ms)
 
 
 cdef bint is_of_many(list ids) except -1:
