@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from crash_session import opened, read
+from crash_session import OPTIONS, opened, read
 
 import pulsarx
+from pulsarx._pycore.ground import file_system
+from pulsarx.testing import inspect
 
 HEADER_SIZE = 4096
 
@@ -62,3 +64,25 @@ def test_what_is_sent_again_of_damaged_messages_is_stored(tmp_path: Path, words:
     with opened(tmp_path, "os") as client:
         send_all(client, 5, words=words)
         assert read(client, "t")[0] == messages
+
+
+def test_ledgers_that_were_sealed_without_a_flush_are_flushed_before_what_speaks_of_them(
+    tmp_path: Path,
+) -> None:
+    """Snapshots of sequence ids and compactions flush the ledgers first. With durability os those
+    that were full were left out, so a power cut could leave a snapshot that named lost messages."""
+    with opened(tmp_path, "os") as client:
+        producer = client.create_producer("t")
+        for number in range(OPTIONS.managed_ledger_max_entries_per_ledger * 2 + 1):
+            producer.send(b"%d" % number)
+        inspect(client).settle()
+        for expected in (2, 0):  # nothing is flushed twice
+            file_system.record_install()
+            inspect(client).ledger("t").flush()
+            file_system.record_remove()
+            calls = file_system.record_calls()
+            file_system.record_free()
+            paths = [each.path for each in calls if each.op == "open"]
+            assert len([each for each in paths if each.endswith(".ledger")]) >= expected
+            assert expected or not paths
+            assert len([each for each in calls if each.op == "flush"]) >= expected

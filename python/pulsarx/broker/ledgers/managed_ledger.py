@@ -31,6 +31,7 @@ from pulsarx.broker import life_log
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.records import LEDGER_PREPARED
 from pulsarx.broker.folder.reserve import SEALING_LEAVES, with_reserve
+from pulsarx.broker.folder.storage_errors import storage_error
 from pulsarx.broker.ledgers.ledger_gone import LedgerTrimmed
 from pulsarx.broker.ledgers.ledger_list import (
     NO_IDS,
@@ -82,6 +83,7 @@ class ManagedLedger(LedgerList):
         "_switching",
         "_trimmed_messages",
         "_trimmed_size",
+        "_unflushed_from",
         "_unsealed",
         "_unused",
         "_writers",
@@ -113,6 +115,8 @@ class ManagedLedger(LedgerList):
         self._in_memory: dict[int, LedgerWriter] = {}
         self._summaries: dict[int, LedgerSummary] = {}  # sealed, but the catalogue was not told
         self._unsealed: tuple[LedgerWriter, ...] = ()  # their seal failed
+        # Of the first ledger that may be sealed without a flush, by whatever owner; 0: none is.
+        self._unflushed_from = 1 if runtime.durability == "os" else 0
         self._switching = False
         self._cut: LedgerWriter | None = None  # closed by an attach that is going on
         self._unused: LedgerWriter | None = None  # prepared, and still to be discarded
@@ -551,6 +555,9 @@ class ManagedLedger(LedgerList):
             summary = self._summaries.get(writer.ledger_id)
             if summary is None:
                 flush = self.runtime.durability != "os"
+                if not flush:
+                    known = self._unflushed_from or writer.ledger_id
+                    self._unflushed_from = min(known, writer.ledger_id)
                 summary = with_reserve(
                     self.runtime.files, lambda: writer.seal(flush=flush), SEALING_LEAVES
                 )
@@ -756,11 +763,30 @@ class ManagedLedger(LedgerList):
             try:
                 writer.flush()
             except errors.AlreadyClosed:
-                pass  # sealed meanwhile, and so flushed
+                pass  # sealed meanwhile: flushed by that, or by what follows
             except Exception as error:
                 failure = failure or error
         if failure is not None:
             raise failure
+        if self._unflushed_from:
+            self._flush_sealed()
+
+    def _flush_sealed(self) -> None:
+        first, self._unflushed_from = self._unflushed_from, 0
+        directory = self.runtime.directory
+        if directory.ends_path is None:
+            return  # in memory
+        try:
+            for ledger in self.ledgers():
+                if ledger.ledger_id >= first and ledger.ledger_id not in self._in_memory:
+                    path = directory.ledger_path(ledger.file_id)
+                    try:
+                        directory.files.flush_file(path)
+                    except FileNotFoundError:
+                        pass  # removed meanwhile, lost, or in an object store
+        except OSError as error:
+            self._unflushed_from = first
+            raise storage_error(f"flush {path}", error) from error
 
     def remove(self, ledger_ids: list[int]) -> list[int]:
         """Forget sealed ledgers and unlink their files; a reader that has one mapped keeps reading.
