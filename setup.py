@@ -22,12 +22,13 @@ from concurrent.futures.process import BrokenProcessPool  # noqa: E402
 from typing import Any  # noqa: E402
 
 from bill_of_materials import FILE_NAME, bill_of_materials  # noqa: E402
-from build_mode import build_mode  # noqa: E402
+from build_mode import build_mode, release_mode  # noqa: E402
 from index_readme import index_readme  # noqa: E402
 from link_tree import TREE, link_tree  # noqa: E402
 from native_build import (  # noqa: E402
     BuildError,
     Recipe,
+    Unit,
     commands,
     copied,
     linked,
@@ -61,15 +62,26 @@ class BuildLibrary(build_ext):
         return sources
 
     def build_extension(self, ext: Any) -> None:
-        recipe = Recipe(MODE, commands(), MODE.objects, MODE.c_folder, (TREE,))
+        recipe = Recipe(MODE, commands(MODE.compiler), MODE.objects, MODE.c_folder, (TREE,))
         units = [unit for package, folder in FOLDERS.items() for unit in units_in(folder, package)]
         target = Path(self.get_ext_fullpath(ext.name))
         try:
             with only_build(recipe):  # all of it: another build has other objects
-                objects = made(units, recipe, jobs=self.parallel, force=bool(self.force))
+                objects = self.made(units, recipe)
                 copied(linked(objects, MODE.objects / target.name, recipe), target, recipe)
         except (BuildError, BrokenProcessPool, OSError) as error:
             sys.exit(f"setup.py: {error}")
+
+    def made(self, units: list[Unit], recipe: Recipe) -> list[Path]:
+        """The objects, those that are not the mode's own by release."""
+        own = [each for each in units if MODE.compiles(each.name)]
+        objects = made(own, recipe, jobs=self.parallel, force=bool(self.force))
+        others = [each for each in units if each not in own]
+        if others:
+            release = release_mode()
+            plain = Recipe(release, commands(), release.objects, release.c_folder, (TREE,))
+            objects += made(others, plain, jobs=self.parallel)
+        return objects
 
 
 class BuildWheel(bdist_wheel):

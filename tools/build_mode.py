@@ -6,6 +6,8 @@ debug       PULSARX_DEBUG=1                       gdb, perf: lines of the pyx
 coverage    PULSARX_COVERAGE=1                    lines covered, nogil ones too; C beside the pyx
 branches    PULSARX_BRANCHES=1                    branches taken, by gcov: tools/branches.py
 sanitize    PULSARX_SANITIZE=address,undefined    out of bounds, use after free, undefined behaviour
+fuzz        PULSARX_FUZZ=1                        the same of what parses, by clang, and which branches are
+                                                  taken; the rest is release's
 
 Each mode keeps what it makes: objects, a library, a tree of links to run the project from
 (link_tree.py). So changing between modes builds nothing anew. Release has python/pulsarx, where
@@ -15,6 +17,7 @@ other tools look for a library, and build/tree; the others have build/<mode>.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import sysconfig
 from dataclasses import dataclass, field
@@ -37,6 +40,23 @@ OPTIMISED = (
     ("pulsarx._pycore.ranges.", "-O2"),
     ("pulsarx._pycore.wire.", "-O2"),
 )
+# Of fuzz: what reads bytes that nobody vouches for. All of the library takes an hour of clang, and
+# branches of what does not parse lead a fuzzer astray.
+PARSERS = (
+    "pulsarx._core.",
+    "pulsarx._pycore.arrow.avro_reader",
+    "pulsarx._pycore.arrow.column_",
+    "pulsarx._pycore.arrow.json_",
+    "pulsarx._pycore.cursor.subscription_label",
+    "pulsarx._pycore.dispatch.chunk_assembler",
+    "pulsarx._pycore.ground.plain_json",
+    "pulsarx._pycore.ledger.name_record",
+    "pulsarx._pycore.message.chunked_message",
+    "pulsarx._pycore.message.entry_bytes",
+    "pulsarx._pycore.message.payload_blocks",
+    "pulsarx._pycore.ranges.entry_codec",
+    "pulsarx._pycore.wire.",
+)
 
 
 @dataclass
@@ -49,6 +69,8 @@ class BuildMode:
     macros: list[tuple[str, str | None]] = field(default_factory=list)
     line_trace: bool = False
     counts_branches: bool = False
+    compiler: str = ""  # that alone can build it; none: Python's, or CC
+    own: tuple[str, ...] = ("",)  # the modules it compiles, by the beginnings of their names
 
     @property
     def folder(self) -> Path:
@@ -99,6 +121,10 @@ class BuildMode:
             return []
         return [next((level for start, level in OPTIMISED if module.startswith(start)), "-O1")]
 
+    def compiles(self, module: str) -> bool:
+        """False: its object is release's."""
+        return module.startswith(self.own)
+
     @property
     def directives(self) -> dict[str, Any]:
         found: dict[str, Any] = {
@@ -118,9 +144,21 @@ class BuildMode:
         return found | ({"linetrace": True} if self.line_trace else {})
 
 
+def clang() -> str:
+    """The one that fuzzing takes; empty: there is none."""
+    names = [os.environ.get("CC", ""), "clang", *(f"clang-{each}" for each in range(30, 13, -1))]
+    return next((each for each in names if "clang" in each and shutil.which(each)), "")
+
+
 def build_mode() -> BuildMode:
     """The mode the environment asks for."""
     always = ["-fvisibility=hidden"]
+    if os.environ.get("PULSARX_FUZZ", "0") != "0":
+        # What it remarks on, GCC does not: that is for the other modes.
+        flags = [*always, "-O1", "-gline-tables-only", "-fno-omit-frame-pointer", "-fno-wrapv", "-w"]
+        flags += ["-fsanitize=address,undefined,fuzzer-no-link", "-fno-sanitize-recover=undefined"]
+        link = ["-fsanitize=address,undefined,fuzzer-no-link"]
+        return BuildMode("fuzz", flags, link, compiler=clang(), own=PARSERS)
     sanitizers = os.environ.get("PULSARX_SANITIZE", "")
     if sanitizers:
         flag = f"-fsanitize={sanitizers}"
@@ -141,5 +179,9 @@ def build_mode() -> BuildMode:
         return BuildMode("branches", flags, ["--coverage"], counts_branches=True)
     if os.environ.get("PULSARX_DEBUG", "0") != "0":
         return BuildMode("debug", [*always, "-Og", "-g3"], [], [("PULSARX_DEBUG", "1")])
+    return release_mode()
+
+
+def release_mode() -> BuildMode:
     # Without the table of symbols, of which a tenth of the file is. Debug has it.
-    return BuildMode(RELEASE, [*always, "-g0"], ["-Wl,--strip-all"])
+    return BuildMode(RELEASE, ["-fvisibility=hidden", "-g0"], ["-Wl,--strip-all"])

@@ -227,17 +227,27 @@ def copied(library: Path, target: Path, recipe: Recipe) -> None:
         partly.replace(target)
 
 
-def commands() -> Commands:
-    """Those of this Python, with the flags of the environment: CC, CFLAGS, LDSHARED, LDFLAGS."""
+def commands(compiler: str = "") -> Commands:
+    """Those of this Python, with the flags of the environment: CC, CFLAGS, LDSHARED, LDFLAGS.
+    compiler: instead of CC."""
     import setuptools  # noqa: F401  # brings distutils to Pythons that have none
 
     # isort: split
     from distutils.ccompiler import new_compiler
     from distutils.sysconfig import customize_compiler
 
-    compiler: Any = new_compiler()
-    customize_compiler(compiler)
-    return Commands(tuple(compiler.compiler_so), tuple(compiler.linker_so))
+    before = os.environ.get("CC")
+    made: Any = new_compiler()
+    try:
+        if compiler:
+            os.environ["CC"] = compiler
+        customize_compiler(made)
+    finally:
+        if compiler:
+            os.environ.pop("CC")
+        if before is not None:
+            os.environ["CC"] = before
+    return Commands(tuple(made.compiler_so), tuple(made.linker_so))
 
 
 # In the processes that make them ------------------------------------------------------------------

@@ -38,7 +38,7 @@ def compile_modules(sources: list[Path]) -> None:
     """Raises BuildError with what the compilers say."""
     recipe = Recipe(
         MODE,
-        commands(),
+        commands(MODE.compiler),
         objects=FOLDER / "objects",
         c_folder=FOLDER / "c",
         include_path=(TREE, HERE),
