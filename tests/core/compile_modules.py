@@ -10,7 +10,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-BORDER = ROOT / "tests" / "border"
+BESIDE = [ROOT / "tests" / each for each in ("border", "reliability")]
 sys.path.insert(0, str(ROOT / "tools"))
 
 from build_mode import build_mode  # noqa: E402
@@ -58,6 +58,7 @@ def compile_modules(sources: list[Path]) -> None:
 if __name__ == "__main__":
     try:
         given = [Path(each).resolve() for each in sys.argv[1:]]
-        compile_modules(given or sorted([*HERE.glob("test_*.pyx"), *BORDER.glob("*.pyx")]))
+        found = [path for folder in BESIDE for path in folder.glob("*.pyx")]
+        compile_modules(given or sorted([*HERE.glob("test_*.pyx"), *found]))
     except BuildError as error:
         sys.exit(str(error))
