@@ -113,9 +113,10 @@ format:
 	$(VENV_PYTHON) -m ruff check --fix .
 	$(VENV_PYTHON) -m ruff format .
 
+SANITIZED := tests/core tests/pycore tests/reliability/test_fuzz_targets.py
 sanitize:
-	@PULSARX_SANITIZE=address,undefined tools/bootstrap tests/core tests/pycore
-	$(VENV_PYTHON) tools/sanitized.py -m pytest tests/core tests/pycore $(PYTEST_ARGS)
+	@PULSARX_SANITIZE=address,undefined tools/bootstrap $(SANITIZED)
+	$(VENV_PYTHON) tools/sanitized.py -m pytest $(SANITIZED) $(PYTEST_ARGS)
 
 coverage:
 	@PULSARX_BRANCHES=1 tools/bootstrap tests/core tests/pycore

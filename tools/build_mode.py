@@ -6,8 +6,8 @@ debug       PULSARX_DEBUG=1                       gdb, perf: lines of the pyx
 coverage    PULSARX_COVERAGE=1                    lines covered, nogil ones too; C beside the pyx
 branches    PULSARX_BRANCHES=1                    branches taken, by gcov: tools/branches.py
 sanitize    PULSARX_SANITIZE=address,undefined    out of bounds, use after free, undefined behaviour
-fuzz        PULSARX_FUZZ=1                        the same of what parses, by clang, and which branches are
-                                                  taken; the rest is release's
+fuzz        PULSARX_FUZZ=1                        the same of what parses, by clang, and which
+                                                  branches it takes; the rest is release's
 
 Each mode keeps what it makes: objects, a library, a tree of links to run the project from
 (link_tree.py). So changing between modes builds nothing anew. Release has python/pulsarx, where
@@ -155,7 +155,14 @@ def build_mode() -> BuildMode:
     always = ["-fvisibility=hidden"]
     if os.environ.get("PULSARX_FUZZ", "0") != "0":
         # What it remarks on, GCC does not: that is for the other modes.
-        flags = [*always, "-O1", "-gline-tables-only", "-fno-omit-frame-pointer", "-fno-wrapv", "-w"]
+        flags = [
+            *always,
+            "-O1",
+            "-gline-tables-only",
+            "-fno-omit-frame-pointer",
+            "-fno-wrapv",
+            "-w",
+        ]
         flags += ["-fsanitize=address,undefined,fuzzer-no-link", "-fno-sanitize-recover=undefined"]
         flags += ["-fno-sanitize=pointer-overflow"]  # Cython adds 0 to NULL to slice no bytes
         link = ["-fsanitize=address,undefined,fuzzer-no-link"]

@@ -3,7 +3,7 @@
 A round of a campaign is one run of pytest with a seed of its own, which the tests draw from by
 tests/seeds.py and Hypothesis by `--hypothesis-seed`. It should take half a minute to a few: a run
 that is stopped loses the round it is in. As they stand the budgets add up to about seven hours on
-two cores; `--factor` changes them all.
+two cores, and an hour for each parser that is fuzzed; `--factor` changes them all.
 """
 
 from __future__ import annotations
@@ -27,6 +27,25 @@ class Campaign:
 
 def campaign(name: str, what: str, *tests: str, **others: float | bool) -> Campaign:
     return Campaign(name, what, tests, **others)  # type: ignore[arg-type]
+
+
+# The targets of tests/reliability/fuzz_targets.py.
+FUZZED = (
+    "entry-frame", "entry", "entry-codec", "message-metadata", "single-metadata", "compacted-entry",
+    "chunks", "cursor-header", "cursor-snapshot", "cursor-tail", "cursor-sections", "cursor-label",
+    "ledger-header", "ledger-file", "ledger-name", "name-record", "lz4-block", "snappy-block",
+    "compression", "plain-json", "json-line", "json-columns", "avro-columns", "schema-of-command",
+    "topic-name", "topic-pattern", "catalogue-commit", "folder-marker", "frames", "hot-commands",
+    "commands", "rest",
+)  # fmt: skip
+
+
+def fuzz(target: str) -> Campaign:
+    return campaign(
+        f"fuzz-{target}", f"any bytes for a parser, led by its branches: {target}",
+        "tests/reliability/test_fuzzing.py", "-m", "long", "-k", f"nothing_is_found[{target}]",
+        minutes=60,
+    )  # fmt: skip
 
 
 CAMPAIGNS = (
@@ -105,6 +124,11 @@ CAMPAIGNS = (
     campaign(
         "salvage", "folders without marker or catalogue, their files damaged, put together again",
         "tests/api/backups/test_salvage_of_ruins.py", rounds=30, scale=6,
+    ),
+    *map(fuzz, FUZZED),
+    campaign(
+        "fuzz-planted", "parsers with bugs that fuzzing has to find, from nothing",
+        "tests/reliability/test_fuzzing.py", "-m", "long", "-k", "planted", rounds=1,
     ),
     # Models and properties ----------------------------------------------------------------------
     campaign(

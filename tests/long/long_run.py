@@ -8,8 +8,9 @@ Ctrl-C, or as you like: it goes on where it was, but for the round it was in. Wh
 build/long/failures, with its seed and the command that repeats it. Ends with 1 when a round has
 failed, with 130 when it was stopped, and else with 0.
 
---only: some campaigns. --factor: so much of every budget. --hours: stop after so many.
---seed: that of a run before. --fresh: forget what was done. --repeat: one round, its output shown.
+--only: some campaigns; fuzz stands for all whose names begin with fuzz-. --factor: so much of every
+budget. --hours: stop after so many. --seed: that of a run before. --fresh: forget what was done.
+--repeat: one round, its output shown. A campaign that lacks what it needs is begun once in a run.
 tools/write_reliability.py writes what was done into RELIABILITY.md.
 """
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -117,6 +119,12 @@ class Round:
         return self.passed and " passed" not in self.last_line
 
     @property
+    def why(self) -> str:
+        """The sentence of what was skipped."""
+        found = re.search(r"^SKIPPED \[.*?: (.*)$", self.output.decode(errors="replace"), re.M)
+        return found[1] if found else self.last_line
+
+    @property
     def last_line(self) -> str:
         lines = self.output.decode(errors="replace").strip().splitlines()
         return lines[-1].strip("= ") if lines else "it said nothing"
@@ -179,15 +187,19 @@ class LongRun:
         self.state = state
         self.campaigns = campaigns
         self.factor = factor
+        self.skipped: set[str] = set()  # in this run
 
     def run(self, hours: float | None = None) -> bool:
         """Until all is done, or the time is over; whether all is done."""
         end = None if hours is None else time.monotonic() + hours * 3600
-        while campaign := self.state.least_done(self.campaigns, self.factor):
+        while campaign := self.state.least_done(self.left(), self.factor):
             if end is not None and time.monotonic() >= end:
                 return False
             self.one_round(campaign)
         return True
+
+    def left(self) -> list[Campaign]:
+        return [each for each in self.campaigns if each.name not in self.skipped]
 
     def one_round(self, campaign: Campaign) -> None:
         done = self.state.of(campaign)
@@ -201,6 +213,10 @@ class LongRun:
         done.seconds += one.seconds
         done.add_counts(one.counts)
         self.state.save()
+        if one.skipped:
+            self.skipped.add(campaign.name)
+            say(f"    SKIPPED: {one.why}")
+            return
         say(f"    {'passed' if one.passed else 'FAILED'}: {one.last_line}")
 
     @property
@@ -231,6 +247,10 @@ def arguments() -> argparse.Namespace:
     known = {each.name: each for each in CAMPAIGNS}
     named = [options.repeat[0]] if options.repeat else options.only.split(",")
     chosen = [name for name in named if name] or list(known)
+    for name in [each for each in chosen if each not in known]:
+        if group := [each for each in known if each.startswith(f"{name}-")]:
+            at = chosen.index(name)
+            chosen[at : at + 1] = group
     unknown = sorted(set(chosen) - set(known))
     if unknown:
         parser.error(f"no campaign {', '.join(unknown)}; there are {', '.join(known)}")

@@ -78,5 +78,5 @@ class LongState:
         """The campaign that is furthest from its end, so that a stopped run has seen something of
         each; None: all are done."""
         shares = {each: self.of(each).share(each, factor) for each in campaigns}
-        found = min(shares, key=lambda each: shares[each])
-        return found if shares[found] < 1 else None
+        found = min(shares, key=lambda each: shares[each], default=None)
+        return None if found is None or shares[found] >= 1 else found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from campaigns import CAMPAIGNS, Campaign
+from campaigns import CAMPAIGNS, FUZZED, Campaign
 from long_run import LongRun, Round, command, page_table, repeated, summary
 from long_state import LongState
 from seeds import seeds
@@ -122,6 +123,23 @@ def test_a_budget_of_time_is_used_up(tmp_path: Path, planted: Path) -> None:
     assert run.run()
     assert run.state.of(one).seconds >= 0.6
     assert run_of(tmp_path / "late", one).run(hours=0) is False
+
+
+@pytest.mark.standard
+def test_what_lacks_something_is_begun_once(tmp_path: Path, planted: Path) -> None:
+    one = Campaign("one", "planted", (str(planted), "-rs"), minutes=1)
+    planted.write_text("import pytest\ndef test_a(): pytest.skip('install this')\n")
+    round_ = Round(one, 1)
+    round_.run()
+    assert round_.skipped and round_.why == "install this"
+    run = run_of(tmp_path / "long", one)
+    assert run.run() and run.state.of(one).rounds == 1
+    assert "1 SKIPPED" in summary(run.state, (one,), 1.0)
+
+
+def test_each_parser_that_is_fuzzed_has_a_campaign() -> None:
+    targets = (ROOT / "tests" / "reliability" / "fuzz_targets.py").read_text()
+    assert re.findall(r'^        Target\(\s*"([^"]+)"', targets, re.M) == list(FUZZED)
 
 
 STOPPED = """

@@ -1,4 +1,4 @@
-"""Bugs that are planted in a process of a test, each in a way that the target of its parser finds."""
+"""Bugs that are planted in a process of a test, each of which a target has to find."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def count_partitions_from_one() -> None:
 
     module._cached.clear()
     honest = module._partition_index_of
-    module._partition_index_of = lambda local: honest(local) + (honest(local) > 0)
+    module._partition_index_of = lambda local_name: honest(local_name) + (honest(local_name) > 0)
 
 
 def forget_signs() -> None:

@@ -1,4 +1,5 @@
-"""A process that fuzzes, started by fuzzing.py: `fuzz_process.py TARGET MODULES BUG <libFuzzer's>`."""
+"""A process that fuzzes, which fuzzing.py starts:
+`fuzz_process.py TARGET MODULES BUG <libFuzzer's options>`."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import atheris
-from atheris import import_hook
+import atheris  # type: ignore[import-untyped, unused-ignore]
+from atheris import import_hook  # type: ignore[import-untyped, unused-ignore]
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "core"), str(HERE.parent)]

@@ -1,4 +1,5 @@
-"""Where fuzzing begins: bytes as the product, the official client and Pulsar's documents have them."""
+"""Where fuzzing begins: bytes as the product, the official client and Pulsar's documents have
+them."""
 
 from __future__ import annotations
 
@@ -173,7 +174,7 @@ def seeds_of(name: str) -> list[bytes]:
     if name == "message-metadata":
         return [SMALLEST, FULL, CHUNK]
     if name == "single-metadata":
-        return [bytes.fromhex("18034005"), bytes.fromhex("0a060a016112013112016b1803200140" "05")]
+        return [bytes.fromhex("18034005"), bytes.fromhex("0a060a016112013112016b180320014005")]
     if name == "entry-frame":
         return [each[4096:4160] for each in files()[".ledger"]]
     if name in ("cursor-header", "cursor-label"):
@@ -220,7 +221,10 @@ _PLACE = b"\x0e\x01" + bytes(6) + b"\5" + bytes(23) + b"\1" + bytes(7)
 OTHERS = {
     "compacted-entry": [_PLACE + b"entry", _PLACE[:30]],
     "chunks": [bytes((0, 8 + 0, 5, 10, 0, 8 + 1, 5, 10)), bytes((1, 0, 3, 6, 2, 0, 3, 6) * 9)],
-    "cursor-snapshot": [bytes.fromhex("0501000500"), bytes((1, 2, 0, 3, 5, 1, 9, 0, 1, 7, 0)),
-                        bytes((5, 2, 0, 7))],
+    "cursor-snapshot": [
+        bytes.fromhex("0501000500"),
+        bytes((1, 2, 0, 3, 5, 1, 9, 0, 1, 7, 0)),
+        bytes((5, 2, 0, 7)),
+    ],
     "cursor-sections": [b"\0" + bytes((1, 5, 1, 3, 2)), b"\xff" + bytes((1, 5, 1, 3, 2, 0))],
 }

@@ -1,8 +1,9 @@
 """What is fuzzed, as one table: the parsers of bytes that nobody vouches for.
 
-A target is given any bytes. What it raises but for the errors that its parser is documented to raise
-is a finding: also AssertionError, by which it says that a property does not hold. Where a parser has
-a writer, what it takes is written and read once more; where there are two readers, both agree.
+A target is given any bytes. What it raises, but for the errors that its parser is documented to
+raise, is a finding: also AssertionError, by which it says that a property does not hold. Where a
+parser has a writer, what it takes is written and read once more; where there are two readers, both
+agree.
 """
 
 from __future__ import annotations
@@ -250,7 +251,7 @@ def topic_name(data: bytes) -> None:
 
 
 def topic_pattern(data: bytes) -> None:
-    """Pattern, zero, name. What Python's re reads the same way, short as it is, matches the same."""
+    """Pattern, zero, name. What Python's re reads the same way matches the same."""
     from pulsarx.sessions.linear_pattern import LinearPattern
 
     pattern, _, name = (part.decode("utf-8", "replace") for part in data.partition(b"\0"))
@@ -304,9 +305,11 @@ def folder_marker(data: bytes) -> None:
     above = data.rpartition(b"crc32 ")[0]
     for file in (data, above + b"crc32 %08x\n" % crc32(above)):
         files: Any = SimpleNamespace(read=lambda _, file=file: file)
-        how, found = outcome(lambda: marker_read(files, "folder"), errors.CorruptDataError,
-                             errors.NewerFormatError, errors.FolderError)  # fmt: skip
-        assert how == "refused" or len(found) == 32
+        try:
+            folder_id = marker_read(files, "folder")
+            assert folder_id is not None and len(folder_id) == 32
+        except (errors.CorruptDataError, errors.NewerFormatError, errors.FolderError):
+            pass
 
 
 def name_record(data: bytes) -> None:
@@ -339,7 +342,9 @@ def frames(data: bytes) -> None:
         found: list[Any] = []
         try:
             for at in range(0, len(data), piece):
-                found += [json.dumps(each, default=repr) for each in reader.feed(data[at : at + piece])]
+                found += [
+                    json.dumps(each, default=repr) for each in reader.feed(data[at : at + piece])
+                ]
             reader.end()
         except WireError as error:
             return found, str(error)

@@ -5,9 +5,9 @@ undefined-behaviour sanitizer.
     python tests/reliability/fuzzing.py TARGET FILE...    does some inputs again, such as a finding
     python tests/reliability/fuzzing.py TARGET --merge    the least of what was found, into the tree
 
-What a fuzzer learns lies in build/long/corpora and is gone on with; findings in build/long/failures.
-Neither is in the tree, where tests/reliability/corpora has a few KB for each target, which all runs
-of the tests give to it.
+What a fuzzer learns lies in build/long/corpora, where the next run goes on, and findings in
+build/long/failures. Neither is in the tree, where tests/reliability/corpora has a few KB for each
+target, which all runs of the tests give to it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ def missing() -> str:
     if not clang():
         return wanted + "apt-get install clang-14 libclang-rt-14-dev (or set CC), and run again"
     if importlib.util.find_spec("atheris") is None:
-        return wanted + "tools/bootstrap test-fuzz installs the latter, where there is a wheel of it"
+        return (
+            wanted + "tools/bootstrap test-fuzz installs the latter, where there is a wheel of it"
+        )
     return ""
 
 

@@ -18,9 +18,9 @@ pytest.importorskip("fastavro", reason="no fastavro: pip install 'pulsarx[avro]'
 pytest.importorskip("pyarrow", reason="no PyArrow: pip install 'pulsarx[arrow]'")
 pytest.importorskip("starlette", reason="no starlette: pip install 'pulsarx[serve]'")
 
-from fuzz_plants import PLANTS  # noqa: E402
-from fuzz_seeds import seeds_of  # noqa: E402
-from fuzz_targets import CORPORA, TARGETS  # noqa: E402
+from fuzz_plants import PLANTS
+from fuzz_seeds import seeds_of
+from fuzz_targets import CORPORA, TARGETS
 
 SECONDS_MAX = 5.0  # of one input; each takes some ms
 CORPUS_BYTES_MAX = 8 << 10
@@ -80,7 +80,11 @@ def test_planted_bugs_are_found_by_what_is_in_the_tree(tmp_path: Path) -> None:
     # What is found here is no report of `make sanitize`.
     environment = os.environ | {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": ""}
     done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     print(done.stdout)
     assert done.returncode == 0, done.stderr
