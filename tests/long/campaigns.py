@@ -35,7 +35,7 @@ FUZZED = (
     "chunks", "cursor-header", "cursor-snapshot", "cursor-tail", "cursor-sections", "cursor-label",
     "ledger-header", "ledger-file", "ledger-name", "name-record", "lz4-block", "snappy-block",
     "compression", "plain-json", "json-line", "json-columns", "avro-columns", "schema-of-command",
-    "topic-name", "topic-pattern", "catalogue-commit", "folder-marker", "frames", "hot-commands",
+    "topic-name", "topic-pattern", "catalogue-commit", "catalogue-operations", "folder-marker", "frames", "hot-commands",
     "commands", "rest",
 )  # fmt: skip
 

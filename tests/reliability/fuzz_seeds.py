@@ -219,6 +219,7 @@ def seeds_of(name: str) -> list[bytes]:
 
 _PLACE = b"\x0e\x01" + bytes(6) + b"\5" + bytes(23) + b"\1" + bytes(7)
 OTHERS = {
+    "catalogue-operations": [bytes(range(each, 256, 7)) for each in range(7)],
     "compacted-entry": [_PLACE + b"entry", _PLACE[:30]],
     "chunks": [bytes((0, 8 + 0, 5, 10, 0, 8 + 1, 5, 10)), bytes((1, 0, 3, 6, 2, 0, 3, 6) * 9)],
     "cursor-snapshot": [

@@ -284,9 +284,7 @@ def topic_pattern(data: bytes) -> None:
 
 def catalogue_commit(data: bytes) -> None:
     """The file as it is; and its operations, behind a checksum that holds, on a state."""
-    from pulsarx.broker.catalogue.draft import CatalogueDraft
     from pulsarx.broker.catalogue.file import COMMIT, catalogue_file_decode, commit_fault
-    from pulsarx.broker.catalogue.operations import apply_operations
     from pulsarx.broker.catalogue.state import CatalogueState
 
     commit_fault(FOLDER_ID, "file", data)
@@ -294,15 +292,75 @@ def catalogue_commit(data: bytes) -> None:
             errors.CatalogueError, errors.NewerFormatError)  # fmt: skip
     document, _ = catalogue_file_decode(COMMIT, FOLDER_ID, "file", commit_of(data))
     operations = document.get("operations")
-    if not isinstance(operations, list):
-        return
-    state = CatalogueState()
+    if isinstance(operations, list):
+        apply(CatalogueState(), operations)
+
+
+def apply(state: Any, operations: list[Any]) -> None:
+    """As of a commit; the state is read again as a checkpoint has it."""
+    from pulsarx.broker.catalogue.draft import CatalogueDraft
+    from pulsarx.broker.catalogue.operations import apply_operations
+    from pulsarx.broker.catalogue.state import CatalogueState
+
     draft = CatalogueDraft(state)
     apply_operations(draft, operations)
-    draft.publish(1, 2)
+    draft.publish(state.number + 1, 2)
     written = json.loads(json.dumps(state.document()))
     again = CatalogueState.of_document(written).document()
     assert json.loads(json.dumps(again)) == written, "written anew"
+
+
+T, U = "persistent://public/default/t", "persistent://public/default/u"
+BASE = [
+    {"op": "open_epoch", "epoch": 1},
+    {"op": "create_topic", "topic": T, "topic_id": 1},
+    {"op": "create_subscription", "topic": T, "name": "s", "cursor_id": 2, "type": "Shared",
+     "created_ms": 1, "initial_ledger_id": -1, "initial_message": 0},
+    {"op": "add_ledger", "topic": T, "ledger_id": 3, "uuid": FOLDER_ID, "slot": 1},
+]  # fmt: skip
+VALUES: dict[str, list[Any]] = {
+    "id": [1, 2, 3, 4, 5, 6, 7, 1 << 62, 0, 1 << 70],
+    "count": [0, 1, 2, 3, 5, 1 << 40, -1],
+    "integer": [-1, 0, 1, 5, 1 << 62, 1 << 80],
+    "text": [T, U, "public", "public/default", "a", "a/b", FOLDER_ID, "s", "Shared", "AVRO", "",
+             "non-persistent://public/default/v", f"{T}-partition-0", "x" * 300, "\ud800"],
+    "string": ["", "a", "{}", "\0"],
+    "flag": [True, False],
+    "object": [{}, {"a": 1}, {"retention_minutes": 5}, {"": None}],
+    "ids": [[], [1], [2, 3], [3, 3], [1 << 70]],
+    "texts": [{}, {"a": "b"}, [], [T], [U, T]],
+    "list": [[], [1], [[3, 40]], [3, 0, -1], [[[]]], [T], [[3, FOLDER_ID, 1, 1, 1, 1, 1]]],
+    "rows": [{}, {T: [3]}, {T: [[3, 3]]}, {U: []}, {T: [[4, FOLDER_ID, 1, 1, 100, 1, 1]]}],
+    "value": [None, 1, -1, "a", True, [], {}, 0.5, [T]],
+}  # fmt: skip
+ANYTHING = [each for values in VALUES.values() for each in values]
+
+
+def catalogue_operations(data: bytes) -> None:
+    """Commits, each of an operation; bytes choose it, and a value for each field."""
+    from pulsarx.broker.catalogue.operations import OPERATIONS
+    from pulsarx.broker.catalogue.state import CatalogueState
+    from pulsarx.broker.catalogue.topic_operations import TOPIC_OPERATIONS
+
+    known = {**OPERATIONS, **TOPIC_OPERATIONS}
+    names = sorted(known)
+    state = CatalogueState()
+    apply(state, BASE)
+    chosen = iter(data[:200])
+    for first in chosen:
+        name = names[first % len(names)]
+        _, required, optional = known[name]
+        operation: dict[str, Any] = {"op": name}
+        for field, kind in [*required.items(), *((key, row[0]) for key, row in optional.items())]:
+            choice = next(chosen, 0)
+            if field in optional and choice % 3 == 0:
+                continue
+            values = ANYTHING if choice >= 224 else VALUES[kind]
+            operation[field] = values[choice % len(values)]
+        try:
+            apply(state, [operation])
+        except (errors.CatalogueError, errors.NewerFormatError):
+            pass
 
 
 def commit_of(body: bytes) -> bytes:
@@ -533,6 +591,8 @@ TARGETS = {
                ("pulsarx.sessions.linear_pattern",), size_max=1200),
         Target("catalogue-commit", catalogue_commit, _CATALOGUE,
                ("pulsarx.broker.catalogue", "pulsarx.broker.folder.copies")),
+        Target("catalogue-operations", catalogue_operations, (), ("pulsarx.broker.catalogue",),
+               size_max=200),
         Target("folder-marker", folder_marker, (), ("pulsarx.broker.folder.folder_marker",)),
         Target("frames", frames, (), ("pulsarx.wire",)),
         Target("hot-commands", hot_commands),

@@ -3,10 +3,12 @@ LONG_ARGS="--only fuzz"`. A finding is kept in build/long/failures."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import fuzzing
 import pytest
+from counts import counted
 from fuzz_plants import PLANTS
 from fuzz_targets import TARGETS
 from seeds import new_seed, scaled
@@ -27,6 +29,8 @@ def built() -> None:
 def test_nothing_is_found(name: str) -> None:
     status, said = fuzzing.fuzz(name, scaled(SECONDS), new_seed())
     print(said[-20_000:])
+    if told := re.search(r"stat::number_of_executed_units: +(\d+)", said):
+        counted(int(told[1]), "inputs of parsers")
     assert status == 0
 
 
