@@ -146,8 +146,7 @@ class Proof:
             return
         file, end, entries, messages = found
         self.found.messages += messages
-        if file.headless or file.header_damaged:
-            self._tell_ledger(ledgers, ledger, "its header is damaged; its entries are read")
+        self._tell_header(ledgers, ledger, file)
         if ledger.state == "sealed":
             self._compare(ledgers, ledger, file)
         yield from self._entries(ledgers, ledger, file, end, entries, messages)
@@ -223,6 +222,7 @@ class Proof:
                     "compacted ledger",
                 )
             return
+        self._tell_header(ledgers, record, file, "compacted ledger")
         yield from self._entries(
             ledgers, record, file, end, record.entry_count, record.message_count, True
         )
@@ -306,6 +306,17 @@ class Proof:
             size=max(next_at - at, 0),
             messages=messages,
         )
+
+    def _tell_header(
+        self,
+        ledgers: ReadOnlyLedger,
+        ledger: LedgerRecord | CompactionRecord,
+        file: LedgerFile,
+        what: str = "ledger",
+    ) -> None:
+        if file.headless or file.header_damaged:
+            text = "its header is damaged; its entries are read"
+            self._tell_ledger(ledgers, ledger, text, what=what)
 
     def _tell_ledger(
         self,

@@ -147,6 +147,10 @@ def test_a_compacted_topic_is_checked(tmp_path: Path):
         assert check(tmp_path / "f").damage == []
         record = inspect(client).catalogue.state.topics["persistent://public/default/t"].compaction
     (path,) = (tmp_path / "f" / "ledgers").rglob(f"{record.ledger_id}.ledger")
+    # One copy of its header: nothing said that there was one left.
+    spoil(path, 2048 + 20)
+    assert places(check(tmp_path / "f")) == [("compacted ledger", None, 0, 0)]
+    spoil(path, 2048 + 20)
     flip(path, 1, "payload")
     found = check(tmp_path / "f")
     assert places(found) == [("compacted entries", 1, 1, 1)]
