@@ -130,6 +130,11 @@ CAMPAIGNS = (
         "fuzz-planted", "parsers with bugs that fuzzing has to find, from nothing",
         "tests/reliability/test_fuzzing.py", "-m", "long", "-k", "planted", rounds=1,
     ),
+    # Each round is one of the 499 slices of all bits; tests/reliability/every_bit.py does them all.
+    campaign(
+        "every-bit", "one flipped bit of a folder with every kind of file, in slices",
+        "tests/reliability/test_every_bit.py", "-m", "standard or long", rounds=40,
+    ),
     # Models and properties ----------------------------------------------------------------------
     campaign(
         "model", "random histories of subscriptions against the model, with restarts",

@@ -536,7 +536,8 @@ def make(folder: Path, keys: Any) -> dict[str, Any]:
 
     def noted(kind: str, folder_id: str, document: dict[str, Any]) -> tuple[bytes, int]:
         committed.update(each["op"] for each in document.get("operations", ()))
-        return encode(kind, folder_id, document)
+        found: tuple[bytes, int] = encode(kind, folder_id, document)
+        return found
 
     catalogue_log.catalogue_file_encode = noted
     maker = Maker(folder, keys)

@@ -1,0 +1,93 @@
+"""A folder as small as can be that has every kind of file and ledgers of every state, as a killed
+owner leaves it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pulsarx
+from pulsarx import BrokerOptions, ConsumerType, InitialPosition, ManualClock
+from pulsarx.broker.staging.sealed_writer import SealedLedgerWriter
+from pulsarx.broker.staging.staging import folder_id_of, make_staging
+from pulsarx.testing import inspect
+
+OPTIONS = BrokerOptions(
+    managed_ledger_max_entries_per_ledger=2,
+    broker_deduplication_enabled=True,
+    broker_deduplication_entries_interval=2,
+    system_topic_enabled=False,
+)
+TOPICS = ("t", "merged", "keyed")
+SUBSCRIPTIONS = ("s", "quiet")  # of the topic t
+APART_MS = 86_400_000
+
+
+def opened(folder: Path, **options: Any) -> pulsarx.Client:
+    return pulsarx.Client(folder, broker_options=OPTIONS, clock=ManualClock(), **options)
+
+
+def publish(client: pulsarx.Client, topic: str, *entries: tuple[bytes, ...]) -> None:
+    """Each entry is a batch of messages, their keys are their first letters."""
+    with client.create_producer(
+        topic, "p", batching_enabled=True, batching_max_publish_delay_ms=APART_MS
+    ) as producer:
+        for messages in entries:
+            for payload in messages:
+                key = payload[:1].decode()
+                producer.send_async(payload, None, {"of": key}, partition_key=key)
+            producer.flush()
+    inspect(client).settle()
+
+
+def subscribed(client: pulsarx.Client, name: str) -> Any:
+    return client.subscribe(
+        "t", name, ConsumerType.Shared, initial_position=InitialPosition.Earliest
+    )
+
+
+def kill(folder: Path, client: pulsarx.Client) -> None:
+    """Leave what a kill of the owner would."""
+    inspect(client).settle()
+    left = folder.with_name("left")
+    shutil.copytree(folder, left, ignore=shutil.ignore_patterns("control.sock"))
+    client.close()
+    shutil.rmtree(folder)
+    left.rename(folder)
+
+
+def make(folder: Path) -> Path:
+    with opened(folder) as client:
+        client.admin.namespaces.set_retention("public/default", -1, -1)
+        for name in SUBSCRIPTIONS:
+            subscribed(client, name).close()
+        publish(client, "t", (b"a0", b"b1", b"c2"), (b"d3",), (b"e4",))
+        publish(client, "keyed", (b"x0",), (b"y0",), (b"x1",))
+        client.admin.topics.trigger_compaction("keyed")
+        inspect(client).settle()
+    client = opened(folder)
+    publish(client, "merged", *((b"m%d" % number,) for number in range(5)))
+    client.admin.topics.merge_ledgers("merged")
+    with subscribed(client, "s") as consumer:
+        got = consumer.receive_many(9, 0)
+        consumer.acknowledge(got[1])
+        consumer.seek(got[0].message_id())  # another generation
+        consumer.acknowledge(consumer.receive_many(9, 0)[3])
+    kill(folder, client)
+    with opened(folder) as client:  # which recovers what was open
+        publish(client, "keyed", (b"z0",))
+    client = opened(folder)
+    publish(client, "t", (b"f5",), (b"g6", b"h7"), (b"i8",))
+    publish(client, "merged", (b"m5",))
+    with subscribed(client, "quiet") as consumer:
+        got = consumer.receive_many(99, 0)
+        consumer.acknowledge(got[2])
+        consumer.acknowledge(got[6])
+    area = make_staging(folder, "job")
+    with SealedLedgerWriter(f"{area}/one", folder_id_of(folder), topic="t") as writer:
+        for number in range(3):
+            writer.append_single(b"staged%d" % number)
+        writer.seal()
+    kill(folder, client)
+    return folder
