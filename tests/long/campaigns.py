@@ -135,6 +135,11 @@ CAMPAIGNS = (
         "every-bit", "one flipped bit of a folder with every kind of file, in slices",
         "tests/reliability/test_every_bit.py", "-m", "standard or long", rounds=40,
     ),
+    # As root, or it is skipped: 600 cuts a round.
+    campaign(
+        "power-cuts", "power cuts of ext4 and XFS on loop devices, by durability",
+        "tests/reliability/test_power_cuts.py", "-m", "long", rounds=10,
+    ),
     # Models and properties ----------------------------------------------------------------------
     campaign(
         "model", "random histories of subscriptions against the model, with restarts",

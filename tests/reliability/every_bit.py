@@ -449,7 +449,11 @@ def main(first: int, behind: int) -> None:
             bits = list(sweep.slice(number, SLICES))
             found = [fault for each in bits for fault in sweep.faults(*each)]
             wrong += len(found)
-            print(f"slice {number} of {SLICES}: {len(bits)} bits, {len(found)} faults", *found)
+            print(
+                f"slice {number} of {SLICES}: {len(bits)} bits, {len(found)} faults",
+                *found,
+                flush=True,
+            )
     sys.exit(1 if wrong else 0)
 
 

@@ -1,0 +1,70 @@
+"""The program whose power is cut: publishes and acknowledges, and says what was confirmed, a line
+each, on the descriptor it is given.
+
+B n   a client is about to be opened
+P n   message n was confirmed          T n   topic n of the administration is there
+K n   message n is about to be acknowledged
+C n   the client was closed: all below n is promised, acknowledgements too, whatever the durability
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pulsarx
+from pulsarx import BrokerOptions, ConsumerType, InitialPosition
+
+OPTIONS = BrokerOptions(managed_ledger_max_entries_per_ledger=20)
+BATCH = 4
+
+
+def opened(folder: Path, durability: str) -> pulsarx.Client:
+    return pulsarx.Client(
+        folder, durability=durability, flush_interval_ms=5, broker_options=OPTIONS
+    )
+
+
+def write(
+    folder: Path,
+    durability: str,
+    first: int,
+    seed: int,
+    told: int,
+    begun: Callable[[], object] = lambda: None,
+) -> None:
+    """Until the power is cut: message numbers count from first on. begun: called once the folder
+    is open."""
+    chance = random.Random(seed)
+    number = first
+
+    def say(kind: str, what: int) -> None:
+        os.write(told, b"%s %d\n" % (kind.encode(), what))
+
+    while True:
+        say("B", number)
+        with opened(folder, durability) as client:
+            client.admin.namespaces.set_retention("public/default", -1, -1)
+            consumer = client.subscribe(
+                "t", "s", ConsumerType.Shared, initial_position=InitialPosition.Earliest
+            )
+            begun()
+            producer = client.create_producer("t", batching_enabled=chance.random() < 0.5)
+            for _ in range(chance.randrange(1, 40)):
+                count = chance.choice((1, 1, BATCH))
+                if count == 1:
+                    producer.send(b"%d" % number)
+                else:
+                    producer.send_many([b"%d" % each for each in range(number, number + count)])
+                number += count
+                say("P", number - 1)
+                if chance.random() < 0.5:
+                    for message in consumer.receive_many(chance.randrange(1, 6), 0):
+                        say("K", int(message.data()))
+                        consumer.acknowledge(message)
+                if chance.random() < 0.1:
+                    client.admin.topics.create_non_partitioned_topic(f"more-{number}")
+                    say("T", number)
+        say("C", number)
