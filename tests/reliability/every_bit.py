@@ -111,7 +111,7 @@ def _meaningless(name: str, data: bytes) -> list[tuple[int, int, str]]:
             (snapshot_end, tail, "zeros between snapshot and tail"),
             *((at, at + 8, "word 0 of an empty slot") for at in empty),
         ]
-    if kind == "ledgers":
+    if kind in ("ledgers", "store"):
         if data[512:520] != b"PULSARXS" and entries_end(data) == BLOCK:
             return [(0, len(data), "a prepared ledger without an entry, which the owner removes")]
         parts = merged_parts(data)
@@ -241,6 +241,8 @@ class EveryBit:
             alike = {}
             for topic in topics:
                 for each in topic.ledgers:
+                    if not self._ledger(each.file_id).exists():
+                        continue  # it is in the object store
                     data = self._ledger(each.file_id).read_bytes()
                     cut = data[1024:1028] == b"PULS"
                     alike[each.state, bool(each.merged_id), cut] = self._ledger(each.file_id)
@@ -262,7 +264,15 @@ class EveryBit:
             *(self.folder / name for name in ("PULSARX", "LOCK", "ends", "reserve")),
             *(self.folder / "staging").rglob("*one"),
         ]  # fmt: skip
-        return sorted(str(each.relative_to(self.folder)) for each in paths)
+        objects = tiny_folder.store_of(self.folder).rglob("*.ledger")
+        names = [
+            *(str(each.relative_to(self.folder)) for each in paths),
+            *(str(each.relative_to(self._work)) for each in objects),
+        ]
+        return sorted(names)
+
+    def path_of(self, name: str) -> Path:
+        return (self._work if name.startswith("store/") else self.folder) / name
 
     def _ledger(self, ledger_id: int) -> Path:
         return self.folder / "ledgers" / f"{ledger_id % 256:02x}" / f"{ledger_id}.ledger"
@@ -294,7 +304,7 @@ class EveryBit:
         """The bytes of a whole sweep. Long runs of bytes without a meaning are tried at their ends
         alone, as nothing tells their middle from these."""
         for name in self.targets:
-            data = (self.folder / name).read_bytes()
+            data = self.path_of(name).read_bytes()
             if name.startswith("staging/"):  # it means something once it is attached
                 yield name, 0, ledger_end(data) + 256
                 continue
@@ -316,7 +326,7 @@ class EveryBit:
         chance = random.Random(seed)
         drawn: list[list[tuple[str, int, int]]] = []
         for name in self.targets:
-            data = (self.folder / name).read_bytes()
+            data = self.path_of(name).read_bytes()
             tried = [at for of, a, b in self.ranges() if of == name for at in range(a, b)]
             places = tried, [at for at in tried if data[at]] or tried
             drawn.append(
@@ -337,7 +347,7 @@ class EveryBit:
 
     def faults(self, name: str, at: int, bit: int) -> list[str]:
         """What is wrong once this bit has flipped; it flips back."""
-        path = self.folder / name
+        path = self.path_of(name)
         data = path.read_bytes()
         why = next((why for a, b, why in meaningless(name, data) if a <= at < b), "")
         with open(path, "r+b", buffering=0) as file:
@@ -402,7 +412,7 @@ class EveryBit:
 
     def _hurt(self, name: str, at: int, data: bytes) -> int:
         """How many messages the entry at this place has; 0: there is none."""
-        if not name.startswith("ledgers/"):
+        if not name.startswith(("ledgers/", "store/")):
             return 0
         for begin, _ in merged_parts(data):
             place, end = begin + BLOCK, begin + entries_end(data, begin)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from counts import counted
 from every_bit import SLICES, EveryBit, meaningless, new_sweep
 from machine_code import CAN_CHANGE, WHY_NOT
 from seeds import GIVEN, new_seed, scaled, seeds
@@ -30,6 +31,7 @@ def first_fault(sweep: EveryBit, count: int) -> tuple[int, list[str]]:
     for number, each in enumerate(sweep.sample(new_seed(), count), 1):
         if found := sweep.faults(*each):
             return number, found
+    counted(count, "flipped bits")
     return count, []
 
 
@@ -44,20 +46,21 @@ def test_a_slice_of_all_bits_flips(sweep: EveryBit) -> None:
     bits = list(sweep.slice(number, SLICES))
     print(f"slice {number} of {SLICES}, {len(bits)} bits")
     wrong = [fault for each in bits for fault in sweep.faults(*each)]
+    counted(len(bits), "flipped bits")
     assert wrong == []
 
 
 def test_what_has_no_meaning_is_as_the_formats_say(sweep: EveryBit) -> None:
-    kept = {name: (sweep.folder / name).read_bytes() for name in sweep.targets}
+    kept = {name: sweep.path_of(name).read_bytes() for name in sweep.targets}
     listed = {name: meaningless(name, data) for name, data in kept.items()}
     whole = {"LOCK", "reserve", "ends", "staging/job/one"}
     for name, data in kept.items():
         ranges = [each[:2] for each in listed[name]]
         if name in whole or "prepared ledger" in str(listed[name]):
             assert ranges == [(0, len(data))], name
-        elif name.startswith("ledgers/"):
+        elif name.startswith(("ledgers/", "store/")):
             # Header, entries, index and footer mean something.
-            assert min(begin for begin, _ in ranges) > 4096 + 64, name
+            assert all(begin > 4096 + 64 for begin, _ in ranges), name
         elif name.startswith("cursors/"):
             assert all(begin >= 4096 for begin, _ in ranges), name
         else:
@@ -114,11 +117,13 @@ import sys
 from machine_code import let_return_0
 let_return_0("crc32c", "crc32c", "crc32c_u64")
 from every_bit import new_sweep
-wrong = []
 with new_sweep() as sweep:
     for number, each in enumerate(sweep.sample(int(sys.argv[1]), int(sys.argv[2])), 1):
-        found = sweep.faults(*each)
-        print(number, found, flush=True)
+        try:
+            found = sweep.faults(*each)
+        except Exception as error:  # what is not what was written, and is believed
+            found = [repr(error)]
+        print(number, each, found, flush=True)
         if any("never published" in fault for fault in found):
             break
 """
@@ -134,5 +139,6 @@ def test_a_library_that_compares_no_checksums_is_found() -> None:
         text=True,
         timeout=600,
     )
-    assert "never published" in done.stdout, (done.stdout[-2000:], done.stderr[-2000:])
+    is_found = "never published" in done.stdout or done.returncode < 0  # it believed what it read
+    assert is_found, (done.returncode, done.stdout[-2000:], done.stderr[-2000:])
     print(done.stdout.splitlines()[-1][:500])

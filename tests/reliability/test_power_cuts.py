@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from counts import counted
 from machine_code import CAN_CHANGE, WHY_NOT
 from power_cuts import BUGS, DURABILITIES
 from seeds import new_seed, scaled
@@ -48,6 +49,7 @@ def cut(kind: str, durability: str, count: int, bug: str = "") -> dict[str, Any]
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     if "skip" in found:
         pytest.skip(f"no file system on a loop device can be mounted here: {found['skip']}")
+    counted(count, "power cuts")
     print(f"{kind}, {durability}: {count} power cuts, {found['cuts_a_second']:.1f} a second")
     return found
 

@@ -3,29 +3,45 @@ owner leaves it."""
 
 from __future__ import annotations
 
+import random
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pulsarx
 from pulsarx import BrokerOptions, ConsumerType, InitialPosition, ManualClock
+from pulsarx._pycore.ground.file_system import FileSystem
+from pulsarx.broker.folder.data_directory import DataDirectory
 from pulsarx.broker.staging.sealed_writer import SealedLedgerWriter
 from pulsarx.broker.staging.staging import folder_id_of, make_staging
+from pulsarx.randomness import Randomness
 from pulsarx.testing import inspect
 
-OPTIONS = BrokerOptions(
-    managed_ledger_max_entries_per_ledger=2,
-    broker_deduplication_enabled=True,
-    broker_deduplication_entries_interval=2,
-    system_topic_enabled=False,
-)
-TOPICS = ("t", "merged", "keyed")
+TOPICS = ("t", "merged", "keyed", "stored")
 SUBSCRIPTIONS = ("s", "quiet")  # of the topic t
 APART_MS = 86_400_000
+SEED = 1
 
 
-def opened(folder: Path, **options: Any) -> pulsarx.Client:
-    return pulsarx.Client(folder, broker_options=OPTIONS, clock=ManualClock(), **options)
+def store_of(folder: Path) -> Path:
+    """The folder that is the object store of a data folder and its copies beside it."""
+    return folder.parent / "store"
+
+
+def opened(
+    folder: Path, clock: ManualClock | None = None, randomness: Randomness | None = None
+) -> pulsarx.Client:
+    options = BrokerOptions(
+        managed_ledger_max_entries_per_ledger=2,
+        broker_deduplication_enabled=True,
+        broker_deduplication_entries_interval=2,
+        system_topic_enabled=False,
+        offload_url=store_of(folder).as_uri(),
+        managed_ledger_offload_deletion_lag_ms=0,
+    )
+    return pulsarx.Client(
+        folder, clock=clock or ManualClock(), randomness=randomness, broker_options=options
+    )
 
 
 def publish(client: pulsarx.Client, topic: str, *entries: tuple[bytes, ...]) -> None:
@@ -58,15 +74,21 @@ def kill(folder: Path, client: pulsarx.Client) -> None:
 
 
 def make(folder: Path) -> Path:
-    with opened(folder) as client:
+    clock, randomness = ManualClock(), Randomness(SEED)  # one for all: ids are not drawn twice
+    drawn = random.Random(SEED).randbytes
+    DataDirectory.open(str(folder), files=FileSystem(), random_bytes=drawn).close()
+    with opened(folder, clock, randomness) as client:
         client.admin.namespaces.set_retention("public/default", -1, -1)
         for name in SUBSCRIPTIONS:
             subscribed(client, name).close()
         publish(client, "t", (b"a0", b"b1", b"c2"), (b"d3",), (b"e4",))
         publish(client, "keyed", (b"x0",), (b"y0",), (b"x1",))
         client.admin.topics.trigger_compaction("keyed")
+        publish(client, "stored", (b"o0", b"o1"), (b"o2",), (b"o3",))
+        client.admin.topics.offload("stored", 0)
         inspect(client).settle()
-    client = opened(folder)
+        clock.advance(60)  # the file goes
+    client = opened(folder, clock, randomness)
     publish(client, "merged", *((b"m%d" % number,) for number in range(5)))
     client.admin.topics.merge_ledgers("merged")
     with subscribed(client, "s") as consumer:
@@ -75,17 +97,27 @@ def make(folder: Path) -> Path:
         consumer.seek(got[0].message_id())  # another generation
         consumer.acknowledge(consumer.receive_many(9, 0)[3])
     kill(folder, client)
-    with opened(folder) as client:  # which recovers what was open
+    with opened(folder, clock, randomness) as client:  # which recovers what was open
         publish(client, "keyed", (b"z0",))
-    client = opened(folder)
+    client = opened(folder, clock, randomness)
     publish(client, "t", (b"f5",), (b"g6", b"h7"), (b"i8",))
     publish(client, "merged", (b"m5",))
     with subscribed(client, "quiet") as consumer:
         got = consumer.receive_many(99, 0)
         consumer.acknowledge(got[2])
         consumer.acknowledge(got[6])
+        consumer.negative_acknowledge(got[0])
+    with subscribed(client, "quiet") as consumer:
+        consumer.receive_many(99, 0)
     area = make_staging(folder, "job")
-    with SealedLedgerWriter(f"{area}/one", folder_id_of(folder), topic="t") as writer:
+    with SealedLedgerWriter(
+        f"{area}/one",
+        folder_id_of(folder),
+        topic="t",
+        clock=clock,
+        randomness=randomness,
+        producer_name="task",
+    ) as writer:
         for number in range(3):
             writer.append_single(b"staged%d" % number)
         writer.seal()
