@@ -101,6 +101,7 @@ class Confirmed:
 
     def __init__(self) -> None:
         self.messages: set[int] = set()
+        self.keyed: set[int] = set()
         self.topics: set[int] = set()
         self.touched: set[int] = set()  # perhaps acknowledged
         self.acknowledged: set[int] = set()  # before a close
@@ -116,6 +117,8 @@ class Confirmed:
             if kind == b"P":
                 self.messages.update(range(self.next, number + 1))
                 self.next = number + 1
+            elif kind == b"V":
+                self.keyed.add(number)
             elif kind == b"K":
                 now.add(number)
             elif kind == b"T":
@@ -125,14 +128,14 @@ class Confirmed:
                 self.acknowledged |= now
         self.touched |= now
 
-    def promised(self, durability: str) -> set[int]:
+    def promised(self, confirmed: set[int], durability: str) -> set[int]:
         """The messages that a power cut leaves: what the last interval had not written may be lost,
         unless the folder was closed behind it; with durability os anything that is told."""
         if durability == "os":
             return set()
         if durability == "sync":
-            return self.messages
-        return {each for each in self.messages if each < self.closed_at}
+            return confirmed
+        return {each for each in confirmed if each < self.closed_at}
 
 
 def in_child(function: Any, *arguments: Any) -> tuple[int, int]:
@@ -160,6 +163,13 @@ def look(folder: Path, durability: str, telling: int) -> None:
     with cut_writer.opened(folder, durability) as client:
         with client.create_reader("t", MessageId.earliest) as reader:
             found["messages"] = read(reader.read_next, found["damage"])
+        for name, compacted in (("keyed", False), ("compacted", True)):
+            with client.create_reader(
+                "keyed", MessageId.earliest, is_read_compacted=compacted
+            ) as reader:
+                found[name] = read(reader.read_next, found["damage"])
+        with client.create_producer("t", "p") as producer:
+            found["sequence"] = producer.last_sequence_id()
         found["topics"] = client.admin.topics.get_list("public/default")
         with client.subscribe(
             "t", "s", pulsarx.ConsumerType.Shared,
@@ -255,8 +265,18 @@ def wrong(found: dict[str, Any], known: Confirmed, durability: str) -> list[str]
     messages, left = found["messages"], found["left"]
     if messages != sorted(set(messages)):
         told.append(f"out of order, or twice: {messages[-40:]}")
-    if lost := known.promised(durability) - set(messages):
-        told.append(f"{len(lost)} confirmed messages are lost, from {min(lost)} on")
+    for confirmed, there in ((known.messages, messages), (known.keyed, found["keyed"])):
+        if lost := known.promised(confirmed, durability) - set(there):
+            told.append(f"{len(lost)} confirmed messages are lost, from {min(lost)} on")
+    if found["keyed"] != sorted(set(found["keyed"])) or not set(found["compacted"]) <= set(
+        found["keyed"]
+    ):
+        told.append(f"with keys: {found['keyed'][-40:]}, compacted: {found['compacted'][-40:]}")
+    if not found["damage"]:
+        if last_of_keys(found["keyed"]) != last_of_keys(found["compacted"]):
+            told.append(f"compacted: {found['compacted']} of {found['keyed']}")
+        if found["sequence"] != max(messages, default=-1):
+            told.append(f"the last sequence id is {found['sequence']}: {messages[-10:]} are there")
     names = {each.rpartition("/")[2] for each in found["topics"]}
     if gone := {each for each in known.topics if f"more-{each}" not in names}:
         told.append(f"topics are lost: {sorted(gone)}")
@@ -267,10 +287,14 @@ def wrong(found: dict[str, Any], known: Confirmed, durability: str) -> list[str]
     if unknown := set(left) - set(messages):
         told.append(f"delivered, and not in the topic: {sorted(unknown)}")
     # What was not confirmed may be there or not: what is there now stays.
-    known.messages = set(messages)
-    known.next = max(known.next, *messages, 0) + 1
+    known.messages, known.keyed = set(messages), set(found["keyed"])
+    known.next = max(known.next, *messages, *found["keyed"], 0) + 1
     known.closed_at = known.next
     return told
+
+
+def last_of_keys(numbers: list[int]) -> dict[str, int]:
+    return {cut_writer.key_of(each): each for each in numbers}
 
 
 def cuts(kind: str, durability: str, count: int, seed: int, bug: str = "") -> list[str]:
