@@ -40,6 +40,7 @@ from pulsarx.topic_name import TopicName
 BLOCK, FRAME, FOOTER, SLOT = 4096, 64, 128, 16
 INDEX_RECORD, ENDS_SLOT = 32, 64
 SLICES = 499  # a prime: each slice has bits of every byte of a word and every part of a file
+NEAR = 512  # bytes at each end of what has no meaning; of `ends` all slots in use
 TRIES_MAX = 100  # of one reader
 # Of what is told by it more may seem to be missing than there was.
 EVIDENCE = "evidence of what readers saw: what it tells may never have been, and hides nothing"
@@ -306,13 +307,13 @@ class EveryBit:
         for name in self.targets:
             data = self.path_of(name).read_bytes()
             if name.startswith("staging/"):  # it means something once it is attached
-                yield name, 0, ledger_end(data) + 256
+                yield name, 0, ledger_end(data) + NEAR
                 continue
             at = 0
             for begin, end, _ in meaningless(name, data):
-                if end - begin > 512:
-                    yield name, at, begin + 256
-                    at = end - 256
+                if end - begin > 2 * NEAR:
+                    yield name, at, begin + NEAR
+                    at = end - NEAR
             yield name, at, len(data)
 
     def bits(self) -> Iterator[tuple[str, int, int]]:
