@@ -3,9 +3,11 @@ confirmed, a line each, on the descriptor it is given.
 
 B n   a client is about to be opened
 P n   message n was confirmed          T n   topic n of the administration is there
+d n   that is about to be deleted      D n   it is deleted
+M n   topic n was made by a producer, and a message in it was confirmed
 V n   message n of the topic with keys was confirmed
 K n   message n is about to be acknowledged
-C n   the client was closed: all below n is promised, acknowledgements too, whatever the durability
+C n   the client was closed: all below n is promised, with durability os acknowledgements alone
 """
 
 from __future__ import annotations
@@ -77,6 +79,14 @@ def write(
                 if chance.random() < 0.1:
                     admin.topics.create_non_partitioned_topic(f"more-{number}")
                     say("T", number)
+                    if chance.random() < 0.5:
+                        say("d", number)
+                        admin.topics.delete(f"more-{number}")
+                        say("D", number)
+                if chance.random() < 0.1:
+                    with client.create_producer(f"made-{number}") as other:
+                        other.send(b"%d" % number)
+                    say("M", number)
                 if chance.random() < 0.05:
                     admin.topics.merge_ledgers("t")
                 if chance.random() < 0.05:

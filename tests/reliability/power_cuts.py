@@ -102,7 +102,9 @@ class Confirmed:
     def __init__(self) -> None:
         self.messages: set[int] = set()
         self.keyed: set[int] = set()
-        self.topics: set[int] = set()
+        self.topics: set[int] = set()  # of the administration
+        self.deleted: set[int] = set()
+        self.made: set[int] = set()  # by producers
         self.touched: set[int] = set()  # perhaps acknowledged
         self.acknowledged: set[int] = set()  # before a close
         self.closed_at = 0
@@ -123,6 +125,12 @@ class Confirmed:
                 now.add(number)
             elif kind == b"T":
                 self.topics.add(number)
+            elif kind == b"d":
+                self.topics.discard(number)
+            elif kind == b"D":
+                self.deleted.add(number)
+            elif kind == b"M":
+                self.made.add(number)
             elif kind == b"C":
                 self.closed_at = number
                 self.acknowledged |= now
@@ -171,6 +179,11 @@ def look(folder: Path, durability: str, telling: int) -> None:
         with client.create_producer("t", "p") as producer:
             found["sequence"] = producer.last_sequence_id()
         found["topics"] = client.admin.topics.get_list("public/default")
+        found["made"] = []
+        for topic in found["topics"]:
+            if "made-" in topic:
+                with client.create_reader(topic, MessageId.earliest) as reader:
+                    found["made"] += read(reader.read_next, found["damage"])
         with client.subscribe(
             "t", "s", pulsarx.ConsumerType.Shared,
             initial_position=pulsarx.InitialPosition.Earliest,
@@ -280,6 +293,10 @@ def wrong(found: dict[str, Any], known: Confirmed, durability: str) -> list[str]
     names = {each.rpartition("/")[2] for each in found["topics"]}
     if gone := {each for each in known.topics if f"more-{each}" not in names}:
         told.append(f"topics are lost: {sorted(gone)}")
+    if still := {each for each in known.deleted if f"more-{each}" in names}:
+        told.append(f"deleted topics are there: {sorted(still)}")
+    if lost := known.promised(known.made, durability) - set(found["made"]):
+        told.append(f"lost of topics that producers made: {sorted(lost)}")
     if skipped := set(messages) - known.touched - set(left):
         told.append(f"never acknowledged, and skipped: {sorted(skipped)}")
     if again := known.acknowledged & set(left):
@@ -288,6 +305,7 @@ def wrong(found: dict[str, Any], known: Confirmed, durability: str) -> list[str]
         told.append(f"delivered, and not in the topic: {sorted(unknown)}")
     # What was not confirmed may be there or not: what is there now stays.
     known.messages, known.keyed = set(messages), set(found["keyed"])
+    known.made = set(found["made"])
     known.next = max(known.next, *messages, *found["keyed"], 0) + 1
     known.closed_at = known.next
     return told
