@@ -17,6 +17,7 @@ from pathlib import Path
 
 DEFAULT = "address,undefined"
 LIBRARIES = {"address": "asan", "undefined": "ubsan", "thread": "tsan"}
+SUPPRESSIONS = Path(__file__).resolve().parent / "thread_suppressions.txt"
 
 
 def library(sanitizer: str) -> str:
@@ -24,10 +25,17 @@ def library(sanitizer: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
+def thread_options(log: str) -> str:
+    """Each race of a run is told; a child that was forked while threads run is one more run. A
+    thread remembers 2**17 accesses, so that the other side of a race has a stack."""
+    return f"halt_on_error=0:die_after_fork=0:history_size=5:suppressions={SUPPRESSIONS}:{log}"
+
+
 def environment(sanitizers: str, tree: Path, reports: Path) -> dict[str, str]:
     """For a process that shall run the library of the sanitizers."""
     paths = [str(tree), os.environ.get("PYTHONPATH", "")]
-    common = f"halt_on_error=1:print_stacktrace=1:log_path={reports}/report"
+    log = f"log_path={reports}/report"
+    common = f"halt_on_error=1:print_stacktrace=1:{log}"
     return os.environ | {
         "PULSARX_SANITIZE": sanitizers,
         "LD_PRELOAD": " ".join(library(each) for each in sanitizers.split(",")),
@@ -36,7 +44,7 @@ def environment(sanitizers: str, tree: Path, reports: Path) -> dict[str, str]:
         "PYTHONMALLOC": "malloc",
         # Python leaks by design; and a size nobody has is answered as it is without sanitizers.
         "ASAN_OPTIONS": f"detect_leaks=0:allocator_may_return_null=1:{common}",
-        "TSAN_OPTIONS": common,
+        "TSAN_OPTIONS": thread_options(log),
         "UBSAN_OPTIONS": common,
         # UBSan of GCC knows no log_path, and what pytest keeps of stderr until a test ends is lost
         # with the process; its handler of signals would hide the place from ASan.
