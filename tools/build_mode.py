@@ -6,6 +6,7 @@ debug       PULSARX_DEBUG=1                       gdb, perf: lines of the pyx
 coverage    PULSARX_COVERAGE=1                    lines covered, nogil ones too; C beside the pyx
 branches    PULSARX_BRANCHES=1                    branches taken, by gcov: tools/branches.py
 sanitize    PULSARX_SANITIZE=address,undefined    out of bounds, use after free, undefined behaviour
+            PULSARX_SANITIZE=thread               races: accesses that nothing orders
 fuzz        PULSARX_FUZZ=1                        the same of what parses, by clang, and which
                                                   branches it takes; the rest is release's
 

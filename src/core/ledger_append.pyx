@@ -94,7 +94,7 @@ cdef int ledger_append_create(LedgerAppend* self, const LedgerSettings* settings
     else:
         error = file_open(settings.path, FILE_WRITE | FILE_CREATE | FILE_EXCLUSIVE, &self.fd)
     if error:
-        self.error = error
+        ledger_note_error(self, error)
         return status_of(error)
     self.index = malloc(sizeof(LedgerIndex))
     error = ENOMEM if self.index == NULL else ledger_prepare_start(self)
@@ -109,7 +109,7 @@ cdef int ledger_append_create(LedgerAppend* self, const LedgerSettings* settings
         ledger_prepare_free(self)
         self.fd = -1
         self.state = LEDGER_CLOSED
-        self.error = error
+        ledger_note_error(self, error)
         return status_of(error)
     ledger_index_init(<LedgerIndex*>self.index)
     pthread_mutex_init(&self.append_mutex, NULL)
@@ -136,13 +136,13 @@ cdef int append_room(LedgerAppend* self, uint64_t span) noexcept nogil:
     cdef int error
     if self.entry_count > 0 and (self.entry_count >= self.entry_count_max or end > self.size_max):
         return STATUS_LEDGER_FULL
-    if end <= self.prepared_end:
+    if end <= atomic_load_u64(&self.prepared_end):
         return STATUS_OK
     if end > self.size_max + LEDGER_OVERSHOOT_MAX:
         return STATUS_TOO_LARGE
     error = ledger_prepare_room(self, end)
     if error:
-        self.error = error
+        ledger_note_error(self, error)
     return status_of(error)
 
 
@@ -178,7 +178,7 @@ cdef int append_locked(LedgerAppend* self, EntryFrame* frame, uint8_t* room, uin
     cdef uint64_t at = self.end
     cdef int error
     cdef int status
-    if self.state != LEDGER_OPEN:
+    if atomic_load_u32(&self.state) != LEDGER_OPEN:
         return append_refusal(self)
     status = append_room(self, span)
     if status != STATUS_OK:
@@ -194,7 +194,7 @@ cdef int append_locked(LedgerAppend* self, EntryFrame* frame, uint8_t* room, uin
         # It may lie there whole all the same, and is refused: recovery is not to find it.
         memset(room, 0, ENTRY_FRAME_SIZE)
         file_write(self.fd, room, ENTRY_FRAME_SIZE, at)
-        self.error = error
+        ledger_note_error(self, error)
         atomic_swap_if_u32(&self.state, LEDGER_OPEN, LEDGER_FENCED)
         return status_of(error)
     append_note(self, frame, room, at, at + span)
@@ -246,12 +246,12 @@ cdef int ledger_append_prepare(LedgerAppend* self, uint64_t size) noexcept nogil
     if atomic_load_u32(&self.state) != LEDGER_OPEN:
         return append_refusal(self)
     pthread_mutex_lock(&self.append_mutex)
-    if self.state != LEDGER_OPEN:
+    if atomic_load_u32(&self.state) != LEDGER_OPEN:
         status = append_refusal(self)
     else:
         error = ledger_prepare_room(self, self.end + size)
         if error:
-            self.error = error
+            ledger_note_error(self, error)
         status = status_of(error)
     pthread_mutex_unlock(&self.append_mutex)
     return status
@@ -314,7 +314,7 @@ cdef int ledger_append_flush(LedgerAppend* self, uint64_t entry_count,
         return status
     status = flush_before(self, sleep_ns)
     if status != STATUS_OK:
-        error = self.before.error if status == STATUS_POISONED else 0
+        error = ledger_error(self.before) if status == STATUS_POISONED else 0
         ledger_flush_end(self, error, 0, FLUSH_NOTHING, 0)
         return status
     pthread_mutex_lock(&self.append_mutex)
@@ -364,7 +364,7 @@ cdef int ledger_append_seal(LedgerAppend* self, bint flush, LedgerFooter* footer
     footer.digest = self.digest
     status = flush_before(self, -1) if flush else STATUS_OK
     if status == STATUS_POISONED:
-        error = self.before.error
+        error = ledger_error(self.before)
     elif status == STATUS_OK:
         status = ledger_seal_write(self.fd, self.seed, <LedgerIndex*>self.index, NULL, footer,
                                    flush, &error)
@@ -377,11 +377,11 @@ cdef int ledger_append_seal(LedgerAppend* self, bint flush, LedgerFooter* footer
         if event != NULL:
             wait_event_wake(event)
         return STATUS_OK
-    self.error = error
+    ledger_note_error(self, error)
     if status == STATUS_POISONED:
         ledger_flush_end(self, error, 0, FLUSH_NOTHING, 0)
         return status
-    (<LedgerPreparer*>self.preparer).stopping = 0
+    atomic_store_u32(&(<LedgerPreparer*>self.preparer).stopping, 0)
     atomic_swap_if_u32(&self.state, LEDGER_SEALING,
                        before if status == STATUS_NO_SPACE else <uint32_t>LEDGER_FENCED)
     ledger_flush_end(self, 0, 0, FLUSH_NOTHING, 0)

@@ -114,7 +114,7 @@ cdef bint ledger_flush_ended(LedgerAppend* self) noexcept nogil:
 
 cdef void ledger_poison(LedgerAppend* self, int error) noexcept nogil:
     cdef uint32_t state = atomic_load_u32(&self.state)
-    self.error = error
+    ledger_note_error(self, error)
     while state != LEDGER_POISONED and state != LEDGER_CLOSED:
         if atomic_swap_if_u32(&self.state, state, LEDGER_POISONED):
             return

@@ -12,7 +12,7 @@ entry changes no metadata of the file system. Ledgers in memory have no zeros.
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from pulsarx._core.atomic cimport pthread_mutex_t
+from pulsarx._core.atomic cimport atomic_load_u64, pthread_mutex_t
 from pulsarx._core.ledger_state cimport LedgerAppend
 from pulsarx._core.wait_event cimport WaitEvent
 
@@ -21,7 +21,7 @@ cdef struct LedgerPreparer:
     LedgerPreparer* next           # in the queue
     pthread_mutex_t mutex          # held to change prepared_end
     WaitEvent progress             # prepared_end moved, or mutex was released
-    uint64_t step                  # the next one
+    uint64_t step                  # the next one; guarded by mutex
     uint64_t ask_at                # atomic: an end beyond this asks the thread
     uint32_t queued                # guarded by the queue's mutex
     uint32_t stopping              # atomic: give up between two pieces
@@ -38,7 +38,7 @@ cdef void ledger_prepare_ask(LedgerAppend* self) noexcept nogil
 """Ask the thread for the next step."""
 
 cdef inline bint ledger_prepare_due(LedgerAppend* self, uint64_t end) noexcept nogil:
-    return end > (<LedgerPreparer*>self.preparer).ask_at
+    return end > atomic_load_u64(&(<LedgerPreparer*>self.preparer).ask_at)
 
 cdef void ledger_prepare_stop(LedgerAppend* self) noexcept nogil
 """From here on the thread does not touch this ledger. May be called twice."""

@@ -107,7 +107,7 @@ cdef int zeros_write(LedgerAppend* self, uint64_t start, uint64_t end) noexcept 
 
 cdef void ask_later(LedgerAppend* self, LedgerPreparer* preparer, uint64_t step) noexcept nogil:
     """Ask when less than half of the last step is left, or never when nothing more is wanted."""
-    cdef uint64_t prepared = self.prepared_end
+    cdef uint64_t prepared = atomic_load_u64(&self.prepared_end)
     if prepared >= self.size_max:
         atomic_store_u64(&preparer.ask_at, UINT64_MAX)
     else:
@@ -201,11 +201,15 @@ cdef int piece_prepare(LedgerAppend* self, LedgerPreparer* preparer, uint64_t en
 
 cdef void step_prepare(LedgerPreparer* preparer) noexcept nogil:
     cdef LedgerAppend* self = preparer.ledger
-    cdef uint64_t step = preparer.step
-    cdef uint64_t prepared = atomic_load_u64(&self.prepared_end)
-    cdef uint64_t end = page_up(prepared + step)
+    cdef uint64_t step, prepared, end
+    cdef bint is_fast
+    pthread_mutex_lock(&preparer.mutex)
+    step = preparer.step
+    prepared = self.prepared_end
+    pthread_mutex_unlock(&preparer.mutex)
+    end = page_up(prepared + step)
     # It was asked when less than half of the step before was left.
-    cdef bint is_fast = atomic_load_u64(&self.end) + step // 8 > prepared
+    is_fast = atomic_load_u64(&self.end) + step // 8 > prepared
     if end > page_up(self.size_max):
         end = page_up(self.size_max)
     while atomic_load_u64(&self.prepared_end) < end:
@@ -258,7 +262,7 @@ cdef void ledger_prepare_ask(LedgerAppend* self) noexcept nogil:
         FORK_NOTED = pthread_atfork(NULL, NULL, forked_child) == 0
     if not STARTED:
         STARTED = preparer_spawn(preparer_run) == 0
-    if STARTED and not preparer.queued and not preparer.stopping:
+    if STARTED and not preparer.queued and not atomic_load_u32(&preparer.stopping):
         preparer.queued = 1
         if QUEUE_LAST == NULL:
             QUEUE_FIRST = preparer

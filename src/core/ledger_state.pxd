@@ -14,7 +14,7 @@ are made by ledger_append alone.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from pulsarx._core.atomic cimport pthread_mutex_t
+from pulsarx._core.atomic cimport atomic_load_u32, atomic_store_u32, pthread_mutex_t
 from pulsarx._core.published_end cimport PublishedEnd
 from pulsarx._core.wait_event cimport WaitEvent
 
@@ -37,13 +37,13 @@ cdef enum LedgerSizes:
 cdef struct LedgerAppend:
     pthread_mutex_t append_mutex      # guards everything up to the flush part
     int fd
-    int error                         # errno of the last failure
+    uint32_t error                    # errno of the last failure; atomic
     uint32_t state                    # LedgerState; atomic
     uint32_t seed                     # of the frame checksums: from the file's uuid
     uint64_t end                      # written bytes; atomic
     uint64_t entry_count              # written; atomic
     uint64_t message_count
-    uint64_t prepared_end             # allocated; what the thread prepared has zeros written, too
+    uint64_t prepared_end             # atomic; allocated; what the thread prepared has zeros written, too
     uint64_t entry_count_max          # roll-over limits
     uint64_t size_max
     int64_t first_publish_ms
@@ -51,7 +51,7 @@ cdef struct LedgerAppend:
     uint32_t publish_on_flush         # durability sync: readers see only what is flushed
     uint32_t zero_space               # prepared space is written with zeros and flushed
     PublishedEnd* published           # borrowed slot; never NULL while open
-    WaitEvent* topic_event            # borrowed; woken with every publish; may be NULL
+    WaitEvent* topic_event            # atomic; borrowed; woken with every publish; may be NULL
     pthread_mutex_t flush_mutex       # guards the flush part; leader and followers
     uint32_t flushing
     uint64_t durable_end              # atomic
@@ -66,3 +66,10 @@ cdef struct LedgerAppend:
     void* preparer                    # private: LedgerPreparer
     uint32_t digest                   # of the footer, so far
     bint memory                       # no path: a file in memory
+
+cdef inline int ledger_error(const LedgerAppend* self) noexcept nogil:
+    """Return the errno of the last failure, of whatever thread."""
+    return <int>atomic_load_u32(&self.error)
+
+cdef inline void ledger_note_error(LedgerAppend* self, int error) noexcept nogil:
+    atomic_store_u32(&self.error, <uint32_t>error)

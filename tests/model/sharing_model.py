@@ -30,13 +30,15 @@ FREE, OPEN, ENDED = 0, 1, 3  # of a slot
 OWN_EVENT = 0  # of the guest's tail, in no slot
 FIRST, PREPARED, LATER = 1, 2, 3  # ledgers
 NOBODY = ""
+ASKS_EARLY = "whether an owner lives is asked before the catalogue is read"
 
 
 # The published ends -------------------------------------------------------------------------------
 
 
-def new_ends(*defects: str) -> State:
-    """A guest whose readers sleep on the slot of ledger 1; ledger 2 is prepared behind it."""
+def new_ends(*defects: str, later_slot: int = 1) -> State:
+    """A guest whose readers sleep on the slot of ledger 1; ledger 2 is prepared behind it. The next
+    owner has its ledger in one of their slots."""
     return {
         "defects": frozenset(defects),
         "holder": "owner",  # of the lock of the folder
@@ -52,7 +54,7 @@ def new_ends(*defects: str) -> State:
         # files and the catalogue
         "written": {FIRST: 0, PREPARED: 0, LATER: 0},
         "listed": {FIRST: "open", PREPARED: "prepared"},
-        "slot of": {FIRST: 1, PREPARED: 2, LATER: 1},
+        "slot of": {FIRST: 1, PREPARED: 2, LATER: later_slot},
         # the guest
         "known": {FIRST: "open", PREPARED: "prepared"},  # as it has read the catalogue
         "sees an owner": True,
@@ -126,23 +128,24 @@ def publishing(
     }
 
 
-def ends_owner(messages: int = 1) -> Process:
+def ends_owner(messages: int = 1, rolls_over: bool = True) -> Process:
     """So many messages in ledger 1; then on to ledger 2, and one there."""
     steps: dict[str, Step] = {}
+    last = "ended" if rolls_over else END
     for number in range(messages):
-        after = f"{number + 1} write" if number + 1 < messages else "end"
+        after = f"{number + 1} write" if number + 1 < messages else last
         steps |= publishing(FIRST, 1, f"{number} ", after, "a wake-up is dropped")
 
-    def end(s: State, me: str) -> str:
+    def ended(s: State, me: str) -> str:
         s["state"][1] = ENDED
-        return "end wake"
+        return "ended wake"
 
-    def end_wake(s: State, me: str) -> str:
+    def ended_wake(s: State, me: str) -> str:
         if "a full ledger ends in silence" not in s["defects"]:
             wake(s, 1)
         return "2 write"
 
-    steps |= {"end": end, "end wake": end_wake}
+    steps |= {"ended": ended, "ended wake": ended_wake}
     steps |= publishing(PREPARED, 2, "2 ", END)
     return Process("owner", of_process("owner", steps))
 
@@ -155,9 +158,9 @@ def killer() -> Process:
     return Process("killer", {"kill": kill})
 
 
-def next_owner() -> Process:
+def next_owner(later_slot: int = 1) -> Process:
     """Takes the lock, starts the published ends anew, recovers, serves, and publishes a message in
-    a ledger of its own, which gets the first slot."""
+    a ledger of its own."""
 
     def lock(s: State, me: str) -> str:
         if s["holder"] != NOBODY:
@@ -186,12 +189,8 @@ def next_owner() -> Process:
 
         steps |= {f"free {slot}": free, f"wake {slot}": wake_slot}
 
-    def seal(s: State) -> None:
-        s["listed"] = {FIRST: "sealed", PREPARED: "sealed"}
-
     def recover(s: State, me: str) -> str:
-        if "a slot is another ledger's before its own is sealed" not in s["defects"]:
-            seal(s)
+        s["listed"] = {FIRST: "sealed", PREPARED: "sealed"}
         return "serve"
 
     def serve(s: State, me: str) -> str:
@@ -199,34 +198,34 @@ def next_owner() -> Process:
         return "begin slot"
 
     def begin_slot(s: State, me: str) -> str:
+        slot = s["slot of"][LATER]
+        s["slot epoch"][slot] = 2
         if "the id of a slot comes first" in s["defects"]:
-            s["ledger"][1] = LATER
-            s["slot epoch"][1] = 2
+            s["ledger"][slot] = LATER
             return "list"
-        s["end"][1] = 0
-        s["slot epoch"][1] = 2
-        s["state"][1] = OPEN
+        s["end"][slot] = 0
+        s["state"][slot] = OPEN
         return "id"
 
     def name_slot(s: State, me: str) -> str:
-        s["ledger"][1] = LATER
+        s["ledger"][s["slot of"][LATER]] = LATER
         return "list"
 
     def list_it(s: State, me: str) -> str:
-        seal(s)
-        s["listed"][LATER] = "open"
+        s["listed"] |= {LATER: "open"}
         return "empty" if "the id of a slot comes first" in s["defects"] else "3 write"
 
     def empty(s: State, me: str) -> str:
-        s["end"][1] = 0
-        s["state"][1] = OPEN
+        slot = s["slot of"][LATER]
+        s["end"][slot] = 0
+        s["state"][slot] = OPEN
         return "3 write"
 
     steps |= {
         "recover": recover, "serve": serve, "begin slot": begin_slot, "id": name_slot,
         "list": list_it, "empty": empty,
     }  # fmt: skip
-    steps |= publishing(LATER, 1, "3 ", END)
+    steps |= publishing(LATER, later_slot, "3 ", END)
     return Process("next owner", {"lock": lock} | of_process("next owner", steps))
 
 
@@ -243,17 +242,11 @@ def ends_link(name: str = "link") -> Process:
     def connect(s: State, me: str) -> str:
         if s["serves"] != "next owner":
             raise Blocked
-        return "refresh"
-
-    def refresh(s: State, me: str) -> str:
-        read_catalogue(s)
         return "listen"
 
     def listen(s: State, me: str) -> str:
-        s["polls"] = True
-        return "find"
-
-    def find(s: State, me: str) -> str:
+        s["known"] = dict(s["listed"])
+        s["sees an owner"] = s["holder"] != NOBODY
         listen_where_it_grows(s)
         return "wake"
 
@@ -261,17 +254,8 @@ def ends_link(name: str = "link") -> Process:
         wake(s, s["tail event"])
         return END
 
-    steps = {
-        "let go": let_go, "connect": connect, "refresh": refresh, "listen": listen, "find": find,
-        "wake": wake_readers,
-    }  # fmt: skip
+    steps = {"let go": let_go, "connect": connect, "listen": listen, "wake": wake_readers}
     return Process(name, steps)
-
-
-def read_catalogue(s: State) -> None:
-    """ReadOnlyBroker.refresh: first the catalogue, then whether an owner lives."""
-    s["known"] = dict(s["listed"])
-    s["sees an owner"] = s["holder"] != NOBODY
 
 
 def is_published(s: State, ledger: int) -> bool:
@@ -291,7 +275,8 @@ def is_used(s: State, known: str) -> bool:
 
 
 def listen_where_it_grows(s: State) -> None:
-    """ReadOnlyLedger._listen, but for its first line."""
+    """ReadOnlyLedger._listen."""
+    s["polls"] = True
     for ledger, state in s["known"].items():
         grows = state == "open" or (state == "prepared" and is_used(s, s["known"][FIRST]))
         if grows and is_published(s, ledger):
@@ -316,11 +301,8 @@ def has_more(s: State, me: str) -> bool:
 def advance(s: State, me: str) -> bool:
     """LedgerList.span_after: whether there is something to read, which it has found then."""
     ledger = s["passed"][me]
-    known = s["known"][ledger]
     if s["fixed"][me] < 0 and not is_published(s, ledger):
-        # Sealed, or recovered as far as the file is whole.
-        if known == "sealed" or not s["sees an owner"]:
-            s["fixed"][me] = s["written"][ledger]
+        s["fixed"][me] = s["written"][ledger]  # sealed, or recovered as far as the file is whole
         if has_more(s, me):
             return True
     later = [each for each in s["known"] if each > ledger]
@@ -361,27 +343,27 @@ def reader(name: str, wanted: int) -> Process:
         """ReadOnlyLedger.span_after."""
 
         def refresh(s: State, me: str) -> str:
-            read_catalogue(s)
+            """ReadOnlyBroker.refresh: the catalogue first, then whether an owner lives."""
+            if ASKS_EARLY in s["defects"]:
+                s["sees an owner"] = s["holder"] != NOBODY
+            else:
+                s["known"] = dict(s["listed"])
+            return f"{label}ask"
+
+        def ask(s: State, me: str) -> str:
+            if ASKS_EARLY in s["defects"]:
+                s["known"] = dict(s["listed"])
+            else:
+                s["sees an owner"] = s["holder"] != NOBODY
             return f"{label}advance"
 
         def go_on(s: State, me: str) -> str:
-            before = has_more(s, me)
-            if before and not label:
-                return "take"
-            return found if before or advance(s, me) else f"{label}listen"
-
-        def listen(s: State, me: str) -> str:
-            s["polls"] = True
-            return f"{label}find"
-
-        def find(s: State, me: str) -> str:
+            if advance(s, me):
+                return found
             listen_where_it_grows(s)
             return nothing
 
-        return {
-            f"{label}refresh": refresh, f"{label}advance": go_on, f"{label}listen": listen,
-            f"{label}find": find,
-        }  # fmt: skip
+        return {f"{label}refresh": refresh, f"{label}ask": ask, f"{label}advance": go_on}
 
     def enter(s: State, me: str) -> str:
         event = s["tail event"]
@@ -495,6 +477,7 @@ def new_positions(messages: int, *defects: str) -> State:
         "seen": 0,
         "asleep": False,
         "acknowledged": frozenset(),  # whose call has returned
+        "brought": frozenset(),  # of them, those that had when it came to the next owner
         # the consumer of the next owner
         "elsewhere": frozenset(),
     }
@@ -511,8 +494,6 @@ def serving(name: str) -> dict[str, Step]:
 
     def hand_out(s: State) -> bool:
         if not s["backlog"] or not s["permits"] or s["has hung up"]:
-            return False
-        if s["awaited"] and "a guest is served before it has arrived" not in s["defects"]:
             return False
         s["to guest"] += (("run", s["backlog"][0]),)
         s["backlog"] = s["backlog"][1:]
@@ -583,7 +564,7 @@ def positions_next(messages: int) -> list[Process]:
         if s["holder"] != "next owner" or s["awaited"] or not s["backlog"]:
             raise Blocked
         message = s["backlog"][0]
-        if message in s["acknowledged"]:
+        if message in s["brought" if s["brought"] or s["attached"] else "acknowledged"]:
             raise LostWaking(f"{message} was acknowledged, and comes to another consumer")
         s["backlog"] = s["backlog"][1:]
         s["elsewhere"] |= {message}
@@ -649,6 +630,7 @@ def positions_link() -> Process:
     def begin(s: State, me: str) -> str:
         """GuestDispatcher.begin, with the mutex: what was acknowledged, then permits."""
         told = tuple(("ack", each) for each in s["sent"])
+        s["brought"] = s["acknowledged"]
         if "acknowledgements that were not recorded are forgotten" in s["defects"]:
             told, s["sent"] = (), ()
         s["attached"] = True

@@ -100,7 +100,9 @@ cdef struct UnsentBytes:                 # what the socket has not taken yet
     size_t at
     size_t size
     size_t capacity
-    bint has_kept                        # some that the socket was not asked to take
+    # Read without the mutex, too: atomic.
+    uint64_t waiting                     # size - at
+    uint32_t has_kept                    # some that the socket was not asked to take
 
 
 cdef struct ReadingTurn:                 # who reads, and what for
@@ -185,6 +187,7 @@ cdef class OwnerLink:
     cdef ssize_t step_led(self, uint8_t* to, size_t size, int64_t until_ns) noexcept nogil
     cdef void flush(self) noexcept nogil
     cdef void flush_locked(self) noexcept nogil
+    cdef void count_waiting(self) noexcept nogil
     cdef void push(self, const uint8_t** data, size_t* size) noexcept nogil
     cdef bint keep(self, const uint8_t* data, size_t size) noexcept nogil
 

@@ -10,8 +10,8 @@ from libc.string cimport memcpy, memmove
 from posix.unistd cimport close, read, write
 
 from pulsarx._core.atomic cimport (
-    atomic_load_u32, atomic_swap_if_u32, pthread_mutex_destroy, pthread_mutex_init,
-    pthread_mutex_lock, pthread_mutex_unlock,
+    atomic_load_u32, atomic_load_u64, atomic_store_u32, atomic_store_u64, atomic_swap_if_u32,
+    pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
 from pulsarx._core.low_descriptors cimport low_descriptors_hold, low_descriptors_leave
 from pulsarx._core.wait_event cimport WaitEvent, wait_event_wake
@@ -147,10 +147,10 @@ cdef class OwnerLink:
     @property
     def unsent(self) -> int:
         """Bytes that the socket has not taken yet."""
-        return self.later.size - self.later.at
+        return atomic_load_u64(&self.later.waiting)
 
     cpdef bint has_room(self) except -1:
-        return self.later.size - self.later.at < self.unsent_max
+        return atomic_load_u64(&self.later.waiting) < self.unsent_max
 
     def write(self, bytes data not None) -> None:
         """Send bytes. What answers the last of what has come is sent by `wait`: behind who is woken
@@ -168,7 +168,7 @@ cdef class OwnerLink:
         """Send what `write` has kept, wake whom `wake_soon` has, and keep nothing more. By the
         reading thread, before it does anything but `wait`."""
         self.defers = False
-        if self.later.has_kept or self.kept_event != NULL:
+        if atomic_load_u32(&self.later.has_kept) or self.kept_event != NULL:
             with nogil:
                 self.wake_kept()
                 self.flush()
@@ -197,7 +197,8 @@ cdef class OwnerLink:
         is_kept = self.ended
         if not is_kept and self.later.size - self.later.at + size <= KEPT_SIZE and (
                 self.keep(data, size)):
-            is_kept = self.later.has_kept = True
+            is_kept = True
+            atomic_store_u32(&self.later.has_kept, 1)
         pthread_mutex_unlock(&self.mutex)
         return is_kept
 
@@ -217,7 +218,7 @@ cdef class OwnerLink:
         with nogil:
             pthread_mutex_lock(&self.mutex)
             if not self.ended:
-                if self.later.has_kept:
+                if atomic_load_u32(&self.later.has_kept):
                     self.flush_locked()
                 if self.later.size == self.later.at:
                     self.push(&data, &size)
@@ -275,6 +276,7 @@ cdef class OwnerLink:
             self.later.capacity = capacity
         memcpy(self.later.data + self.later.size, data, size)
         self.later.size = needed
+        self.count_waiting()
         return True
 
     cpdef int wake(self) except -1:
@@ -355,7 +357,7 @@ cdef class OwnerLink:
         cdef ssize_t came
         # First who waits here: a process has more to do with an answer.
         self.wake_kept()
-        if self.later.has_kept:
+        if atomic_load_u32(&self.later.has_kept):
             self.flush()
         events = self.look(timeout_ms, &rung)
         if rung:
@@ -387,7 +389,7 @@ cdef class OwnerLink:
         cdef int at
         if self.poller < 0:
             sources[0].events = (POLLIN if self.turn.wanted else 0) | (
-                POLLOUT if self.later.size != self.later.at else 0)
+                POLLOUT if atomic_load_u64(&self.later.waiting) else 0)
             # An end that hung up is always ready, also while nothing of it is to be read.
             sources[0].fd = self.descriptor if sources[0].events else -1
             sources[0].revents = 0
@@ -414,7 +416,7 @@ cdef class OwnerLink:
         # An end that hung up is always ready, also while nothing of it is to be read: so that is
         # told once.
         event.events = EPOLLET
-        if self.later.size != self.later.at:
+        if atomic_load_u64(&self.later.waiting):
             event.events = EPOLLOUT
         if self.turn.wanted and self.turn.reader != LINK_READ_BY_WAITER:
             event.events = (event.events & ~EPOLLET) | EPOLLIN
@@ -477,6 +479,7 @@ cdef class OwnerLink:
         """Whether this thread reads from now on. Else the event is woken when it could, unless
         another caller reads, or a third one asks meanwhile."""
         cdef bint leads = False
+        cdef bint is_led                 # by another caller
         if self.taker is None:
             return False
         if self.bell is None:
@@ -484,12 +487,13 @@ cdef class OwnerLink:
         if self.bell.event < 0:
             return False
         pthread_mutex_lock(&self.reading)
+        is_led = self.turn.reader == LINK_READ_BY_WAITER
         if not (self.turn.over or self.turn.left) and self.turn.reader == LINK_READ_BY_NOBODY:
             leads = True
             self.turn.reader = LINK_READ_BY_WAITER
             self.arm()
         pthread_mutex_unlock(&self.reading)
-        if not leads and self.turn.reader != LINK_READ_BY_WAITER:
+        if not leads and not is_led:
             self.wanted_event = event
             self.wanted_owner = owner
         return leads
@@ -578,13 +582,18 @@ cdef class OwnerLink:
     cdef void flush_locked(self) noexcept nogil:
         cdef const uint8_t* data
         cdef size_t size
-        self.later.has_kept = False
+        atomic_store_u32(&self.later.has_kept, 0)
         data = self.later.data + self.later.at
         size = self.later.size - self.later.at
         self.push(&data, &size)
         self.later.at = self.later.size - size
         if size == 0:
             self.later.at = self.later.size = 0
+        self.count_waiting()
+
+    cdef void count_waiting(self) noexcept nogil:
+        """Tell how much waits to threads that have no mutex; mutex held."""
+        atomic_store_u64(&self.later.waiting, self.later.size - self.later.at)
 
     def end(self) -> None:
         """Send nothing any more. Nobody reads it."""
@@ -592,6 +601,7 @@ cdef class OwnerLink:
         pthread_mutex_lock(&self.mutex)
         self.ended = True
         self.later.at = self.later.size = 0
+        self.count_waiting()
         pthread_mutex_unlock(&self.mutex)
         # Given back here and not by the collector. Whoever rings has the GIL; who arms, `reading`.
         pthread_mutex_lock(&self.reading)

@@ -6,7 +6,7 @@ from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint64_t
 from libc.stdlib cimport calloc
 
 from pulsarx._core.atomic cimport (
-    atomic_load_u32, atomic_load_u64, pthread_mutex_lock, pthread_mutex_unlock,
+    atomic_load_u32, atomic_load_u64, atomic_store_u64, pthread_mutex_lock, pthread_mutex_unlock,
 )
 from pulsarx._core.ledger_append cimport (
     ledger_append_end, ledger_append_fence, ledger_append_is_final,
@@ -60,6 +60,12 @@ cdef WaitEvent* event_take() except NULL:
     return <WaitEvent*><size_t>free_events.pop()
 
 
+cdef inline void wake_from(LedgerWriter writer, WaitEvent* event) noexcept:
+    """From now on what is published in a ledger wakes an event; NULL: none. Its publishers need no
+    GIL."""
+    atomic_store_u64(<uint64_t*>&writer.c_ledger.topic_event, <uint64_t>event)
+
+
 @cython.no_gc_clear
 cdef class LedgerTail:
     """The growing end of a topic. Made and switched by its managed ledger; hot calls only look."""
@@ -83,7 +89,7 @@ cdef class LedgerTail:
         # No gc_clear: the list must still be there, or a writer would go on to wake freed memory.
         cdef LedgerWriter writer
         for writer in self.attached:
-            writer.c_ledger.topic_event = NULL
+            wake_from(writer, NULL)
         if self.own_event != NULL:
             free_events.append(<size_t>self.own_event)
 
@@ -98,7 +104,7 @@ cdef class LedgerTail:
     cdef int attach(self, LedgerWriter writer) except -1:
         """Have what is published in the ledger wake those that wait for this topic."""
         self.attached.append(writer)
-        writer.c_ledger.topic_event = self.c_event
+        wake_from(writer, self.c_event)
         return 0
 
     cdef int go_to(self, LedgerWriter writer, int64_t now_ms) except -1:
@@ -149,8 +155,9 @@ cdef class LedgerTail:
         """Ask again, when half of what is left now is used, for the next ledger, which could not be
         prepared."""
         if self.writer is not None and self.prepared is None:
-            self.ask_at_part(self.writer, max(<uint64_t>1, self.writer.c_ledger.entry_count),
-                             self.writer.c_ledger.end, now_ms)
+            self.ask_at_part(self.writer,
+                             max(<uint64_t>1, atomic_load_u64(&self.writer.c_ledger.entry_count)),
+                             atomic_load_u64(&self.writer.c_ledger.end), now_ms)
 
     def prepare(self, LedgerWriter writer not None) -> None:
         """Have a new ledger ready to take the entries when this one is full."""
@@ -218,7 +225,7 @@ cdef class LedgerTail:
 
     def detach(self, LedgerWriter writer not None) -> None:
         """The writer is closed: nothing it does can concern this topic any more."""
-        writer.c_ledger.topic_event = NULL
+        wake_from(writer, NULL)
         if writer in self.attached:
             self.attached.remove(writer)
 
@@ -239,7 +246,7 @@ cdef class LedgerTail:
         cdef WaitEvent* event = self.c_event
         owner = self.event_owner         # which may be another one by then
         self.changes += 1
-        if event.waiters:
+        if atomic_load_u32(&event.waiters):
             with nogil:
                 wait_event_wake(event)
         else:

@@ -123,7 +123,7 @@ cdef class LedgerWriter:
             raise ForkedError(detail=f"{what} ledger {self.ledger_id}: "
                               "it belongs to the process this one was forked from")
         if status == STATUS_IO or status == STATUS_NO_SPACE or status == STATUS_POISONED:
-            error = self.c_ledger.error
+            error = ledger_error(&self.c_ledger)
         return raise_status(status, error,
                             f"{what} ledger {self.ledger_id} at {self.path or 'memory'}")
 
@@ -232,7 +232,7 @@ cdef class LedgerWriter:
         with nogil:
             error = file_flush(self.c_ledger.fd)
         if error:
-            self.c_ledger.error = error
+            ledger_note_error(&self.c_ledger, error)
             self.c_raise(STATUS_IO, "flush")
 
     def close(self) -> None:

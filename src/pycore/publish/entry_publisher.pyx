@@ -16,7 +16,7 @@ from pulsarx._core.ledger_append cimport (
     ledger_append_tell_others,
 )
 from pulsarx._core.ledger_state cimport (
-    LEDGER_FENCED, LEDGER_OPEN, LEDGER_POISONED, LedgerAppend,
+    LEDGER_FENCED, LEDGER_OPEN, LEDGER_POISONED, LedgerAppend, ledger_error,
 )
 from pulsarx._core.status cimport (
     STATUS_CLOSED, STATUS_INTERRUPTED, STATUS_IO, STATUS_LEDGER_FULL, STATUS_NO_SPACE, STATUS_OK,
@@ -253,7 +253,7 @@ cdef class LedgerPublisher(EntryPublisher):
         cdef LedgerWriter writer = self.tail.writer
         if writer is None or atomic_load_u32(&writer.c_ledger.state) != LEDGER_POISONED:
             return 0
-        return raise_status(STATUS_POISONED, writer.c_ledger.error,
+        return raise_status(STATUS_POISONED, ledger_error(&writer.c_ledger),
                             f"confirm what was sent to {self.topic_name} before")
 
     cdef int append(self, EntryFrame* frame, uint8_t* entry, Receipt receipt) except -1:
@@ -282,7 +282,7 @@ cdef class LedgerPublisher(EntryPublisher):
                 break
             # Refused without an error: another producer has just begun to roll the ledger over.
             if status == STATUS_LEDGER_FULL or status == STATUS_CLOSED or (
-                    status == STATUS_IO and writer.c_ledger.error == 0):
+                    status == STATUS_IO and ledger_error(&writer.c_ledger) == 0):
                 self.tail.roll_over(writer, frame.publish_time_ms)
                 continue
             self.refuse(status, writer, frame)
@@ -300,7 +300,7 @@ cdef class LedgerPublisher(EntryPublisher):
         cdef WaitEvent* event = self.tail.c_event
         ledger_append_tell_others(&writer.c_ledger)
         # Who is woken while this thread has the GIL sleeps once more until it is given up.
-        if not writer.c_ledger.publish_on_flush and event.waiters and (
+        if not writer.c_ledger.publish_on_flush and atomic_load_u32(&event.waiters) and (
                 not self.came_over.wake_soon(event)):
             wait_event_wake(event)
         return 0
@@ -308,7 +308,7 @@ cdef class LedgerPublisher(EntryPublisher):
     cdef int refuse(self, int status, LedgerWriter writer, EntryFrame* frame) except -1:
         if status == STATUS_NO_SPACE and self.tail.lane is not None:
             self.tail.lane.put(self.tail.managed_ledger.want_room)
-        return raise_status(status, writer.c_ledger.error,
+        return raise_status(status, ledger_error(&writer.c_ledger),
                             f"append {frame.entry_size} bytes to ledger {writer.ledger_id} of "
                             f"{self.topic_name}")
 
@@ -407,7 +407,7 @@ cdef class LedgerPublisher(EntryPublisher):
                 self.tail.notify()
             return True
         try:
-            raise_status(status, writer.c_ledger.error,
+            raise_status(status, ledger_error(&writer.c_ledger),
                          f"flush ledger {writer.ledger_id} of {self.topic_name}")
         except Exception as error:
             mutex_lock(&self.mutex)

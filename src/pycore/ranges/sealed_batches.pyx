@@ -17,6 +17,7 @@ from pulsarx._core.entry_frame cimport (
     ENTRY_BATCH, ENTRY_CHUNK, ENTRY_COMPRESSED, ENTRY_MIXED_KEYS, EntryFrame,
 )
 from pulsarx._core.ledger_append cimport ledger_append_entry, ledger_append_is_brief
+from pulsarx._core.ledger_state cimport ledger_error
 from pulsarx._core.limits cimport ENTRY_FRAME_SIZE
 from pulsarx._core.message_metadata cimport EntryParts, MessageMetadata, entry_decode
 from pulsarx._core.single_metadata cimport (
@@ -339,7 +340,7 @@ cdef class SealedBatches:
                 detail=f"{self.writer.path} has {self.writer.end} bytes, the most that a ledger "
                 "may have. Begin another file")
         if status != STATUS_OK:
-            raise_status(status, self.writer.c_ledger.error,
+            raise_status(status, ledger_error(&self.writer.c_ledger),
                          f"append {frame.entry_size} bytes to {self.writer.path}")
         return 0
 
