@@ -404,3 +404,8 @@ cdef void publish_plainly(LedgerAppend* ledger, uint64_t end, uint64_t entry_cou
     ledger.published.end = end
     ledger.published.entry_count = entry_count
     ledger.published.message_count = message_count
+
+
+def address_of_plain_publication():
+    """Where publish_plainly is, to be planted in the place of ledger_publish."""
+    return <size_t><void*>publish_plainly

@@ -1,0 +1,87 @@
+"""A wait_event_wake and a wait_event_wake_one that note whom they wake, and drop one wake when they
+are told to: to be planted in the place of the library's (planted_code.py)."""
+
+from libc.limits cimport INT_MAX
+from libc.stdint cimport uint32_t
+
+from pulsarx._core.atomic cimport *
+from pulsarx._core.wait_event cimport WaitEvent
+
+cdef extern from *:
+    """
+    #include <linux/futex.h>
+    #include <sys/syscall.h>
+    #include <unistd.h>
+    static long wake_on(uint32_t *word, int count) {
+        return syscall(SYS_futex, word, FUTEX_WAKE, count, NULL, NULL, 0);
+    }
+    """
+    long wake_on(uint32_t* word, int count) nogil
+
+cdef enum:
+    NOTED_MAX = 64
+
+cdef WaitEvent* NOTED[NOTED_MAX]         # in the order of the first wake
+cdef uint32_t NOTED_COUNT = 0            # atomic
+cdef uint32_t NOTES = 0                  # atomic: whether wakes are noted
+cdef uint32_t DROPS = 0                  # atomic: 1 + the number of the event whose wake is dropped
+cdef pthread_mutex_t mutex
+pthread_mutex_init(&mutex, NULL)
+
+
+cdef void wake_but_one(WaitEvent* self) noexcept nogil:
+    wake(self, INT_MAX)
+
+
+cdef void wake_one_but_one(WaitEvent* self) noexcept nogil:
+    wake(self, 1)
+
+
+cdef void wake(WaitEvent* self, int count) noexcept nogil:
+    cdef uint32_t drops
+    atomic_fence()
+    if atomic_load_u32(&self.waiters) == 0:
+        return
+    if atomic_load_u32(&NOTES):
+        note(self)
+    drops = atomic_load_u32(&DROPS)
+    if drops and NOTED[drops - 1] == self and atomic_swap_if_u32(&DROPS, drops, 0):
+        return
+    atomic_add_u32(&self.event, 1)
+    wake_on(&self.event, count)
+
+
+cdef void note(WaitEvent* self) noexcept nogil:
+    cdef uint32_t at
+    pthread_mutex_lock(&mutex)
+    for at in range(NOTED_COUNT):
+        if NOTED[at] == self:
+            break
+    else:
+        if NOTED_COUNT < NOTED_MAX:
+            NOTED[NOTED_COUNT] = self
+            atomic_store_u32(&NOTED_COUNT, NOTED_COUNT + 1)
+    pthread_mutex_unlock(&mutex)
+
+
+def address_of_wake():
+    return <size_t><void*>wake_but_one
+
+
+def address_of_wake_one():
+    return <size_t><void*>wake_one_but_one
+
+
+def note_wakes(bint notes):
+    """Whether events that are woken are noted from now on."""
+    atomic_store_u32(&NOTES, notes)
+
+
+def noted():
+    """How many events were woken while that was noted."""
+    return atomic_load_u32(&NOTED_COUNT)
+
+
+def drop_next(uint32_t number):
+    """Drop the next wake of the event of this number that somebody waits for."""
+    atomic_store_u32(&DROPS, number + 1)
