@@ -22,10 +22,11 @@ class Campaign:
     minutes: float = 0
     scale: float = 1  # PULSARX_TEST_SCALE: `make test` has 0.3
     sanitized: bool = False
+    sanitizers: str = "address,undefined"  # of one that is sanitized
     round_minutes_max: float = 30  # a round that takes longer does not end
 
 
-def campaign(name: str, what: str, *tests: str, **others: float | bool) -> Campaign:
+def campaign(name: str, what: str, *tests: str, **others: float | bool | str) -> Campaign:
     return Campaign(name, what, tests, **others)  # type: ignore[arg-type]
 
 
@@ -156,6 +157,14 @@ CAMPAIGNS = (
         "tests/api/subscriptions/test_subscription_threads.py", "tests/api/client/test_threads.py",
         "tests/api/client/test_closing_under_load.py", "tests/api/consuming/test_waking.py",
         rounds=60,
+    ),
+    campaign(
+        "thread-sanitizer", "threads that overlap in native code: no access races",
+        "tests/reliability/test_races.py", "tests/core/test_wait_event.pyx",
+        "tests/core/test_ledger_append.pyx", "tests/core/test_owner_link.pyx",
+        "tests/pycore/ledger/test_ledger_writer.py", "tests/api/client/test_closing_under_load.py",
+        "-m", "quick or standard or long", rounds=4, sanitized=True, sanitizers="thread",
+        round_minutes_max=60,
     ),
     # Sanitizers and order -----------------------------------------------------------------------
     campaign(

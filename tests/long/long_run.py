@@ -38,7 +38,8 @@ PAGE = "summary.md"  # in the folder; tools/write_reliability.py reads it
 
 
 def environment(campaign: Campaign, seed: int) -> dict[str, str]:
-    return {"PULSARX_TEST_SEED": str(seed), "PULSARX_TEST_SCALE": f"{campaign.scale:g}"}
+    given = {"PULSARX_TEST_SEED": str(seed), "PULSARX_TEST_SCALE": f"{campaign.scale:g}"}
+    return given | ({"PULSARX_SANITIZE": campaign.sanitizers} if campaign.sanitized else {})
 
 
 def command(campaign: Campaign, seed: int) -> list[str]:
@@ -228,10 +229,11 @@ def say(text: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
 
 
-def build_sanitizers() -> None:
-    chosen = os.environ.get("PULSARX_SANITIZE", "address,undefined")
-    built = os.environ | {"PULSARX_SANITIZE": chosen}
-    subprocess.run([ROOT / "tools" / "bootstrap", "test"], env=built, check=True)
+def build_sanitizers(campaigns: tuple[Campaign, ...]) -> None:
+    """A library for each kind that one of them asks for."""
+    for chosen in sorted({each.sanitizers for each in campaigns if each.sanitized}):
+        built = os.environ | {"PULSARX_SANITIZE": chosen}
+        subprocess.run([ROOT / "tools" / "bootstrap", "test"], env=built, check=True)
 
 
 def arguments() -> argparse.Namespace:
@@ -265,8 +267,7 @@ def main() -> int:
         for each in campaigns:
             print(f"{each.name:20} {each.what}")
         return 0
-    if any(each.sanitized for each in campaigns):
-        build_sanitizers()
+    build_sanitizers(campaigns)
     if options.repeat:
         print(repeated(campaigns[0], int(options.repeat[1])), flush=True)
         given = os.environ | environment(campaigns[0], int(options.repeat[1]))

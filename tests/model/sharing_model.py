@@ -91,9 +91,7 @@ def of_process(name: str, steps: dict[str, Step]) -> dict[str, Step]:
     return {label: alive(step) for label, step in steps.items()}
 
 
-def publishing(
-    ledger: int, slot: int, label: str, after: str, drops: str = ""
-) -> dict[str, Step]:
+def publishing(ledger: int, slot: int, label: str, after: str, drops: str = "") -> dict[str, Step]:
     """One message: written, published, and who sleeps is woken."""
 
     def write(s: State, me: str) -> str:
@@ -599,8 +597,10 @@ def positions_link() -> Process:
         covered = "what is acknowledged comes again" not in s["defects"]
         if message in s["sent"] and covered:
             return "read"  # the owner sent it before it heard of that
-        if message in s["kept"] and message in s["held"] and (
-            "what is held comes again" not in s["defects"]
+        if (
+            message in s["kept"]
+            and message in s["held"]
+            and ("what is held comes again" not in s["defects"])
         ):
             s["kept"] -= {message}
             return "read"  # it was handed out under the owner before
@@ -643,9 +643,7 @@ def positions_link() -> Process:
         return "read"
 
     steps: dict[str, Step] = {"read": read, "wake": tell, "resume": resume}
-    return Process(
-        "link", steps | {"subscribe": subscribe, "begin": begin, "arrived": arrived}
-    )
+    return Process("link", steps | {"subscribe": subscribe, "begin": begin, "arrived": arrived})
 
 
 def user(messages: int) -> Process:

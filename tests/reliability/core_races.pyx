@@ -254,10 +254,13 @@ cdef class GrowingLedgers:
         return bool(atomic_load_u32(&self.closed))
 
 
-def fail_flush(int call):
-    """The flush of this number fails, counted from now on."""
+def fail_calls(int flush, int write):
+    """The flush and the write of these numbers fail, counted from now on; 0: none."""
     file_faults_install()
-    file_faults_add(FILE_OP_FLUSH, FAULT_ERROR, call, False, 5)
+    if flush:
+        file_faults_add(FILE_OP_FLUSH, FAULT_ERROR, flush, False, 5)
+    if write:
+        file_faults_add(FILE_OP_WRITE, FAULT_ERROR, write, False, 28)
 
 
 def fail_no_more():
@@ -361,12 +364,14 @@ cdef class PlantedRaces:
         cdef int turn
         with nogil:
             pthread_barrier_wait(&self.start.barrier)
-            for turn in range(turns):
-                if who == 0:
+            if who == 0:
+                for turn in range(1, turns):
                     self.value = turn
                     relaxed_store(&self.ready, turn)
-                elif atomic_load_u64(&self.ready) and self.value > <uint64_t>turns:
-                    break
+            else:
+                while atomic_load_u64(&self.ready) < <uint64_t>turns - 1:
+                    pass
+                self.count = self.value
 
     def forget_the_mutex(self, int who, int turns):
         with nogil:
@@ -379,7 +384,6 @@ cdef class PlantedRaces:
                     pthread_mutex_unlock(&self.mutex)
 
     def free_too_early(self, int who, int turns):
-        cdef int turn
         with nogil:
             pthread_barrier_wait(&self.start.barrier)
             if who == 0:

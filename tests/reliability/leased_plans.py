@@ -1,8 +1,8 @@
 """Random histories of plans that are read under leases while retention removes what nothing keeps.
 
-The promise: from when a plan is leased until its last part is read and for a pause behind that, what
-it names can be read, however long a reader takes, as long as the job does something before its lease
-is over. Each part is read when it comes to that, and must hold exactly what was planned.
+The promise: from when a plan is leased until its last part is read and for a pause behind that,
+what it names can be read, however long a reader takes, as long as the job does something before its
+lease is over. Each part is read when it comes to that, and must hold exactly what was planned.
 """
 
 from __future__ import annotations

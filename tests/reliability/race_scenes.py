@@ -50,7 +50,9 @@ def run_all(tasks: list[Task], begin: Callable[[], object] | None = None) -> lis
         except BaseException as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=guarded, args=(each,), daemon=True) for each in range(len(tasks))]
+    threads = [
+        threading.Thread(target=guarded, args=(each,), daemon=True) for each in range(len(tasks))
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -119,11 +121,12 @@ def closing_ledger(folder: Path, count: int) -> None:
     assert max(found[:2]) <= count
 
 
-def failing_flush(folder: Path, count: int) -> None:
-    """A flush fails while others append, wait for their turn and read: the ledger is poisoned."""
+def failing_calls(folder: Path, count: int, writes: bool = False) -> None:
+    """A flush fails while others append, wait for their turn and read: the ledger is poisoned.
+    writes: before that a write fails, so that the next ledger takes the entries."""
     native = core_races()
     scene = native.GrowingLedgers(5, 1 << 30, False)
-    native.fail_flush(max(count // 2, 2))
+    native.fail_calls(max(count // 2, 2), max(count // 3, 1) if writes else 0)
     try:
         durable = partial(scene.publish, 1 << 20, True)
         tasks = [partial(then_wake, scene, durable) for _ in range(3)]
@@ -220,9 +223,7 @@ def telling(folder: Path, count: int) -> None:
                 counts["listener"] += 1
 
         for number in range(2):
-            client.subscribe(
-                "t", f"listener{number}", ConsumerType.Shared, message_listener=heard
-            )
+            client.subscribe("t", f"listener{number}", ConsumerType.Shared, message_listener=heard)
         asked = client.subscribe("t", "future", ConsumerType.Shared)
         several = client.subscribe(["t", "u"], "several", ConsumerType.Shared)
         nacked = client.subscribe(
@@ -282,9 +283,7 @@ def trimming(folder: Path, count: int) -> None:
                 done.set()
 
         def consume() -> None:
-            with client.subscribe(
-                "t", "s", initial_position=InitialPosition.Earliest
-            ) as consumer:
+            with client.subscribe("t", "s", initial_position=InitialPosition.Earliest) as consumer:
                 for _ in range(count):
                     consumer.acknowledge(consumer.receive(60_000))
 
@@ -438,7 +437,8 @@ SCENES: dict[str, tuple[Callable[[Path, int], None], int]] = {
     "ledgers": (growing_ledgers, 20_000),
     "durable ledgers": (partial(growing_ledgers, durable=True), 4_000),
     "a ledger that is closed": (closing_ledger, 20_000),
-    "a flush that fails": (failing_flush, 400),
+    "a flush that fails": (failing_calls, 400),
+    "a write and a flush that fail": (partial(failing_calls, writes=True), 400),
     "takers of two events": (takers, 4_000),
     "takers that are woken one by one": (partial(takers, one=True), 4_000),
     "publishing": (publishing, 400),

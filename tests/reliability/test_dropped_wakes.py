@@ -1,5 +1,5 @@
-"""A thread that waits is woken for each message, in one process and in several; where one wake-up is
-dropped, that is noticed."""
+"""A thread that waits is woken for each message, in one process and in several; a wake-up that is
+dropped is noticed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan has leased can be read, whatever retention does meanwhile; each way to give a lease back
+"""What a plan has leased can be read, whatever retention does meanwhile; a lease that is given back
 too early is found."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from leased_plans import History, PromiseBroken
-from seeds import scaled, seed_of, seeds
+from seeds import seed_of, seeds
 
 from pulsarx.broker.catalogue.state import CatalogueState
 from pulsarx.broker.scan import lease as leases
@@ -33,7 +33,9 @@ def test_what_is_leased_can_be_read(
 def given_back_with_the_first_part(patch: pytest.MonkeyPatch) -> None:
     """Each part is taken for the last one of its plan."""
     finish = leases.finish_part
-    patch.setattr(leases, "finish_part", lambda planned, part, parts, **o: finish(planned, 0, 1, **o))
+    patch.setattr(
+        leases, "finish_part", lambda planned, part, parts, **o: finish(planned, 0, 1, **o)
+    )
 
 
 def given_back_by_a_reader_that_leaves(patch: pytest.MonkeyPatch) -> None:

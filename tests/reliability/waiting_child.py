@@ -3,8 +3,9 @@ NUMBER SECONDS`. It wakes a waiting thread some times, and then again and again 
 event of this number dropped (-1: none). Each time it waits for the very event that the thread has
 got what was sent, by a deadline.
 
-Prints `EVENTS lost` or `EVENTS came`: how many events a message wakes, and whether one did not come.
-A drop does nothing where the thread was about to look once more, so it is tried several times.
+Prints `EVENTS lost` or `EVENTS came`: how many events a message wakes, and whether one message did
+not come. A drop does nothing where the thread was about to look once more, so it is tried several
+times.
 """
 
 from __future__ import annotations
