@@ -169,8 +169,10 @@ cdef class GuestDispatcher(PendingDispatcher):
                 if some_told and sent_acks_cover(&self.sent, ledger_id, message, 1):
                     continue             # the owner sent it before it heard of that
                 ack = self.core.add(ledger_id, message)
-                if self.kept is not None and ack.state == PENDING_HELD and (
-                        (ledger_id, message) in self.kept):
+                # One that is refused comes with all behind it, so it waits for that here.
+                if self.kept is not None and (ledger_id, message) in self.kept and (
+                        ack.state == PENDING_HELD or (
+                            ack.state == PENDING_NACKED and self.rewinds)):
                     self.kept.discard((ledger_id, message))
                     continue             # it was handed out under the owner before
                 if ack.state == PENDING_HELD or ack.state == PENDING_NACKED:

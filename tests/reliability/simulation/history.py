@@ -406,6 +406,7 @@ class History:
         elif at_risk:
             self.unsure.append((end, at_risk))
         if was_owner:
+            self.seen.append(("owner killed",))
             for served, risks in self.unsure:
                 if not served.is_hung_up:
                     self.seen += risks

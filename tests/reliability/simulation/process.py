@@ -62,6 +62,7 @@ class Process(Owner):
         self.host: Broker | None = None  # that owns the folder
         self.client: Any = None
         self.wires: list[wire.End] = []  # its ends
+        self.lock = simulated.Lock()  # of its guest's folders
 
     def settings(self) -> BrokerSettings:
         """Those of its client. The clock is its own, and no business of others."""
@@ -258,6 +259,27 @@ class _Registry:
         broker.close()
 
 
+class _ProcessLock:
+    """A lock of which each process has its own."""
+
+    def _mine(self) -> simulated.Lock:
+        acting = world().scheduler.acting
+        assert isinstance(acting, Process)
+        return acting.lock
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        return self._mine().acquire(blocking, timeout)
+
+    def release(self) -> None:
+        self._mine().release()
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
 class _ControlPlane:
     """Calls run where they are made: no task is the main thread."""
 
@@ -360,7 +382,7 @@ REPLACED: tuple[tuple[Any, dict[str, Any]], ...] = (
     (connection, {"Latch": simulated.Latch, "Condition": simulated.Condition,
                   "Event": simulated.Event, "Deadline": simulated.Deadline}),
     (folders, {"registry": _Registry(), "Event": simulated.Event, "Deadline": simulated.Deadline,
-               "_lock": simulated.Lock(), "_guests": {}}),
+               "_lock": _ProcessLock(), "_guests": {}}),
     (owner_connection, {"OwnerLink": wire.Link, "shut": wire.shut}),
     (guest_broker, {"Condition": simulated.Condition, "OwnThread": simulated.OwnThread,
                     "JobQueue": simulated.Jobs, "Deadline": simulated.Deadline,

@@ -8,6 +8,9 @@ acked           YES: it may not come again; MAYBE: whoever said so was killed be
                 be recorded; NO: it has to come
 held            by the consumer that received it last, and has neither acknowledged nor given it up
 loose           given up: refused, or of a consumer that leaves; it may come again, to anybody
+stray           not acknowledged when the owner was killed, on Shared and Key_Shared: the next owner
+                does not know who holds it, and may have given it to another one, whose queue it
+                leaves although its holder acknowledges it meanwhile
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ class State:
     acked: int = NO
     holder: str | None = None
     is_loose: bool = False
+    is_stray: bool = False
     came: int = 0  # how often it was delivered
 
 
@@ -65,7 +69,7 @@ class Subscription:
     def receive(self, consumer: str, state: State) -> None:
         if consumer not in self.consumers:
             raise Violation("came to a consumer that has left")
-        if state.acked == YES:
+        if state.acked == YES and not state.is_stray:
             raise Violation("came though it was acknowledged")
         held = state.holder is not None and not state.is_loose
         if held and state.holder == consumer:
@@ -77,7 +81,7 @@ class Subscription:
             raise Violation(f"came while {state.holder} has it")
         elif self.type == "Key_Shared":
             self._require_key(consumer, state)
-        state.holder, state.is_loose, state.acked = consumer, False, NO
+        state.holder, state.is_loose, state.is_stray, state.acked = consumer, False, False, NO
         state.came += 1
 
     def _require_turn(self, consumer: str) -> None:
@@ -189,6 +193,10 @@ class TopicModel:
             for consumer, pid in list(found.consumers.items()):
                 if pid == arguments[0]:
                     found.leave(consumer)
+        elif name == "owner killed":
+            if found.type not in ORDERED:
+                for state in found.states:
+                    state.is_loose = state.is_stray = state.acked != YES
         elif name == "late":  # it was stopped when owners changed: others need not wait for it
             for consumer, pid in found.consumers.items():
                 if pid == arguments[0]:
@@ -226,7 +234,7 @@ class TopicModel:
                 state.acked, state.holder = max(state.acked, MAYBE), None
         elif name == "sought":
             for message_id, state in places.items():
-                state.acked = NO if message_id >= arguments[2] else YES
+                state.acked = NO if message_id > arguments[2] else YES
                 state.holder, state.is_loose = None, False
 
     def _meant(
