@@ -48,8 +48,9 @@ cdef class SingleActiveDispatcher(Dispatcher):
 
     # Who reads ------------------------------------------------------------------------------------
 
-    def join(self, EntrySink receiver not None, object key_shared=None) -> None:
-        """ConsumerBusy: it is Exclusive and somebody reads already. Call `settled` afterwards."""
+    def join(self, EntrySink receiver not None, object key_shared=None, int before=-1) -> None:
+        """before: how many of the receivers came before it; -1: all of them. ConsumerBusy: it is
+        Exclusive and somebody reads already. Call `settled` afterwards."""
         mutex_lock(&self.core.mutex)
         try:
             if self.exclusive and self.receivers:
@@ -57,7 +58,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
                     detail=f"the subscription of {self.topic_name} is Exclusive and has a "
                     f"consumer, {(<EntrySink>self.receivers[0]).consumer_name}; close that one "
                     "first")
-            self.receivers.append(receiver)
+            self.receivers.insert(before if before >= 0 else len(self.receivers), receiver)
             receiver.index = 0
             self.core.chunk_limits = receiver.chunk_limits
             try:

@@ -309,6 +309,7 @@ class History:
         self.plan = plan
         self.world = World(folder, plan.seed, plan.deduplicates)
         self.world.tell_late = self.be_late
+        self.world.tell_arrived = lambda pid: self.seen.append(("arrived", pid))
         self.seen: list[Seen] = []
         self.users: list[User] = []  # of living processes
         self.user_count = 0
@@ -398,6 +399,7 @@ class History:
         at_risk = self._at_risk(user)
         was_owner = user.process.host is not None
         end = self.world.served_end(user.process)
+        lost = [risks for served, risks in self.unsure if not served.is_hung_up]
         self.users.remove(user)
         self.world.kill(user.process)
         self.seen.append(("killed", user.process.pid))
@@ -407,9 +409,8 @@ class History:
             self.unsure.append((end, at_risk))
         if was_owner:
             self.seen.append(("owner killed",))
-            for served, risks in self.unsure:
-                if not served.is_hung_up:
-                    self.seen += risks
+            for risks in lost:
+                self.seen += risks
             self.unsure.clear()
 
     def _at_risk(self, user: User) -> list[Seen]:

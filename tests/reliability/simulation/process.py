@@ -109,6 +109,7 @@ class World:
     def __init__(self, folder: Path, seed: int, deduplicates: bool = False) -> None:
         self.options = OPTIONS[deduplicates]
         self.tell_late: Callable[[int], object] = _nobody
+        self.tell_arrived: Callable[[int], object] = _nobody
         self.folder = str(folder)
         self.scheduler = Scheduler(seed)
         self.processes: list[Process] = []
@@ -368,7 +369,12 @@ def _nobody(_: int) -> None:
 
 
 class Arrivals(arrivals.Arrivals):
-    """Tells of processes that are not waited for any more although they live."""
+    """Tells of processes that have brought all they have, and of those that are not waited for any
+    more although they live."""
+
+    def has_arrived(self, pid: int) -> None:
+        super().has_arrived(pid)
+        world().tell_arrived(pid)
 
     def look(self) -> None:
         before = self.awaited

@@ -50,7 +50,7 @@ class Subscription:
     states: list[State]
     consumers: dict[str, int] = field(default_factory=dict)  # open ones, and their processes
     active: str | None = None  # who received last, where one has all
-    moving: int = 0  # seeks that go on
+    arrived: set[int] = field(default_factory=set)  # processes that the present owner knows
 
     def give_up(self, consumer: str, is_loose: bool) -> None:
         """What a consumer holds may go to others; is_loose: it may stay there, too."""
@@ -81,7 +81,9 @@ class Subscription:
             raise Violation(f"came while {state.holder} has it")
         elif self.type == "Key_Shared":
             self._require_key(consumer, state)
-        state.holder, state.is_loose, state.is_stray, state.acked = consumer, False, False, NO
+        if held or state.acked == YES or self.consumers[consumer] in self.arrived:
+            state.is_stray = False  # else its process had it from the owner before
+        state.holder, state.is_loose, state.acked = consumer, False, NO
         state.came += 1
 
     def _require_turn(self, consumer: str) -> None:
@@ -193,7 +195,10 @@ class TopicModel:
             for consumer, pid in list(found.consumers.items()):
                 if pid == arguments[0]:
                     found.leave(consumer)
+        elif name == "arrived":
+            found.arrived.add(arguments[0])
         elif name == "owner killed":
+            found.arrived.clear()
             if found.type not in ORDERED:
                 for state in found.states:
                     state.is_loose = state.is_stray = state.acked != YES
@@ -210,6 +215,7 @@ class TopicModel:
             if found.type == "Exclusive" and found.consumers:
                 raise Violation(f"{list(found.consumers)} had it")
             found.consumers[consumer] = pid
+            found.arrived.add(pid)
         elif name == "closing":
             found.give_up(arguments[1], True)
             if found.active == arguments[1]:

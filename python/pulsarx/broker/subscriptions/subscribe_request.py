@@ -58,7 +58,7 @@ class SubscribeRequest:
 
     __slots__ = (
         "subscription_name", "type", "durable", "start", "schema", "consumer_name", "settings",
-        "key_shared", "made_subscription", "sink", "read_compacted", "decryption",
+        "key_shared", "made_subscription", "place", "sink", "read_compacted", "decryption",
     )  # fmt: skip
 
     def __init__(
@@ -74,10 +74,11 @@ class SubscribeRequest:
         sink: type[EntrySink] = Receiver,
         read_compacted: bool = False,
         decryption: object = None,
+        place: int | None = None,
     ) -> None:
         """start: where a new subscription begins. key_shared: None for the defaults. sink: what the
         dispatcher hands entries to. decryption: a PayloadDecryption; None: what is encrypted is not
-        delivered."""
+        delivered. place: its place among the consumers of the last owner; None: it is a new one."""
         self.subscription_name: str = subscription_name
         self.type: ConsumerType = type
         self.schema: object = schema
@@ -89,6 +90,7 @@ class SubscribeRequest:
         self.sink: Callable[..., Any] = sink
         self.read_compacted: bool = read_compacted
         self.decryption: object = decryption
+        self.place: int | None = place  # set by the subscription, where it is None
         self.made_subscription: bool = False  # set by the topic: the durable subscription is new
 
     @property

@@ -72,7 +72,7 @@ class Subscription:
 
     __slots__ = (
         "__weakref__", "_consumers", "_forgotten", "_had_type", "_kind", "_partition_index",
-        "_read_any", "core", "dispatcher", "flush", "host", "last_active_ms", "name", "record",
+        "_places", "_read_any", "core", "dispatcher", "flush", "host", "last_active_ms", "name", "record",
         "removed", "runtime", "topic", "tracker",
     )  # fmt: skip
 
@@ -103,6 +103,8 @@ class Subscription:
         self.core.start()
         self.dispatcher.deadlines_due()  # deadlines that fell due while the topic was closed
         self._consumers: dict[EntrySink, weakref.ref[ConsumerCore]] = {}
+        # In which order they came; those of a dead owner's guests that go on keep theirs.
+        self._places: dict[EntrySink, int] = {}
         self._forgotten: deque[EntrySink] = deque()  # those whose consumer is gone
         self._read_any: set[EntrySink] = set()  # of them, those that read any schema
         self.removed: bool = False
@@ -168,8 +170,14 @@ class Subscription:
         reference = weakref.ref(consumer, later)
         if self._kind[0] == "Key_Shared":
             self.dispatcher.join(receiver, sticky_ranges(request))
+        elif request.place is not None and self._kind[0] in SINGLE_ACTIVE:
+            before = sum(each < request.place for each in self._places.values())
+            self.dispatcher.join(receiver, None, before)
         else:
             self.dispatcher.join(receiver)
+        if request.place is None:
+            request.place = 1 + max(self._places.values(), default=-1)
+        self._places[receiver] = request.place
         self._consumers[receiver] = reference
         if getattr(request.schema, "reads_any", False):
             self._read_any.add(receiver)
@@ -228,6 +236,7 @@ class Subscription:
             if self._consumers.pop(receiver, None) is None:
                 return
             self._read_any.discard(receiver)
+            self._places.pop(receiver, None)
             self.touch()
             self.topic.touch()
             try:

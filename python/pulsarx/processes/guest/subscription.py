@@ -183,6 +183,7 @@ class GuestSubscription(AttachedConsumer):
         if "made_subscription" in answer:
             with self._lock:
                 self._is_attached = True
+                self._arguments["place"] = answer.get("place")  # for the next owner
                 if connection is self._connection:
                     self.dispatcher.begin()
                     return answer
@@ -375,6 +376,7 @@ class GuestSubscription(AttachedConsumer):
                 self._shut()
             raise
         with self._lock:
+            self._arguments["place"] = answer.get("place")
             self._id, self._connection = number, connection
             has_left = self._has_left
             if not has_left:

@@ -171,8 +171,11 @@ class GuestConsumer(PositionConsumer):
             self.subscription.detach(self.receiver)
 
 
-def attach_guest(topic: Topic, arguments: dict[str, Any]) -> tuple[GuestConsumer, bool]:
-    """The consumer that is asked for, and whether its subscription was made for it."""
+def attach_guest(
+    topic: Topic, arguments: dict[str, Any], place: int | None
+) -> tuple[GuestConsumer, dict[str, Any]]:
+    """The consumer that is asked for, and what its process is told: whether the subscription was
+    made for it, and its place there. place: that it had at the last owner."""
     settings = arguments["settings"]
     ledger_id, ordinal = arguments["start"]
     position = (ledger_id, ordinal)
@@ -194,6 +197,7 @@ def attach_guest(topic: Topic, arguments: dict[str, Any]) -> tuple[GuestConsumer
         key_shared=_policy_of(arguments["key_shared"]),
         sink=PositionSink,
         read_compacted=arguments["read_compacted"],
+        place=place,
     )
 
     def make(sink: EntrySink, subscription: Subscription) -> GuestConsumer:
@@ -204,7 +208,7 @@ def attach_guest(topic: Topic, arguments: dict[str, Any]) -> tuple[GuestConsumer
 
     found = topic.subscribe(request, make)
     assert isinstance(found, GuestConsumer)
-    return found, request.made_subscription
+    return found, {"made_subscription": request.made_subscription, "place": request.place}
 
 
 def place_now(ledgers: LedgerList, position: Position, read_compacted: bool) -> Position:

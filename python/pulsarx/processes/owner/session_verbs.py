@@ -106,8 +106,10 @@ class SessionGuests:
             self._arrivals.look()
             return {"is_early": True}  # first those that were there
         topic = self._context.kept_topic(arguments["topic"])
+        # One that is late has lost its place to those that got messages meanwhile.
+        place = None if self._arrivals.is_over else arguments.get("place")
         try:
-            consumer, made_subscription = attach_guest(topic, arguments)
+            consumer, answer = attach_guest(topic, arguments, place)
         except TopicGone:
             return {"is_gone": True}
         self._consumers.add(consumer_id, consumer, consumer.take_link)
@@ -115,7 +117,7 @@ class SessionGuests:
         consumer.open_to(consumer_id, marking, self._write, self._context.link)
         if not self._arrivals.is_over:
             self._arrivals.tell(self._wake)
-        return {"made_subscription": made_subscription}
+        return answer
 
     def _seek(self, arguments: Values) -> None:
         ledger_id, ordinal = arguments["position"]
