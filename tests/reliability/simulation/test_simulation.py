@@ -1,48 +1,74 @@
 """Random histories of an owner and its guests, in one thread of control: a seed says who goes on,
-what arrives, who is killed or stopped."""
+what arrives, who is killed or stopped.
+
+A failure is printed as a plan, which `run_plan` repeats; PULSARX_TEST_SEED repeats the whole run.
+"""
 
 from __future__ import annotations
 
 import gc
-import threading
-from collections.abc import Callable
+from pathlib import Path
 
-import process
 import pytest
 import seeds
-from history import new_plan, run_plan
+from guest_history import History, Plan, new_plan
+from shrunk_plan import described, failure_of, shrunk_plan
+from simulated_thread import in_simulation
+from simulation_bugs import PLANTED, planted
 
-HISTORIES = 1000
-
-
-def in_a_thread(work: Callable[[], None]) -> None:
-    """As all of the broker: not by the main thread, where signals arrive."""
-    failures: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            with process.simulation():
-                work()
-        except BaseException as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    if failures:
-        raise failures[0]
+HISTORIES = 500
+SEEDS_OF_A_RUN = 1_000_000
+COLLECT_EVERY = 50  # histories
+ENOUGH = 150  # histories, in which each bug is found
 
 
-def test_random_histories_keep_what_is_promised() -> None:
+def test_histories_keep_what_is_promised() -> None:
     seed = seeds.new_seed()
 
     def work() -> None:
         for number in range(seeds.scaled(HISTORIES)):
-            plan = new_plan(seed * 1_000_000 + number)
-            try:
-                run_plan(plan)
-            except BaseException:
-                print(plan.text())
-                raise
+            plan = new_plan(seed * SEEDS_OF_A_RUN + number)
+            failure = failure_of(plan)
+            if failure is not None:
+                raise AssertionError(described(plan, failure)) from failure
+            if number % COLLECT_EVERY == 0:
+                gc.collect()
 
-    in_a_thread(work)
+    in_simulation(work)
+
+
+def test_a_seed_repeats_its_history(tmp_path: Path) -> None:
+    found = []
+
+    def work() -> None:
+        for number in range(2):
+            history = History(new_plan(46), tmp_path / f"{number}")
+            history.run()
+            found.append((history.seen, history.world.scheduler.steps))
+
+    in_simulation(work)
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_the_simulation_finds(bug: str) -> None:
+    seed = seeds.new_seed()
+    found: list[Plan] = []
+
+    def work() -> None:
+        with planted(bug):
+            for number in range(ENOUGH):
+                plan = new_plan(seed * SEEDS_OF_A_RUN + number)
+                if failure_of(plan) is not None:
+                    print(f"found by history {number + 1}")
+                    found.append(plan)
+                    return
+
+    in_simulation(work)
+    assert found, f"{ENOUGH} histories have not found that {bug}"
+
+
+def test_a_failing_plan_is_shrunk_to_the_steps_that_matter() -> None:
+    plan = Plan(1, {"s0": "Shared"}, False, False, tuple(("stop", at, 0) for at in range(20)))
+    short = shrunk_plan(plan, lambda tried: {("stop", 3, 0), ("stop", 11, 0)} <= set(tried.steps))
+    assert short.steps == (("stop", 3, 0), ("stop", 11, 0))

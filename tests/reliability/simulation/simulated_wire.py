@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from scheduler import scheduler
+from seeded_scheduler import scheduler
 
 from pulsarx._pycore.ground.owner_link import OwnerLink
 

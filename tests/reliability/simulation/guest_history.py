@@ -21,9 +21,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import process
-from process import Process, World
-from scheduler import Hang
+import simulated_process as process
+from simulated_process import Process, World
+from seeded_scheduler import Hang
 from subscription_model import ORDERED, Seen, TopicModel, Violation
 
 import pulsarx
@@ -80,7 +80,9 @@ def new_plan(seed: int) -> Plan:
             more = (chance.randint(1, 6), chance.random() < 0.4, chance.getrandbits(16))
         elif kind in ("consume", "redeliver", "close"):
             more = (name,)
-        elif kind in ("receive", "acknowledge"):
+        elif kind == "receive":
+            more = (name, chance.randint(1, 8), chance.randint(0, 8), chance.getrandbits(16))
+        elif kind == "acknowledge":
             more = (name, chance.randint(1, 8), chance.getrandbits(16))
         elif kind == "seek":
             more = (name, chance.random())
@@ -200,25 +202,26 @@ class User:
         self.held[name] = {}
         self.see("opened", name, consumer_name, self.process.pid)
 
-    def receive(self, name: str, count: int, chance: int) -> None:
+    def receive(self, name: str, count: int, acknowledged: int, chance: int) -> None:
+        """Take what there is, and do something with some of what it holds then."""
+        self._take(name, count)
+        self.acknowledge(name, acknowledged, chance)
+
+    def _take(self, name: str, count: int) -> None:
         if name not in self.consumers:
             return
         consumer_name, consumer = self.consumers[name]
-        for message in self._received(name, consumer, count):
+        try:
+            found = consumer.receive_many(count, 0)
+        except errors.AlreadyClosed:
+            self._is_closed(name)
+            return
+        for message in found:
             place = id_of(message.message_id())
             payload, key = message.data().decode(), message.partition_key()
             self.see("received", name, consumer_name, place, payload, key)
             self.history.message_ids[place] = message.message_id()
             self.held[name][place] = message
-        self.acknowledge(name, count, chance)
-
-    def _received(self, name: str, consumer: Any, count: int) -> list[Any]:
-        try:
-            found: list[Any] = consumer.receive_many(count, 0)
-            return found
-        except errors.AlreadyClosed:
-            self._is_closed(name)
-            return []
 
     def _is_closed(self, name: str) -> None:
         """The owner closed it, which it may do to a process that was stopped too long."""
@@ -249,11 +252,20 @@ class User:
                 for each in [each for each in held if each <= place]:
                     del held[each]
             elif way < 0.8:
-                self.see("refused", name, consumer_name, place)
-                consumer.negative_acknowledge(message)
-                # In order, all behind it comes again as well.
-                for each in [each for each in held if each == place or (ordered and each > place)]:
-                    del held[each]
+                self.refuse(name, place)
+
+    def refuse(self, name: str, place: Any = None) -> None:
+        """Have a message delivered again, the first it holds where none is named."""
+        held = self.held.get(name, {})
+        first = min(held, default=None) if place is None else place
+        if first is None:
+            return
+        consumer_name, consumer = self.consumers[name]
+        self.see("refused", name, consumer_name, first)
+        consumer.negative_acknowledge(held[first])
+        is_ordered = self.history.plan.types[name] in ORDERED  # then all behind it comes, too
+        for each in [each for each in held if each == first or (is_ordered and each > first)]:
+            del held[each]
 
     def redeliver(self, name: str) -> None:
         if name in self.consumers:
@@ -286,17 +298,10 @@ class User:
 
     def take_all(self, name: str) -> None:
         """At the end: acknowledge whatever comes."""
+        self._take(name, 100)
         if name not in self.consumers:
             return
         consumer_name, consumer = self.consumers[name]
-        for message in self._received(name, consumer, 100):
-            place = id_of(message.message_id())
-            payload, key = message.data().decode(), message.partition_key()
-            self.see("received", name, consumer_name, place, payload, key)
-            self.history.message_ids[place] = message.message_id()
-            self.held[name][place] = message
-        if name not in self.consumers:
-            return
         for place in sorted(self.held[name]):
             consumer.acknowledge(self.held[name].pop(place))
             self.see("acked", name, consumer_name, place, False)

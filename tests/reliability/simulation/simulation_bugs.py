@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import wire
+import simulated_wire as wire
 
 from pulsarx._pycore.ground import owner_link
 from pulsarx.broker.runtime import BrokerRuntime

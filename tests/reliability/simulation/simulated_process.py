@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import _thread
-import scheduler as simulated
-import wire
-from scheduler import Owner, Scheduler
+import seeded_scheduler as simulated
+import simulated_wire as wire
+from seeded_scheduler import Owner, Scheduler
 
 import pulsarx
 from pulsarx import errors
