@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 from guest_history import Plan, Step, run_plan
 from simulated_thread import in_simulation
+
+from pulsarx import errors
+from pulsarx.processes.guest.subscription import Settler
 
 ORDERS = 12  # in which guests come to the next owner
 
@@ -49,3 +54,20 @@ def test_what_is_behind_a_refused_message_comes_again_where_owners_changed(
         ("refuse", 1, 100, "s0"),
         ("kill owner", 0, 100),
     )
+
+
+def test_a_caller_that_asked_the_last_owner_is_not_told_that_it_has_gone() -> None:
+    """It used to raise ConnectError where its consumer was with the next owner before it went on:
+    whether that was lost was what it looked at."""
+
+    class Owner:
+        is_lost = False
+
+        def settle(self) -> None:
+            self.is_lost = True
+            settler.connection = next_owner
+            raise errors.ConnectError(detail="the owner has left")
+
+    next_owner: Any = Owner()
+    settler = Settler(cast(Any, Owner()))
+    settler.settle()

@@ -86,10 +86,11 @@ class Settler:
         self._timeout_seconds = call_timeout()  # of the client of the consumer
 
     def settle(self) -> None:
+        connection = self.connection  # that may be another one when this has ended
         try:
-            within(self._timeout_seconds, self.connection.settle)
+            within(self._timeout_seconds, connection.settle)
         except errors.ConnectError:
-            if not self.connection.is_lost:
+            if not connection.is_lost:
                 raise  # else the next owner has not come yet, and nothing is there
 
 
