@@ -59,38 +59,55 @@ class Plan:
 
 
 WEIGHTS = {
-    "publish": 30, "consume": 12, "receive": 34, "acknowledge": 8, "redeliver": 2, "close": 4,
-    "kill": 5, "kill owner": 4, "stop": 3, "continue": 3, "advance": 5, "start": 6, "seek": 1,
+    "publish": 24, "consume": 8, "receive": 34, "acknowledge": 8, "refuse": 3, "redeliver": 2,
+    "close": 4, "kill": 4, "kill owner": 2, "burst": 9, "stop": 3, "continue": 3, "advance": 5,
+    "start": 6, "seek": 1,
 }  # fmt: skip
 
 
 def new_plan(seed: int) -> Plan:
+    """Few steps each: the shorter a history, the more there are."""
     chance = random.Random(seed)
     names = ["s0"] if chance.random() < 0.6 else ["s0", "s1"]
     types = {name: chance.choice(TYPES) for name in names}
     steps: list[Step] = [("start", slot, 0) for slot in range(1, SLOTS)]
-    # In most histories not every guest does everything: each is quick, and there are many.
+    for slot in range(SLOTS):
+        if chance.random() < 0.5:
+            steps.append(_drawn("publish", chance, slot, names))
+        if chance.random() < 0.5:
+            steps.append(_drawn("consume", chance, slot, names))
     kinds, weights = list(WEIGHTS), list(WEIGHTS.values())
-    for _ in range(chance.randint(8, 36)):
+    for _ in range(chance.randint(4, 28)):
         kind = chance.choices(kinds, weights)[0]
-        gap = int(chance.expovariate(1 / 12)) if chance.random() < 0.8 else 60
-        slot, name = chance.randrange(SLOTS), chance.choice(names)
-        more: tuple[Any, ...] = ()
-        if kind == "publish":
-            more = (chance.randint(1, 6), chance.random() < 0.4, chance.getrandbits(16))
-        elif kind in ("consume", "redeliver", "close"):
-            more = (name,)
-        elif kind == "receive":
-            more = (name, chance.randint(1, 8), chance.randint(0, 8), chance.getrandbits(16))
-        elif kind == "acknowledge":
-            more = (name, chance.randint(1, 8), chance.getrandbits(16))
-        elif kind == "seek":
-            more = (name, chance.random())
-        elif kind == "advance":
-            more = (chance.choice((5, 100, 1500, 4000)),)
-        steps.append((kind, slot, gap, *more))
+        if kind != "burst":
+            steps.append(_drawn(kind, chance, chance.randrange(SLOTS), names))
+            continue
+        # The owner is killed while much is on the way.
+        for _ in range(chance.randint(1, 4)):
+            step = _drawn(chance.choice(("publish", "receive")), chance, chance.randrange(SLOTS), names)
+            steps.append((*step[:2], chance.randint(0, 4), *step[3:]))
+        steps.append(("kill owner", 0, int(chance.expovariate(1 / 8))))
     deduplicates = chance.random() < 0.4
     return Plan(seed, types, deduplicates or chance.random() < 0.3, deduplicates, tuple(steps))
+
+
+def _drawn(kind: str, chance: random.Random, slot: int, names: list[str]) -> Step:
+    gap = int(chance.expovariate(1 / 12)) if chance.random() < 0.8 else 60
+    name = chance.choice(names)
+    more: tuple[Any, ...] = ()
+    if kind == "publish":
+        more = (chance.randint(1, 6), chance.random() < 0.4, chance.getrandbits(16))
+    elif kind in ("consume", "redeliver", "refuse", "close"):
+        more = (name,)
+    elif kind == "receive":
+        more = (name, chance.randint(1, 8), chance.randint(0, 8), chance.getrandbits(16))
+    elif kind == "acknowledge":
+        more = (name, chance.randint(1, 8), chance.getrandbits(16))
+    elif kind == "seek":
+        more = (name, chance.random())
+    elif kind == "advance":
+        more = (chance.choice((5, 100, 1500, 4000)),)
+    return kind, slot, gap, *more
 
 
 class User:
@@ -401,8 +418,10 @@ class History:
     def _kill(self, user: User | None) -> None:
         if user is None:
             return
-        at_risk = self._at_risk(user)
         was_owner = user.process.host is not None
+        if was_owner:
+            self.world.do_last_things(user.process)
+        at_risk = self._at_risk(user)
         end = self.world.served_end(user.process)
         lost = [risks for served, risks in self.unsure if not served.is_hung_up]
         self.users.remove(user)

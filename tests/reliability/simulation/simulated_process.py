@@ -140,6 +140,17 @@ class World:
             self.scheduler.acting = before
         self.scheduler.end(process)
 
+    def do_last_things(self, process: Process) -> None:
+        """Have some threads of an owner do the next thing that they were sent, and tell nobody: as
+        when it is killed behind what they write to files."""
+        if process.is_stopped:
+            return
+        for each in process.wires:
+            each.is_dying = True
+        for each in process.wires:
+            if each.came and each.reader is not None and self.scheduler.random.random() < 0.7:
+                self.scheduler.resume(each.reader)
+
     def _abandon(self, process: Process) -> None:
         if process.client is not None:
             process.client._owner.forgotten.cancel()

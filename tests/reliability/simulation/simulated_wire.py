@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+from greenlet import getcurrent
 from seeded_scheduler import scheduler
 
 from pulsarx._pycore.ground.owner_link import OwnerLink
@@ -22,12 +23,14 @@ class End:
         self.came: deque[bytes] = deque()  # and is not read
         self.has_ended = False  # nothing more is sent to it
         self.is_hung_up = False
+        self.is_dying = False  # its process: it does one thing more, and tells nobody
+        self.reader: Any = None  # the task that waits for what comes
 
     def fileno(self) -> End:
         return self
 
     def send(self, data: bytes) -> None:
-        if not self.is_hung_up and not self.peer.is_hung_up:
+        if not self.is_hung_up and not self.is_dying and not self.peer.is_hung_up:
             self.peer.came.append(data)
 
     def shut(self) -> None:
@@ -43,7 +46,7 @@ class End:
 
     def take(self) -> bytes:
         """Some of what came, at least one piece."""
-        count = scheduler().random.randint(1, len(self.came))
+        count = 1 if self.is_dying else scheduler().random.randint(1, len(self.came))
         found = b"".join(self.came.popleft() for _ in range(count))
         if len(found) > READ_MAX:
             self.came.appendleft(found[READ_MAX:])
@@ -73,6 +76,7 @@ class Link(OwnerLink):
 
     def wait(self, buffer: Any, reads: bool, timeout_ms: int = -1) -> int:
         end = self.wire
+        end.reader = getcurrent()
         while True:
             OwnerLink.wait(self, buffer, False, 0)
             if self.was_asked:
