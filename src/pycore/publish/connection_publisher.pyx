@@ -366,7 +366,7 @@ cdef class ConnectionPublisher(EntryPublisher):
         confirmed last, in order: those entries are confirmed, and what was sent behind them is sent
         again, but for what has timed out. An entry in front of them was refused, which could not be
         answered, or was a duplicate. unknown: an error, where it cannot be told any more what is
-        stored: what is not found fails with it. known: an id that the last broker knew of the
+        stored: what went out and is not found fails with it, and without a link the rest. known: an id that the last broker knew of the
         producer's name. compares: the broker tells duplicates, but of what was sent before its
         producer heard of that; all_are_new: of nothing that was sent, for another one used the
         name meanwhile.
@@ -388,7 +388,7 @@ cdef class ConnectionPublisher(EntryPublisher):
                 # Of what was left of a batch it is not known whose the places are.
                 self.confirm(sent, ledger_id if sent.entry == entry else UINT64_MAX, entry_id, None)
             if unknown is not None:
-                while self.pending:
+                while self.pending and (link is None or (<SentEntry>self.pending[0]).was_sent):
                     self.refuse(self.take_oldest(), unknown)
             self.expire()                # what waits for another thread to say so, too
             while self.pending and (<SentEntry>self.pending[0]).given_up:

@@ -176,6 +176,19 @@ def test_where_it_cannot_be_told_what_is_stored_nothing_is_sent_again() -> None:
     assert len(sender.sent) == 1
 
 
+def test_what_was_never_sent_is_sent_where_it_cannot_be_told_what_is_stored() -> None:
+    """It used to fail, although it cannot be stored."""
+    sender = Sender()
+    sender.connect()
+    sender.put(b"a")
+    sender.link.pause()
+    sender.put(b"b")
+    sender.connect([], errors.Timeout(detail="unknown"))
+    assert len(sender.sent) == 1
+    sender.link.confirmed(1, 7, 0)
+    assert sender.results() == [(b"a", Result.Timeout), (b"b", Result.Ok)]
+
+
 def test_a_send_that_timed_out_is_not_sent_again_and_its_late_answer_is_passed_over() -> None:
     sender = Sender(timeout_ms=1000)
     sender.connect()

@@ -83,7 +83,9 @@ class Subscription:
             self._require_key(consumer, state)
         if held or state.acked == YES or self.consumers[consumer] in self.arrived:
             state.is_stray = False  # else its process had it from the owner before
-        state.holder, state.is_loose, state.acked = consumer, False, NO
+        # One that the last owner gave may have been given to another one by this one.
+        is_loose = self.type not in ORDERED and self.consumers[consumer] not in self.arrived
+        state.holder, state.is_loose, state.acked = consumer, is_loose, NO
         state.came += 1
 
     def _require_turn(self, consumer: str) -> None:
