@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import simulated_process as process
-from simulated_process import Process, World
 from seeded_scheduler import Hang
+from simulated_process import Process, World
 from subscription_model import ORDERED, Seen, TopicModel, Violation
 
 import pulsarx
@@ -84,7 +84,9 @@ def new_plan(seed: int) -> Plan:
             continue
         # The owner is killed while much is on the way.
         for _ in range(chance.randint(1, 4)):
-            step = _drawn(chance.choice(("publish", "receive")), chance, chance.randrange(SLOTS), names)
+            step = _drawn(
+                chance.choice(("publish", "receive")), chance, chance.randrange(SLOTS), names
+            )
             steps.append((*step[:2], chance.randint(0, 4), *step[3:]))
         steps.append(("kill owner", 0, int(chance.expovariate(1 / 8))))
     deduplicates = chance.random() < 0.4
@@ -448,7 +450,9 @@ class History:
             unrecorded = getattr(consumer.dispatcher, "unrecorded", None)
             count = sum(max(each[3], 1) for each in unrecorded()) if unrecorded else 0
             mine = [
-                each for each in self.seen if each[0] == "acked" and each[1:3] == (name, consumer_name)
+                each
+                for each in self.seen
+                if each[0] == "acked" and each[1:3] == (name, consumer_name)
             ]
             found += [("unsure", name, each[3], each[4]) for each in mine[len(mine) - count :]]
         return found

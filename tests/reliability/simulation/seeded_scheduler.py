@@ -120,8 +120,10 @@ class Scheduler:
             process = task.process
             if process.is_stopped:
                 continue
-            if task.until is None or task.until() or (
-                task.due_ms is not None and task.due_ms <= self.now_ms
+            if (
+                task.until is None
+                or task.until()
+                or (task.due_ms is not None and task.due_ms <= self.now_ms)
             ):
                 found.append(lambda task=task: self.resume(task))  # type: ignore[misc]
         for queue, process in self.queues:

@@ -8,6 +8,7 @@ what is its parent's: nothing is closed or written, its lock and its end of each
 
 from __future__ import annotations
 
+import _thread
 import logging
 import os
 import threading
@@ -17,7 +18,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import _thread
 import seeded_scheduler as simulated
 import simulated_wire as wire
 from seeded_scheduler import Owner, Scheduler
@@ -31,9 +31,14 @@ from pulsarx.broker.broker import Broker
 from pulsarx.broker.folder import data_directory
 from pulsarx.broker.runtime import BrokerSettings
 from pulsarx.client import Client
-from pulsarx.processes.guest import attached_consumer, connection, owner_connection, producers
+from pulsarx.processes.guest import (
+    attached_consumer,
+    connection,
+    folders,
+    owner_connection,
+    producers,
+)
 from pulsarx.processes.guest import broker as guest_broker
-from pulsarx.processes.guest import folders
 from pulsarx.processes.guest import subscription as guest_subscription
 from pulsarx.processes.guest import topic as guest_topic
 from pulsarx.processes.owner import arrivals, service
@@ -67,7 +72,7 @@ class Process(Owner):
     def settings(self) -> BrokerSettings:
         """Those of its client. The clock is its own, and no business of others."""
         seed = self.world.scheduler.random.getrandbits(32)
-        made = BrokerSettings(self.clock, Randomness(seed), "os", 3_600_000, self.world.options)  # type: ignore[arg-type]
+        made = BrokerSettings(self.clock, Randomness(seed), "os", 3_600_000, self.world.options)
         made._asked = [each for each in made._asked if each not in ("clock", "randomness")]
         return made
 
@@ -154,9 +159,12 @@ class World:
     def _abandon(self, process: Process) -> None:
         if process.client is not None:
             process.client._owner.forgotten.cancel()
-        for each in {id(each): each for each in (process.broker, process.host) if each is not None}.values():
+        for each in {
+            id(each): each for each in (process.broker, process.host) if each is not None
+        }.values():
             each.abandon()
-            each.directory.abandon()
+            directory: Any = each.directory
+            directory.abandon()
 
     def served_end(self, guest: Process) -> wire.End | None:
         """The owner's end of the wire of a guest; None: it has none."""
@@ -335,8 +343,8 @@ def process_randomness() -> Randomness:
 
 
 class Threads:
-    """Stands for `_thread.start_new_thread` in the thread of the simulation: the jobs of a queue are
-    run by the scheduler. Threads of others start."""
+    """Stands for `_thread.start_new_thread` in the thread of the simulation: the jobs of a queue
+    are run by the scheduler. Threads of others start."""
 
     def __init__(self) -> None:
         self._start = _thread.start_new_thread

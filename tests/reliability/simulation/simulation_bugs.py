@@ -13,6 +13,7 @@ from pulsarx.broker.runtime import BrokerRuntime
 from pulsarx.processes.guest.producers import GuestProducer
 from pulsarx.processes.owner import session_verbs
 from pulsarx.processes.owner.arrivals import Arrivals
+from pulsarx.processes.owner.consumer import attach_guest
 
 FRAME_SIZE = 52  # of a fixed frame: size, 0, kind, ...
 
@@ -68,7 +69,7 @@ def _forgets_what_is_stored() -> Any:
 
 
 def _is_for_all() -> Any:
-    attach = session_verbs.attach_guest
+    attach = attach_guest
 
     def attach_shared(topic: Any, arguments: dict[str, Any], place: int | None) -> Any:
         is_alone = arguments["type"] in ("Exclusive", "Failover")

@@ -117,7 +117,7 @@ class TopicModel:
     """Judges a history: `judge` raises Violation where a promise was not kept."""
 
     def __init__(self, types: dict[str, str], deduplicates: bool) -> None:
-        """types: of the subscriptions. deduplicates: else what was sent twice may be there twice."""
+        """types: of the subscriptions. deduplicates: else what was sent twice may be stored so."""
         self._types = types
         self._deduplicates = deduplicates
 
@@ -132,7 +132,7 @@ class TopicModel:
         self._judge_stored(seen, ids, order)
         for name, type_name in self._types.items():
             states = [State(at, ids[message_id][1]) for at, message_id in enumerate(order)]
-            places = {message_id: state for message_id, state in zip(order, states)}
+            places = dict(zip(order, states))
             self._judge_subscription(Subscription(name, type_name, states), places, seen, order)
 
     # What is stored -------------------------------------------------------------------------------

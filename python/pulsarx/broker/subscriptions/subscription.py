@@ -72,8 +72,8 @@ class Subscription:
 
     __slots__ = (
         "__weakref__", "_consumers", "_forgotten", "_had_type", "_kind", "_partition_index",
-        "_places", "_read_any", "core", "dispatcher", "flush", "host", "last_active_ms", "name", "record",
-        "removed", "runtime", "topic", "tracker",
+        "_places", "_read_any", "core", "dispatcher", "flush", "host", "last_active_ms", "name",
+        "record", "removed", "runtime", "topic", "tracker",
     )  # fmt: skip
 
     def __init__(
