@@ -146,6 +146,11 @@ CAMPAIGNS = (
         "model", "random histories of subscriptions against the model, with restarts",
         "tests/model", rounds=12, scale=8,
     ),
+    # 100,000 histories of an owner and four guests, an hour of one core.
+    campaign(
+        "simulation", "an owner and its guests in one thread of control, killed and stopped",
+        "tests/reliability/simulation/test_simulation.py", "-k", "promised", rounds=20, scale=10,
+    ),
     campaign(
         "dispatch", "random histories of dispatchers, counted again after every step",
         "tests/api/subscriptions/test_dispatch_property.py", "tests/pycore/dispatch",

@@ -18,7 +18,7 @@ import pytest
 from extras_of_tests import packages_of
 
 IMPORTED = {"PyJWT": "jwt", "protobuf": "google.protobuf", "pulsar-client": "_pulsar"}
-WITH = {"_pulsar": "pulsar"}  # which are of one package
+WITH = {"_pulsar": "pulsar", "gevent": "greenlet"}  # which come with one package
 
 
 def imported_name(requirement: str) -> str:
