@@ -1,4 +1,4 @@
-"""Makes failing_memory.c, which lets memory run out in a child process."""
+"""Makes failing_memory.c, which lets memory run out in a child process, and libraries like it."""
 
 from __future__ import annotations
 
@@ -18,17 +18,20 @@ MEMORY_CAN_FAIL = [
 ]
 
 
-def compiled(folder: Path) -> Path:
-    """The library, made in a folder."""
-    library = folder / "failing_memory.so"
+def compiled(folder: Path, source: Path = TESTS / "failing_memory.c") -> Path:
+    """The library of a source, made in a folder."""
+    library = folder / f"{source.stem}.so"
     compiler = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
     command = [*shlex.split(compiler), "-O2", "-shared", "-fPIC", "-o", str(library)]
-    subprocess.run([*command, str(TESTS / "failing_memory.c")], check=True)
+    subprocess.run([*command, str(source), "-ldl"], check=True)
     return library
 
 
-def environment(library: Path) -> dict[str, str]:
-    """Of a child process whose memory can fail, and that imports what tests do."""
-    # Else Python keeps memory, and asks the system seldom.
-    added = {"LD_PRELOAD": str(library), "PYTHONMALLOC": "malloc", "PYTHONPATH": str(TESTS)}
-    return os.environ | added
+def environment(*libraries: Path, of_python: bool = True) -> dict[str, str]:
+    """Of a child process that has these libraries, and imports what tests do. of_python: what
+    Python asks for can fail; else it keeps memory, and asks the system seldom."""
+    added = {
+        "LD_PRELOAD": " ".join(map(str, libraries)),
+        "PYTHONPATH": f"{TESTS}:{TESTS / 'api'}",
+    }
+    return os.environ | added | ({"PYTHONMALLOC": "malloc"} if of_python else {})

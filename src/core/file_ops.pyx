@@ -85,15 +85,9 @@ MEMORY_FOLDERS[1] = "/tmp"
 MEMORY_FOLDERS[2] = "/var/tmp"
 
 
-cdef int system_open(const char* path, uint32_t flags, int* fd) noexcept nogil:
-    cdef int mode = O_CLOEXEC
+cdef int open_as(const char* path, int mode, int* fd) noexcept nogil:
     cdef int interrupts = 0
     cdef int opened
-    mode |= O_RDWR if flags & FILE_WRITE else O_RDONLY
-    if flags & FILE_CREATE:
-        mode |= O_CREAT
-    if flags & FILE_EXCLUSIVE:
-        mode |= O_EXCL
     cdef int error = low_descriptors_hold()
     if error:
         return error
@@ -105,6 +99,16 @@ cdef int system_open(const char* path, uint32_t flags, int* fd) noexcept nogil:
         if errno != EINTR or interrupts == INTERRUPTS_MAX:
             return errno
         interrupts += 1
+
+
+cdef int system_open(const char* path, uint32_t flags, int* fd) noexcept nogil:
+    cdef int mode = O_CLOEXEC
+    mode |= O_RDWR if flags & FILE_WRITE else O_RDONLY
+    if flags & FILE_CREATE:
+        mode |= O_CREAT
+    if flags & FILE_EXCLUSIVE:
+        mode |= O_EXCL
+    return open_as(path, mode, fd)
 
 
 cdef int system_open_memory(int* fd) noexcept nogil:
@@ -187,13 +191,10 @@ cdef int system_flush_map(uint8_t* base, uint64_t size) noexcept nogil:
 
 
 cdef int system_flush_directory(const char* path) noexcept nogil:
-    cdef int error = low_descriptors_hold()
-    cdef int fd
+    cdef int fd = -1
+    cdef int error = open_as(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, &fd)
     if error:
         return error
-    fd = low_descriptors_leave(c_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC))
-    if fd < 0:
-        return errno
     if fsync(fd) < 0:
         error = errno
     close(fd)
@@ -288,9 +289,12 @@ cdef int system_resident(const uint8_t* base, uint64_t size) noexcept nogil:
 
 
 cdef int system_punch_hole(int fd, uint64_t offset, uint64_t size) noexcept nogil:
-    if fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, <int64_t>offset,
-                 <int64_t>size) < 0:
-        return errno
+    cdef int interrupts = 0
+    while fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, <int64_t>offset,
+                    <int64_t>size) < 0:
+        if errno != EINTR or interrupts == INTERRUPTS_MAX:
+            return errno
+        interrupts += 1
     return 0
 
 

@@ -141,6 +141,15 @@ CAMPAIGNS = (
         "power-cuts", "power cuts of ext4 and XFS on loop devices, by durability",
         "tests/reliability/test_power_cuts.py", "-m", "long", rounds=10,
     ),
+    # Failures -----------------------------------------------------------------------------------
+    campaign(
+        "every-failure", "calls on files fail in turn; a sixteenth of all points a round",
+        "tests/reliability/test_every_failure.py", "-k", "files or planted", rounds=32,
+    ),
+    campaign(
+        "every-allocation", "allocations fail in turn; a sixty-fourth of all points a round",
+        "tests/reliability/test_every_failure.py", "-k", "allocation or planted", rounds=64,
+    ),
     # Models and properties ----------------------------------------------------------------------
     campaign(
         "model", "random histories of subscriptions against the model, with restarts",

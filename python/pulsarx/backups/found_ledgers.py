@@ -15,6 +15,7 @@ from pulsarx._pycore.ground.file_system import open_descriptor
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ledger.name_record import name_record_of
 from pulsarx.backups.folder_view import HEADER_SIZE
+from pulsarx.backups.workplace import read_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class LedgersOfFile:
 
     def _look(self, at: int) -> FoundLedger | None:
         """The ledger that begins here; None: none does, which `_why` says."""
-        block = os.pread(self._descriptor, HEADER_SIZE, at)
+        block = read_at(self._descriptor, HEADER_SIZE, at)
         name = name_record_of(block)
         opened = self._opened(at, block, name)
         if opened is None:
@@ -153,7 +154,7 @@ class LedgersOfFile:
         for at in range(begin + _ALIGNMENT, self._size, _ALIGNMENT):
             if at in self._known:
                 return at
-            block = os.pread(self._descriptor, HEADER_SIZE, at)
+            block = read_at(self._descriptor, HEADER_SIZE, at)
             if _MAGIC not in (block[:8], block[_COPY_AT : _COPY_AT + 8]):
                 continue
             found = self._look(at)
@@ -165,7 +166,7 @@ class LedgersOfFile:
         """Whether the bytes are not all zeros."""
         stop = self._size if end is None else end
         for at in range(begin, stop, _BLOCK):
-            if os.pread(self._descriptor, min(_BLOCK, stop - at), at).strip(b"\0"):
+            if read_at(self._descriptor, min(_BLOCK, stop - at), at).strip(b"\0"):
                 return True
         return False
 
@@ -173,7 +174,7 @@ class LedgersOfFile:
 def header_folder_id(path: str) -> str:
     """The folder that a file of ledgers says it was written for; "": it does not say. OSError."""
     with open(path, "rb", buffering=0, opener=open_descriptor) as file:
-        block = os.pread(file.fileno(), HEADER_SIZE, 0)
+        block = read_at(file.fileno(), HEADER_SIZE, 0)
     try:
         found = LedgerFile.open(path, 0, read_to=HEADER_SIZE)
         if not found.unborn:

@@ -16,6 +16,7 @@ from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.file_system import FileSystem, open_descriptor
 from pulsarx.backups.contents import Contents, Damage
 from pulsarx.backups.folder_view import HEADER_SIZE
+from pulsarx.backups.workplace import refusals
 from pulsarx.broker.catalogue.file import (
     CHECKPOINT,
     COMMIT,
@@ -64,7 +65,11 @@ def check(folder: Any, progress: Any) -> Contents:
     steps = proof.steps()
     done = 0
     try:
-        while (read := control_plane.perform(next, (steps, None))) is not None:
+        while True:
+            with refusals(f"check {folder}"):
+                read = control_plane.perform(next, (steps, None))
+            if read is None:
+                break
             done += read
             show(done, max(proof.size, done + 1))
     finally:

@@ -27,7 +27,7 @@ from pulsarx.backups.contents import Damage, Salvaged
 from pulsarx.backups.found_ledgers import FoundLedger, LedgersOfFile, header_folder_id
 from pulsarx.backups.proof import Proof
 from pulsarx.backups.salvaged_state import SalvagedState
-from pulsarx.backups.workplace import BLOCK, copied_blocks, refusals, workplace
+from pulsarx.backups.workplace import BLOCK, copied_blocks, read_at, refusals, workplace
 from pulsarx.broker.catalogue.file import CHECKPOINT, catalogue_file_encode, catalogue_file_name
 from pulsarx.broker.catalogue.log import CatalogueLog
 from pulsarx.broker.folder.data_directory import SUBDIRECTORIES, DataDirectory
@@ -69,7 +69,11 @@ def salvage_to(source: str, work: str, files: FileSystem, show: Any) -> Salvaged
     steps = salvaging.steps()
     done = 0
     try:
-        while (step := control_plane.perform(next, (steps, None))) is not None:
+        while True:
+            with refusals(f"salvage {source}"):
+                step = control_plane.perform(next, (steps, None))
+            if step is None:
+                break
             done += step
             show(done, max(salvaging.size, done + 1))
     finally:
@@ -228,14 +232,14 @@ class Salvaging:
         self, descriptor: int, at: int, size: int, name: str
     ) -> Iterator[tuple[int, bytes]]:
         try:
-            yield at, os.pread(descriptor, size, at)
+            yield at, read_at(descriptor, size, at)
             return
         except OSError as error:
             if error.errno != errno.EIO:
                 raise
         for place in range(at, at + size, _SMALL):
             try:
-                yield place, os.pread(descriptor, min(_SMALL, at + size - place), place)
+                yield place, read_at(descriptor, min(_SMALL, at + size - place), place)
             except OSError as error:
                 if error.errno != errno.EIO:
                     raise
@@ -287,7 +291,7 @@ class Salvaging:
         ):
             for at in range(0, found.size, BLOCK):
                 wanted = min(BLOCK, found.size - at)
-                _write_all(writing.fileno(), os.pread(reading.fileno(), wanted, found.at + at), at)
+                _write_all(writing.fileno(), read_at(reading.fileno(), wanted, found.at + at), at)
                 yield 0
             os.fsync(writing.fileno())
 
@@ -376,7 +380,7 @@ class Salvaging:
         begin = max(end, end + recovery.torn_size - BLOCK)
         try:
             with open(f"{self._source}/{found.source}", "rb", opener=open_descriptor) as file:
-                return os.pread(file.fileno(), end + recovery.torn_size + 128 - begin, begin)
+                return read_at(file.fileno(), end + recovery.torn_size + 128 - begin, begin)
         except OSError:
             return b""  # it lay in an object store, or the disk does not give it
 

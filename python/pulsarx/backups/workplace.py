@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from pulsarx import errors
 from pulsarx._pycore.ground.file_system import open_descriptor
@@ -47,7 +47,9 @@ def workplace(target: str, source: str, files: FileSystem) -> Iterator[str]:
         except OSError as error:
             raise storage_error(f"give {unfinished} its name {target}", error) from error
     except BaseException:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        for _ in range(2):  # it ignores no error of closing a folder
+            with suppress(OSError):
+                shutil.rmtree(unfinished, ignore_errors=True)
         raise
 
 
@@ -74,7 +76,22 @@ def refusals(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise storage_error(what, error) from error
+        where = f", {error.filename}" if error.filename and str(error.filename) not in what else ""
+        raise storage_error(what + where, error) from error
+
+
+def read_at(descriptor: int, size: int, at: int) -> bytes:
+    """So many bytes of a file; fewer at its end alone, where one call may give fewer anywhere.
+    OSError."""
+    data = os.pread(descriptor, size, at)
+    if not data or len(data) == size:
+        return data
+    parts = [data]
+    while data and (size := size - len(data)):
+        at += len(data)
+        data = os.pread(descriptor, size, at)
+        parts.append(data)
+    return b"".join(parts)
 
 
 def copied_blocks(source: str, target: str, size: int | None) -> Iterator[int]:

@@ -11,7 +11,7 @@ import os
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
-from pulsarx._pycore.ground.file_system import FileSystem
+from pulsarx._pycore.ground.file_system import FileSystem, may_exist
 from pulsarx._pycore.ground.locks import RLock
 from pulsarx._pycore.ground.open_state import OpenState
 from pulsarx._pycore.ground.weak_list import WeakList
@@ -137,7 +137,7 @@ class ReadOnlyBroker:
         following = catalogue_file_name(COMMIT, self.catalogue.state.number + 1)
         # The time of a folder may miss a second change within a few milliseconds: the next
         # commit's name does not.
-        if change == self._change_seen and not os.path.exists(f"{path}/{following}"):
+        if change == self._change_seen and not may_exist(f"{path}/{following}"):
             return False
         self.catalogue.refresh()
         self._change_seen = change

@@ -481,6 +481,18 @@ def hold_low_descriptors() -> None:
     refuse(low_descriptors_hold(), "/")
 
 
+def may_exist(path) -> bool:
+    """Whether something has this name, or the system cannot tell: an error of the device, or of a
+    network, is no sign that a file is gone, as `os.path.exists` has it."""
+    cdef bytes name = path_bytes(path)
+    cdef const char* c_name = name
+    cdef c_stat found
+    cdef int error
+    with nogil:
+        error = errno if path_stat(c_name, &found) else 0
+    return error != ENOENT and error != ENOTDIR
+
+
 def open_descriptor(path, int flags, int mode=0o666) -> int:
     """Like os.open, with a descriptor of 3 or more. The opener of each `open` of ours."""
     hold_low_descriptors()

@@ -24,6 +24,7 @@ from pulsarx.errors import (
     FolderOwnedError,
     NewerFormatError,
     NotAllowedError,
+    PulsarException,
     StorageError,
     detail_of,
 )
@@ -84,7 +85,9 @@ class Catalogue:
         self._log = CatalogueLog(directory.files, directory.catalogue_path, directory.folder_id)
         # Everything after the last commit read. Its records do not change; take them by name.
         self.state: CatalogueState = self._log.state
-        self._poison: tuple[type[Exception], str] | None = None  # what every later commit raises
+        self._poison: tuple[type[PulsarException], str] | None = (
+            None  # what every later commit raises
+        )
         self._reserved: set[int] = set()
         self._next_reserved = 1
         self._granted: list[int] = []  # to a helper, by the owner
@@ -228,7 +231,7 @@ class Catalogue:
             self._check_open()
             self._check_not_reader()
             if self._poison:
-                raise self._poison[0](self._poison[1])
+                raise self._poison[0](detail=self._poison[1])
             for _ in range(_ATTEMPTS_MAX):
                 number = self._try_commit(operations, flush or not self._owner)
                 if number:

@@ -6,12 +6,12 @@ A position is (ledger id, ordinal): the message with that ordinal among all mess
 
 from __future__ import annotations
 
-import os
 import weakref
 from errno import ENOENT
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.file_system import may_exist
 from pulsarx._pycore.ledger.compacted_ledger import CompactedLedger
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ledger.ledger_tail import LedgerWanted
@@ -99,7 +99,7 @@ def open_compacted_file(
         except errors.CorruptDataError:
             raise
         except errors.StorageError:
-            if os.path.exists(path):
+            if may_exist(path):
                 raise
     raise errors.CorruptDataError(
         detail=f"read the compacted ledger {record.ledger_id} of {topic}: its file {path} is "
@@ -242,7 +242,7 @@ class LedgerList:
         is fetched."""
         record = self.catalogue.state.offload_of(ledger)
         directory = self._directory()
-        if record is None or os.path.exists(directory.ledger_path(ledger.file_id)):
+        if record is None or may_exist(directory.ledger_path(ledger.file_id)):
             return self.span(ledger).file
         from pulsarx.broker.offload.offloaded_ledger import open_index
 
@@ -339,7 +339,7 @@ class LedgerList:
             from pulsarx.broker.offload.offloaded_ledger import is_at_hand
 
             directory = self._directory()
-            is_here = os.path.exists(directory.ledger_path(ledger.file_id))
+            is_here = may_exist(directory.ledger_path(ledger.file_id))
             if not is_here and not is_at_hand(ledger, directory):
                 raise LedgerAway
         return self.span(ledger)
@@ -410,7 +410,7 @@ class LedgerList:
         if record is None:
             return
         directory = self._directory()
-        if not os.path.exists(directory.ledger_path(ledger.file_id)):
+        if not may_exist(directory.ledger_path(ledger.file_id)):
             from pulsarx.broker.offload.offloaded_ledger import fetch_ahead
 
             fetch_ahead(record, ledger, directory)

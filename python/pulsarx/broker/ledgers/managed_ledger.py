@@ -22,6 +22,7 @@ import os
 from functools import partial
 
 from pulsarx import errors
+from pulsarx._pycore.ground.file_system import may_exist
 from pulsarx._pycore.ground.locks import Lock, RLock
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ledger.ledger_recovery import LedgerRecovery, seal_recovered
@@ -652,7 +653,7 @@ class ManagedLedger(LedgerList):
         else:
             self._commit_removal(ledger.ledger_id)
         where = "its file is gone"
-        if os.path.exists(path):
+        if may_exist(path):
             where = f"its file is kept as {self.runtime.directory.set_aside(path)}"
         torn_size = recovery.torn_size if recovery is not None else 0
         what = "holds an unfinished write alone" if torn_size else "has no entry that can be read"
@@ -697,7 +698,7 @@ class ManagedLedger(LedgerList):
         except errors.CorruptDataError:
             raise
         except errors.StorageError:
-            if os.path.exists(path):
+            if may_exist(path):
                 raise
             now = [each for each in self.ledgers() if each.ledger_id == ledger.ledger_id]
             if not now:
@@ -832,7 +833,7 @@ class ManagedLedger(LedgerList):
             merged_id
             for merged_id in merged_ids
             if merged_id in deletions
-            and not any(os.path.exists(str(path(each))) for each, _ in deletions[merged_id].ledgers)
+            and not any(may_exist(str(path(each))) for each, _ in deletions[merged_id].ledgers)
         ]
         if gone:  # what stays is tried again by the next owner
             attempt(lambda: self.runtime.catalogue.commit([changes.forget_deletions(gone)]))
@@ -864,20 +865,20 @@ class ManagedLedger(LedgerList):
                 continue  # removed by another trim meanwhile
             path = self.runtime.directory.ledger_path(ledger.file_id)
             if path is not None and ledger.size > HEADER_SIZE:
-                if not os.path.exists(path) and self.catalogue.state.offload_of(ledger):
+                if not may_exist(path) and self.catalogue.state.offload_of(ledger):
                     there.append(ledger_id)
                     continue
                 try:
                     found = look_at(self.name, path, ledger, self.runtime.directory.folder_id)
                 except (ForeignLedger, errors.CorruptDataError) as error:
-                    if not os.path.exists(path) and self.catalogue.state.offload_of(ledger):
+                    if not may_exist(path) and self.catalogue.state.offload_of(ledger):
                         there.append(ledger_id)  # the file went just now, for it is in the store
                         continue
                     self._tell_held(ledger_id, error)
                     break
                 if found == DAMAGED and not ledger.merged_id:
                     aside[ledger_id] = path
-            elif path is not None and ledger.entry_count and os.path.exists(path):
+            elif path is not None and ledger.entry_count and may_exist(path):
                 aside[ledger_id] = path  # sealed as lost: somebody has put its file back since
             there.append(ledger_id)
         return there, aside
@@ -981,7 +982,7 @@ def look_at(topic: str, path: str, ledger: LedgerRecord, folder_id: str) -> int:
             return DAMAGED
         raise ForeignLedger(errors.detail_of(error)) from None
     except errors.StorageError:
-        if os.path.exists(path):
+        if may_exist(path):
             raise
         raise missing_file(topic, path, ledger) from None
     if not file.unborn:

@@ -3,10 +3,10 @@ else."""
 
 from __future__ import annotations
 
-import os
 from functools import partial
 
 from pulsarx import errors
+from pulsarx._pycore.ground.file_system import may_exist
 from pulsarx._pycore.ledger.ledger_tail import LedgerSpan, LedgerTail
 from pulsarx.broker.catalogue.records import LEDGER_PREPARED
 from pulsarx.broker.ledgers.ledger_gone import LedgerTrimmed
@@ -241,7 +241,7 @@ class ReadOnlyLedger(LedgerList):
         except errors.CorruptDataError:
             raise
         except errors.StorageError:
-            if os.path.exists(path):
+            if may_exist(path):
                 raise
             self.broker.refresh()
             # Of the catalogue: whether one that is prepared counts is asked by its file.

@@ -4,9 +4,8 @@ that nobody needs."""
 
 from __future__ import annotations
 
-import os
-
 from pulsarx import errors
+from pulsarx._pycore.ground.file_system import may_exist
 from pulsarx.broker import life_log
 from pulsarx.broker.offload.stored_object import StoredObject
 from pulsarx.broker.offload.topic_offload import forget_object, logger
@@ -83,7 +82,7 @@ class OffloadMonitor:
         if runtime.clock.now_ms() - record.offloaded_ms < self._lag_ms(TopicName.of(record.topic)):
             return
         path = str(runtime.directory.ledger_path(record.file_id))
-        if os.path.exists(path):
+        if may_exist(path):
             size = StoredObject(record.location).size()
             if size != record.size:
                 raise errors.StorageError(

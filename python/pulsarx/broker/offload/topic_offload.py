@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 
 from pulsarx import errors
+from pulsarx._pycore.ground.file_system import may_exist
 from pulsarx._pycore.ground.locks import Lock
 from pulsarx.broker import life_log
 from pulsarx.broker.catalogue import changes
@@ -253,7 +254,7 @@ class TopicOffload:
             )  # fmt: skip
             return 0
         except errors.StorageError:
-            if os.path.exists(path):
+            if may_exist(path):
                 raise
             return 0
         return size

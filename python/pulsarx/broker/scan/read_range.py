@@ -6,6 +6,7 @@ import os
 from errno import ENOENT
 
 from pulsarx import errors
+from pulsarx._pycore.ground.file_system import may_exist
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ranges.range_batch import check_columns
 from pulsarx._pycore.ranges.range_reader import RangeReader
@@ -164,7 +165,7 @@ def open_ledger(planned: LedgerRange) -> LedgerFile:
     except errors.CorruptDataError:
         raise
     except errors.StorageError as error:
-        if os.path.exists(planned.path):
+        if may_exist(planned.path):
             raise
         found = _moved(planned, where)
         if found is None:
@@ -240,7 +241,7 @@ def _elsewhere(planned: LedgerRange) -> LedgerFile | None:
             if ledger.uuid != planned.uuid:
                 continue
             path = directory.ledger_path(ledger.file_id)
-            if ledger.merged_id and path != planned.path and os.path.exists(path):
+            if ledger.merged_id and path != planned.path and may_exist(path):
                 return open_file(path, ledger, planned.folder_id)
             offload = state.offload_of(ledger)
             if offload is not None:

@@ -18,6 +18,7 @@ import os
 from contextlib import suppress
 
 from pulsarx import errors
+from pulsarx._pycore.ground.file_system import may_exist
 from pulsarx._pycore.ground.locks import RLock
 from pulsarx._pycore.publish.producer_sequences import (
     EntryCounter,
@@ -86,7 +87,7 @@ class Deduplication:
         self.catch_up()
 
     def _load(self) -> None:
-        if self._path is None or not os.path.exists(self._path):
+        if self._path is None:
             return
         directory = self._runtime.directory
         try:
@@ -97,6 +98,10 @@ class Deduplication:
                 for name, complete, seen, last_ms in document["producers"]
             }
             ledger_id, message = document["position"]
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise storage_error(f"read {self._path}", error) from error
         except (errors.CatalogueError, KeyError, TypeError, ValueError) as error:
             logger().error(
                 "%s: the deduplication begins with what the topic holds; its snapshot is damaged: "
@@ -253,7 +258,7 @@ def forget_snapshot(path: str, runtime: BrokerRuntime) -> None:
     if not runtime.keeps_sequences:
         return
     # The second one is left by an owner that was killed while it wrote the first.
-    there = [each for each in (path, path + TEMPORARY_SUFFIX) if os.path.exists(each)]
+    there = [each for each in (path, path + TEMPORARY_SUFFIX) if may_exist(each)]
     if not there:
         return
     try:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 
 from pulsarx import errors
+from pulsarx._pycore.ground.file_system import may_exist
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ledger.name_record import with_name_record
 from pulsarx.broker import life_log
@@ -150,7 +151,7 @@ class _Merge:
         except (errors.CorruptDataError, FileNotFoundError):
             return None
         except errors.StorageError:
-            if os.path.exists(path):
+            if may_exist(path):
                 raise
             return None
         return data if len(data) == size else None

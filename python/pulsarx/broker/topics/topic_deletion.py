@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 
 from pulsarx import errors
+from pulsarx._pycore.ground.file_system import may_exist
 from pulsarx.broker import life_log
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.file import TEMPORARY_SUFFIX
@@ -174,7 +175,7 @@ def _remove(runtime: BrokerRuntime, record: DeletionRecord, cursors: dict[int, l
     whole = True
     for ledger_id, uuid in record.ledgers:
         path = runtime.directory.ledger_path(ledger_id)
-        if path is None or not os.path.exists(path):
+        if path is None or not may_exist(path):
             continue
         # What a compaction had only begun to write may be no ledger yet.
         begun = record.topic_id == ledger_id

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from pulsarx import errors
+from pulsarx._pycore.ground.file_system import may_exist
 from pulsarx._pycore.ground.locks import RLock
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.catalogue import changes
@@ -604,7 +604,7 @@ class TopicDirectory:
         with self._lock:
             for record in list(self._runtime.catalogue.state.topics.values()):
                 path = snapshot_path(self._runtime, record.topic_id)
-                if path is None or record.name in self._topics or not os.path.exists(path):
+                if path is None or record.name in self._topics or not may_exist(path):
                     continue
                 name = TopicName.of(record.name)
                 if not self._runtime.policies.of_topic(name).deduplication:
