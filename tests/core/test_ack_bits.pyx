@@ -7,7 +7,8 @@ from seeds import seeds
 from libc.stdint cimport uint64_t
 
 from pulsarx._core.ack_bits cimport (
-    AckBits, ack_bits_add, ack_bits_clamp, ack_bits_count, ack_bits_free, ack_bits_group,
+    AckBits, ack_bits_add, ack_bits_clamp, ack_bits_count, ack_bits_count_below, ack_bits_free,
+    ack_bits_group,
     ack_bits_has,
     ack_bits_hole_count,
     ack_bits_init, ack_bits_memory_size, ack_bits_next_unacknowledged, ack_bits_through,
@@ -25,6 +26,9 @@ cdef int check(const AckBits* bits, set model, uint64_t size) except -1:
         if not held:
             next_free = at
         assert ack_bits_next_unacknowledged(bits, at, size) == next_free, at
+        if at % 7 == 0:
+            below = sum(1 for each in model if each < at)
+            assert ack_bits_count_below(bits, at) == <uint64_t>below, at
         holes += held and at > 0 and at - 1 not in model
     assert ack_bits_count(bits) == <uint64_t>len(model)
     assert ack_bits_hole_count(bits) == holes

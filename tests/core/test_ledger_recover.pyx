@@ -131,6 +131,14 @@ def test_a_frame_of_an_earlier_entry_does_not_follow():
         assert scanned() == (10, 30, 10, 2, [(3, 2)])
 
 
+def test_a_frame_of_another_entry_is_not_the_one_expected():
+    """Its checksum holds, its place is another's."""
+    for entry_id, first_message in ((6, 12), (4, 13), (3, 12), (4, 9)):
+        fill()
+        put_entry(base, header.seed, 4096 + 4 * SPAN, entry_id, first_message, 3)
+        assert scanned() == (10, 30, 10, 1, [(4, 1)]), (entry_id, first_message)
+
+
 def test_a_sealed_file():
     cdef LedgerFooter footer
     fill()
