@@ -15,12 +15,10 @@ from pulsarx._core.byte_reader cimport ByteReader, byte_reader_left, byte_reader
 from pulsarx._core.byte_writer cimport ByteWriter, byte_writer_start
 from pulsarx._core.cursor_record cimport (
     CURSOR_BEFORE, CURSOR_LABEL_OFFSET, CURSOR_MASK, CURSOR_MESSAGE_END, CURSOR_REDELIVERED,
-    CURSOR_RUN, CURSOR_RUN_MAX, CURSOR_TAIL_SIZE_MAX, CURSOR_THROUGH, CursorHeader, CursorRecord, CursorTail,
-    cursor_header_decode, cursor_header_encode, cursor_ledger_decode,
-    cursor_ledger_encode,
-    cursor_ledger_size, cursor_tail_append, cursor_tail_end, cursor_tail_read,
-    cursor_tail_scatter,
-    cursor_tail_start,
+    CURSOR_RUN, CURSOR_RUN_MAX, CURSOR_TAIL_SIZE_MAX, CURSOR_THROUGH, CursorHeader, CursorRecord,
+    CursorTail, cursor_header_decode, cursor_header_encode, cursor_ledger_decode,
+    cursor_ledger_encode, cursor_ledger_size, cursor_tail_append, cursor_tail_end,
+    cursor_tail_read, cursor_tail_scatter, cursor_tail_start,
 )
 from pulsarx._core.crc32c cimport crc32c, crc32c_u64
 from pulsarx._core.status cimport (

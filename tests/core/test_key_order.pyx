@@ -8,9 +8,10 @@ from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 
 from pulsarx._core.key_order cimport (
     KEY_NOBODY, KEY_NONE, KeyHeap, KeyOrder, KeyState, key_order_clear, key_order_delivered,
-    key_order_expect, key_order_find, key_order_forget, key_order_free, key_order_init, key_order_is_new,
-    key_order_key, key_order_make_ready, key_order_may_pass, key_order_memory_size, key_order_own,
-    key_order_peek, key_order_refresh, key_order_returned, key_order_take, key_order_wait,
+    key_order_expect, key_order_find, key_order_forget, key_order_free, key_order_init,
+    key_order_is_new, key_order_key, key_order_make_ready, key_order_may_pass,
+    key_order_memory_size, key_order_own, key_order_peek, key_order_refresh, key_order_returned,
+    key_order_take, key_order_wait,
 )
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._core.waiting_list cimport WAITING_NONE, waiting_list_next

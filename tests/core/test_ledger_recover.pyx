@@ -162,7 +162,7 @@ def test_a_recovery_before_this_one_has_judged():
     fill()
     mark(True, END - SPAN, 4)
     assert scanned() == (9, 27, 9, 0, [])
-    spoil(7, 2, 0)                               # what it kept is damage now, whatever it looks like
+    spoil(7, 2, 0)                               # what it kept is damage, whatever it looks like
     assert scanned() == (8, 22, 9, 1, [(7, 1)])
     mark(True, END - SPAN, 9)
     assert scanned() == (9, 23, 9, 2, [(7, 2)])
