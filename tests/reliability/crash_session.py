@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ from crash_history import Found, FoundTopic, mark
 import pulsarx
 from pulsarx import BrokerOptions, MessageId, errors
 from pulsarx.backups import check
-from pulsarx.testing import unacknowledged
+from pulsarx.testing import messages, unacknowledged
 
 NAMESPACE = "public/default"
 NEVER_MS = 1 << 30  # flushes of an interval come when a workload says
@@ -58,7 +59,7 @@ def find(client: pulsarx.Client) -> Found:
 def read(client: pulsarx.Client, topic: str) -> tuple[list[str], list[str]]:
     """The messages of a topic, and what is told of damage in it."""
     reader = client.create_reader(topic, MessageId.earliest)
-    messages: list[str] = []
+    found: list[str] = []
     damage = []
     while True:
         try:
@@ -68,9 +69,56 @@ def read(client: pulsarx.Client, topic: str) -> tuple[list[str], list[str]]:
             continue
         if not many:
             break
-        messages += [text_of(each) for each in many]
+        found += [text_of(each) for each in many]
     reader.close()
-    return messages, damage
+    return found, damage
+
+
+def read_compacted(client: pulsarx.Client, topic: str) -> tuple[list[str], list[str]]:
+    """What a reader of the compacted topic gets, and what of the topic it must get: the last
+    message of each key. Empty where no message has a key."""
+    latest: dict[str, str] = {}
+    for message in messages(client, topic):
+        if message.has_key():
+            latest[message.partition_key()] = text_of(message)
+    if not latest:
+        return [], []
+    reader = client.create_reader(topic, MessageId.earliest, is_read_compacted=True)
+    found = []
+    while reader.has_message_available():
+        found.append(text_of(reader.read_next(10_000)))
+    reader.close()
+    return found, list(latest.values())
+
+
+def received(client: pulsarx.Client, topic: str, subscription: str) -> list[str]:
+    """What a consumer gets that comes after the crash."""
+    consumer = client.subscribe(topic, subscription)
+    found: list[str] = []
+    while True:
+        try:
+            many = consumer.receive_many(1000, 0)
+        except errors.CorruptDataError:
+            continue
+        if not many:
+            break
+        found += [text_of(each) for each in many]
+    consumer.close()
+    return found
+
+
+def delivery_faults(client: pulsarx.Client, found: Found) -> list[str]:
+    told = []
+    for name, topic in found.items():
+        for subscription, left in topic.unacknowledged.items():
+            got = received(client, name, subscription)
+            if got != left:
+                told.append(f"{name}: {subscription} received {got}, not {left}")
+        with suppress(errors.CorruptDataError):  # which was told before
+            got, wanted = read_compacted(client, name)
+            if not set(wanted) <= set(got) or len(set(got)) != len(got):
+                told.append(f"{name}: compacted {got}, without some of {wanted}")
+    return told
 
 
 def number_of(message: str) -> int:
@@ -83,15 +131,15 @@ def use(client: pulsarx.Client, found: Found, deduplicated: set[str]) -> None:
     for name, topic in found.items():
         options: dict[str, Any] = {}
         earlier = [each for each in topic.messages if each.startswith(AFTER)]
-        messages = [f"{AFTER}{len(earlier)}"]
+        texts = [f"{AFTER}{len(earlier)}"]
         if name in deduplicated:
             options["producer_name"] = "p"
             numbers = [number_of(each) for each in topic.messages if each not in earlier]
             last = max(numbers, default=-1)
-            messages = [f"d{number}" for number in range(last + 2)]
+            texts = [f"d{number}" for number in range(last + 2)]
         producer = client.create_producer(name, **options)
-        new = [each for each in messages if each not in topic.messages]
-        for each in messages:
+        new = [each for each in texts if each not in topic.messages]
+        for each in texts:
             if options:
                 options = {"sequence_id": number_of(each)}
             if each in new:
@@ -143,6 +191,7 @@ def recover(folder: Path, durability: str, deduplicated: set[str]) -> Recovery:
             again = find(client)
             if not is_same(now, again):
                 recovery.faults.append(f"behind what was published: {again}, not {now}")
+            recovery.faults += delivery_faults(client, again)
         recovery.checked = [str(each) for each in check(folder).damage]
     except (AssertionError, pulsarx.PulsarException, OSError) as error:
         recovery.error = f"{type(error).__name__}: {errors.detail_of(error) or error}"
