@@ -18,6 +18,7 @@ from pulsarx.testing import messages, unacknowledged
 NAMESPACE = "public/default"
 NEVER_MS = 1 << 30  # flushes of an interval come when a workload says
 AFTER = "after"
+USED_MAX = 4  # topics
 OPTIONS = BrokerOptions(
     managed_ledger_max_entries_per_ledger=4,
     broker_deduplication_entries_interval=3,
@@ -127,8 +128,8 @@ def number_of(message: str) -> int:
 
 
 def use(client: pulsarx.Client, found: Found, deduplicated: set[str]) -> None:
-    """Publish to what is there, in marked steps."""
-    for name, topic in found.items():
+    """Publish to what is there, in marked steps; to a few where there are many."""
+    for name, topic in list(found.items())[:USED_MAX]:
         options: dict[str, Any] = {}
         earlier = [each for each in topic.messages if each.startswith(AFTER)]
         texts = [f"{AFTER}{len(earlier)}"]

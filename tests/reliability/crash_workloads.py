@@ -310,6 +310,39 @@ def attach(program: Program) -> None:
     program.send(program.producer("a"), 1, topic="a")
 
 
+def create_many(program: Program) -> None:
+    """With durability os and interval commits that are not flushed, until a checkpoint has them."""
+    for number in range(6):
+        program.producer(f"t{number}").close()
+    program.end_interval()
+    for number in range(6, 24):
+        program.producer(f"t{number}").close()
+    program.send(program.producer("t3"), 1, topic="t3")
+    program.producer("last").close()
+
+
+def partition(program: Program) -> None:
+    """A topic that grows, and with it its subscriptions."""
+    topics = program.client.admin.topics
+    names = [f"p-partition-{number}" for number in range(3)]
+    for name in names[:2]:
+        mark("create", name)
+    topics.create_partitioned_topic("p", 2)
+    for name in names[:2]:
+        mark("created", name, True)
+        mark("subscribe", name, "s", [])
+    topics.create_subscription("p", "s")
+    for name in names[:2]:
+        mark("subscribed", name, "s")
+        program.send(program.producer(name), 1, topic=name)
+    mark("create", names[2])
+    mark("subscribe", names[2], "s", [])
+    topics.update_partitioned_topic("p", 3)
+    mark("created", names[2], True)
+    mark("subscribed", names[2], "s")
+    program.send(program.producer(names[2]), 1, topic=names[2])
+
+
 def delete_behind_others(program: Program) -> None:
     """A topic that has ledgers and a subscription goes; one of its name comes."""
     program.send(program.producer(), 5)
@@ -329,5 +362,6 @@ WORKLOADS: dict[str, Workload] = {
         acknowledge, acknowledge_cumulatively, seek, trim, deduplicate, deduplicate_together,
         deduplicate_chunks,
         reopen, administer, delete_behind_others, compact, attach,
+        create_many, partition,
     )
 }  # fmt: skip

@@ -154,7 +154,7 @@ def read_sequences(LedgerTail tail not None, str topic_name not None, ledger_id,
     cdef uint64_t last_id = ledger_id if message else 0
     cdef bint lacks = False
     damage = []
-    cdef dict chunks = {}                # of a name: sequence id and number of the chunk that is next
+    cdef dict chunks = {}                # of a name: sequence id and number of the next chunk
     reader.find(ledger_id, message)
     while True:
         step = reader.next_entry()

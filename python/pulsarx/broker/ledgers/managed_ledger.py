@@ -775,19 +775,17 @@ class ManagedLedger(LedgerList):
     def _flush_sealed(self) -> None:
         first, self._unflushed_from = self._unflushed_from, 0
         directory = self.runtime.directory
-        if directory.ends_path is None:
-            return  # in memory
-        try:
-            for ledger in self.ledgers():
-                if ledger.ledger_id >= first and ledger.ledger_id not in self._in_memory:
-                    path = directory.ledger_path(ledger.file_id)
-                    try:
-                        directory.files.flush_file(path)
-                    except FileNotFoundError:
-                        pass  # removed meanwhile, lost, or in an object store
-        except OSError as error:
-            self._unflushed_from = first
-            raise storage_error(f"flush {path}", error) from error
+        for ledger in self.ledgers():
+            path = directory.ledger_path(ledger.file_id)
+            if path is None or ledger.ledger_id < first:
+                continue  # in memory, or flushed
+            try:
+                directory.files.flush_file(path)
+            except FileNotFoundError:
+                pass  # removed meanwhile, lost, or in an object store
+            except OSError as error:
+                self._unflushed_from = first
+                raise storage_error(f"flush {path}", error) from error
 
     def remove(self, ledger_ids: list[int]) -> list[int]:
         """Forget sealed ledgers and unlink their files; a reader that has one mapped keeps reading.
