@@ -769,23 +769,15 @@ class ManagedLedger(LedgerList):
                 failure = failure or error
         if failure is not None:
             raise failure
-        if self._unflushed_from:
-            self._flush_sealed()
-
-    def _flush_sealed(self) -> None:
         first, self._unflushed_from = self._unflushed_from, 0
-        directory = self.runtime.directory
-        for ledger in self.ledgers():
-            path = directory.ledger_path(ledger.file_id)
-            if path is None or ledger.ledger_id < first:
-                continue  # in memory, or flushed
+        if first:
             try:
-                directory.files.flush_file(path)
-            except FileNotFoundError:
-                pass  # removed meanwhile, lost, or in an object store
-            except OSError as error:
+                flush_files(
+                    self.runtime, [each for each in self.ledgers() if each.ledger_id >= first]
+                )
+            except BaseException:
                 self._unflushed_from = first
-                raise storage_error(f"flush {path}", error) from error
+                raise
 
     def remove(self, ledger_ids: list[int]) -> list[int]:
         """Forget sealed ledgers and unlink their files; a reader that has one mapped keeps reading.
@@ -947,6 +939,20 @@ class ManagedLedger(LedgerList):
 
 HEADER_SIZE = 4096
 WHOLE, DAMAGED, EMPTY = range(3)
+
+
+def flush_files(runtime: BrokerRuntime, ledgers: list[LedgerRecord]) -> None:
+    """Have these ledgers on the device, as far as they are files here. StorageError."""
+    for ledger in ledgers:
+        path = runtime.directory.ledger_path(ledger.file_id)
+        if path is None:
+            continue
+        try:
+            runtime.directory.files.flush_file(path)
+        except FileNotFoundError:
+            pass  # removed meanwhile, lost, or in an object store
+        except OSError as error:
+            raise storage_error(f"flush {path}", error) from error
 
 
 class ForeignLedger(Exception):
