@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -43,7 +44,9 @@ def main() -> None:
         from fuzz_plants import PLANTS
 
         PLANTS[bug].plant()
-    atheris.Setup([sys.argv[0], *sys.argv[4:]], target)
+    # What merges starts itself again by a shell, by the first of its arguments.
+    itself = shlex.join([sys.executable, *sys.argv[:4]])
+    atheris.Setup([itself, *sys.argv[4:]], target)
     atheris.Fuzz()
 
 
