@@ -36,8 +36,8 @@ FUZZED = (
     "chunks", "cursor-header", "cursor-snapshot", "cursor-tail", "cursor-sections", "cursor-label",
     "ledger-header", "ledger-file", "ledger-name", "name-record", "lz4-block", "snappy-block",
     "compression", "plain-json", "json-line", "json-columns", "avro-columns", "schema-of-command",
-    "topic-name", "topic-pattern", "catalogue-commit", "catalogue-operations", "folder-marker", "frames", "hot-commands",
-    "commands", "rest",
+    "topic-name", "topic-pattern", "catalogue-commit", "catalogue-operations", "folder-marker",
+    "frames", "hot-commands", "commands", "rest",
 )  # fmt: skip
 
 
