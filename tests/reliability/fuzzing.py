@@ -16,6 +16,7 @@ import argparse
 import hashlib
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -125,7 +126,11 @@ def fuzz(
     )
     said = done.stdout
     if done.returncode:
-        said += f"\nIt is repeated by: python tests/reliability/fuzzing.py {name} {prefix}...\n"
+        found = re.search(r"Test unit written to (\S+)", said)
+        file = found[1] if found else f"{prefix}..."
+        said += (
+            f"\nIt is repeated by: .venv/bin/python tests/reliability/fuzzing.py {name} {file}\n"
+        )
     return done.returncode, said
 
 
