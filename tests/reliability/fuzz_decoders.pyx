@@ -634,7 +634,7 @@ def fuzz_ledger_header(bytes data):
     status = ledger_header_decode(block.at, 1 << 20, &found)
     check_status(status, among)
     if status == STATUS_OK and found.sealed:
-        assert LEDGER_HEADER_SIZE <= found.seal_end <= found.footer_offset
+        assert LEDGER_HEADER_SIZE <= found.seal_end
 
 
 cdef void sum_frames(uint8_t* base, uint64_t size, uint32_t seed) noexcept:
@@ -714,10 +714,12 @@ def fuzz_ledger_file(bytes data):
     header.seed = crc32c(0, header.uuid, 16)
     if data[0] & 2 and size >= LEDGER_HEADER_SIZE + LEDGER_FOOTER_SIZE:
         header.footer_offset = size - LEDGER_FOOTER_SIZE
+        if data[0] & 4:              # anywhere, also behind the end of the file
+            header.footer_offset = u64_at(file.at + LEDGER_HEADER_SIZE)
         ledger_mark_encode(header.seed, False, LEDGER_HEADER_SIZE + 8 * <uint64_t>data[1],
                            header.footer_offset, file.at + LEDGER_SEAL_OFFSET)
     sum_frames(file.at, size, header.seed)
-    if header.footer_offset:
+    if header.footer_offset and not data[0] & 4:
         at = file.at + header.footer_offset
         records = u64_at(at + 64) * INDEX_RECORD_SIZE + u32_at(at + 72) * <uint64_t>(
             LEDGER_DAMAGE_SIZE)

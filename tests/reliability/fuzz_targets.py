@@ -60,6 +60,16 @@ def decoders() -> Any:
     return imported(DECODERS)
 
 
+def corpus_path(name: str) -> Path:
+    """One input a line, in hexadecimal digits, the shortest first."""
+    return CORPORA / f"{name}.hex"
+
+
+def corpus_of(name: str) -> list[bytes]:
+    path = corpus_path(name)  # a new target has none
+    return [bytes.fromhex(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
 def native(name: str) -> Callable[[bytes], object]:
     """A function of fuzz_decoders.pyx, which is compiled when it is called first."""
     found: list[Callable[[bytes], object]] = []

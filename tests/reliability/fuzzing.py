@@ -17,7 +17,6 @@ import hashlib
 import importlib.util
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,7 +27,7 @@ ROOT = HERE.parent.parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "core"), str(HERE.parent), str(ROOT / "tools")]
 
 from build_mode import build_mode, clang  # noqa: E402
-from fuzz_targets import CORPORA, DECODERS, TARGETS  # noqa: E402
+from fuzz_targets import DECODERS, TARGETS, corpus_of, corpus_path  # noqa: E402
 
 FOUND = ROOT / "build" / "long" / "corpora"
 FAILURES = ROOT / "build" / "long" / "failures"
@@ -91,8 +90,7 @@ def corpus(name: str) -> Path:
 
     folder = FOUND / name
     folder.mkdir(parents=True, exist_ok=True)
-    known = [path.read_bytes() for path in sorted((CORPORA / name).glob("*"))]
-    for each in [*known, *seeds_of(name)]:
+    for each in [*corpus_of(name), *seeds_of(name)]:
         keep(folder, each)
     return folder
 
@@ -143,17 +141,17 @@ def merge(name: str) -> None:
     with tempfile.TemporaryDirectory() as merged:
         line = command(name, "-merge=1", merged, str(corpus(name)))
         subprocess.run(line, env=environment(), cwd=ROOT, check=True, stderr=subprocess.DEVNULL)
-        found = sorted((path.read_bytes() for path in Path(merged).iterdir()), key=len)
-    folder = CORPORA / name
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    size = 0
+        found = sorted(
+            (path.read_bytes() for path in Path(merged).iterdir()),
+            key=lambda each: (len(each), each),
+        )
+    taken: list[bytes] = []
     for each in found:
-        size += len(each)
-        if size > MERGED_BYTES_MAX or len(each) > MERGED_INPUT_MAX:
+        if len(each) + sum(map(len, taken)) > MERGED_BYTES_MAX or len(each) > MERGED_INPUT_MAX:
             break
-        keep(folder, each)
-    print(f"{name}: {len(list(folder.iterdir()))} of {len(found)} inputs")
+        taken.append(each)
+    corpus_path(name).write_text("".join(f"{each.hex()}\n" for each in taken))
+    print(f"{name}: {len(taken)} of {len(found)} inputs")
 
 
 def main() -> int:
