@@ -105,6 +105,7 @@ class Proof:
             self._tell("catalogue", "catalogue", errors.detail_of(error))
             return
         try:
+            self._forget_lost_commits()
             yield from self._topics()
         finally:
             self._broker.close()
@@ -458,6 +459,17 @@ class Proof:
             except (OSError, errors.CatalogueError) as error:
                 _require_permission(error)
                 self._tell(kind, f"catalogue/{name}", errors.detail_of(error))
+
+    def _forget_lost_commits(self) -> None:
+        """Commits that were not flushed and that a power cut took are no damage: the catalogue was
+        read without them, which the log says."""
+        last = self._broker.catalogue.state.number
+        self.found.damage = [
+            each
+            for each in self.found.damage
+            if each.what != COMMIT
+            or catalogue_file_number(COMMIT, os.path.basename(each.file)) <= last
+        ]
 
     def _tell(self, what: str, file: str, text: str, **more: Any) -> None:
         made = Damage(what, file, text, **more)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from damaged_ledgers import flip, frame_offsets, ledger_paths
 
 import pulsarx
 from pulsarx import BrokerOptions, InitialPosition, errors
-from pulsarx.backups import check
+from pulsarx.backups import check, restore
 from pulsarx.backups.contents import Contents, Damage
 from pulsarx.testing import inspect
 from pulsarx.testing.faults import fault_plan
@@ -295,6 +296,25 @@ def test_a_catalogue_that_cannot_be_read_is_damage(folder: Path):
     assert [each.what for each in check(folder).damage] == ["commit", "catalogue"]
 
 
+def test_a_commit_that_was_not_flushed_and_is_lost_is_no_damage(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    """As a snapshot of a volume has it, or a power cut leaves it. It was told as damage, so that
+    such a snapshot could not be restored."""
+    left = tmp_path / "left"
+    with opened(folder) as client:
+        client.create_producer("late")
+        shutil.copytree(folder, left, ignore=shutil.ignore_patterns("control.sock"))
+    (said,) = (left / "catalogue").glob("*.unflushed")
+    os.truncate(left / "catalogue" / f"{said.stem}.commit", 0)
+    found = check(left)
+    assert (found.damage, found.topics) == ([], 1)
+    assert "after a power cut" in caplog.text
+    assert restore(left, tmp_path / "restored").messages == 12
+    said.unlink()  # it was flushed
+    assert [each.what for each in check(left).damage] == ["commit", "catalogue"]
+
+
 @pytest.mark.parametrize("copy", [0, 4096])
 @pytest.mark.parametrize("what", ["marker", "commit"])
 def test_one_damaged_copy_is_told_and_costs_nothing(folder: Path, what: str, copy: int):
@@ -312,8 +332,6 @@ def test_one_damaged_copy_is_told_and_costs_nothing(folder: Path, what: str, cop
 
 
 def test_commits_of_two_histories_are_told(folder: Path, tmp_path: Path):
-    import shutil
-
     shutil.copytree(folder, tmp_path / "other")
     for path, topic in ((folder, "a"), (tmp_path / "other", "b")):
         for _ in range(2):
