@@ -167,7 +167,7 @@ def in_child(function: Any, *arguments: Any) -> tuple[int, int]:
 
 def look(folder: Path, durability: str, telling: int) -> None:
     """Say what is in a folder, as JSON."""
-    found: dict[str, Any] = {"damage": [each.text for each in check(folder).damage]}
+    found: dict[str, Any] = {"damage": [(each.what, each.text) for each in check(folder).damage]}
     with cut_writer.opened(folder, durability) as client:
         with client.create_reader("t", MessageId.earliest) as reader:
             found["messages"] = read(reader.read_next, found["damage"])
@@ -194,13 +194,13 @@ def look(folder: Path, durability: str, telling: int) -> None:
         data = data[os.write(telling, data) :]
 
 
-def read(receive: Any, damage: list[str]) -> list[int]:
+def read(receive: Any, damage: list[tuple[str, str]]) -> list[int]:
     found = []
     while True:
         try:
             found.append(int(receive(0).data()))
         except errors.CorruptDataError as error:
-            damage.append(errors.detail_of(error))
+            damage.append(("entries", errors.detail_of(error)))
         except errors.Timeout:
             return found
 
@@ -274,7 +274,10 @@ def cut_once(
 
 
 def wrong(found: dict[str, Any], known: Confirmed, durability: str) -> list[str]:
-    told = [] if durability == "os" else [f"damage: {each}" for each in found["damage"]]
+    damage = found["damage"]
+    if durability == "os":  # ledgers lose what was not written, and that is told
+        damage = [each for each in damage if each[0].split()[-1] not in ("entries", "ledger")]
+    told = [f"damage of {what}: {text}" for what, text in damage]
     messages, left = found["messages"], found["left"]
     if messages != sorted(set(messages)):
         told.append(f"out of order, or twice: {messages[-40:]}")
