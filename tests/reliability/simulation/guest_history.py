@@ -28,6 +28,7 @@ from subscription_model import ORDERED, Seen, TopicModel, Violation
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, errors
+from pulsarx.ground.attempt import attempt
 from pulsarx.results import Result
 from pulsarx.topic_name import TopicName
 
@@ -127,6 +128,7 @@ class User:
         self.producer: Any = None
         self.sent = 0
         self.consumers: dict[str, tuple[str, Any]] = {}  # by subscription
+        self.all_consumers: list[Any] = []
         self.held: dict[str, dict[Any, Any]] = {}  # messages by id, by subscription
         self.world.scheduler.spawn(self._run, self.process)
 
@@ -147,6 +149,14 @@ class User:
 
     def see(self, *seen: Any) -> None:
         self.history.seen.append(seen)
+
+    def forget(self) -> None:
+        """Let go of messages, which no collector finds in a cycle."""
+        self.held.clear()
+        for consumer in self.all_consumers:
+            attempt(partial(consumer.dispatcher.leave, consumer.receiver))
+        self.all_consumers.clear()
+        self.consumers.clear()
 
     # Calls ----------------------------------------------------------------------------------------
 
@@ -220,6 +230,7 @@ class User:
             )
         except errors.ConsumerBusy:
             return
+        self.all_consumers.append(consumer)
         self.consumers[name] = consumer_name, consumer
         self.held[name] = {}
         self.see("opened", name, consumer_name, self.process.pid)
@@ -339,7 +350,7 @@ class History:
         self.world.tell_arrived = lambda pid: self.seen.append(("arrived", pid))
         self.seen: list[Seen] = []
         self.users: list[User] = []  # of living processes
-        self.user_count = 0
+        self.all_users: list[User] = []
         self.payloads: dict[str, dict[int, str]] = {}  # keys by number, by producer
         self.confirmed: set[str] = set()
         self.failures: list[str] = []  # of sends
@@ -350,6 +361,14 @@ class History:
 
     def run(self) -> None:
         """Violation, Hang: a promise is not kept. Whatever else is raised is a fault, too."""
+        try:
+            self._run()
+        finally:
+            for user in self.all_users:
+                user.forget()
+        TopicModel(self.plan.types, self.plan.deduplicates).judge(self.seen)
+
+    def _run(self) -> None:
         with process.using(self.world):
             self._do("start", 0)
             self._go_on(None)
@@ -361,7 +380,6 @@ class History:
                 self._go_on(gap)
                 self._do(step, slot, *arguments)
             self._finish()
-        TopicModel(self.plan.types, self.plan.deduplicates).judge(self.seen)
 
     def _go_on(self, count: int | None) -> None:
         """Let processes go on for some steps; None: until there is nothing to do now."""
@@ -403,8 +421,8 @@ class History:
         user = self.user(slot)
         if step == "start":
             if user is None:
-                self.user_count += 1
-                self.users.append(User(self, slot, self.user_count))
+                self.users.append(User(self, slot, len(self.all_users) + 1))
+                self.all_users.append(self.users[-1])
         elif step == "advance":
             self.world.advance_to(self.world.scheduler.now_ms + arguments[0])
         elif step == "kill owner":

@@ -25,6 +25,7 @@ from seeded_scheduler import Owner, Scheduler
 import pulsarx
 from pulsarx import errors
 from pulsarx._pycore.ground.clock_core import ManualClockCore
+from pulsarx._pycore.ground.interval_job import IntervalJob
 from pulsarx._pycore.ground.job_queue import JobQueue
 from pulsarx.broker import runtime
 from pulsarx.broker.broker import Broker
@@ -72,7 +73,7 @@ class Process(Owner):
     def settings(self) -> BrokerSettings:
         """Those of its client. The clock is its own, and no business of others."""
         seed = self.world.scheduler.random.getrandbits(32)
-        made = BrokerSettings(self.clock, Randomness(seed), "os", 3_600_000, self.world.options)
+        made = BrokerSettings(self.clock, Randomness(seed), "os", None, self.world.options)
         made._asked = [each for each in made._asked if each not in ("clock", "randomness")]
         return made
 
@@ -222,11 +223,13 @@ class World:
     def end(self) -> None:
         for each in list(self.processes):
             self.kill(each)
+        folders._guests.clear()
+        before = logging.root.manager.disable
         logging.disable(logging.CRITICAL)
         try:
             self.scheduler.unwind()
         finally:
-            logging.disable(logging.NOTSET)
+            logging.disable(before)
 
 
 def world() -> World:
@@ -387,17 +390,40 @@ def _nobody(_: int) -> None:
     pass
 
 
+class Interval(IntervalJob):
+    """A flush that runs a while after it was asked for, by the clock of its process."""
+
+    def __init__(self, clock: Any, jobs: JobQueue, interval_ms: int, job: Any) -> None:
+        super().__init__(clock, jobs, interval_ms, job)
+        self._interval_ms = interval_ms
+        self._is_armed = False
+
+    def arm(self) -> int:
+        if not self._is_armed:
+            self._is_armed = True
+            process_clock().call_after(self._interval_ms, self.due)
+        return 0
+
+    def run(self) -> None:
+        self._is_armed = False
+        super().run()
+
+
 class Arrivals(arrivals.Arrivals):
     """Tells of processes that have brought all they have, and of those that are not waited for any
     more although they live."""
 
+    _looks = False
+
     def has_arrived(self, pid: int) -> None:
         super().has_arrived(pid)
-        world().tell_arrived(pid)
+        if not self._looks:
+            world().tell_arrived(pid)
 
     def look(self) -> None:
-        before = self.awaited
+        before, self._looks = self.awaited, True
         super().look()
+        self._looks = False
         for pid in before - self.awaited:
             if is_running(pid):
                 world().tell_late(pid)
@@ -425,7 +451,7 @@ REPLACED: tuple[tuple[Any, dict[str, Any]], ...] = (
     (arrivals, {"OwnThread": simulated.OwnThread, "Condition": simulated.Condition,
                 "Deadline": simulated.Deadline, "is_running": is_running,
                 "Arrivals": Arrivals}),
-    (runtime, {"JobQueue": simulated.BrokerJobs}),
+    (runtime, {"JobQueue": simulated.BrokerJobs, "IntervalJob": Interval}),
     (data_directory, {"os": _System()}),
 )  # fmt: skip
 

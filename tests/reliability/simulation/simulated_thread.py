@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import threading
 from collections.abc import Callable
 
@@ -23,7 +24,8 @@ def in_simulation(work: Callable[[], None]) -> None:
             failures.append(error)
 
     thread = threading.Thread(target=run)
-    was_enabled = gc.isenabled()
+    was_enabled, before = gc.isenabled(), logging.root.manager.disable
+    logging.disable(logging.CRITICAL)  # owners and guests that are killed say much
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -31,6 +33,7 @@ def in_simulation(work: Callable[[], None]) -> None:
         thread.start()
         thread.join()
     finally:
+        logging.disable(before)
         gc.unfreeze()
         if was_enabled:
             gc.enable()

@@ -50,7 +50,9 @@ class Subscription:
     states: list[State]
     consumers: dict[str, int] = field(default_factory=dict)  # open ones, and their processes
     active: str | None = None  # who received last, where one has all
-    arrived: set[int] = field(default_factory=set)  # processes that the present owner knows
+    # Processes that the present owner knows, and those that it does not wait for.
+    arrived: set[int] = field(default_factory=set)
+    late: set[int] = field(default_factory=set)
 
     def give_up(self, consumer: str, is_loose: bool) -> None:
         """What a consumer holds may go to others; is_loose: it may stay there, too."""
@@ -69,6 +71,12 @@ class Subscription:
     def receive(self, consumer: str, state: State) -> None:
         if consumer not in self.consumers:
             raise Violation("came to a consumer that has left")
+        state.came += 1
+        pid = self.consumers[consumer]
+        if pid not in self.arrived and (pid in self.late or self.type not in ORDERED):
+            # It hands out what an owner before gave it. This one may have given that to others.
+            state.holder, state.is_loose = state.holder or consumer, True
+            return
         if state.acked == YES and not state.is_stray:
             raise Violation("came though it was acknowledged")
         held = state.holder is not None and not state.is_loose
@@ -81,12 +89,8 @@ class Subscription:
             raise Violation(f"came while {state.holder} has it")
         elif self.type == "Key_Shared":
             self._require_key(consumer, state)
-        if held or state.acked == YES or self.consumers[consumer] in self.arrived:
-            state.is_stray = False  # else its process had it from the owner before
-        # One that the last owner gave may have been given to another one by this one.
-        is_loose = self.type not in ORDERED and self.consumers[consumer] not in self.arrived
-        state.holder, state.is_loose, state.acked = consumer, is_loose, NO
-        state.came += 1
+        state.is_stray = state.is_loose = False
+        state.holder, state.acked = consumer, NO
 
     def _require_turn(self, consumer: str) -> None:
         """One has the subscription for itself until it leaves."""
@@ -199,12 +203,14 @@ class TopicModel:
                     found.leave(consumer)
         elif name == "arrived":
             found.arrived.add(arguments[0])
+            found.late.discard(arguments[0])
         elif name == "owner killed":
             found.arrived.clear()
             if found.type not in ORDERED:
                 for state in found.states:
                     state.is_loose = state.is_stray = state.acked != YES
         elif name == "late":  # it was stopped when owners changed: others need not wait for it
+            found.late.add(arguments[0])
             for consumer, pid in found.consumers.items():
                 if pid == arguments[0]:
                     found.give_up(consumer, True)

@@ -18,7 +18,7 @@ from simulation_bugs import PLANTED, planted
 
 HISTORIES = 500
 SEEDS_OF_A_RUN = 1_000_000
-COLLECT_EVERY = 50  # histories
+COLLECT_EVERY = 10  # histories, which have some hundred files open by then
 ENOUGH = 150  # histories, in which each bug is found
 
 
