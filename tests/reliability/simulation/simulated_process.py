@@ -32,6 +32,7 @@ from pulsarx.broker.broker import Broker
 from pulsarx.broker.folder import data_directory
 from pulsarx.broker.runtime import BrokerSettings
 from pulsarx.client import Client
+from pulsarx.ground.attempt import attempt
 from pulsarx.processes.guest import (
     attached_consumer,
     connection,
@@ -224,6 +225,12 @@ class World:
         for each in list(self.processes):
             self.kill(each)
         folders._guests.clear()
+        for process in self.dead:
+            if process.host is not None and process.host._topics is not None:
+                topics: list[Any] = list(process.host._topics._topics.values())
+                found = [each for topic in topics for each in topic.subscriptions.values()]
+                for subscription in found:  # entries, which no collector finds in a cycle
+                    attempt(subscription.dispatcher.release)
         before = logging.root.manager.disable
         logging.disable(logging.CRITICAL)
         try:
