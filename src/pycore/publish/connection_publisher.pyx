@@ -366,7 +366,8 @@ cdef class ConnectionPublisher(EntryPublisher):
         confirmed last, in order: those entries are confirmed, and what was sent behind them is sent
         again, but for what has timed out. An entry in front of them was refused, which could not be
         answered, or was a duplicate. unknown: an error, where it cannot be told any more what is
-        stored: what went out and is not found fails with it, and without a link the rest. known: an id that the last broker knew of the
+        stored: what went out and is not found fails with it, and without a link the rest. known:
+        an id that the last broker knew of the
         producer's name. compares: the broker tells duplicates, but of what was sent before its
         producer heard of that; all_are_new: of nothing that was sent, for another one used the
         name meanwhile.
