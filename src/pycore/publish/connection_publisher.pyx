@@ -367,10 +367,9 @@ cdef class ConnectionPublisher(EntryPublisher):
         again, but for what has timed out. An entry in front of them was refused, which could not be
         answered, or was a duplicate. unknown: an error, where it cannot be told any more what is
         stored: what went out and is not found fails with it, and without a link the rest. known:
-        an id that the last broker knew of the
-        producer's name. compares: the broker tells duplicates, but of what was sent before its
-        producer heard of that; all_are_new: of nothing that was sent, for another one used the
-        name meanwhile.
+        an id that the last broker knew of the producer's name. compares: the broker tells
+        duplicates, but of what was sent before its producer heard of that; all_are_new: of nothing
+        that was sent, for another one used the name meanwhile.
         """
         cdef SentEntry sent
         cdef bint is_told = not compares
