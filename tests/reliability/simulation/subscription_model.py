@@ -10,7 +10,8 @@ held            by the consumer that received it last, and has neither acknowled
 loose           given up: refused, or of a consumer that leaves; it may come again, to anybody
 stray           not acknowledged when the owner was killed, on Shared and Key_Shared: the next owner
                 does not know who holds it, and may have given it to another one, whose queue it
-                leaves although its holder acknowledges it meanwhile
+                leaves although its holder acknowledges it meanwhile; so does one that is
+                acknowledged by who does not hold it any more
 """
 
 from __future__ import annotations
@@ -234,6 +235,8 @@ class TopicModel:
             found.receive(arguments[1], places[arguments[2]])
         elif name == "acked":
             for state in self._meant(found, places, arguments[2], arguments[3]):
+                # The owner has given it to another one since, whose queue it may lie in.
+                state.is_stray |= found.type not in ORDERED and state.holder != arguments[1]
                 state.acked, state.holder, state.is_loose = YES, None, False
         elif name == "unsure":  # acknowledged by a process that was killed
             for state in self._meant(found, places, *arguments[1:]):
