@@ -1,8 +1,9 @@
 """Tells scenes (failure_scenes) while one call on files, or one allocation, fails: the first, the
 second and so on. For test_every_failure, in a process of its own.
 
-failing_sweep.py <folder> files|memory <scene>,... <points> [<planted bug>]
+failing_sweep.py <folder> <kind> <scene>,... <points> [<planted bug>]
 
+kind: files, memory, or the beginning of some faults, such as system:stat:error.
 points: so many of each scene; n/m, the n-th of m shares of all; or all, until none strikes.
 
 Each point in a process forked from this one, which has imported all. FAILING_SWEEP_AT repeats one.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import faulthandler
+import importlib
 import logging
 import os
 import shutil
@@ -20,7 +22,8 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -253,8 +256,9 @@ class Untold:
         self.found.append("".join(traceback.format_exception(error)) if error else "?")
 
 
-def tell(kind: type[Scene], folder: Path, fault: Fault | None) -> tuple[bool, dict[Any, int]]:
-    """One scene, in this process. Whether the fault struck; how often what was called."""
+def tell(kind: type[Scene], folder: Path, fault: Fault | None) -> tuple[Any, ...]:
+    """One scene, in this process. Whether the fault struck; where there is none, how often what was
+    called, and the modules that were imported."""
     SYSTEM.files_watch(os.fsencode(str(folder.parent)))
     if fault is not None and fault.kind in ("drop", "lie"):
         SYSTEM.files_keep()
@@ -273,7 +277,7 @@ def tell(kind: type[Scene], folder: Path, fault: Fault | None) -> tuple[bool, di
         scene.is_whole(whole)
     if fault is None or fault.way != "memory":
         assert not untold.found, untold.found
-    return failures.was_struck, counts
+    return failures.was_struck, counts, sorted(sys.modules) if fault is None else []
 
 
 class Sweep:
@@ -341,9 +345,14 @@ class Sweep:
         return None if answer is None else eval(answer)
 
     def clean(self) -> dict[Any, int]:
+        """How often each is called where nothing fails."""
         answer = self.point(None)
         assert answer is not None, f"{self.name} fails by itself"
-        counts: dict[Any, int] = answer[1]
+        for name in answer[2]:
+            # Else each point does it anew, and Python's compiler crashes where memory fails.
+            with suppress(Exception):
+                importlib.import_module(name)
+        counts: dict[Any, int] = self.point(None)[1]
         return counts
 
     def run(self, fault: Fault) -> bool:
@@ -384,36 +393,37 @@ class Sweep:
 
 
 def chosen(kind: str, planted: Planted | None) -> list[Fault]:
+    """kind: files, memory, or how what is printed of some of the first begins."""
     if planted is not None and planted.faults is not None:
         return [Fault(*each) for each in planted.faults]
-    return OF_MEMORY if kind == "memory" else OF_THE_PLAN + OF_THE_SYSTEM
+    if kind == "memory":
+        return OF_MEMORY
+    of_files = OF_THE_PLAN + OF_THE_SYSTEM
+    return (
+        of_files if kind == "files" else [each for each in of_files if str(each).startswith(kind)]
+    )
 
 
-def repeated(faults: list[Fault]) -> Iterator[Fault]:
-    for fault in faults:
-        for call in range(1, 100_000):
-            one = replace(fault, call=call)
-            if str(one) == ONE:
-                yield one
-                return
+def repeated(faults: list[Fault], text: str) -> Fault:
+    """The one that was printed as this."""
+    call = int(text.rpartition(":")[2].rstrip("+"))
+    return next(one for each in faults if str(one := replace(each, call=call)) == text)
 
 
 def main(folder: str, kind: str, names: str, points: str, bug: str = "") -> int:
-    logging.getLogger("pulsarx").setLevel(logging.CRITICAL + 1)
+    logging.getLogger("pulsarx").setLevel(logging.DEBUG if SHOWS else logging.CRITICAL + 1)
     planted = PLANTED[bug] if bug else None
     base = Path(folder)
     with Client(base / "warm") as client:  # imports what is imported late
         client.create_producer("t").send(b"1")
     faults = chosen(kind, planted)
     bad = []
-    if "offload" in names:
-        import pyarrow.fs  # noqa: F401
     for name in names.split(","):
         began = time.perf_counter()
         sweep = Sweep(name, base, planted)
         if ONE:
-            for fault in repeated(faults):
-                sweep.run(fault)
+            sweep.clean()
+            sweep.run(repeated(faults, ONE))
         elif points == "all":
             sweep.all(faults)
         else:

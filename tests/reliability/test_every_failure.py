@@ -69,6 +69,27 @@ def test_an_allocation_that_fails_loses_nothing(
     print(done.stdout)
 
 
+# What used to be wrong: the scene, and the faults that showed it.
+FOUND = {
+    "a ledger that could not be looked at was gone": ("receive", "system:stat", 30),
+    "a read that was cut short was the end of a file": ("salvage", "system:read:short", 12),
+    "a folder was not flushed behind a signal": ("publish", "system:open:error:EINTR", 6),
+    "errors of the system left a salvage as they were": ("salvage", "system:close", 6),
+    "what closing refused left a backup half removed": ("back-up", "system:close", 6),
+    "the snapshot of a deduplication could not be read": ("recover", "plan:read:error", 8),
+    "an owner that refused once lost a producer for good": ("take-over", "plan:map:error", 2),
+}
+
+
+@pytest.mark.parametrize("what", FOUND)
+def test_what_was_found_is_not_there_any_more(
+    tmp_path: Path, libraries: list[Path], what: str
+) -> None:
+    scene, faults, count = FOUND[what]
+    done = sweep(tmp_path, libraries, faults, scene, str(count))
+    assert done.returncode == 0 and " 0 struck" not in done.stdout, done.stdout
+
+
 @pytest.mark.parametrize("bug", PLANTED)
 def test_planted_bugs_are_found(tmp_path: Path, libraries: list[Path], bug: str) -> None:
     planted = PLANTED[bug]

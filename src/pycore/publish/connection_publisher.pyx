@@ -309,7 +309,8 @@ cdef class ConnectionPublisher(EntryPublisher):
         mutex_unlock(&self.mutex)
 
     def hold(self, str reason not None, bint refused) -> None:
-        """The broker takes nothing for now, and says why: what is sent is kept. refused: it has
+        """The broker takes nothing for now, and says why, in words that go on with how long: what
+        is sent is kept. refused: it has
         refused what it has not answered, so that nothing of that is stored."""
         cdef SentEntry sent
         mutex_lock(&self.mutex)
@@ -513,7 +514,7 @@ cdef class ConnectionPublisher(EntryPublisher):
                      "twice where the topic has no deduplication")
         if self.held_by is not None and not self.times.is_leaving:
             return errors.Timeout(
-                detail=f"{self.held_by}; no room for {self.times.timeout_ms} ms, which "
+                detail=f"{self.held_by} for {self.times.timeout_ms} ms, which "
                 f"is send_timeout_millis; {known}")
         if silent is None:
             silent = f"the owner of the folder has not answered within {self.within()}"

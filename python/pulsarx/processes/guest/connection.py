@@ -42,10 +42,26 @@ if TYPE_CHECKING:
 
 CLIENT_VERSION = "PulsarX"
 MESSAGE_SIZE_MAX = 5 << 20  # Pulsar's default, until the broker has said
+AGAIN_MS = 1000  # until a member is brought once more to an owner that refused it
 _LOOK_SECONDS = 0.01
 _LEAVING_MS = 1000  # an owner that closes hangs up when it has answered
 _OF_PRODUCERS = frozenset({"SEND_RECEIPT", "SEND_ERROR", "CLOSE_PRODUCER"})
 _OF_CONSUMERS = frozenset({"MESSAGE", "CLOSE_CONSUMER", "ACTIVE_CONSUMER_CHANGE", "LINK"})
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether an owner may take a little later whom it refuses with this error: the device refused,
+    there was no room, no memory. Damage stays."""
+    if isinstance(error, errors.ChecksumError):
+        return False
+    passing = (
+        errors.BrokerPersistenceError,
+        errors.BrokerMetadataError,
+        errors.ConnectError,  # what its folder, or the way to it, is refused with
+        errors.UnknownError,
+        MemoryError,
+    )
+    return isinstance(error, passing)
 
 
 class Answer:

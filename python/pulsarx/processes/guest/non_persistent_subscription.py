@@ -3,6 +3,8 @@ folder: the owner chooses what is its own and sends that whole."""
 
 from __future__ import annotations
 
+from functools import partial
+
 from pulsarx import errors
 from pulsarx._pycore.cursor.ack_tracker import AckTracker
 from pulsarx._pycore.dispatch.relayed_dispatcher import RelayedDispatcher
@@ -12,6 +14,7 @@ from pulsarx.broker.subscriptions.non_persistent_subscription import ALL_LEDGERS
 from pulsarx.clock import Deadline
 from pulsarx.enumerations import ConsumerType, KeySharedMode
 from pulsarx.processes.guest.attached_consumer import AttachedConsumer
+from pulsarx.processes.guest.connection import AGAIN_MS, is_passing
 from pulsarx.wire import commands
 from pulsarx.wire.schemas import schema_values
 
@@ -207,9 +210,12 @@ class GuestNonPersistentSubscription(AttachedConsumer):
                 return
         try:
             self._subscribe_at(connection)
-        except BaseException:
+        except BaseException as error:
             if not connection.has_left():
-                self._shut()
+                if is_passing(error):
+                    self.topic.clock.call_after(AGAIN_MS, partial(self.topic.bring, self))
+                else:
+                    self._shut()
             raise
         self._leave_again(connection)
 

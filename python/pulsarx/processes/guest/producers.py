@@ -17,6 +17,7 @@ from pulsarx.broker.topics.waiting_producer import ENDED, PROMOTED, WaitingProdu
 from pulsarx.clock import Deadline
 from pulsarx.ground.attempt import attempt
 from pulsarx.message_id import MessageId
+from pulsarx.processes.guest.connection import AGAIN_MS, is_passing
 from pulsarx.wire.message_ids import places_in
 from pulsarx.wire.server_errors import error_of
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 # Errors of one message that are those of all that follow.
 _ENDS = (errors.ProducerFenced, errors.ProducerBlockedQuotaExceededException)
 _HELD_MS = 100  # between two looks whether there is room
-_AGAIN_MS = 1000  # until what cannot be sent is tried again
 _AGAIN_SECONDS = 0.02  # while the owner has not noticed yet that the last connection ended
 
 
@@ -370,7 +370,7 @@ class GuestProducer:
                 again = partial(self._go_on_above, sequence_id)
                 if not self._has_left:
                     host = self.topic.host
-                    host.clock.call_after(_AGAIN_MS, partial(host.resume_later, again))
+                    host.clock.call_after(AGAIN_MS, partial(host.resume_later, again))
                 raise
 
     def _hold(self, publisher: ConnectionPublisher, reason: str) -> None:
@@ -378,7 +378,7 @@ class GuestProducer:
         Sends wait, for the send timeout at most."""
         if not self._is_held:
             self._is_held = True
-            publisher.hold(reason, True)
+            publisher.hold(f"{reason}; no room", True)
             self.topic.host.resume_later(self._come_again)
 
     def lost(self, _: Exception) -> None:
@@ -421,9 +421,9 @@ class GuestProducer:
                 pass  # what it could not store any more, it says of each entry; it is closed there
             self._resume(connection)
 
-    def _again_soon(self, job: Callable[[], object]) -> None:
+    def _again_soon(self, job: Callable[[], object], wait_ms: int = _HELD_MS) -> None:
         host = self.topic.host
-        host.clock.call_after(_HELD_MS, partial(host.resume_later, job))
+        host.clock.call_after(wait_ms, partial(host.resume_later, job))
 
     def _resume(self, connection: GuestConnection) -> None:
         if self._fenced is not None:  # by the last owner; it is in nobody's way at the next one
@@ -438,9 +438,6 @@ class GuestProducer:
             self._register_again(connection)
             if publisher is not None:
                 stored, unknown = self._stored()
-        except errors.ConnectError:
-            if not connection.is_lost:
-                raise
         except (
             errors.ProducerBlockedQuotaExceededError,
             errors.Timeout,
@@ -452,10 +449,17 @@ class GuestProducer:
             if publisher is not None and isinstance(
                 error, errors.ProducerBlockedQuotaExceededError
             ):
-                publisher.hold(errors.detail_of(error), False)
+                publisher.hold(f"{errors.detail_of(error)}; no room", False)
             self._again_soon(partial(self._try, connection))
         except Exception as error:
-            self._give_up(connection, error)
+            if isinstance(error, errors.ConnectError) and connection.is_lost:
+                return  # the next one does it
+            if not is_passing(error):
+                self._give_up(connection, error)
+                return
+            if publisher is not None:
+                publisher.hold(f"{errors.detail_of(error)}; it was so", False)
+            self._again_soon(partial(self._try, connection), AGAIN_MS)
         else:
             self._is_held = False
             if publisher is not None:

@@ -17,6 +17,7 @@ from pulsarx.enumerations import ConsumerType, KeySharedMode
 from pulsarx.ground.attempt import attempt
 from pulsarx.ground.call_timeout import call_timeout, within
 from pulsarx.processes.guest.attached_consumer import AttachedConsumer
+from pulsarx.processes.guest.connection import AGAIN_MS, is_passing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -370,8 +371,11 @@ class GuestSubscription(AttachedConsumer):
             answer = connection.perform("guest.subscribe", arguments)
             if answer.get("is_gone"):
                 raise errors.TopicNotFound(detail=f"{self.topic.name}: it was deleted")
-        except BaseException:
-            if not connection.has_left():
+        except BaseException as error:
+            if is_passing(error) and not connection.has_left():
+                connection.forget_consumer(number)
+                self.topic.clock.call_after(AGAIN_MS, partial(self.topic.bring, self))
+            elif not connection.has_left():
                 if left := self.dispatcher.unrecorded():
                     attempt(partial(self._record, connection.perform, left))
                 self._shut()
