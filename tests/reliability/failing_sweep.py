@@ -38,6 +38,7 @@ from pulsarx import Client, PulsarException
 from pulsarx.testing.faults import FaultPlan, fault_plan
 
 HANG_SECONDS = 60
+LOGGED_MAX = 5
 WITHOUT_END = 1 << 40
 ONE = os.environ.get("FAILING_SWEEP_AT")
 SHOWS = ONE is not None  # which errors were raised
@@ -244,6 +245,20 @@ class FailingCalls:
             self.planned.__exit__(None, None, None)
 
 
+class Logged(logging.Handler):
+    """What the library said, in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(record.getMessage())
+
+
+LOGGED = Logged()
+
+
 class Untold:
     """Errors that no call raised."""
 
@@ -303,12 +318,14 @@ class Sweep:
             status = 1
             try:
                 faulthandler.enable()
-                faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
+                planted = self.planted
+                hang_seconds = HANG_SECONDS if planted is None else planted.hang_seconds
+                faulthandler.dump_traceback_later(hang_seconds, exit=True)
                 answer = work()
                 os.write(write, repr(answer).encode())
                 status = 0
             except BaseException:
-                print(f"{self.name}: {what}", flush=True)
+                print(f"{self.name}: {what}", *LOGGED.texts[-LOGGED_MAX:], sep="\n", flush=True)
                 traceback.print_exc()
             finally:
                 os._exit(status)
@@ -382,6 +399,8 @@ class Sweep:
             found = [found[at * last // max(wanted - 1, 1)] for at in range(wanted)]
         for fault in found:
             self.run(fault)
+            if self.bad and self.planted is not None:
+                return
 
     def all(self, faults: list[Fault]) -> None:
         """Until a scene ends without having been struck."""
@@ -411,7 +430,7 @@ def repeated(faults: list[Fault], text: str) -> Fault:
 
 
 def main(folder: str, kind: str, names: str, points: str, bug: str = "") -> int:
-    logging.getLogger("pulsarx").setLevel(logging.DEBUG if SHOWS else logging.CRITICAL + 1)
+    logging.getLogger("pulsarx").addHandler(LOGGED)
     planted = PLANTED[bug] if bug else None
     base = Path(folder)
     with Client(base / "warm") as client:  # imports what is imported late

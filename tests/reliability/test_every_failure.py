@@ -17,11 +17,13 @@ from seeds import SCALE, seed_of
 HERE = Path(__file__).resolve().parent
 DRIVER = HERE / "failing_sweep.py"
 # Of some thousands of each scene; in a campaign, each round takes a share of all.
-FILE_POINTS = 8
+FILE_POINTS = 6
 FILE_SHARES = 16
-MEMORY_POINTS = 8
+MEMORY_POINTS = 3
 MEMORY_SHARES = 64
 IN_A_CAMPAIGN = SCALE >= 1
+# pyarrow, which writes to the store, ends the process where it has no memory.
+MEMORY_SCENES = [each for each in SCENES if each != "offload"]
 
 pytestmark = MEMORY_CAN_FAIL
 
@@ -60,7 +62,7 @@ def test_a_call_on_files_that_fails_loses_nothing(
     print(done.stdout)
 
 
-@pytest.mark.parametrize("scene", SCENES if IN_A_CAMPAIGN else [",".join(SCENES)])
+@pytest.mark.parametrize("scene", MEMORY_SCENES if IN_A_CAMPAIGN else [",".join(MEMORY_SCENES)])
 def test_an_allocation_that_fails_loses_nothing(
     tmp_path: Path, libraries: list[Path], scene: str
 ) -> None:

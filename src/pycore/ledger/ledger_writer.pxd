@@ -3,6 +3,7 @@ call."""
 
 from libc.stdint cimport uint64_t
 
+from pulsarx._core.ledger_footer cimport LedgerFooter
 from pulsarx._core.ledger_state cimport LedgerAppend
 from pulsarx._pycore.ledger.ledger_file cimport AppendIndex, LedgerFile
 from pulsarx._pycore.ledger.published_ends cimport PublishedEnds
@@ -16,6 +17,8 @@ cdef class LedgerWriter:
     cdef LedgerFile file                 # the one mapping, made by map()
     cdef readonly LedgerWriter before    # keeps c_ledger.before; None: it follows none
     cdef AppendIndex append_index        # owns c_ledger.index
+    cdef LedgerFooter c_footer           # once c_sealed
+    cdef bint c_sealed
     cdef bint c_born                     # created and not yet freed
     cdef bint c_forked                   # this is a forked child's copy: never to be used
     cdef int follow(self, LedgerWriter full) except -1

@@ -214,15 +214,18 @@ cdef class LedgerWriter:
         """Flush all, write index and footer. From here on the file never changes.
 
         flush False: left to the operating system, as with durability os; a kill loses nothing.
+        Called again where that had no memory for its answer, it gives that.
         """
         cdef bint wanted = flush
         cdef LedgerFooter footer
         cdef int status
-        with nogil:
-            status = ledger_append_seal(&self.c_ledger, wanted, &footer)
-        if status != STATUS_OK:
-            self.c_raise(status, "seal")
-        return ledger_summary(&footer)
+        if not self.c_sealed:
+            with nogil:
+                status = ledger_append_seal(&self.c_ledger, wanted, &footer)
+            if status != STATUS_OK:
+                self.c_raise(status, "seal")
+            self.c_footer, self.c_sealed = footer, True
+        return ledger_summary(&self.c_footer)
 
     def flush_sealed(self) -> None:
         """Return when all of a file sealed with flush False is on the device; its name is not."""
