@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from pulsarx import MessageId
 from pulsarx.backups import workplace
 from pulsarx.broker.catalogue.catalogue import Catalogue
 from pulsarx.broker.ledgers import managed_ledger
@@ -44,15 +44,13 @@ def take_for_gone() -> None:
 
 
 def drop_without_memory() -> None:
-    send = TopicProducer.send
+    send = TopicProducer.send_async
 
-    def sent(*arguments: Any, **named: Any) -> Any:
-        try:
-            return send(*arguments, **named)
-        except MemoryError:
-            return MessageId.earliest
+    def sent(*arguments: Any, **named: Any) -> None:
+        with suppress(MemoryError):
+            send(*arguments, **named)
 
-    TopicProducer.send = sent  # type: ignore[method-assign]
+    TopicProducer.send_async = sent  # type: ignore[method-assign]
 
 
 def keep_lock_without_memory() -> None:
@@ -80,7 +78,9 @@ PLANTED: dict[str, Planted] = {
     "a ledger that cannot be looked at is gone": Planted(
         take_for_gone, "system:stat", "receive", 12
     ),
-    "a message is dropped without memory": Planted(drop_without_memory, "memory", "publish", 40),
+    "a message is dropped without memory": Planted(
+        drop_without_memory, "memory", "publish-batches", 40
+    ),
     "a lock is kept without memory": Planted(
         keep_lock_without_memory, "memory", "administer", 40, hang_seconds=10
     ),
