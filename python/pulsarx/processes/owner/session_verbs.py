@@ -112,9 +112,16 @@ class SessionGuests:
             consumer, answer = attach_guest(topic, arguments, place)
         except TopicGone:
             return {"is_gone": True}
-        self._consumers.add(consumer_id, consumer, consumer.take_link)
-        marking = self._consumers.marking(consumer_id)
-        consumer.open_to(consumer_id, marking, self._write, self._context.link)
+        try:
+            self._consumers.add(consumer_id, consumer, consumer.take_link)
+            marking = self._consumers.marking(consumer_id)
+            consumer.open_to(consumer_id, marking, self._write, self._context.link)
+        except BaseException:
+            # No memory: its process brings it again, and this one would be in its way.
+            self._consumers.drop(consumer_id)
+            if consumer.is_open:
+                consumer.leave()
+            raise
         if not self._arrivals.is_over:
             self._arrivals.tell(self._wake)
         return answer
