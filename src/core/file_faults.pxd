@@ -5,7 +5,7 @@ A rule names an operation (FileOp), which call of it from now on (1: the next on
 happens to it.
 """
 
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 cdef enum FaultLimits:
     FAULT_RULES_MAX = 32
@@ -16,6 +16,7 @@ cdef enum FaultKind:
     FAULT_STALL = 3               # the call waits for file_faults_release, then runs
     FAULT_LATE_ERROR = 4          # the call runs, then answers error
     FAULT_KILL = 5                # the process is killed in front of the call, as by kill -9
+    FAULT_DELAY = 6               # the call waits so long or for file_faults_release, then runs
 
 cdef void file_faults_install() noexcept nogil
 """From now on calls go through the plan, which is empty; counts start at zero."""
@@ -28,9 +29,14 @@ cdef int file_faults_add(uint32_t op, uint32_t kind, uint64_t call, bint sticky,
 """sticky: this call and all later ones. STATUS_OUT_OF_RANGE: too many rules or no such
 operation."""
 
+cdef int file_faults_delay(uint32_t op, uint64_t call, bint sticky, uint64_t delay_ms,
+                           const int64_t* now_ms) noexcept nogil
+"""Like file_faults_add, of a delay. now_ms: milliseconds of a clock that a test advances, there as
+long as calls stall; NULL: real time."""
+
 cdef void file_faults_release() noexcept nogil
-"""Release the calls that stall, now and from here on."""
+"""Release the calls that stall or are delayed, now and from here on."""
 
 cdef uint64_t file_faults_calls(uint32_t op) noexcept nogil
 cdef uint32_t file_faults_stalled() noexcept nogil
-"""How many calls wait to be released."""
+"""How many calls wait, to be released or until their delay is over."""

@@ -1,10 +1,10 @@
 """Decides for every call whether it fails. Rules are few, so they are looked through one by one."""
 
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from pulsarx._core.atomic cimport *
 from pulsarx._core.file_ops cimport *
-from pulsarx._core.status cimport STATUS_OK, STATUS_OUT_OF_RANGE
+from pulsarx._core.status cimport STATUS_OK, STATUS_OUT_OF_RANGE, STATUS_TIMEOUT
 from pulsarx._core.wait_event cimport *
 
 cdef extern from "<signal.h>" nogil:
@@ -15,30 +15,57 @@ cdef extern from "<unistd.h>" nogil:
     int getpid()
     int pause()
 
+cdef enum:
+    STEP_MS = 1                   # how often a delayed call looks at a clock that is advanced
+    NS_IN_MS = 1000000
+
 cdef struct FaultRule:
     uint32_t op
     uint32_t kind
     uint64_t first_call
     bint sticky
     int error
+    uint64_t delay_ms
+    const int64_t* now_ms         # NULL: real time
 
 cdef FaultRule RULES[FAULT_RULES_MAX]
 cdef uint32_t RULE_COUNT = 0
 cdef uint64_t CALLS[FILE_OP_COUNT]
 cdef uint32_t STALLED = 0
 cdef uint32_t RELEASED = 0
+cdef uint32_t RELEASES = 0        # also told apart from those of an earlier plan
 cdef WaitEvent RELEASE_EVENT
 cdef pthread_mutex_t PLAN_MUTEX
 pthread_mutex_init(&PLAN_MUTEX, NULL)
 
 
-cdef void stall() noexcept nogil:
+cdef bint is_delayed(const FaultRule* rule, int64_t due_ms, uint64_t slept_ms) noexcept nogil:
+    """Whether the call still waits, by its own time. True for a stall, which has none."""
+    if rule.kind == FAULT_STALL:
+        return True
+    if rule.now_ms != NULL:
+        return <int64_t>atomic_load_u64(<uint64_t*>rule.now_ms) < due_ms
+    return slept_ms < rule.delay_ms
+
+
+cdef void stall(const FaultRule* rule) noexcept nogil:
+    cdef uint32_t releases = atomic_load_u32(&RELEASES)
     cdef uint32_t seen
+    cdef int64_t due_ms = 0
+    cdef uint64_t slept_ms = 0
+    cdef int64_t timeout_ns = -1 if rule.kind == FAULT_STALL else STEP_MS * NS_IN_MS
+    cdef int status
+    if rule.now_ms != NULL:
+        due_ms = <int64_t>atomic_load_u64(<uint64_t*>rule.now_ms) + <int64_t>rule.delay_ms
     atomic_add_u32(&STALLED, 1)
-    while not atomic_load_u32(&RELEASED):
+    while (is_delayed(rule, due_ms, slept_ms) and not atomic_load_u32(&RELEASED)
+           and atomic_load_u32(&RELEASES) == releases):
         seen = wait_event_enter(&RELEASE_EVENT)
         if not atomic_load_u32(&RELEASED):
-            wait_event_sleep(&RELEASE_EVENT, seen, -1)
+            status = wait_event_sleep(&RELEASE_EVENT, seen, timeout_ns)
+            # A sleep that was cut short counts for nothing, so a delay is never too short.
+            if status == STATUS_TIMEOUT:
+                slept_ms += STEP_MS
         wait_event_leave(&RELEASE_EVENT)
     atomic_sub_u32(&STALLED, 1)
 
@@ -49,18 +76,20 @@ cdef uint32_t fault_of(uint32_t op, int* error) noexcept nogil:
     cdef uint32_t kind = 0
     cdef uint32_t position
     cdef const FaultRule* rule
+    cdef FaultRule found
     pthread_mutex_lock(&PLAN_MUTEX)
     CALLS[op] += 1
     for position in range(RULE_COUNT):
         rule = &RULES[position]
         if rule.op == op and (CALLS[op] == rule.first_call
                               or (rule.sticky and CALLS[op] > rule.first_call)):
+            found = rule[0]
             kind = rule.kind
             error[0] = rule.error
             break
     pthread_mutex_unlock(&PLAN_MUTEX)
-    if kind == FAULT_STALL:
-        stall()
+    if kind == FAULT_STALL or kind == FAULT_DELAY:
+        stall(&found)
         kind = 0
     if kind == FAULT_KILL:
         kill(getpid(), SIGKILL)
@@ -244,26 +273,40 @@ cdef void file_faults_remove() noexcept nogil:
     file_faults_release()
 
 
-cdef int file_faults_add(uint32_t op, uint32_t kind, uint64_t call, bint sticky,
-                         int error) noexcept nogil:
+cdef int add_rule(const FaultRule* rule) noexcept nogil:
+    """first_call of it counts from now."""
     global RULE_COUNT
     cdef int status = STATUS_OK
     pthread_mutex_lock(&PLAN_MUTEX)
-    if RULE_COUNT == FAULT_RULES_MAX or op >= FILE_OP_COUNT:
+    if RULE_COUNT == FAULT_RULES_MAX or rule.op >= FILE_OP_COUNT:
         status = STATUS_OUT_OF_RANGE
     else:
-        RULES[RULE_COUNT].op = op
-        RULES[RULE_COUNT].kind = kind
-        RULES[RULE_COUNT].first_call = CALLS[op] + call
-        RULES[RULE_COUNT].sticky = sticky
-        RULES[RULE_COUNT].error = error
+        RULES[RULE_COUNT] = rule[0]
+        RULES[RULE_COUNT].first_call += CALLS[rule.op]
         RULE_COUNT += 1
     pthread_mutex_unlock(&PLAN_MUTEX)
     return status
 
 
+cdef int file_faults_add(uint32_t op, uint32_t kind, uint64_t call, bint sticky,
+                         int error) noexcept nogil:
+    cdef FaultRule rule
+    rule.op, rule.kind, rule.first_call, rule.sticky, rule.error = op, kind, call, sticky, error
+    rule.delay_ms, rule.now_ms = 0, NULL
+    return add_rule(&rule)
+
+
+cdef int file_faults_delay(uint32_t op, uint64_t call, bint sticky, uint64_t delay_ms,
+                           const int64_t* now_ms) noexcept nogil:
+    cdef FaultRule rule
+    rule.op, rule.kind, rule.first_call, rule.sticky = op, FAULT_DELAY, call, sticky
+    rule.error, rule.delay_ms, rule.now_ms = 0, delay_ms, now_ms
+    return add_rule(&rule)
+
+
 cdef void file_faults_release() noexcept nogil:
     atomic_store_u32(&RELEASED, 1)
+    atomic_add_u32(&RELEASES, 1)
     wait_event_wake(&RELEASE_EVENT)
 
 

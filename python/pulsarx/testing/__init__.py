@@ -1,6 +1,6 @@
 """Helpers for tests of code that uses PulsarX: empty brokers, assertions that say what is missing,
-faults of file operations on demand, waiting for consumers, what topics hold, and a look behind an
-open client.
+faults of file operations on demand, other processes that are killed, waiting for consumers, what
+topics hold, and a look behind an open client.
 
 The pytest fixtures `pulsar_url`, `pulsar_client`, `pulsar_clock` and others and their markers are
 there as soon as PulsarX is installed. `pulsarx.testing.aio` has the calls as coroutines.
@@ -15,11 +15,13 @@ from pulsarx.testing.contents import dead_letters, messages, unacknowledged
 from pulsarx.testing.drain import drain
 from pulsarx.testing.faults import FaultPlan, fault_plan
 from pulsarx.testing.inspection import Inspection, inspect
+from pulsarx.testing.other_process import OtherProcess, other_process
 
 __all__ = [
     "EmptyBroker",
     "FaultPlan",
     "Inspection",
+    "OtherProcess",
     "acknowledged",
     "broker",
     "clean",
@@ -30,6 +32,7 @@ __all__ = [
     "inspect",
     "messages",
     "namespace",
+    "other_process",
     "published",
     "unacknowledged",
 ]

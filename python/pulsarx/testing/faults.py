@@ -4,6 +4,7 @@ with fault_plan() as plan:
     plan.fail("flush", call=2)              # the second flush from here on answers EIO
     plan.fail("allocate", error=errno.ENOSPC, sticky=True)
     plan.stall("flush")                     # the next flush waits for plan.release()
+    plan.delay("flush", seconds=5)          # the next flush takes five seconds longer
     plan.kill("link")                       # the process is killed in front of the next link
 """
 
@@ -14,6 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pulsarx._pycore.ground import file_system
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pulsarx.clock import ManualClock
 
 
 class FaultPlan:
@@ -65,6 +70,31 @@ class FaultPlan:
         """
         file_system.faults_add(op, call, kind="stall", sticky=sticky)
 
+    def delay(
+        self,
+        op: str,
+        call: int = 1,
+        *,
+        seconds: float,
+        clock: ManualClock | None = None,
+        sticky: bool = False,
+    ) -> None:
+        """Let the call-th next operation take longer: it waits, then runs.
+
+        Args:
+            op: As fail.
+            call: Which one from here on, from 1.
+            seconds: How long it waits, from when it is called; release() ends that earlier.
+            clock: The clock it waits on, which the test advances; None: real time.
+            sticky: All later ones too.
+
+        Raises:
+            ValueError: There is no such operation, or seconds is negative.
+        """
+        if not seconds >= 0:
+            raise ValueError(f"seconds: 0 or more, not {seconds}")
+        file_system.faults_delay(op, call, round(seconds * 1000), clock, sticky=sticky)
+
     def kill(self, op: str, call: int = 1) -> None:
         """Kill the process in front of the call-th next operation, as by kill -9: also where the
         interpreter's lock is held.
@@ -79,7 +109,7 @@ class FaultPlan:
         file_system.faults_add(op, call, kind="kill")
 
     def release(self) -> None:
-        """Let all stalled operations go on; later ones are not stalled."""
+        """Let all operations go on that are stalled or delayed; later ones are not."""
         file_system.faults_release()
 
     def calls(self, op: str) -> int:
@@ -94,7 +124,7 @@ class FaultPlan:
         return int(file_system.faults_calls(op))
 
     def stalled(self) -> int:
-        """Count the operations that wait for release()."""
+        """Count the operations that wait: for release(), or until their delay is over."""
         return int(file_system.faults_stalled())
 
 

@@ -20,6 +20,7 @@ from pulsarx._core.file_faults cimport *
 from pulsarx._core.file_ops cimport *
 from pulsarx._core.file_record cimport *
 from pulsarx._core.low_descriptors cimport low_descriptors_hold, low_descriptors_leave
+from pulsarx._pycore.ground.clock_core cimport ManualClockCore
 
 import os
 
@@ -70,6 +71,7 @@ cdef dict KINDS = {
     "error": FAULT_ERROR, "short": FAULT_SHORT, "stall": FAULT_STALL,
     "late_error": FAULT_LATE_ERROR, "kill": FAULT_KILL,
 }
+cdef list DELAY_CLOCKS = []              # that calls which are delayed look at
 
 
 cdef bytes path_bytes(object path):
@@ -532,6 +534,8 @@ def is_file_locked(int descriptor) -> bool:
 
 def faults_install() -> None:
     """Put the faulting table in force, with an empty plan. For tests."""
+    if file_faults_stalled() == 0:
+        DELAY_CLOCKS.clear()
     file_faults_install()
 
 
@@ -551,8 +555,22 @@ def faults_add(op: str, call: int = 1, *, kind: str = "error", error: int = EIO,
         raise ValueError(f"more than {<int>FAULT_RULES_MAX} faults")
 
 
+def faults_delay(op: str, call: int, delay_ms: int, clock: ManualClockCore | None = None, *,
+                 sticky: bool = False) -> None:
+    """The call-th next call of op waits so long before it runs, on this clock; None: in real
+    time."""
+    cdef ManualClockCore on = clock
+    if op not in OPS:
+        raise ValueError(f"op: one of {sorted(OPS)}, not {op}")
+    if on is not None:
+        DELAY_CLOCKS.append(on)
+    if file_faults_delay(OPS[op], call, sticky, delay_ms,
+                         NULL if on is None else &on.now_value_ms) != 0:
+        raise ValueError(f"more than {<int>FAULT_RULES_MAX} faults")
+
+
 def faults_release() -> None:
-    """Let stalled calls go on, now and later."""
+    """Let stalled and delayed calls go on, now and later."""
     file_faults_release()
 
 
@@ -562,7 +580,7 @@ def faults_calls(op: str) -> int:
 
 
 def faults_stalled() -> int:
-    """How many calls are stalled now."""
+    """How many calls are stalled or delayed now."""
     return file_faults_stalled()
 
 
