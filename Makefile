@@ -21,7 +21,7 @@ help:
 	@echo "make test-deploy   the steps of deploy/Dockerfile, and its image as a container; needs root and debootstrap, minutes"
 	@echo "make test-spark-versions  what is Spark's own, under each PySpark and by Spark Connect"
 	@echo "make docs        the site in build/site, warnings are errors; build/site/index.html opens without a server"
-	@echo "make lint        ruff, mypy, stubs and types, the tidy tests"
+	@echo "make lint        ruff, mypy, stubs and types, known vulnerabilities of dependencies, the tidy tests"
 	@echo "make format      what lint asks for and ruff can do itself"
 	@echo "make sanitize    tests of the compiled parts under address and undefined-behaviour sanitizers"
 	@echo "make coverage    which branches of src/core its tests take, line by line; needs gcc's gcov"
@@ -106,6 +106,7 @@ lint:
 	MYPYPATH= $(VENV_PYTHON) -m mypy -p pulsarx -m pytest_pulsarx
 	$(VENV_PYTHON) -m mypy setup.py tools wheels
 	$(VENV_PYTHON) tools/check_types.py $(VENV_PYTHON)
+	$(VENV_PYTHON) tools/audit_dependencies.py
 	$(VENV_PYTHON) -m pytest -q tests/tidy
 
 format:

@@ -11,6 +11,10 @@ pulsar_client       a Client on that broker; closed after the test
 pulsar_aio_client   an aio.Client on that broker, for whatever loop; closed after the test
 pulsar_folder       the folder (pathlib.Path) of an empty broker of the test's own, for processes
                     that it starts; time is that of the system
+pulsar_faults       a pulsarx.testing.FaultPlan: operations on files fail, or take long
+pulsar_crash        a pulsarx.testing.CrashPlan of a folder that nobody has open yet: power cuts and
+                    kills at any moment
+pulsar_owner        a pulsarx.testing.OtherProcess that owns a folder, to be killed
 
 pulsar_session_url, pulsar_session_client, pulsar_session_clock
                     a broker for all tests of a process; pulsar_session_options, to be overridden,
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
 
     from pulsarx import BrokerOptions, Client, ManualClock
     from pulsarx.aio import Client as AioClient
+    from pulsarx.testing import CrashPlan, FaultPlan, OtherProcess
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -113,6 +118,57 @@ def pulsar_folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pa
         _make_namespaces(client, request.node)
         _make_partitions(client, request.node)
         yield folder
+
+
+# Faults and crashes -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pulsar_faults() -> Iterator[FaultPlan]:
+    """A plan of faults, in force until the test ends: `pulsar_faults.fail("write", error=ENOSPC)`,
+    `pulsar_faults.delay("flush", seconds=5)`. See `pulsarx.testing.fault_plan`."""
+    from pulsarx.testing import fault_plan
+
+    with fault_plan() as plan:
+        yield plan
+
+
+@pytest.fixture
+def pulsar_crash(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CrashPlan]:
+    """A plan of crashes of a folder of the test's own, `pulsar_crash.folder`, which holds what the
+    markers of namespaces and partitions say. The test's name is the seed: every run has the same
+    crashes. See `pulsarx.testing.crash_plan`."""
+    from pulsarx import Client
+    from pulsarx.testing import crash_plan
+
+    folder = tmp_path / "pulsar"
+    if _is_marked(request.node):
+        with Client(folder) as client:
+            _make_namespaces(client, request.node)
+            _make_partitions(client, request.node)
+    with crash_plan(folder, seed=request.node.nodeid) as plan:
+        yield plan
+
+
+@pytest.fixture
+def pulsar_owner(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OtherProcess]:
+    """Another process, which owns a folder of the test's own, `pulsar_owner.folder`, with what the
+    markers say: clients that the code under test opens there are guests, until
+    `pulsar_owner.kill()`. See `pulsarx.testing.other_process`."""
+    from pulsarx import Client
+    from pulsarx.testing import other_process
+
+    folder = tmp_path / "pulsar"
+    with other_process(folder, broker_options=_options(request.node)) as owner:
+        if _is_marked(request.node):
+            with Client(folder) as client:
+                _make_namespaces(client, request.node)
+                _make_partitions(client, request.node)
+        yield owner
+
+
+def _is_marked(test: pytest.Item) -> bool:
+    return any(test.get_closest_marker(name) for name in ("pulsar_namespaces", "pulsar_partitions"))
 
 
 # A broker for several tests -----------------------------------------------------------------------

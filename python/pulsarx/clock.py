@@ -22,6 +22,7 @@ from pulsarx._pycore.ground.clock_core import (
 )
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.deadline import Deadline
+from pulsarx._pycore.ground.file_system import faults_are_on, faults_due_ms
 from pulsarx._pycore.ground.job_queue import retry_by
 from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.ground.threads import await_beginnings, forget_beginnings
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 Clock = ClockCore  # what both kinds share
 MANUAL_START_MS = 1_704_067_200_000  # 2024-01-01T00:00:00Z
 SETTLE_SECONDS = 10.0
+_LOOK_MS = 2
 
 
 class ManualClock(ManualClockCore):
@@ -117,6 +119,12 @@ class ManualClock(ManualClockCore):
             )
         control_plane.perform(self._advance, (round(seconds * 1000),))
 
+    def next_due_ms(self) -> int | None:
+        """Return when the next timer fires, or a call that a test delays goes on, in milliseconds
+        since 1970; None when there is none."""
+        dues = super().next_due_ms(), faults_due_ms(self)
+        return min((each for each in dues if each is not None), default=None)
+
     def settles(self, threads: Settles) -> None:
         """Let `advance` wait for what these threads do.
 
@@ -150,6 +158,7 @@ class ManualClock(ManualClockCore):
                     return
             while self.fire_next(due_ms):
                 pass
+            self.set_now_ms(max(due_ms, self.now_ms()))  # a call that is delayed fires nothing
             self._settle()
 
     def _settle(self) -> None:
@@ -158,7 +167,12 @@ class ManualClock(ManualClockCore):
         while busy := [each for each in self._settling.members() if not each.idle]:
             deadline = deadline or Deadline(self._settle_seconds * 1000)
             for each in busy:
-                if not each.runs_here() and not each.wait(deadline):
+                if each.runs_here():
+                    continue
+                waits = self._wait_for(each, deadline)
+                if waits is None:
+                    return
+                if not waits:
                     names = ", ".join(each.busy_with()) or "a thread of PulsarX"
                     raise errors.Timeout(
                         detail=f"advance: {names} did not return within {self._settle_seconds:g} "
@@ -166,6 +180,18 @@ class ManualClock(ManualClockCore):
                     )
             if all(each.runs_here() for each in busy):
                 return
+
+    def _wait_for(self, threads: Settles, deadline: Deadline) -> bool | None:
+        """Whether they have done it in time; None: they may wait for this clock themselves, where
+        a test delays what they do."""
+        if not faults_are_on(self):
+            return threads.wait(deadline)
+        while not threads.wait(Deadline(_LOOK_MS)):
+            if faults_due_ms(self) is not None:
+                return None
+            if deadline.expired():
+                return False
+        return True
 
 
 class SystemClock(SystemClockCore):

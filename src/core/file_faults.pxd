@@ -9,6 +9,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 cdef enum FaultLimits:
     FAULT_RULES_MAX = 32
+    FAULT_DELAYED_MAX = 64        # calls that wait on a clock at once; others do not wait
 
 cdef enum FaultKind:
     FAULT_ERROR = 1               # the call does nothing and answers error
@@ -33,6 +34,10 @@ cdef int file_faults_delay(uint32_t op, uint64_t call, bint sticky, uint64_t del
                            const int64_t* now_ms) noexcept nogil
 """Like file_faults_add, of a delay. now_ms: milliseconds of a clock that a test advances, there as
 long as calls stall; NULL: real time."""
+
+cdef int64_t file_faults_due(const int64_t* now_ms) noexcept nogil
+"""When the first of the calls that are delayed on this clock is due, later than now; INT64_MAX:
+none is."""
 
 cdef void file_faults_release() noexcept nogil
 """Release the calls that stall or are delayed, now and from here on."""

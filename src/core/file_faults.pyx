@@ -1,6 +1,6 @@
 """Decides for every call whether it fails. Rules are few, so they are looked through one by one."""
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 
 from pulsarx._core.atomic cimport *
 from pulsarx._core.file_ops cimport *
@@ -28,6 +28,11 @@ cdef struct FaultRule:
     uint64_t delay_ms
     const int64_t* now_ms         # NULL: real time
 
+cdef struct DelayedCall:
+    const int64_t* now_ms         # NULL: the place is free
+    int64_t due_ms
+
+cdef DelayedCall DELAYED[FAULT_DELAYED_MAX]
 cdef FaultRule RULES[FAULT_RULES_MAX]
 cdef uint32_t RULE_COUNT = 0
 cdef uint64_t CALLS[FILE_OP_COUNT]
@@ -39,35 +44,60 @@ cdef pthread_mutex_t PLAN_MUTEX
 pthread_mutex_init(&PLAN_MUTEX, NULL)
 
 
-cdef bint is_delayed(const FaultRule* rule, int64_t due_ms, uint64_t slept_ms) noexcept nogil:
-    """Whether the call still waits, by its own time. True for a stall, which has none."""
+cdef int64_t clock_ms(const int64_t* now_ms) noexcept nogil:
+    return <int64_t>atomic_load_u64(<uint64_t*>now_ms)
+
+
+cdef bint is_waiting(const FaultRule* rule, int64_t due_ms, uint64_t slept_ms) noexcept nogil:
+    """By the call's own time. True for a stall, which has none."""
     if rule.kind == FAULT_STALL:
         return True
-    if rule.now_ms != NULL:
-        return <int64_t>atomic_load_u64(<uint64_t*>rule.now_ms) < due_ms
-    return slept_ms < rule.delay_ms
+    return clock_ms(rule.now_ms) < due_ms if rule.now_ms != NULL else slept_ms < rule.delay_ms
+
+
+cdef DelayedCall* delayed_call(const FaultRule* rule) noexcept nogil:
+    """Note when the call is due; NULL: there are too many."""
+    cdef DelayedCall* found = NULL
+    cdef uint32_t place
+    pthread_mutex_lock(&PLAN_MUTEX)
+    for place in range(FAULT_DELAYED_MAX):
+        if DELAYED[place].now_ms == NULL:
+            found = &DELAYED[place]
+            found.due_ms = clock_ms(rule.now_ms) + <int64_t>rule.delay_ms
+            found.now_ms = rule.now_ms
+            break
+    pthread_mutex_unlock(&PLAN_MUTEX)
+    return found
+
+
+cdef void wait_for_release(const FaultRule* rule, int64_t due_ms) noexcept nogil:
+    cdef uint32_t releases = atomic_load_u32(&RELEASES)
+    cdef uint32_t seen
+    cdef uint64_t slept_ms = 0
+    cdef int64_t timeout_ns = -1 if rule.kind == FAULT_STALL else STEP_MS * NS_IN_MS
+    while (is_waiting(rule, due_ms, slept_ms) and not atomic_load_u32(&RELEASED)
+           and atomic_load_u32(&RELEASES) == releases):
+        seen = wait_event_enter(&RELEASE_EVENT)
+        # A sleep that was cut short counts for nothing, so a delay is never too short.
+        if not atomic_load_u32(&RELEASED) and (
+                wait_event_sleep(&RELEASE_EVENT, seen, timeout_ns) == STATUS_TIMEOUT):
+            slept_ms += STEP_MS
+        wait_event_leave(&RELEASE_EVENT)
 
 
 cdef void stall(const FaultRule* rule) noexcept nogil:
-    cdef uint32_t releases = atomic_load_u32(&RELEASES)
-    cdef uint32_t seen
-    cdef int64_t due_ms = 0
-    cdef uint64_t slept_ms = 0
-    cdef int64_t timeout_ns = -1 if rule.kind == FAULT_STALL else STEP_MS * NS_IN_MS
-    cdef int status
+    cdef DelayedCall* call = NULL
     if rule.now_ms != NULL:
-        due_ms = <int64_t>atomic_load_u64(<uint64_t*>rule.now_ms) + <int64_t>rule.delay_ms
+        call = delayed_call(rule)
+        if call == NULL:
+            return
     atomic_add_u32(&STALLED, 1)
-    while (is_delayed(rule, due_ms, slept_ms) and not atomic_load_u32(&RELEASED)
-           and atomic_load_u32(&RELEASES) == releases):
-        seen = wait_event_enter(&RELEASE_EVENT)
-        if not atomic_load_u32(&RELEASED):
-            status = wait_event_sleep(&RELEASE_EVENT, seen, timeout_ns)
-            # A sleep that was cut short counts for nothing, so a delay is never too short.
-            if status == STATUS_TIMEOUT:
-                slept_ms += STEP_MS
-        wait_event_leave(&RELEASE_EVENT)
+    wait_for_release(rule, 0 if call == NULL else call.due_ms)
     atomic_sub_u32(&STALLED, 1)
+    if call != NULL:
+        pthread_mutex_lock(&PLAN_MUTEX)
+        call.now_ms = NULL
+        pthread_mutex_unlock(&PLAN_MUTEX)
 
 
 cdef uint32_t fault_of(uint32_t op, int* error) noexcept nogil:
@@ -302,6 +332,17 @@ cdef int file_faults_delay(uint32_t op, uint64_t call, bint sticky, uint64_t del
     rule.op, rule.kind, rule.first_call, rule.sticky = op, FAULT_DELAY, call, sticky
     rule.error, rule.delay_ms, rule.now_ms = 0, delay_ms, now_ms
     return add_rule(&rule)
+
+
+cdef int64_t file_faults_due(const int64_t* now_ms) noexcept nogil:
+    cdef int64_t due_ms = INT64_MAX
+    cdef uint32_t place
+    pthread_mutex_lock(&PLAN_MUTEX)
+    for place in range(FAULT_DELAYED_MAX):
+        if DELAYED[place].now_ms == now_ms and DELAYED[place].due_ms > clock_ms(now_ms):
+            due_ms = min(due_ms, DELAYED[place].due_ms)
+    pthread_mutex_unlock(&PLAN_MUTEX)
+    return due_ms
 
 
 cdef void file_faults_release() noexcept nogil:

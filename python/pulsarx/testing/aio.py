@@ -4,6 +4,7 @@ tasks do the work meanwhile; a client may be one of `pulsarx.aio`."""
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from inspect import isawaitable
 
 from pulsarx import errors
@@ -13,10 +14,13 @@ from pulsarx.testing.assertions import Steps, failure_of
 from pulsarx.testing.drain import LOOK_SECONDS
 from pulsarx.testing.drain import drain as drained
 from pulsarx.testing.inspection import client_behind
+from pulsarx.testing.other_process import other_process as entered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    import os
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from pathlib import Path
     from typing import Any, TypeVar
 
     from pulsarx import aio
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from pulsarx.client import Client
     from pulsarx.message import Message
     from pulsarx.schema.schema import Schema
+    from pulsarx.testing.other_process import OtherProcess as Other
 
     AnyClient = Client | aio.Client
     R = TypeVar("R")
@@ -140,6 +145,62 @@ async def dead_letters(
 async def clean(client: AnyClient, *namespaces: str) -> None:
     """See pulsarx.testing.clean."""
     await asyncio.to_thread(cleaning.clean, client_behind(client), *namespaces)
+
+
+class OtherProcess:
+    """See pulsarx.testing.OtherProcess."""
+
+    def __init__(self, other: Other) -> None:
+        """Use `other_process`.
+
+        Args:
+            other: The process.
+        """
+        self._other = other
+
+    @property
+    def folder(self) -> Path:
+        """The folder."""
+        return self._other.folder
+
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self._other.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process has not ended."""
+        return self._other.is_running
+
+    async def kill(self, op: str | None = None, call: int = 1) -> None:
+        """See pulsarx.testing.OtherProcess.kill."""
+        await asyncio.to_thread(self._other.kill, op, call)
+
+    async def close(self, timeout_seconds: float = 10.0) -> Any:
+        """See pulsarx.testing.OtherProcess.close."""
+        return await asyncio.to_thread(self._other.close, timeout_seconds)
+
+    async def wait(self, timeout_seconds: float = 10.0) -> Any:
+        """See pulsarx.testing.OtherProcess.wait."""
+        return await asyncio.to_thread(self._other.wait, timeout_seconds)
+
+
+@asynccontextmanager
+async def other_process(
+    folder: str | os.PathLike[str],
+    work: Callable[[Client], object] | None = None,
+    *,
+    kill_at: tuple[str, int] | None = None,
+    **options: Any,
+) -> AsyncIterator[OtherProcess]:
+    """See pulsarx.testing.other_process."""
+    entering = entered(folder, work, kill_at=kill_at, **options)
+    other = await asyncio.to_thread(entering.__enter__)
+    try:
+        yield OtherProcess(other)
+    finally:
+        await asyncio.to_thread(entering.__exit__, None, None, None)
 
 
 async def _attempt(

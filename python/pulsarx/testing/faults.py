@@ -84,8 +84,9 @@ class FaultPlan:
         Args:
             op: As fail.
             call: Which one from here on, from 1.
-            seconds: How long it waits, from when it is called; release() ends that earlier.
-            clock: The clock it waits on, which the test advances; None: real time.
+            seconds: Seconds that it waits, from when it is called; release() ends that earlier.
+            clock: The clock it waits on, which the test advances, in another thread than the one
+                that waits for the operation; None: real time.
             sticky: All later ones too.
 
         Raises:
@@ -128,12 +129,37 @@ class FaultPlan:
         return int(file_system.faults_stalled())
 
 
+_taken: list[str] = []  # who decides what becomes of operations on files
+
+
+@contextmanager
+def taking_operations(name: str) -> Iterator[None]:
+    """Let nobody else of this module's kind decide within the block.
+
+    Args:
+        name: Who does.
+
+    Raises:
+        RuntimeError: Another one does.
+    """
+    if _taken:
+        raise RuntimeError(f"{name}: {_taken[0]} is in force, and there is one at a time")
+    _taken.append(name)
+    try:
+        yield
+    finally:
+        _taken.clear()
+
+
 @contextmanager
 def fault_plan() -> Iterator[FaultPlan]:
     """Make a plan that is in force within the block, empty at first.
 
     Yields:
         The plan.
+
+    Raises:
+        RuntimeError: Another plan of faults or crashes is in force.
 
     Example:
         import errno
@@ -148,8 +174,9 @@ def fault_plan() -> Iterator[FaultPlan]:
             except pulsarx.StorageFullError as error:
                 print(error)
     """
-    file_system.faults_install()
-    try:
-        yield FaultPlan()
-    finally:
-        file_system.faults_remove()
+    with taking_operations("fault_plan"):
+        file_system.faults_install()
+        try:
+            yield FaultPlan()
+        finally:
+            file_system.faults_remove()

@@ -6,15 +6,15 @@ from __future__ import annotations
 import os
 import pickle
 import signal
-import socket
 import subprocess
 import sys
 from contextlib import contextmanager
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 
 from pulsarx import errors
 from pulsarx._pycore.ground import file_system
+from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx.client import Client
 from pulsarx.clock import Deadline
 from pulsarx.testing.faults import FaultPlan
@@ -195,20 +195,15 @@ def other_process(
             published(guest, "orders", b"one", b"two", only=True)
     """
     place = Path(folder).absolute()
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        arguments = [pickle.dumps(sys.path).hex(), str(theirs.fileno())]
-        link = Connection(os.dup(ours.fileno()))
-        try:
-            task = (str(place), options, kill_at, _module_of(work), pickle.dumps(work))
-            process = subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM, *arguments],
-                stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-            )
-        except BaseException:
-            link.close()
-            raise
+    task = (str(place), options, kill_at, _module_of(work), pickle.dumps(work))
+    file_system.hold_low_descriptors()
+    link, theirs = Pipe()
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM, pickle.dumps(sys.path).hex(), str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            pass_fds=[theirs.fileno()],
+        )
     other = OtherProcess(place, process, link)
     try:
         try:
@@ -244,8 +239,6 @@ def run_child(descriptor: int) -> None:
     Args:
         descriptor: The descriptor of the connection to it.
     """
-    from threading import Thread
-
     link = Connection(descriptor)
     folder, options, kill_at, module, pickled = link.recv()
     plan = FaultPlan()
@@ -277,7 +270,7 @@ def run_child(descriptor: int) -> None:
         except (EOFError, OSError):
             os._exit(1)  # the parent is gone, and nobody is left to say when this ends
 
-    closing = Thread(target=follow, daemon=True)
+    closing = OwnThread(follow, "pulsarx-test")
     closing.start()
     try:
         if work is None:

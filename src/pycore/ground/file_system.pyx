@@ -9,7 +9,7 @@ from libc.errno cimport (
     EACCES, EAGAIN, EDQUOT, EEXIST, EINTR, EINVAL, EIO, EMLINK, ENOENT, ENOMEM, ENOSPC, ENOSYS,
     ENOTDIR, EOPNOTSUPP, EPERM, ESTALE, EXDEV, errno,
 )
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
@@ -542,6 +542,8 @@ def faults_install() -> None:
 def faults_remove() -> None:
     """Go back to the system's table; stalled calls go on."""
     file_faults_remove()
+    if file_faults_stalled() == 0:
+        DELAY_CLOCKS.clear()
 
 
 def faults_add(op: str, call: int = 1, *, kind: str = "error", error: int = EIO,
@@ -567,6 +569,20 @@ def faults_delay(op: str, call: int, delay_ms: int, clock: ManualClockCore | Non
     if file_faults_delay(OPS[op], call, sticky, delay_ms,
                          NULL if on is None else &on.now_value_ms) != 0:
         raise ValueError(f"more than {<int>FAULT_RULES_MAX} faults")
+
+
+def faults_due_ms(ManualClockCore clock not None) -> int | None:
+    """When the first of the calls that are delayed on this clock is due; None: none is."""
+    cdef int64_t due_ms
+    if not DELAY_CLOCKS:
+        return None
+    due_ms = file_faults_due(&clock.now_value_ms)
+    return None if due_ms == INT64_MAX else due_ms
+
+
+def faults_are_on(ManualClockCore clock not None) -> bool:
+    """Whether calls may be delayed on this clock."""
+    return any(each is clock for each in DELAY_CLOCKS)
 
 
 def faults_release() -> None:
