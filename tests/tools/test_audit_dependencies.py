@@ -1,4 +1,4 @@
-"""The audit of dependencies: a known vulnerability is a failure, a service that is silent is none."""
+"""The audit of dependencies: a known vulnerability is a failure, a service that is silent none."""
 
 from __future__ import annotations
 

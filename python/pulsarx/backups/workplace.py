@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from contextlib import contextmanager, suppress
 
 from pulsarx import errors
 from pulsarx._pycore.ground.file_system import open_descriptor
+from pulsarx.broker.folder.data_directory import PRIVATE_MODE
 from pulsarx.broker.folder.storage_errors import folder_error, storage_error
 
 TYPE_CHECKING = False
@@ -22,7 +24,8 @@ _SUFFIX = "unfinished"
 
 @contextmanager
 def workplace(target: str, source: str, files: FileSystem) -> Iterator[str]:
-    """A folder beside the target, which becomes it, durably, at the end of the block. When the
+    """A folder beside the target, which becomes it, durably, at the end of the block. It is as
+    private as an empty folder that is there, else to its user alone. When the
     block fails or is interrupted it is removed; behind the moment in which it becomes the target
     that stays, whole, and only its name may not be durable yet. FolderError: the target is in use,
     or inside of the source.
@@ -33,7 +36,10 @@ def workplace(target: str, source: str, files: FileSystem) -> Iterator[str]:
     unfinished = f"{target}.{os.urandom(4).hex()}.{_SUFFIX}"
     try:
         try:
-            os.mkdir(unfinished)
+            os.mkdir(unfinished, PRIVATE_MODE)
+            if os.path.isdir(target):
+                mode = stat.S_IMODE(os.stat(target).st_mode)
+                os.chmod(unfinished, mode)  # as whoever made the target wants it
         except OSError as error:
             advice = "The folder above the target must be there, and writable for this user"
             raise folder_error(f"make {unfinished}", error, advice) from error

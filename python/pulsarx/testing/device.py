@@ -306,11 +306,11 @@ class Device:
             return
         last = [len(options) - 1 for _, options in slots]
         drawn = 0
-        for chosen in self._corners(last, chance):
+        for corner in self._corners(last, chance):
             if drawn == most // 2:
                 break
             drawn += 1
-            yield self._image(slots, chosen)
+            yield self._image(slots, corner)
         for _ in range(most - drawn):
             share = chance.choice((0.1, 0.3, 0.5, 0.7, 0.9))
             yield self._image(

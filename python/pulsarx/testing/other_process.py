@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pulsarx import errors
 from pulsarx._pycore.ground import file_system
+from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.ground.threads import OwnThread
 from pulsarx.client import Client
 from pulsarx.clock import Deadline
@@ -31,7 +32,7 @@ sys.path[:] = pickle.loads(bytes.fromhex(sys.argv[1]))
 from pulsarx.testing.other_process import run_child
 run_child(int(sys.argv[2]))
 """
-_START_SECONDS = 60.0  # a child that hangs fails; one on a busy machine does not
+_ANSWER_SECONDS = 60.0  # a child that hangs fails; one on a busy machine does not
 
 
 class OtherProcess:
@@ -48,7 +49,7 @@ class OtherProcess:
         self.folder = folder
         self._process = process
         self._link = link
-        self._outcome: tuple[str, Any] | None = None  # of its work
+        self._outcome: tuple[str, Any] = ("returned", None)  # of its work
 
     @property
     def pid(self) -> int:
@@ -108,15 +109,19 @@ class OtherProcess:
         Raises:
             Timeout: It has not ended by then.
         """
+        deadline = Deadline(timeout_seconds * 1000)
         try:
-            self._process.wait(timeout_seconds)
+            while self._link.poll(_seconds(deadline)):
+                self._keep(*self._link.recv())
+        except (EOFError, OSError):
+            pass  # it has ended, or is about to
+        try:
+            self._process.wait(_seconds(deadline))
         except subprocess.TimeoutExpired:
             raise errors.Timeout(
                 detail=f"wait for process {self.pid} on {self.folder}: it has not ended after "
                 f"{timeout_seconds:g} s"
             ) from None
-        if self._outcome is None:
-            self._outcome = self._last_answer()
         kind, value = self._outcome
         if kind == "raised":
             raise value
@@ -134,27 +139,29 @@ class OtherProcess:
 
     def _answer(self) -> tuple[str, Any]:
         """The answer to a request; what its work came to is kept."""
-        deadline = Deadline(_START_SECONDS * 1000)
         while True:
-            if not self._link.poll(deadline.remaining_ms() / 1000):
+            if not self._link.poll(_ANSWER_SECONDS):
                 raise errors.Timeout(
                     detail=f"process {self.pid} on {self.folder}: no answer after "
-                    f"{_START_SECONDS:g} s"
+                    f"{_ANSWER_SECONDS:g} s"
                 )
             try:
                 kind, value = self._link.recv()
             except OSError:
                 raise EOFError from None
-            if not kind.startswith("work "):
+            if not self._keep(kind, value):
                 return kind, value
-            self._outcome = kind.removeprefix("work "), value
 
-    def _last_answer(self) -> tuple[str, Any]:
-        try:
-            while True:
-                self._answer()
-        except EOFError:
-            return self._outcome or ("returned", None)
+    def _keep(self, kind: str, value: Any) -> bool:
+        """Whether it is what its work came to."""
+        if kind.startswith("work "):
+            self._outcome = kind.removeprefix("work "), value
+            return True
+        return False
+
+
+def _seconds(deadline: Deadline) -> float:
+    return (deadline.remaining_ms() or 0) / 1000
 
 
 @contextmanager
@@ -240,6 +247,12 @@ def run_child(descriptor: int) -> None:
         descriptor: The descriptor of the connection to it.
     """
     link = Connection(descriptor)
+    sending = Lock()
+
+    def tell(kind: str, value: object = None) -> None:
+        with sending:
+            _tell(link, kind, value)
+
     folder, options, kill_at, module, pickled = link.recv()
     plan = FaultPlan()
     try:
@@ -250,38 +263,39 @@ def run_child(descriptor: int) -> None:
         if kill_at is not None:
             plan.kill(*kill_at)
     except Exception as error:
-        _tell(link, "raised", error)
+        tell("raised", error)
         return
-    link.send(("done", None))
+    tell("done")
 
     def follow() -> None:
         try:
             while True:
                 name, *arguments = link.recv()
                 if name == "close":
-                    link.send(("done", None))
+                    tell("done")
                     return
                 try:
                     plan.kill(*arguments)
                 except ValueError as error:
-                    _tell(link, "raised", error)
+                    tell("raised", error)
                 else:
-                    link.send(("done", None))
+                    tell("done")
         except (EOFError, OSError):
             os._exit(1)  # the parent is gone, and nobody is left to say when this ends
 
     closing = OwnThread(follow, "pulsarx-test")
     closing.start()
+    kind = "work returned"
+    value: object = None
     try:
         if work is None:
             closing.join()
-            outcome = "work returned", None
         else:
-            outcome = "work returned", work(client)
+            value = work(client)
     except Exception as error:
-        outcome = "work raised", error
+        kind, value = "work raised", error
     client.close()
-    _tell(link, *outcome)
+    tell(kind, value)
 
 
 def _load(name: str, file: str | None) -> None:

@@ -33,6 +33,10 @@ def take_one(client: pulsarx.Client) -> None:
     Event().wait()
 
 
+def much(client: pulsarx.Client) -> bytes:
+    return bytes(1 << 20)
+
+
 def fail(client: pulsarx.Client) -> None:
     raise pulsarx.Timeout(detail="it took too long")
 
@@ -94,6 +98,8 @@ def test_work_says_what_came_of_it(tmp_path: Path):
         with pytest.raises(pulsarx.Timeout, match="TimeOut") as caught:
             other.wait(60)
         assert caught.value.detail == "it took too long"
+    with other_process(tmp_path, much) as other:
+        assert other.wait(60) == bytes(1 << 20)
     with pulsarx.Client(tmp_path) as client:
         assert len(messages(client, "orders")) == 3
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.folder.file_operations import FileOperations
 
 LOCK_NAME = "LOCK"
+PRIVATE_MODE = 0o700  # of a folder that holds messages, unless whoever wants another made it first
 # Stands for the control socket of a process that owns the folder for one request only.
 BRIEF_OWNER = "-"
 _BRIEF_MS = 5000
@@ -388,7 +389,8 @@ def _check_is_folder(path: str) -> None:
 
 
 def _make_folder(files: FileOperations, path: str) -> None:
-    """Make the folder and what is missing above it, each name durable before the next is made.
+    """Make the folder and what is missing above it, each name durable before the next is made. The
+    folder is private to its user; what is above it is as the umask says.
 
     So a killed process leaves at most the lowest folder without a flush; its name is flushed too,
     unless it is a data directory already.
@@ -407,11 +409,23 @@ def _make_folder(files: FileOperations, path: str) -> None:
                 files.make_directory(folder)
             except FileExistsError:
                 pass  # another process was faster
+            else:
+                if folder == path:
+                    _make_private(folder)
             files.flush_directory(os.path.dirname(folder))
     except OSError as error:
         advice = "Choose a place where this user may write"
         raise folder_error(f"make the folder {path}", error, advice) from error
     _check_is_folder(path)
+
+
+def _make_private(folder: str) -> None:
+    """A new folder is its user's alone; where the file system knows no permissions it stays as it
+    is."""
+    try:
+        os.chmod(folder, PRIVATE_MODE)
+    except OSError:
+        pass
 
 
 def _make_subdirectories(files: FileOperations, path: str) -> None:
