@@ -27,7 +27,7 @@ def test_the_bounds_of_frames_and_requests() -> None:
     assert figures(r"frames of (\d+) KiB") == [GREETING_SIZE_MAX >> 10]
     assert figures(r"a head of (\d+) KiB") == [http_service._HEAD_SIZE_MAX >> 10]
     assert figures(r"a body, (\d+) MiB") == [guard.BODY_MAX >> 20]
-    assert figures(r"the same; (\d+) connections") == [http_service.CONNECTIONS_MAX]
+    assert figures(r"There are (\d+) connections") == [http_service.CONNECTIONS_MAX]
 
 
 def test_the_time_that_strangers_have() -> None:

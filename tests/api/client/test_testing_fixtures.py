@@ -130,6 +130,54 @@ def test_a_marker_of_the_module_counts_where_the_test_has_none(pulsar_client):
         pulsar_client.create_producer("t").send(bytes(101))
 """
 
+SURVIVING = """
+import pulsarx
+import pytest
+from pulsarx.testing import messages, published
+
+pytestmark = [
+    pytest.mark.pulsar_partitions({"shop/eu/orders": 2}),
+    pytest.mark.pulsar_namespaces("shop/eu"),
+]
+
+@pytest.mark.pulsar_options(max_message_size=100)
+def test_an_owner_has_what_the_markers_say(pulsar_owner):
+    with pulsarx.Client(pulsar_owner.folder) as client:
+        producer = client.create_producer("shop/eu/orders")
+        with pytest.raises(pulsarx.MessageTooBig):
+            producer.send(bytes(101))
+        producer.send(b"one")
+        pulsar_owner.kill()
+        producer.send(b"two")
+        published(client, "shop/eu/orders", b"one", b"two", only=True)
+
+def test_a_folder_of_crashes_has_what_the_markers_say(pulsar_crash):
+    with pulsarx.Client(pulsar_crash.folder) as client:
+        assert len(client.get_topic_partitions("shop/eu/orders")) == 2
+        client.create_producer("shop/eu/orders").send(b"one")
+        pulsar_crash.note(b"one")
+    for crash in pulsar_crash.crashes(4):
+        print("crashed", crash.kind, crash.place)
+        with pulsarx.Client(crash.folder) as client:
+            found = [each.data() for each in messages(client, "shop/eu/orders")]
+            assert found[:1] >= crash.notes
+
+def test_faults_end_with_the_test(pulsar_client, pulsar_faults):
+    pulsar_faults.fail("write", sticky=True)
+
+def test_the_next_one_has_none(pulsar_client, pulsar_faults):
+    pulsar_client.create_producer("t").send(b"one")
+"""
+
+
+@pytest.mark.standard
+def test_the_fixtures_make_what_a_program_survives(project: pytest.Pytester):
+    project.makepyfile(SURVIVING)
+    done = project.runpytest_subprocess("-s")
+    done.assert_outcomes(passed=4)
+    assert any("in front of operation" in line for line in done.outlines)
+
+
 WRONG = """
 import pytest
 
