@@ -22,7 +22,6 @@ from pulsarx._pycore.ground.clock_core import (
 )
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.deadline import Deadline
-from pulsarx._pycore.ground.file_system import faults_are_on, faults_due_ms
 from pulsarx._pycore.ground.job_queue import retry_by
 from pulsarx._pycore.ground.locks import Lock
 from pulsarx._pycore.ground.threads import await_beginnings, forget_beginnings
@@ -122,6 +121,8 @@ class ManualClock(ManualClockCore):
     def next_due_ms(self) -> int | None:
         """Return when the next timer fires, or a call that a test delays goes on, in milliseconds
         since 1970; None when there is none."""
+        from pulsarx._pycore.ground.file_system import faults_due_ms
+
         dues = super().next_due_ms(), faults_due_ms(self)
         return min((each for each in dues if each is not None), default=None)
 
@@ -184,6 +185,8 @@ class ManualClock(ManualClockCore):
     def _wait_for(self, threads: Settles, deadline: Deadline) -> bool | None:
         """Whether they have done it in time; None: they may wait for this clock themselves, where
         a test delays what they do."""
+        from pulsarx._pycore.ground.file_system import faults_are_on, faults_due_ms
+
         if not faults_are_on(self):
             return threads.wait(deadline)
         while not threads.wait(Deadline(_LOOK_MS)):

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crash_device import Device, Image
 from crash_history import History
 from crash_session import Recovery, recover
 from crash_workloads import WORKLOADS, Program
 
 from pulsarx._pycore.ground import file_system
+from pulsarx.testing.device import Device, Image
 
 FLUSHES = ("flush", "flush_map", "flush_directory")
 SECOND_IMAGES = 12  # of crashes in one recovery, about

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 from crash_bugs import BUGS, appended_behind_a_hole, snapshot_of_sequences_ahead
-from crash_device import Device, Image
 from crash_history import Found, History
 from crash_images import CrashFault, CrashImages, scratch, workload_calls
 from crash_session import recover
 from crash_workloads import WORKLOADS
 from seeds import SCALE, new_seed, scaled
+
+from pulsarx.testing.device import Device, Image
 
 DURABILITIES = ("sync", "interval", "os")
 IMAGES = 30  # of a workload, in a round of a campaign of scale 1
