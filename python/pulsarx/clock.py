@@ -121,9 +121,9 @@ class ManualClock(ManualClockCore):
     def next_due_ms(self) -> int | None:
         """Return when the next timer fires, or a call that a test delays goes on, in milliseconds
         since 1970; None when there is none."""
-        from pulsarx._pycore.ground.file_system import faults_due_ms
+        from pulsarx._pycore.ground.delayed_calls import delayed_until_ms
 
-        dues = super().next_due_ms(), faults_due_ms(self)
+        dues = super().next_due_ms(), delayed_until_ms(self)
         return min((each for each in dues if each is not None), default=None)
 
     def settles(self, threads: Settles) -> None:
@@ -149,6 +149,10 @@ class ManualClock(ManualClockCore):
                 self._advancing_thread = 0
 
     def _advance_to(self, target_ms: int) -> None:
+        from pulsarx._pycore.ground.delayed_calls import has_delays
+
+        if has_delays(self):
+            self._settle()  # so that each call which is delayed waits from the time it was made
         while True:
             due_ms = self.next_due_ms()
             if due_ms is None or due_ms > target_ms:
@@ -185,12 +189,12 @@ class ManualClock(ManualClockCore):
     def _wait_for(self, threads: Settles, deadline: Deadline) -> bool | None:
         """Whether they have done it in time; None: they may wait for this clock themselves, where
         a test delays what they do."""
-        from pulsarx._pycore.ground.file_system import faults_are_on, faults_due_ms
+        from pulsarx._pycore.ground.delayed_calls import delayed_until_ms, has_delays
 
-        if not faults_are_on(self):
+        if not has_delays(self):
             return threads.wait(deadline)
         while not threads.wait(Deadline(_LOOK_MS)):
-            if faults_due_ms(self) is not None:
+            if delayed_until_ms(self) is not None:
                 return None
             if deadline.expired():
                 return False

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pulsarx._pycore.ground import file_system
+from pulsarx._pycore.ground.delayed_calls import delay_call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class FaultPlan:
         """
         if not seconds >= 0:
             raise ValueError(f"seconds: 0 or more, not {seconds}")
-        file_system.faults_delay(op, call, round(seconds * 1000), clock, sticky=sticky)
+        delay_call(op, call, round(seconds * 1000), clock, sticky=sticky)
 
     def kill(self, op: str, call: int = 1) -> None:
         """Kill the process in front of the call-th next operation, as by kill -9: also where the

@@ -9,7 +9,7 @@ from libc.errno cimport (
     EACCES, EAGAIN, EDQUOT, EEXIST, EINTR, EINVAL, EIO, EMLINK, ENOENT, ENOMEM, ENOSPC, ENOSYS,
     ENOTDIR, EOPNOTSUPP, EPERM, ESTALE, EXDEV, errno,
 )
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
@@ -20,7 +20,6 @@ from pulsarx._core.file_faults cimport *
 from pulsarx._core.file_ops cimport *
 from pulsarx._core.file_record cimport *
 from pulsarx._core.low_descriptors cimport low_descriptors_hold, low_descriptors_leave
-from pulsarx._pycore.ground.clock_core cimport ManualClockCore
 
 import os
 
@@ -71,7 +70,6 @@ cdef dict KINDS = {
     "error": FAULT_ERROR, "short": FAULT_SHORT, "stall": FAULT_STALL,
     "late_error": FAULT_LATE_ERROR, "kill": FAULT_KILL,
 }
-cdef list DELAY_CLOCKS = []              # that calls which are delayed look at
 
 
 cdef bytes path_bytes(object path):
@@ -534,16 +532,12 @@ def is_file_locked(int descriptor) -> bool:
 
 def faults_install() -> None:
     """Put the faulting table in force, with an empty plan. For tests."""
-    if file_faults_stalled() == 0:
-        DELAY_CLOCKS.clear()
     file_faults_install()
 
 
 def faults_remove() -> None:
     """Go back to the system's table; stalled calls go on."""
     file_faults_remove()
-    if file_faults_stalled() == 0:
-        DELAY_CLOCKS.clear()
 
 
 def faults_add(op: str, call: int = 1, *, kind: str = "error", error: int = EIO,
@@ -557,32 +551,11 @@ def faults_add(op: str, call: int = 1, *, kind: str = "error", error: int = EIO,
         raise ValueError(f"more than {<int>FAULT_RULES_MAX} faults")
 
 
-def faults_delay(op: str, call: int, delay_ms: int, clock: ManualClockCore | None = None, *,
-                 sticky: bool = False) -> None:
-    """The call-th next call of op waits so long before it runs, on this clock; None: in real
-    time."""
-    cdef ManualClockCore on = clock
+def faults_op(op: str) -> int:
+    """The number of an operation."""
     if op not in OPS:
         raise ValueError(f"op: one of {sorted(OPS)}, not {op}")
-    if on is not None:
-        DELAY_CLOCKS.append(on)
-    if file_faults_delay(OPS[op], call, sticky, delay_ms,
-                         NULL if on is None else &on.now_value_ms) != 0:
-        raise ValueError(f"more than {<int>FAULT_RULES_MAX} faults")
-
-
-def faults_due_ms(ManualClockCore clock not None) -> int | None:
-    """When the first of the calls that are delayed on this clock is due; None: none is."""
-    cdef int64_t due_ms
-    if not DELAY_CLOCKS:
-        return None
-    due_ms = file_faults_due(&clock.now_value_ms)
-    return None if due_ms == INT64_MAX else due_ms
-
-
-def faults_are_on(ManualClockCore clock not None) -> bool:
-    """Whether calls may be delayed on this clock."""
-    return any(each is clock for each in DELAY_CLOCKS)
+    return OPS[op]
 
 
 def faults_release() -> None:
