@@ -39,7 +39,7 @@ class File:
             for at in range(0, len(data), PAGE)
             if data[at : at + PAGE].strip(b"\0")
         }
-        self.sizes = [len(data)]
+        self.sizes: list[int] = [len(data)]
 
     def write(self, offset: int, data: bytes) -> None:
         self.put(offset, data)
