@@ -1,5 +1,6 @@
 """Bugs in compiled code, planted in a running process: a function of the library that goes to
-another one at its first instruction. Only in a process that is given up afterwards."""
+another one at its first instruction, or answers 0. Only in a process that is given up
+afterwards."""
 
 from __future__ import annotations
 
@@ -28,12 +29,21 @@ def address_of(module: str, function: str) -> int:
 def plant(module: str, function: str, instead: int) -> None:
     """From now on each call of a function goes to the code at an address. Before threads start that
     may be in it."""
+    # mov rax, instead; jmp rax
+    _overwrite(module, function, b"\x48\xb8" + instead.to_bytes(8, "little") + b"\xff\xe0")
+
+
+def let_return_0(module: str, *functions: str) -> None:
+    """Functions do nothing from now on and answer 0, as `plant`."""
+    for function in functions:
+        _overwrite(module, function, b"\x31\xc0\xc3")  # xor eax, eax; ret
+
+
+def _overwrite(module: str, function: str, code: bytes) -> None:
     at = address_of(module, function)
-    jump = b"\x48\xb8" + instead.to_bytes(8, "little") + b"\xff\xe0"  # mov rax, ...; jmp rax
     page = at - at % mmap.PAGESIZE
-    size = at + len(jump) - page
     protect = ctypes.CDLL(None, use_errno=True).mprotect
     protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    if protect(page, size, _ACCESS) != 0:
+    if protect(page, at + len(code) - page, _ACCESS) != 0:
         raise OSError(ctypes.get_errno(), f"make {function} of {module} writable")
-    ctypes.memmove(at, jump, len(jump))
+    ctypes.memmove(at, code, len(code))

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import cut_writer
-import machine_code
+import planted_code
 
 import pulsarx
 from pulsarx import MessageId, errors
@@ -233,7 +233,7 @@ def cut_once(
 
     def plant() -> None:
         if bug:
-            machine_code.let_return_0("file_ops", *BUGS[bug])
+            planted_code.let_return_0("pulsarx._core.file_ops", *BUGS[bug])
 
     def write(telling: int) -> None:
         cut_writer.write(folder, durability, known.next, seed, telling, plant)

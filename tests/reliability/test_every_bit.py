@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from counts import counted
 from every_bit import SLICES, EveryBit, meaningless, new_sweep
-from machine_code import CAN_CHANGE, WHY_NOT
+from planted_code import CAN_PLANT, REASON
 from seeds import GIVEN, new_seed, scaled, seeds
 
 from pulsarx.backups import proof
@@ -114,8 +114,8 @@ def test_a_check_that_looks_away_is_found(
 
 NO_CHECKSUMS = """
 import sys
-from machine_code import let_return_0
-let_return_0("crc32c", "crc32c", "crc32c_u64")
+from planted_code import let_return_0
+let_return_0("pulsarx._core.crc32c", "crc32c", "crc32c_u64")
 from every_bit import new_sweep
 with new_sweep() as sweep:
     for number, each in enumerate(sweep.sample(int(sys.argv[1]), int(sys.argv[2])), 1):
@@ -129,7 +129,7 @@ with new_sweep() as sweep:
 """
 
 
-@pytest.mark.skipif(not CAN_CHANGE, reason=WHY_NOT)
+@pytest.mark.skipif(not CAN_PLANT, reason=REASON)
 def test_a_library_that_compares_no_checksums_is_found() -> None:
     """Every checksum is 0 there, when it is written and when it is compared."""
     done = subprocess.run(

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from counts import counted
-from machine_code import CAN_CHANGE, WHY_NOT
+from planted_code import CAN_PLANT, REASON
 from power_cuts import BUGS, DURABILITIES
 from seeds import new_seed, scaled
 
@@ -63,7 +63,7 @@ def test_what_was_confirmed_survives_power_cuts(kind: str, durability: str) -> N
 
 @each_kind
 @pytest.mark.parametrize("bug", BUGS)
-@pytest.mark.skipif(not CAN_CHANGE, reason=WHY_NOT)
+@pytest.mark.skipif(not CAN_PLANT, reason=REASON)
 def test_a_library_that_flushes_nothing_loses(kind: str, bug: str) -> None:
     """The control: such cuts take what is not on the device."""
     found = cut(kind, "sync", CONTROL_CUTS, bug)
