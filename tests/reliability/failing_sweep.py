@@ -3,6 +3,7 @@ second and so on. For test_every_failure, in a process of its own.
 
 failing_sweep.py <folder> <kind> <scene>,... <points> [<planted bug>]
 
+kind, points: one, or as many as there are scenes.
 kind: files, memory, or the beginning of some faults, such as system:stat:error.
 points: so many of each scene; n/m, the n-th of m shares of all; or all, until none strikes.
 
@@ -435,18 +436,21 @@ def main(folder: str, kind: str, names: str, points: str, bug: str = "") -> int:
     base = Path(folder)
     with Client(base / "warm") as client:  # imports what is imported late
         client.create_producer("t").send(b"1")
-    faults = chosen(kind, planted)
     bad = []
-    for name in names.split(","):
+    scenes, kinds, counts = names.split(","), kind.split(","), points.split(",")
+    if len(kinds) == 1:
+        kinds, counts = kinds * len(scenes), counts * len(scenes)
+    for number, (name, each, count) in enumerate(zip(scenes, kinds, counts, strict=True)):
+        faults = chosen(each, planted)
         began = time.perf_counter()
-        sweep = Sweep(name, base, planted)
+        sweep = Sweep(name, base / str(number), planted)
         if ONE:
             sweep.clean()
             sweep.run(repeated(faults, ONE))
-        elif points == "all":
+        elif count == "all":
             sweep.all(faults)
         else:
-            sweep.some(faults, points)
+            sweep.some(faults, count)
         seconds = time.perf_counter() - began
         print(f"{name}: {sweep.told} points, {sweep.struck} struck, {len(sweep.bad)} left something"
               f" wrong, {seconds:.1f} s: {' '.join(sweep.bad)}", flush=True)  # fmt: skip
