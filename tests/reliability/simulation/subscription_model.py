@@ -90,8 +90,10 @@ class Subscription:
             raise Violation(f"came while {state.holder} has it")
         elif self.type == "Key_Shared":
             self._require_key(consumer, state)
+        if not state.is_stray:
+            state.acked = NO  # else it may be acknowledged there all the same
         state.is_stray = state.is_loose = False
-        state.holder, state.acked = consumer, NO
+        state.holder = consumer
 
     def _require_turn(self, consumer: str) -> None:
         """One has the subscription for itself until it leaves."""
@@ -155,9 +157,12 @@ class TopicModel:
                 raise Violation(f"{payload} was never sent")
             if len(found) > (1 if self._deduplicates else sent[payload]):
                 raise Violation(f"{payload} is stored {len(found)} times: {found}")
+        skipped = max((each[3] for each in seen if each[0] == "sought"), default=(-1, -1, -1))
         for name, *arguments in seen:
             if name == "confirmed":
                 payload, message_id = arguments
+                if payload not in places and message_id is not None and message_id <= skipped:
+                    continue
                 if payload not in places:
                     raise Violation(f"{payload} was confirmed, and is lost")
                 if message_id is not None and message_id not in places[payload]:
