@@ -161,6 +161,10 @@ CAMPAIGNS = (
         "tests/reliability/simulation/test_simulation.py", "-k", "promised", rounds=20, scale=10,
     ),
     campaign(
+        "leases", "plans, slow readers, idle jobs and retention on one topic",
+        "tests/reliability/test_leases.py", rounds=20, scale=30,
+    ),
+    campaign(
         "dispatch", "random histories of dispatchers, counted again after every step",
         "tests/api/subscriptions/test_dispatch_property.py", "tests/pycore/dispatch",
         "tests/broker/scan", rounds=12, scale=15,
