@@ -24,6 +24,7 @@ include_patterns = [
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "README.md",
+    "RELIABILITY.md",
     "benchmarks/README.md",
     "benchmarks/RESULTS.md",
     "python/pulsarx/broker/README.md",

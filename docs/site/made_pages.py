@@ -92,6 +92,7 @@ BELOW = {
         "python/pulsarx/broker/README",
         "wheels/README",
     ),
+    "docs/concepts/promises": ("RELIABILITY",),
     "docs/reference/api": ("docs/reference/api/*",),
     "docs/comparison": ("benchmarks/*", "tests/oracle/differences"),
     "docs/spark": ("spark/README",),

@@ -171,14 +171,27 @@ def page_table(state: LongState, campaigns: tuple[Campaign, ...]) -> list[str]:
         "| campaign | what it tries | rounds | minutes | came to | counted |",
         "|---|---|---|---|---|---|",
     ]
-    for each in campaigns:
-        done = state.of(each)
+    for (name, what), among in groups(campaigns).items():
+        done = Progress()
+        for each in among:
+            done.add(state.of(each))
         told = ", ".join(counts_of(done))
         lines.append(
-            f"| {each.name} | {each.what} | {done.rounds} | {done.seconds / 60:.0f} | "
+            f"| {name} | {what} | {done.rounds} | {done.seconds / 60:.0f} | "
             f"{result(done)} | {told} |"
         )
     return lines
+
+
+def groups(campaigns: tuple[Campaign, ...]) -> dict[tuple[str, str], list[Campaign]]:
+    """By name and what they try; those of one kind, whose `what` ends with its object, in one."""
+    found: dict[tuple[str, str], list[Campaign]] = {}
+    for each in campaigns:
+        what, mark, of = each.what.partition(": ")
+        name = each.name.removesuffix(f"-{of}") if mark else each.name
+        key = (name, what) if name != each.name else (each.name, each.what)
+        found.setdefault(key, []).append(each)
+    return found
 
 
 class LongRun:

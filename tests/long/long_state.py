@@ -16,7 +16,7 @@ from campaigns import Campaign
 @dataclass
 class Progress:
     """What was done of one campaign. skipped: rounds of which no test ran. failed: (seed, name of
-    the log) of each round that failed. counts: what its tests tell by tests/counts.py."""
+    the log) of each round that failed. counts: what its tests tell by counts.py."""
 
     rounds: int = 0
     skipped: int = 0
@@ -27,6 +27,13 @@ class Progress:
     def add_counts(self, counts: dict[str, int]) -> None:
         for what, number in counts.items():
             self.counts[what] = self.counts.get(what, 0) + number
+
+    def add(self, other: Progress) -> None:
+        self.rounds += other.rounds
+        self.skipped += other.skipped
+        self.seconds += other.seconds
+        self.failed += other.failed
+        self.add_counts(other.counts)
 
     def share(self, campaign: Campaign, factor: float) -> float:
         """Of its budget; 1: done."""

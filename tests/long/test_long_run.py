@@ -90,6 +90,16 @@ def test_what_tests_count_and_that_none_could_run_is_told(tmp_path: Path, plante
     assert "1 SKIPPED" in summary(run.state, (two,), 1.0)
 
 
+def test_campaigns_of_one_kind_are_one_row_of_the_page(tmp_path: Path) -> None:
+    state = LongState.load(tmp_path, 1)
+    one, two = (Campaign(f"fuzz-{of}", f"any bytes: {of}", ("tests",), minutes=1) for of in "ab")
+    state.of(one).rounds, state.of(two).rounds = 2, 3
+    state.of(one).counts = state.of(two).counts = {"inputs": 500}
+    assert page_table(state, (one, two))[4:] == [
+        "| fuzz | any bytes | 5 | 0 | all passed | 1,000 inputs |"
+    ]
+
+
 def test_no_two_rounds_have_one_seed(tmp_path: Path) -> None:
     state = LongState.load(tmp_path, 7)
     found = set()
