@@ -128,6 +128,7 @@ class User:
         self.producer: Any = None
         self.sent = 0
         self.consumers: dict[str, tuple[str, Any]] = {}  # by subscription
+        self.closing: dict[str, tuple[str, Any]] = {}
         self.all_consumers: list[Any] = []
         self.held: dict[str, dict[Any, Any]] = {}  # messages by id, by subscription
         self.world.scheduler.spawn(self._run, self.process)
@@ -326,7 +327,9 @@ class User:
         consumer_name, consumer = self.consumers.pop(name)
         del self.held[name]
         self.see("closing", name, consumer_name)
+        self.closing = {name: (consumer_name, consumer)}
         consumer.close()
+        self.closing = {}
         self.see("closed", name, consumer_name)
 
     def take_all(self, name: str) -> None:
@@ -464,7 +467,7 @@ class History:
     def _at_risk(self, user: User) -> list[Seen]:
         """Acknowledgements that a guest has made and not heard to be recorded."""
         found: list[Seen] = []
-        for name, (consumer_name, consumer) in user.consumers.items():
+        for name, (consumer_name, consumer) in [*user.consumers.items(), *user.closing.items()]:
             unrecorded = getattr(consumer.dispatcher, "unrecorded", None)
             count = sum(max(each[3], 1) for each in unrecorded()) if unrecorded else 0
             mine = [

@@ -226,8 +226,9 @@ class TopicModel:
             return
         elif name == "opened":
             consumer, pid = arguments[1:]
-            if found.type == "Exclusive" and found.consumers:
-                raise Violation(f"{list(found.consumers)} had it")
+            others = [each for each, its in found.consumers.items() if its not in found.late]
+            if found.type == "Exclusive" and others:
+                raise Violation(f"{others} had it")
             found.consumers[consumer] = pid
             found.arrived.add(pid)
         elif name == "closing":
