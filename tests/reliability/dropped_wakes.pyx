@@ -9,14 +9,20 @@ from pulsarx._core.wait_event cimport WaitEvent
 
 cdef extern from *:
     """
+    #include <limits.h>
     #include <linux/futex.h>
     #include <sys/syscall.h>
     #include <unistd.h>
     static long wake_on(uint32_t *word, int count) {
         return syscall(SYS_futex, word, FUTEX_WAKE, count, NULL, NULL, 0);
     }
+    /* Whoever sleeps goes to the end of the same queue, and is counted. */
+    static long sleepers_on(uint32_t *word) {
+        return syscall(SYS_futex, word, FUTEX_CMP_REQUEUE, 0, INT_MAX, word, *word);
+    }
     """
     long wake_on(uint32_t* word, int count) nogil
+    long sleepers_on(uint32_t* word) nogil
 
 cdef enum:
     NOTED_MAX = 64
@@ -85,3 +91,8 @@ def noted():
 def drop_next(uint32_t number):
     """Drop the next wake of the event of this number that somebody waits for."""
     atomic_store_u32(&DROPS, number + 1)
+
+
+def sleeps(uint32_t number):
+    """Whether a thread sleeps on the event of this number, and will not look again by itself."""
+    return sleepers_on(&NOTED[number].event) > 0

@@ -4,8 +4,8 @@ event of this number dropped (-1: none). Each time it waits for the very event t
 got what was sent, by a deadline.
 
 Prints `EVENTS lost` or `EVENTS came`: how many events a message wakes, and whether one message did
-not come. A drop does nothing where the thread was about to look once more, so it is tried several
-times.
+not come. A drop does nothing where the thread was about to look once more, so it is waited for that
+it sleeps, where it does, and tried several times.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,6 +44,12 @@ class Arrivals:
         with self._changed:
             self._count += 1
             self._changed.notify_all()
+
+    def pause_until(self, holds: Callable[[], bool], seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while not holds() and time.monotonic() < end:
+            with self._changed:
+                self._changed.wait(0.001)
 
     def wait(self, count: int, seconds: float) -> bool:
         with self._changed:
@@ -106,6 +113,7 @@ def main(folder: str, way: str, number: int, seconds: float) -> None:
         if turn == NOTED_ROUNDS + 1:
             wakes.note_wakes(False)
         if drops:
+            arrivals.pause_until(lambda: wakes.sleeps(number), seconds)
             wakes.drop_next(number)
         threading.Thread(target=send, daemon=True).start()
         if not arrivals.wait(turn, seconds if drops else PATIENCE):
