@@ -45,7 +45,7 @@ def missing() -> str:
         return wanted + "apt-get install clang-14 libclang-rt-14-dev (or set CC), and run again"
     if importlib.util.find_spec("atheris") is None:
         return (
-            wanted + "tools/bootstrap test-fuzz installs the latter, where there is a wheel of it"
+            wanted + "tools/bootstrap fuzz installs the latter, where there is a wheel of it"
         )
     return ""
 
