@@ -44,9 +44,7 @@ def missing() -> str:
     if not clang():
         return wanted + "apt-get install clang-14 libclang-rt-14-dev (or set CC), and run again"
     if importlib.util.find_spec("atheris") is None:
-        return (
-            wanted + "tools/bootstrap fuzz installs the latter, where there is a wheel of it"
-        )
+        return wanted + "tools/bootstrap fuzz installs the latter, where there is a wheel of it"
     return ""
 
 

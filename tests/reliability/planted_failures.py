@@ -73,15 +73,15 @@ PLANTED: dict[str, Planted] = {
         nothing, "files", "publish", 3, (("system", "write", "lie"),)
     ),
     "errors of the system are not told as documented": Planted(
-        raise_errors_of_the_system, "system:write:error:EIO", "back-up", 6
+        raise_errors_of_the_system, "system:write:error:EIO", "back-up", 100
     ),
     "a ledger that cannot be looked at is gone": Planted(
-        take_for_gone, "system:stat", "receive", 12
+        take_for_gone, "system:stat", "receive", 100
     ),
     "a message is dropped without memory": Planted(
-        drop_without_memory, "memory", "publish-batches", 40
+        drop_without_memory, "memory", "publish-batches", 400
     ),
     "a lock is kept without memory": Planted(
-        keep_lock_without_memory, "memory", "administer", 40, hang_seconds=10
+        keep_lock_without_memory, "memory", "administer", 400, hang_seconds=10
     ),
 }

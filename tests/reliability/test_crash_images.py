@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from counts import counted
 from crash_bugs import BUGS, appended_behind_a_hole, snapshot_of_sequences_ahead
 from crash_history import Found, History
 from crash_images import CrashFault, CrashImages, scratch, workload_calls
@@ -48,6 +49,10 @@ def test_every_image_of_a_crash_keeps_what_was_promised(
     images = CrashImages(above, new_seed(), images=scaled(IMAGES), most=most, second=6)
     images.check(workload, calls, folder, durability)
     print(f"{workload}, {durability}: {images.counts}")
+    counted(images.counts.images + images.counts.second, "images of crashes")
+    counted(
+        images.counts.opened + images.counts.seconds_opened, "different images that were opened"
+    )
     assert images.counts.opened
 
 

@@ -4,11 +4,13 @@ afterwards, no call hangs, and all is told by errors that are documented."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from counts import counted
 from failing_memory import MEMORY_CAN_FAIL, compiled, environment
 from failure_scenes import SCENES
 from planted_failures import PLANTED
@@ -51,6 +53,11 @@ def points(count: int, shares: int) -> str:
     return f"{seed_of(0) % shares}/{shares}" if IN_A_CAMPAIGN else str(count)
 
 
+def count(told: str, what: str) -> None:
+    print(told)
+    counted(sum(map(int, re.findall(r" points, (\d+) struck", told))), what)
+
+
 @pytest.mark.parametrize("scene", SCENES if IN_A_CAMPAIGN else [",".join(SCENES)])
 def test_a_call_on_files_that_fails_loses_nothing(
     tmp_path: Path, libraries: list[Path], scene: str
@@ -59,7 +66,7 @@ def test_a_call_on_files_that_fails_loses_nothing(
     acknowledged; a folder could not be flushed behind a signal."""
     done = sweep(tmp_path, libraries, "files", scene, points(FILE_POINTS, FILE_SHARES))
     assert done.returncode == 0, done.stdout
-    print(done.stdout)
+    count(done.stdout, "failed calls on files")
 
 
 @pytest.mark.parametrize("scene", MEMORY_SCENES if IN_A_CAMPAIGN else [",".join(MEMORY_SCENES)])
@@ -68,7 +75,7 @@ def test_an_allocation_that_fails_loses_nothing(
 ) -> None:
     done = sweep(tmp_path, libraries, "memory", scene, points(MEMORY_POINTS, MEMORY_SHARES))
     assert done.returncode == 0, done.stdout
-    print(done.stdout)
+    count(done.stdout, "failed allocations")
 
 
 # What used to be wrong: the scene, and the faults that showed it.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from counts import counted
 from leased_plans import History, PromiseBroken
 from seeds import seed_of, seeds
 
@@ -27,6 +28,7 @@ def test_what_is_leased_can_be_read(
     print(f"seed {seed}")
     history = History(tmp_path / "data", seed, monkeypatch)
     history.run(STEPS)
+    counted(1, "histories")
     assert history.read_count
 
 

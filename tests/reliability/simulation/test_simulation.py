@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import seeds
+from counts import counted
 from guest_history import History, Plan, new_plan
 from shrunk_plan import described, failure_of, shrunk_plan
 from simulated_thread import in_simulation
@@ -35,6 +36,7 @@ def test_histories_keep_what_is_promised() -> None:
                 gc.collect()
 
     in_simulation(work)
+    counted(seeds.scaled(HISTORIES), "histories")
 
 
 def test_a_seed_repeats_its_history(tmp_path: Path) -> None:
