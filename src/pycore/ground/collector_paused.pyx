@@ -32,7 +32,7 @@ cdef class CollectorPaused:
         self.entered = True
         pause()
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, kind, error, traceback) -> None:
         if self.entered:
             self.entered = False
             go_on()

@@ -29,7 +29,8 @@ cdef class Lock:
     def __enter__(self) -> bool:
         return self.take(-1)
 
-    def __exit__(self, *_) -> None:
+    # Three names, for which a call makes no tuple: without memory for that nothing was given back.
+    def __exit__(self, kind, error, traceback) -> None:
         self.give()
 
     cdef bint take(self, double timeout) except -1:
@@ -102,7 +103,7 @@ cdef class Condition:
     def __enter__(self) -> bool:
         return self.lock.take(-1)
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, kind, error, traceback) -> None:
         self.lock.give()
 
     cdef int take(self) except -1:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from pulsarx._pycore.ground.collector_paused import CollectorPaused
 from pulsarx._pycore.ground.locks import Condition, Event, Lock, RLock
 
 LONG_SECONDS = 60
@@ -74,3 +77,21 @@ def test_an_event_is_waited_for_until_its_time_is_over() -> None:
     assert event.wait() and event.is_set()
     event.clear()
     assert not event.is_set()
+
+
+@pytest.mark.parametrize("made", [Lock, RLock, Condition, CollectorPaused])
+def test_a_block_gives_back_what_it_has_without_memory(made: Callable[[], Any]) -> None:
+    """The call made a tuple, and where there was no memory for it the lock was held for ever."""
+    memory = pytest.importorskip("_testcapi", reason="only Python's own tests let memory run out")
+    lock = made()
+    lock.__enter__()
+    leave = lock.__exit__
+    kept = [(number, number, number) for number in range(5000)]  # else Python has some in store
+    memory.set_nomemory(0)
+    try:
+        leave(None, None, None)
+    finally:
+        memory.remove_mem_hooks()
+    assert kept
+    with lock:
+        pass
