@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,24 @@ def test_what_is_sent_again_of_damaged_messages_is_stored(tmp_path: Path, words:
     with opened(tmp_path, "os") as client:
         send_all(client, 5, words=words)
         assert read(client, "t")[0] == messages
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_what_was_left_out_is_a_duplicate_after_a_kill_that_lost_nothing(
+    tmp_path: Path, killed: bool
+) -> None:
+    """As after a close: it was stored, as if the recovered ledger had lost it."""
+    with deduplicating(tmp_path / "f") as client:
+        producer = client.create_producer("t", "p")
+        for number in (10, 20):
+            producer.send(b"%d" % number, sequence_id=number)
+        folder = tmp_path / "f"
+        if killed:
+            without = shutil.ignore_patterns("*.sock")
+            folder = Path(shutil.copytree(folder, tmp_path / "killed", ignore=without))
+    with opened(folder, "os") as client:
+        client.create_producer("t", "p").send(b"15", sequence_id=15)
+        assert read(client, "t")[0] == ["10", "20"]
 
 
 def test_ledgers_that_were_sealed_without_a_flush_are_flushed_before_what_speaks_of_them(

@@ -151,7 +151,9 @@ def read_sequences(LedgerTail tail not None, str topic_name not None, ledger_id,
     cdef EntryParts parts
     cdef int step
     cdef uint64_t count = 0
-    cdef uint64_t last_id = ledger_id if message else 0
+    cdef uint64_t last_id = 0
+    cdef bint was_recovered = False      # the ledger in front
+    cdef bint recovered
     cdef bint lacks = False
     damage = []
     cdef dict chunks = {}                # of a name: sequence id and number of the next chunk
@@ -167,7 +169,9 @@ def read_sequences(LedgerTail tail not None, str topic_name not None, ledger_id,
         count += 1
         if reader.span.ledger_id != last_id:
             last_id = reader.span.ledger_id
-            lacks = lacks or is_recovered(reader.span)
+            recovered = is_recovered(reader.span)
+            lacks = lacks or (was_recovered and recovered)
+            was_recovered = recovered
         if entry_decode(reader.c_entry, reader.c_frame.entry_size, False, &parts) != STATUS_OK:
             damage.append(f"entry {reader.c_frame.entry_id} cannot be taken apart")
             continue
