@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
 from crash_session import OPTIONS, opened, read
+from support.waiting import wait_until
 
 import pulsarx
 from pulsarx._pycore.ground import file_system
-from pulsarx.testing import inspect
+from pulsarx.testing import fault_plan, inspect
 
 HEADER_SIZE = 4096
 
@@ -105,3 +107,42 @@ def test_ledgers_that_were_sealed_without_a_flush_are_flushed_before_what_speaks
             assert len([each for each in paths if each.endswith(".ledger")]) >= expected
             assert expected or not paths
             assert len([each for each in calls if each.op == "flush"]) >= expected
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_who_comes_while_such_ledgers_are_flushed_waits_for_that(
+    tmp_path: Path, fails: bool
+) -> None:
+    """It was told that all was flushed, and wrote its snapshot. Where the flush before fails, the
+    next one does it."""
+    with opened(tmp_path, "os") as client, fault_plan() as plan:
+        producer = client.create_producer("t")
+        for number in range(OPTIONS.managed_ledger_max_entries_per_ledger * 2 + 1):
+            producer.send(b"%d" % number)
+        inspect(client).settle()
+        ledger = inspect(client).ledger("t")
+        flushed: list[int] = []
+
+        def flush() -> None:
+            try:
+                ledger.flush()
+                flushed.append(plan.calls("flush"))
+            except pulsarx.StorageError:
+                assert fails
+
+        (plan.fail if fails else plan.stall)("open")
+        first = threading.Thread(target=flush)
+        first.start()
+        if fails:
+            first.join()
+        else:
+            wait_until(lambda: plan.stalled() == 1)
+        second = threading.Thread(target=flush)
+        second.start()
+        if not fails:
+            second.join(0.05)  # it may not be through, however long that takes
+            assert not flushed
+            plan.release()
+        first.join()
+        second.join()
+        assert flushed and all(each >= 2 for each in flushed)

@@ -32,7 +32,6 @@ from pulsarx.broker import life_log
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.records import LEDGER_PREPARED
 from pulsarx.broker.folder.reserve import SEALING_LEAVES, with_reserve
-from pulsarx.broker.folder.storage_errors import storage_error
 from pulsarx.broker.ledgers.ledger_gone import LedgerTrimmed
 from pulsarx.broker.ledgers.ledger_list import (
     NO_IDS,
@@ -44,6 +43,7 @@ from pulsarx.broker.ledgers.ledger_list import (
     open_ledger,
     published_messages,
 )
+from pulsarx.broker.ledgers.unflushed_ledgers import UnflushedLedgers
 from pulsarx.broker.ledgers.written_name import written_name
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.ground.attempt import attempt
@@ -84,7 +84,7 @@ class ManagedLedger(LedgerList):
         "_switching",
         "_trimmed_messages",
         "_trimmed_size",
-        "_unflushed_from",
+        "_unflushed",
         "_unsealed",
         "_unused",
         "_writers",
@@ -116,8 +116,7 @@ class ManagedLedger(LedgerList):
         self._in_memory: dict[int, LedgerWriter] = {}
         self._summaries: dict[int, LedgerSummary] = {}  # sealed, but the catalogue was not told
         self._unsealed: tuple[LedgerWriter, ...] = ()  # their seal failed
-        # Of the first ledger that may be sealed without a flush, by whatever owner; 0: none is.
-        self._unflushed_from = 1 if runtime.durability == "os" else 0
+        self._unflushed = UnflushedLedgers(runtime)
         self._switching = False
         self._cut: LedgerWriter | None = None  # closed by an attach that is going on
         self._unused: LedgerWriter | None = None  # prepared, and still to be discarded
@@ -557,8 +556,7 @@ class ManagedLedger(LedgerList):
             if summary is None:
                 flush = self.runtime.durability != "os"
                 if not flush:
-                    known = self._unflushed_from or writer.ledger_id
-                    self._unflushed_from = min(known, writer.ledger_id)
+                    self._unflushed.add(writer.ledger_id)
                 summary = with_reserve(
                     self.runtime.files, lambda: writer.seal(flush=flush), SEALING_LEAVES
                 )
@@ -769,15 +767,7 @@ class ManagedLedger(LedgerList):
                 failure = failure or error
         if failure is not None:
             raise failure
-        first, self._unflushed_from = self._unflushed_from, 0
-        if first:
-            try:
-                flush_files(
-                    self.runtime, [each for each in self.ledgers() if each.ledger_id >= first]
-                )
-            except BaseException:
-                self._unflushed_from = first
-                raise
+        self._unflushed.flush(self.ledgers)
 
     def remove(self, ledger_ids: list[int]) -> list[int]:
         """Forget sealed ledgers and unlink their files; a reader that has one mapped keeps reading.
@@ -939,20 +929,6 @@ class ManagedLedger(LedgerList):
 
 HEADER_SIZE = 4096
 WHOLE, DAMAGED, EMPTY = range(3)
-
-
-def flush_files(runtime: BrokerRuntime, ledgers: list[LedgerRecord]) -> None:
-    """Have these ledgers on the device, as far as they are files here. StorageError."""
-    for ledger in ledgers:
-        path = runtime.directory.ledger_path(ledger.file_id)
-        if path is None:
-            continue
-        try:
-            runtime.directory.files.flush_file(path)
-        except FileNotFoundError:
-            pass  # removed meanwhile, lost, or in an object store
-        except OSError as error:
-            raise storage_error(f"flush {path}", error) from error
 
 
 class ForeignLedger(Exception):
