@@ -111,7 +111,7 @@ def advisories(package: Package, fetch: Fetch) -> list[Advisory] | None:
             each.get("summary") or (each.get("details") or "").partition("\n")[0][:100],
             tuple(each.get("fixed_in", ())),
         )
-        for each in answer.get("vulnerabilities", ())
+        for each in answer.get("vulnerabilities") or ()
         if not each.get("withdrawn")
     ]
 
@@ -133,15 +133,21 @@ def fetched(what: str) -> Any:
 
 def audit(packages: list[Package], fetch: Fetch = fetched) -> Iterator[tuple[bool, str]]:
     """The lines to be said, each with whether it is a failure."""
-    try:
-        first = [
-            advisories(each, fetch) for each in packages[:1]
-        ]  # alone: it may take all its time
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            rest = list(pool.map(lambda each: advisories(each, fetch), packages[1:]))
-    except (OSError, ValueError, HTTPException) as error:
-        yield False, f"advisories: none could be had, so nothing was audited ({error})"
+    silent: list[BaseException] = []  # why nothing was told of some
+
+    def told_of(package: Package) -> list[Advisory] | None:
+        try:
+            return advisories(package, fetch)
+        except (OSError, HTTPException, ValueError, KeyError, TypeError, AttributeError) as error:
+            silent.append(error)
+            return None
+
+    first = [told_of(each) for each in packages[:1]]  # alone: it may take all its time
+    if silent:
+        yield False, f"advisories: none could be had, so nothing was audited ({silent[0]})"
         return
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        rest = list(pool.map(told_of, packages[1:]))
     told = [*first, *rest]
     unknown = [each.name for each, found in zip(packages, told, strict=True) if found is None]
     known = [each for found in told if found is not None for each in found]
@@ -154,6 +160,8 @@ def audit(packages: list[Package], fetch: Fetch = fetched) -> Iterator[tuple[boo
         said += f"; {accepted} accepted"
     if unknown:
         said += f"; not told of the versions here of {', '.join(unknown)}"
+    if silent:
+        said += f" ({silent[0]})"
     yield False, said
 
 

@@ -26,7 +26,7 @@ from pulsarx._pycore.ground.file_system import FileSystem
 from pulsarx.backups.contents import Contents, Damage
 from pulsarx.backups.folder_target import FolderTarget
 from pulsarx.backups.folder_view import FolderView, LedgerCopy, Snapshot
-from pulsarx.backups.proof import check
+from pulsarx.backups.proof import Proof, check
 from pulsarx.backups.workplace import workplace
 from pulsarx.clock import monotonic_ms
 from pulsarx.tables.progress import progress_of
@@ -103,6 +103,10 @@ def restore(backup: Any, target: Any, progress: Any, allow_damage: bool) -> Cont
         finally:
             control_plane.perform(view.close)
         contents = check(work, False)
+        # The copy lacks the files by which a lost commit is told from one that a power cut took.
+        told = {each.file for each in contents.damage}
+        commits = control_plane.perform(Proof(source).damaged_commits)
+        contents.damage += [each for each in commits if each.file not in told]
         damage = [str(each) for each in contents.damage]
         if damage and not allow_damage:
             more = f"; and {len(damage) - 5} more" if len(damage) > 5 else ""

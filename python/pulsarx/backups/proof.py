@@ -14,6 +14,7 @@ from functools import partial
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.file_system import FileSystem, open_descriptor
+from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx.backups.contents import Contents, Damage
 from pulsarx.backups.folder_view import HEADER_SIZE
 from pulsarx.backups.workplace import refusals
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from typing import Any
 
-    from pulsarx._pycore.ledger.ledger_file import LedgerFile
     from pulsarx.broker.catalogue.records import (
         CompactionRecord,
         LedgerRecord,
@@ -90,6 +90,23 @@ class Proof:
 
     def steps(self) -> Steps:
         """FolderError: no data directory."""
+        self._open()
+        if self._broker is None:
+            return
+        try:
+            yield 0
+            yield from self._topics()
+        finally:
+            self._broker.close()
+
+    def damaged_commits(self) -> list[Damage]:
+        """What is damaged of the commits; nothing else is looked at. FolderError."""
+        self._open()
+        if self._broker is not None:
+            self._broker.close()
+        return [each for each in self.found.damage if each.what == COMMIT]
+
+    def _open(self) -> None:
         directory = DataDirectory.open(self._path, files=FileSystem(), read_only=True)
         try:
             directory.owner()  # where that cannot be told, it is no damage
@@ -97,7 +114,6 @@ class Proof:
             self._prove_catalogue(directory)
         finally:
             directory.close()
-        yield 0
         try:
             self._broker = ReadOnlyBroker(self._path)
         except (errors.CatalogueError, errors.StorageError) as error:
@@ -106,9 +122,9 @@ class Proof:
             return
         try:
             self._forget_lost_commits()
-            yield from self._topics()
-        finally:
+        except BaseException:
             self._broker.close()
+            raise
 
     def _topics(self) -> Steps:
         broker, found = self._broker, self.found
@@ -462,14 +478,34 @@ class Proof:
 
     def _forget_lost_commits(self) -> None:
         """Commits that were not flushed and that a power cut took are no damage: the catalogue was
-        read without them, which the log says."""
-        last = self._broker.catalogue.state.number
-        self.found.damage = [
-            each
-            for each in self.found.damage
-            if each.what != COMMIT
-            or catalogue_file_number(COMMIT, os.path.basename(each.file)) <= last
-        ]
+        read without them, which the log says. Nor is one of which it left one copy: the next owner
+        writes it anew."""
+        catalogue = self._broker.catalogue
+        unflushed = catalogue.unflushed_numbers
+
+        def is_lost(damage: Damage) -> bool:
+            if damage.what != COMMIT:
+                return False
+            number = catalogue_file_number(COMMIT, os.path.basename(damage.file))
+            return number > catalogue.state.number or number in unflushed
+
+        lost = [each for each in self.found.damage if is_lost(each)]
+        # Where something came behind them that was flushed, no power cut took them.
+        if lost and not self._holds_later_entries(catalogue.state.next_id):
+            self.found.damage = [each for each in self.found.damage if not is_lost(each)]
+
+    def _holds_later_entries(self, next_id: int) -> bool:
+        """Whether a ledger that the catalogue does not know yet holds an entry. Its commit was
+        flushed before that."""
+        for ledger_id, path in self._broker.directory.ledger_files():
+            if ledger_id < next_id:
+                continue
+            try:
+                if LedgerFile.open(path, ledger_id).recover((0, 0, 0)).entry_count:
+                    return True
+            except errors.PulsarException:
+                continue
+        return False
 
     def _tell(self, what: str, file: str, text: str, **more: Any) -> None:
         made = Damage(what, file, text, **more)

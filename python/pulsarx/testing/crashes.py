@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _STATES = 6  # that a power cut is drawn from: all is there, the least, one lacks, some at random
+_KILL, _POWER_CUT = "kill", "power cut"
+_LEAST = "power cut, all is lost that was not flushed"
 _FLUSHES = ("flush", "flush_map", "flush_directory")
 _NO_CALLS = ("mark", "store")  # of a recording
 
@@ -102,7 +104,7 @@ class CrashPlan:
             ValueError: There was no such operation.
             RuntimeError: The plan has ended.
         """
-        return self._single("kill", op, call)
+        return self._single(_KILL, op, call)
 
     def power_cut(self, op: str | None = None, call: int = 1) -> Crash:
         """Make what a device may hold if the power is cut. What was flushed is there; of what was
@@ -119,11 +121,12 @@ class CrashPlan:
             ValueError: There was no such operation.
             RuntimeError: The plan has ended.
         """
-        return self._single("power cut", op, call)
+        return self._single(_POWER_CUT, op, call)
 
     def crashes(self, count: int = 20) -> Iterator[Crash]:
         """Make crashes at moments that the seed chooses, half of them power cuts and half kills, in
-        the order of the moments. Nothing more is recorded from here on.
+        the order of the moments. Half of the power cuts come right behind what was noted, and take
+        all that was not flushed by then. Nothing more is recorded from here on.
 
         Args:
             count: How many crashes.
@@ -135,15 +138,18 @@ class CrashPlan:
         Raises:
             RuntimeError: The plan has ended.
         """
+        self._require_images()
         self.stop()
         calls = self._calls()
         chance = self._chance("crashes")
         places = [at for at, call in enumerate(calls) if call.op not in _NO_CALLS]
-        # A power cut finds most in front of a flush, and must find most behind what was noted.
-        cuts = [at for at in places if calls[at].op in _FLUSHES]
-        cuts += [at + 1 for at, call in enumerate(calls) if call.op == "mark"]
-        moments = [(at, "power cut") for at in _some(cuts or [len(calls)], -(-count // 2), chance)]
-        moments += [(at, "kill") for at in _some(places or [len(calls)], count // 2, chance)]
+        marks = [at + 1 for at, call in enumerate(calls) if call.op == "mark"]
+        cuts = [at for at in places if calls[at].op in _FLUSHES]  # there most is not flushed
+        behind = -(-count // 4) if marks else 0
+        moments = [(at, _LEAST) for at in _some(marks, behind, chance)]
+        wanted = -(-count // 2) - behind
+        moments += [(at, _POWER_CUT) for at in _some(cuts or [len(calls)], wanted, chance)]
+        moments += [(at, _KILL) for at in _some(places or [len(calls)], count // 2, chance)]
         device, done = self._device(), 0
         for number, (end, kind) in enumerate(sorted(moments)):
             for call in calls[done:end]:
@@ -164,6 +170,7 @@ class CrashPlan:
             file_system.record_free()
 
     def _single(self, kind: str, op: str | None, call: int) -> Crash:
+        self._require_images()
         calls = self._calls()
         end = len(calls)
         if op is not None:
@@ -181,11 +188,12 @@ class CrashPlan:
     def _crash(
         self, kind: str, calls: list[Any], end: int, device: Device, chance: Random
     ) -> Crash:
-        if not self._images.exists():
-            raise RuntimeError("a crash is asked for behind the block of its plan")
         self._count += 1
-        image = device.written()
-        if kind == "power cut":
+        if kind == _KILL:
+            image = device.written()
+        elif kind == _LEAST:
+            image, kind = device.flushed(), _POWER_CUT
+        else:
             image = chance.choice(list(device.images(chance, _STATES)))
         folder = self._images / f"{self._count}-{kind.replace(' ', '-')}"
         image.write(folder)
@@ -195,6 +203,10 @@ class CrashPlan:
             named = os.path.basename(calls[end].other or calls[end].path)
             place = f"in front of operation {end}, {calls[end].op} {named}".rstrip()
         return Crash(folder, kind, f"{place}, seed {self._seed!r}", self._notes[:noted])
+
+    def _require_images(self) -> None:
+        if not self._images.exists():
+            raise RuntimeError("a crash is asked for behind the block of its plan")
 
     def _calls(self) -> list[Any]:
         return file_system.record_calls() if self._recorded is None else self._recorded
@@ -257,7 +269,8 @@ def crash_plan(folder: str | os.PathLike[str], *, seed: int | str = 0) -> Iterat
 
 
 def _some(among: list[int], count: int, chance: Random) -> list[int]:
-    """So many of them by chance, each about as often as the others."""
+    """So many of them by chance, each about as often as the others. There is one, or count is
+    0."""
     found: list[int] = []
     while len(found) < count:
         found += chance.sample(among, min(len(among), count - len(found)))

@@ -293,6 +293,11 @@ class Device:
         """All that was written is there, as after a kill."""
         return self._image([], [], "all")
 
+    def flushed(self) -> Image:
+        """All that was not flushed is lost."""
+        slots = self._slots()
+        return self._image(slots, [0] * len(slots))
+
     def images(self, chance: random.Random, most: int) -> Iterator[Image]:
         """The states a power cut may leave: all where there are no more than that, else some at
         random. The same one may come several times."""

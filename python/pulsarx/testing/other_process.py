@@ -49,7 +49,7 @@ class OtherProcess:
         self.folder = folder
         self._process = process
         self._link = link
-        self._outcome: tuple[str, Any] = ("returned", None)  # of its work
+        self._outcome: tuple[str, Any] | None = None  # of its work; None: it told of none
 
     @property
     def pid(self) -> int:
@@ -71,9 +71,15 @@ class OtherProcess:
 
         Raises:
             ValueError: There is no such operation.
+            RuntimeError: The process has ended, and was to be killed in front of an operation.
         """
         if op is not None:
-            self._ask(("kill", op, call))
+            try:
+                self._ask(("kill", op, call))
+            except EOFError:
+                raise RuntimeError(
+                    f"kill process {self.pid} on {self.folder}: it has ended"
+                ) from None
             return
         self._process.kill()
         self._process.wait()
@@ -89,6 +95,7 @@ class OtherProcess:
 
         Raises:
             Timeout: It has not ended by then.
+            RuntimeError: It ended by itself before its work was done.
         """
         try:
             self._ask(("close",))
@@ -108,6 +115,7 @@ class OtherProcess:
 
         Raises:
             Timeout: It has not ended by then.
+            RuntimeError: It ended by itself before its work was done.
         """
         deadline = Deadline(timeout_seconds * 1000)
         try:
@@ -122,6 +130,13 @@ class OtherProcess:
                 detail=f"wait for process {self.pid} on {self.folder}: it has not ended after "
                 f"{timeout_seconds:g} s"
             ) from None
+        if self._outcome is None:
+            if self._process.returncode == -signal.SIGKILL:
+                return None
+            raise RuntimeError(
+                f"process {self.pid} on {self.folder} ended with {self._process.returncode} before "
+                "its work was done"
+            )
         kind, value = self._outcome
         if kind == "raised":
             raise value
@@ -292,9 +307,13 @@ def run_child(descriptor: int) -> None:
             closing.join()
         else:
             value = work(client)
-    except Exception as error:
+    except BaseException as error:
         kind, value = "work raised", error
-    client.close()
+    try:
+        client.close()
+    except Exception as error:
+        if kind == "work returned":
+            kind, value = "work raised", error
     tell(kind, value)
 
 
@@ -317,9 +336,10 @@ def _load(name: str, file: str | None) -> None:
 
 
 def _tell(link: Connection, kind: str, value: object) -> None:
-    """Send something, or in words where it cannot be pickled."""
+    """Send something, or in words where it cannot be pickled and read again."""
     try:
-        link.send((kind, value))
-    except (pickle.PicklingError, TypeError, AttributeError):
+        pickle.loads(pickle.dumps(value))
+    except Exception:
         said = repr(value)
-        link.send((kind, RuntimeError(said) if isinstance(value, Exception) else said))
+        value = RuntimeError(said) if isinstance(value, BaseException) else said
+    link.send((kind, value))

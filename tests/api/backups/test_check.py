@@ -315,6 +315,30 @@ def test_a_commit_that_was_not_flushed_and_is_lost_is_no_damage(
     assert [each.what for each in check(left).damage] == ["commit", "catalogue"]
 
 
+def test_a_commit_that_messages_came_behind_is_lost_by_no_power_cut(folder: Path, tmp_path: Path):
+    """A topic's ledger comes with a commit that is flushed. Its loss was taken for that of a power
+    cut where a commit before it had not been flushed, and a restore left the messages out."""
+    left = tmp_path / "left"
+    with opened(folder) as client:
+        client.create_producer("late").send(b"late")
+        shutil.copytree(folder, left, ignore=shutil.ignore_patterns("control.sock"))
+    (said,) = (left / "catalogue").glob("*.unflushed")
+    os.truncate(max((left / "catalogue").glob("*.commit")), 0)
+    assert [each.what for each in check(left).damage] == ["commit"]
+    with pytest.raises(errors.CorruptDataError):
+        restore(left, tmp_path / "restored")
+
+
+def test_a_commit_of_which_a_power_cut_left_one_copy_is_no_damage(folder: Path, tmp_path: Path):
+    left = tmp_path / "left"
+    with opened(folder) as client:
+        client.create_producer("late")
+        shutil.copytree(folder, left, ignore=shutil.ignore_patterns("control.sock"))
+    (said,) = (left / "catalogue").glob("*.unflushed")
+    os.truncate(left / "catalogue" / f"{said.stem}.commit", 4096)
+    assert check(left).damage == []
+
+
 @pytest.mark.parametrize("copy", [0, 4096])
 @pytest.mark.parametrize("what", ["marker", "commit"])
 def test_one_damaged_copy_is_told_and_costs_nothing(folder: Path, what: str, copy: int):

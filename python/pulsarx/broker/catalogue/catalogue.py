@@ -390,6 +390,11 @@ class Catalogue:
             worth >= self._log.checkpoint_size or self._since_checkpoint % 10_000 == 0
         )
 
+    @property
+    def unflushed_numbers(self) -> list[int]:
+        """The commits of which a power cut may take the file, or one of its copies."""
+        return self._log.unflushed.numbers
+
     def _fold_many_unflushed(self) -> None:
         """One file is flushed sooner than many; what fails here is tried one by one."""
         if self._owner and len(self._log.unflushed.numbers) > FLUSHED_ONE_BY_ONE:
