@@ -562,11 +562,15 @@ class Owner:
 class TakingOver(Scene):
     """A guest becomes the owner when that is killed."""
 
+    producer_options: ClassVar[dict[str, Any]] = {}
+
     def begin(self) -> None:
         self.owner = Owner(type(self), self.folder)
         self.truth.confirmed.append(b"owner")
         self.client = self.opened()
-        self.producer = self.client.create_producer("t", send_timeout_millis=TIMEOUT_MS)
+        self.producer = self.client.create_producer(
+            "t", send_timeout_millis=TIMEOUT_MS, **self.producer_options
+        )
         self.consumer = self.client.subscribe("t", "s")
         self.received: list[bytes] = []
         self.send(self.producer, b"guest")
@@ -595,6 +599,18 @@ class TakingOver(Scene):
                 assert content not in self.truth.acknowledged, content
 
     prove = Recovering.prove
+
+
+class TakingOverNamed(TakingOver):
+    """The name of its producer is the user's, so that no other one succeeds it."""
+
+    producer_options: ClassVar[dict[str, Any]] = {"producer_name": "p"}
+
+
+class TakingOverOnce(TakingOverNamed):
+    """As before, with deduplication."""
+
+    options = OPTIONS | {"broker_deduplication_enabled": True}
 
 
 class Closing(Scene):
@@ -901,6 +917,8 @@ SCENES: dict[str, type[Scene]] = {
     "acknowledge": Acknowledging,
     "recover": Recovering,
     "take-over": TakingOver,
+    "take-over-named": TakingOverNamed,
+    "take-over-once": TakingOverOnce,
     "close": Closing,
     "attach": Attaching,
     "attach-live": AttachingLive,

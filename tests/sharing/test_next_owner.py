@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import threading
@@ -13,11 +14,13 @@ from child_process import ChildProcess
 from sharing_process import Refused, SharingProcess
 
 import pulsarx
-from pulsarx import ConsumerType, InitialPosition, ProducerAccessMode, errors
+from pulsarx import ConsumerType, InitialPosition, MessageId, ProducerAccessMode, errors
 from pulsarx.broker.topics import producer_registry
 from pulsarx.broker.topics.waiting_producer import WaitingProducer
 from pulsarx.clock import Deadline
 from pulsarx.processes.guest import broker as guest_broker
+from pulsarx.processes.guest import producers as guest_producers
+from pulsarx.processes.guest.producers import GuestProducer
 from pulsarx.processes.owner import arrivals
 from pulsarx.processes.owner.arrivals import Arrivals
 from pulsarx.testing import inspect
@@ -306,6 +309,45 @@ def test_a_producer_whose_topic_has_no_room_at_the_next_owner_goes_on_when_it_ha
         client.admin.topics.set_backlog_quota("t", limit_size=1 << 30)
         producer.flush()
         assert told == [pulsarx.Result.Ok]
+
+
+@pytest.mark.parametrize("deduplicates", [False, True])
+@pytest.mark.parametrize("step", ["_stored", "_come"])
+@pytest.mark.parametrize(
+    "error", [errors.StorageError("Input/output error", errno=errno.EIO), MemoryError()]
+)
+def test_a_named_producer_goes_on_where_a_step_behind_its_registration_fails(
+    folder: Path,
+    processes: list[SharingProcess],
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    step: str,
+    deduplicates: bool,
+) -> None:
+    """It had its name itself, at the next owner, and was lost."""
+    owner = SharingProcess(folder)
+    processes.append(owner)
+    owner.run("client.admin.topics.create_non_partitioned_topic('t')")
+    owner.run(f"client.admin.topics.set_deduplication('t', {deduplicates})")
+    monkeypatch.setattr(guest_producers, "AGAIN_MS", 1)
+    with pulsarx.Client(folder, operation_timeout_seconds=10) as client:
+        producer = client.create_producer("t", "p")
+        producer.send(b"0")
+        failures, work = [error], getattr(GuestProducer, step)
+
+        def fail(self: GuestProducer, *arguments: Any) -> Any:
+            if failures:
+                raise failures.pop()
+            return work(self, *arguments)
+
+        monkeypatch.setattr(GuestProducer, step, fail)
+        owner.kill()
+        producer.send(b"1")
+        assert not failures
+        with client.create_reader("t", MessageId.earliest) as reader:
+            assert [reader.read_next(PATIENCE_MS).data() for _ in range(2)] == [b"0", b"1"]
+        (found,) = client.admin.topics.stats("t")["publishers"]
+        assert found["producer_name"] == "p"
 
 
 def test_statistics_of_the_next_owner_say_what_a_producer_published_before(

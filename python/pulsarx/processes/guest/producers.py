@@ -201,13 +201,16 @@ class GuestProducer:
                 topic_epoch=self._topic_epoch,
                 published_sequence_id=self._published(),
             )
+            self._connection, self._number = connection, number
+            self.name = values["producer_name"]
+            self._take(values)
         except BaseException:
             # It may have come there all the same, for a caller that waits no longer.
             attempt(partial(connection.post_close_producer, number))
             connection.forget_producer(number)
             raise
-        self._connection, self._number = connection, number
-        self.name = values["producer_name"]
+
+    def _take(self, values: Values) -> None:
         turn = values.get("turn")
         if turn is None:
             self._come(values)
@@ -417,6 +420,9 @@ class GuestProducer:
             except errors.Timeout:  # the owner is stopped: meanwhile sends wait
                 self._again_soon(self._come_again)
                 return
+            except MemoryError:
+                self._again_soon(self._come_again, AGAIN_MS)
+                return
             except errors.PulsarException:
                 pass  # what it could not store any more, it says of each entry; it is closed there
             self._resume(connection)
@@ -450,7 +456,7 @@ class GuestProducer:
                 error, errors.ProducerBlockedQuotaExceededError
             ):
                 publisher.hold(f"{errors.detail_of(error)}; no room", False)
-            self._again_soon(partial(self._try, connection))
+            self._again_soon(self._next_try(connection))
         except Exception as error:
             if isinstance(error, errors.ConnectError) and connection.is_lost:
                 return  # the next one does it
@@ -459,7 +465,7 @@ class GuestProducer:
                 return
             if publisher is not None:
                 publisher.hold(f"{errors.detail_of(error)}; it was so", False)
-            self._again_soon(partial(self._try, connection), AGAIN_MS)
+            self._again_soon(self._next_try(connection), AGAIN_MS)
         else:
             self._is_held = False
             if publisher is not None:
@@ -473,6 +479,13 @@ class GuestProducer:
                     self._others_came,
                     known,
                 )
+
+    def _next_try(self, connection: GuestConnection) -> Callable[[], object]:
+        """The job that tries it once more. What the owner has registered is closed first: it would
+        have the name."""
+        if self._connection is connection:
+            return self._come_again
+        return partial(self._try, connection)
 
     def _register_again(self, connection: GuestConnection) -> None:
         """Register again as _register does. An owner that lives may not have noticed yet that it
