@@ -272,3 +272,24 @@ def test_of_many_watches_that_one_has_news_which_is_concerned(client: pulsarx.Cl
     guest.deliver()
     assert [each["consumer_id"] for each in guest.heard("LINK")] == [7]
     guest.close()
+
+
+def test_a_subscription_that_was_made_for_a_consumer_goes_where_that_is_refused(
+    client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stayed, and kept all messages from then on."""
+    client.create_producer("t").close()
+    guest = Guest(client)
+
+    def refuse(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(GuestConsumer, "open_to", refuse)
+        with pytest.raises(AssertionError, match="MemoryError"):
+            guest.subscribe("Shared")
+    assert client.admin.topics.get_subscriptions("t") == []
+    guest.link()  # nothing is heard any more
+    guest.subscribe("Shared")
+    assert client.admin.topics.get_subscriptions("t") == ["s"]
+    guest.close()

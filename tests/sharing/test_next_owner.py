@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from child_process import ChildProcess
 from sharing_process import Refused, SharingProcess
+from support.waiting import wait_until
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, MessageId, ProducerAccessMode, errors
 from pulsarx.broker.topics import producer_registry
 from pulsarx.broker.topics.waiting_producer import WaitingProducer
 from pulsarx.clock import Deadline
+from pulsarx.processes.guest import attached_consumer
 from pulsarx.processes.guest import broker as guest_broker
+from pulsarx.processes.guest import connection as guest_connection
 from pulsarx.processes.guest import producers as guest_producers
+from pulsarx.processes.guest.connection import Connection, Refusals
 from pulsarx.processes.guest.producers import GuestProducer
 from pulsarx.processes.owner import arrivals
 from pulsarx.processes.owner.arrivals import Arrivals
+from pulsarx.processes.owner.consumer import GuestConsumer
+from pulsarx.sessions.consumers import SessionConsumers
 from pulsarx.testing import inspect
 
 PATIENCE_MS = 60_000
+SOON_MS = 10_000  # for what comes at once
 SHORT_SECONDS = 0.3  # for what does not happen, however long one waits
 
 # Does what it is told with a consumer of the type it is given. An owner waits for others as long as
@@ -586,3 +594,195 @@ def test_a_producer_that_cannot_await_the_others_leaves_its_place(
 
         threading.Thread(target=wait, daemon=True).start()
         assert came.wait(PATIENCE_MS / 1000)
+
+
+# An owner that cannot take what comes to it -------------------------------------------------------
+
+KEYS = 8  # of which a consumer that nobody knows would have some
+
+
+class OnceFailing:
+    """A function that fails once, behind its work or before."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, of: Any, name: str, error: Exception) -> None:
+        self.has_failed = False
+        work = getattr(of, name)
+
+        def fail(*arguments: Any, **named: Any) -> Any:
+            concerns = name != "dumps" or "made_subscription" in str(arguments)
+            fails, self.has_failed = not self.has_failed and concerns, self.has_failed or concerns
+            if fails and name == "_attach":
+                raise error
+            done = work(*arguments, **named)
+            if fails:
+                raise error
+            return done
+
+        patch.setattr(of, name, fail)
+
+
+STEPS: dict[str, tuple[Any, Exception]] = {
+    "add": (SessionConsumers, MemoryError()),
+    "marking": (SessionConsumers, MemoryError()),
+    "open_to": (GuestConsumer, MemoryError()),
+    "tell": (Arrivals, RuntimeError("can't start new thread")),
+    "dumps": (json, MemoryError()),
+}
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Connections of which it was asked whether they had left, for which others wait."""
+    asked: list[Any] = []
+
+    def has_left(self: Connection) -> bool:
+        asked.append(self)
+        return self.is_lost
+
+    monkeypatch.setattr(Connection, "has_left", has_left)
+    monkeypatch.setattr(attached_consumer, "AGAIN_MS", 1)
+    return asked
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("kind", ["Exclusive", "Shared", "Failover", "KeyShared"])
+def test_a_consumer_that_the_next_owner_attached_in_part_is_not_in_its_own_way(
+    folder: Path,
+    processes: list[SharingProcess],
+    monkeypatch: pytest.MonkeyPatch,
+    patient: list[Any],
+    kind: str,
+    step: str,
+) -> None:
+    """The owner kept the one that its process did not know any more: it was shut, or got some of
+    the messages, or none. And all that came behind it waited a second for it."""
+    owner = SharingProcess(folder)
+    processes.append(owner)
+    owner.run("client.create_producer('t').close()")
+    with pulsarx.Client(folder) as client:
+        consumer = client.subscribe("t", "s", getattr(ConsumerType, kind))
+        failing = OnceFailing(monkeypatch, STEPS[step][0], step, STEPS[step][1])
+        owner.kill()
+        with client.create_producer("t") as producer:
+            for number in range(KEYS):
+                producer.send(b"%d" % number, partition_key=str(number))
+        found = {consumer.receive(SOON_MS).data() for _ in range(KEYS)}
+        assert failing.has_failed and found == {b"%d" % number for number in range(KEYS)}
+        assert len(client.admin.topics.stats("t")["subscriptions"]["s"]["consumers"]) == 1
+        assert not patient
+
+
+@pytest.mark.parametrize("kind", ["Exclusive", "Shared", "Failover", "KeyShared"])
+def test_a_non_persistent_consumer_that_the_next_owner_refuses_once_comes_again(
+    folder: Path,
+    processes: list[SharingProcess],
+    monkeypatch: pytest.MonkeyPatch,
+    patient: list[Any],
+    kind: str,
+) -> None:
+    """And all that came behind it waited a second for it."""
+    topic = "non-persistent://public/default/t"
+    owner = SharingProcess(folder)
+    processes.append(owner)
+    with pulsarx.Client(folder) as client:
+        consumer = client.subscribe(topic, "s", getattr(ConsumerType, kind))
+        failing = OnceFailing(monkeypatch, SessionConsumers, "_attach", MemoryError())
+        owner.kill()
+        with client.create_producer(topic) as producer:
+
+            def arrives() -> bool:
+                producer.send(b"0")
+                return consumer.has_message()
+
+            wait_until(arrives)
+        assert failing.has_failed and not patient
+
+
+# What an owner answers, and how often a member comes to it because of that.
+REFUSALS = [
+    (errors.UnknownError(detail="RuntimeError: it is broken"), 3),
+    (errors.BrokerMetadataError(detail="it is broken"), 3),
+    (errors.InternalError(detail="it is broken"), 1),
+    (errors.CatalogueError(detail="it is broken"), 1),
+    (errors.DataLossError(detail="it is broken"), 1),
+]
+
+
+@pytest.mark.parametrize(("error", "count"), REFUSALS)
+def test_a_consumer_is_shut_that_the_next_owner_refuses_for_good(
+    folder: Path,
+    processes: list[SharingProcess],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    patient: list[Any],
+    error: Exception,
+    count: int,
+) -> None:
+    """It came again for ever, and whoever received waited."""
+    owner = SharingProcess(folder)
+    processes.append(owner)
+    owner.run("client.create_producer('t').close()")
+    monkeypatch.setattr(guest_connection, "UNCLEAR_MAX", 3)
+    with pulsarx.Client(folder) as client:
+        consumer = client.subscribe("t", "s")
+        came: list[Any] = []
+
+        def refuse(*arguments: Any) -> None:
+            came.append(arguments)
+            raise error
+
+        monkeypatch.setattr(SessionConsumers, "add", refuse)
+        owner.kill()
+        with pytest.raises(errors.AlreadyClosed):
+            consumer.receive(PATIENCE_MS)
+        assert len(came) == count
+        wait_until(lambda: caplog.text.count("it is broken") == count)
+
+
+@pytest.mark.parametrize(("error", "count"), REFUSALS)
+def test_a_producer_ends_that_cannot_come_to_the_next_owner_for_good(
+    folder: Path,
+    processes: list[SharingProcess],
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    count: int,
+) -> None:
+    """It came again for ever, and sends waited until they timed out."""
+    owner = SharingProcess(folder)
+    processes.append(owner)
+    owner.run("client.create_producer('t').close()")
+    monkeypatch.setattr(guest_connection, "UNCLEAR_MAX", 3)
+    monkeypatch.setattr(guest_producers, "AGAIN_MS", 1)
+    with pulsarx.Client(folder) as client:
+        producer = client.create_producer("t")
+        came: list[Any] = []
+
+        def refuse(*arguments: Any) -> None:
+            came.append(arguments)
+            raise error
+
+        monkeypatch.setattr(GuestProducer, "_register_again", refuse)
+        owner.kill()
+        with pytest.raises(type(error), match=r".*") as told:
+            producer.send(b"1")
+        assert "it is broken" in errors.detail_of(told.value)
+        assert len(came) == count
+
+
+def test_an_owner_without_room_is_asked_for_as_long_as_it_has_none() -> None:
+    refusals, connection = Refusals(), cast(Connection, object())
+    passing = [
+        errors.StorageFullError("", errno=errno.ENOSPC),
+        errors.StorageError("", errno=errno.EIO),
+        MemoryError(),
+        errors.ConnectError(detail=""),
+    ]
+    for each in 100 * passing:
+        assert refusals.passes(each, connection)
+    for _ in range(guest_connection.UNCLEAR_MAX - 1):
+        assert refusals.passes(errors.UnknownError(detail=""), connection)
+    assert not refusals.passes(errors.UnknownError(detail=""), connection)
+    # The next owner is another one, and whoever was taken begins anew.
+    assert refusals.passes(errors.UnknownError(detail=""), cast(Connection, object()))
+    refusals.end()
+    assert refusals.passes(errors.UnknownError(detail=""), connection)

@@ -4,6 +4,7 @@ and of non-persistent topics have alike."""
 from __future__ import annotations
 
 import weakref
+from functools import partial
 
 from pulsarx._pycore.consume.consumer_host import ConsumerHost
 from pulsarx._pycore.ground.locks import Lock
@@ -11,6 +12,7 @@ from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.message.entry_view import EntryContext
 from pulsarx.compression import decompress
 from pulsarx.ground.fork import at_fork
+from pulsarx.processes.guest.connection import AGAIN_MS, Refusals
 from pulsarx.schema.writer_schemas import WriterSchemas
 
 TYPE_CHECKING = False
@@ -21,9 +23,11 @@ if TYPE_CHECKING:
     from pulsarx._pycore.consume.consumer_core import ConsumerCore
     from pulsarx._pycore.dispatch.entry_sink import EntrySink
     from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
+    from pulsarx._pycore.ground.clock_core import ClockCore
     from pulsarx._pycore.ledger.ledger_tail import LedgerTail
     from pulsarx.broker.schemas.registry import SchemaRegistry
     from pulsarx.broker.subscriptions.subscribe_request import SubscribeRequest
+    from pulsarx.processes.guest.connection import Connection
     from pulsarx.topic_name import TopicName
 
     class GuestTopic(Protocol):
@@ -31,9 +35,12 @@ if TYPE_CHECKING:
 
         name: str
         topic_name: TopicName
+        clock: ClockCore
 
         @property
         def schemas(self) -> SchemaRegistry: ...
+        def bring(self, subscription: Any) -> None:
+            """Have it resume at the owner there is now."""
 
 
 class AttachedConsumer:
@@ -41,6 +48,7 @@ class AttachedConsumer:
     plane, but for those of the thread that reads the connection."""
 
     dispatcher: Any
+    topic: Any  # GuestTopic
 
     def __init__(self, request: SubscribeRequest, positions: Any, core: SubscriptionCore) -> None:
         self.name: str = request.subscription_name
@@ -51,6 +59,7 @@ class AttachedConsumer:
         self._lock = Lock()  # of what an owner has attached
         self._id = 0  # at the connection
         self._has_left = False
+        self._refusals = Refusals()
 
     def _make(
         self,
@@ -78,6 +87,19 @@ class AttachedConsumer:
     def _end(self, receiver: EntrySink) -> None:
         self.dispatcher.leave(receiver)
         self._core.stop()
+
+    def _refused(self, connection: Connection, error: BaseException) -> None:
+        """The owner has not attached it again: it comes once more, or is shut. A job that others
+        wait for: a connection that is lost meanwhile is not waited for, since the next one attaches
+        it first."""
+        if self._refusals.passes(error, connection):
+            self.topic.clock.call_after(AGAIN_MS, partial(self.topic.bring, self))
+        elif not connection.has_left():
+            self._give_up(connection)
+
+    def _give_up(self, _: Connection) -> None:
+        """The owner will not attach it any more."""
+        self._shut()
 
     def end(self, _: Exception) -> None:
         """There will be no owner any more that could be asked."""

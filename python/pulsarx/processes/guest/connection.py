@@ -43,25 +43,50 @@ if TYPE_CHECKING:
 CLIENT_VERSION = "PulsarX"
 MESSAGE_SIZE_MAX = 5 << 20  # Pulsar's default, until the broker has said
 AGAIN_MS = 1000  # until a member is brought once more to an owner that refused it
+UNCLEAR_MAX = 30  # how often it is brought with an error of which it is not known if it passes
+_PASSING = (
+    errors.BrokerPersistenceError,
+    errors.ConnectError,  # what its folder, or the way to it, is refused with
+    MemoryError,
+)
+# An answer has these for damage and bugs, too, and for an owner without memory.
+_UNCLEAR = (errors.BrokerMetadataError, errors.UnknownError)
+_STAYING = (
+    errors.CatalogueError,
+    errors.ChecksumError,
+    errors.DataLossError,
+    errors.InternalError,
+)
 _LOOK_SECONDS = 0.01
 _LEAVING_MS = 1000  # an owner that closes hangs up when it has answered
 _OF_PRODUCERS = frozenset({"SEND_RECEIPT", "SEND_ERROR", "CLOSE_PRODUCER"})
 _OF_CONSUMERS = frozenset({"MESSAGE", "CLOSE_CONSUMER", "ACTIVE_CONSUMER_CHANGE", "LINK"})
 
 
-def is_passing(error: BaseException) -> bool:
-    """Whether an owner may take a little later whom it refuses with this error: the device refused,
-    there was no room, no memory. Damage stays."""
-    if isinstance(error, errors.ChecksumError):
-        return False
-    passing = (
-        errors.BrokerPersistenceError,
-        errors.BrokerMetadataError,
-        errors.ConnectError,  # what its folder, or the way to it, is refused with
-        errors.UnknownError,
-        MemoryError,
-    )
-    return isinstance(error, passing)
+class Refusals:
+    """What one member is refused with when it comes to an owner. Of one thread."""
+
+    __slots__ = ("_connection", "_count")
+
+    def __init__(self) -> None:
+        self._connection: Connection | None = None
+        self._count = 0  # of those there that may stay
+
+    def passes(self, error: BaseException, connection: Connection) -> bool:
+        """Whether the owner may take a little later whom it refuses with this error: the device
+        refused, there was no room, no memory. Damage and bugs stay."""
+        if isinstance(error, _STAYING):
+            return False
+        if not isinstance(error, _UNCLEAR):
+            return isinstance(error, _PASSING)
+        if connection is not self._connection:
+            self._connection, self._count = connection, 0
+        self._count += 1
+        return self._count < UNCLEAR_MAX
+
+    def end(self) -> None:
+        """It was taken."""
+        self._connection, self._count = None, 0
 
 
 class Answer:

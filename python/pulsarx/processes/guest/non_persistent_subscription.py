@@ -13,8 +13,8 @@ from pulsarx._pycore.wire.hot_commands import flow_encode
 from pulsarx.broker.subscriptions.non_persistent_subscription import ALL_LEDGERS
 from pulsarx.clock import Deadline
 from pulsarx.enumerations import ConsumerType, KeySharedMode
+from pulsarx.ground.attempt import attempt
 from pulsarx.processes.guest.attached_consumer import AttachedConsumer
-from pulsarx.processes.guest.connection import AGAIN_MS, is_passing
 from pulsarx.wire import commands
 from pulsarx.wire.schemas import schema_values
 
@@ -124,14 +124,14 @@ class GuestNonPersistentSubscription(AttachedConsumer):
         number = connection.add_consumer(self)
         try:
             connection.request("SUBSCRIBE", consumer_id=number, **self._asked)
+            with self._lock:
+                self.dispatcher.begin(connection.link, number)
+                self._connection, self._id = connection, number
         except BaseException:
             connection.forget_consumer(number)
             # It may be attached all the same, when its caller waits no longer.
-            connection.close_consumer_later(number)
+            attempt(partial(connection.close_consumer_later, number))
             raise
-        with self._lock:
-            self._connection, self._id = connection, number
-            self.dispatcher.begin(connection.link, number)
 
     # As of a Subscription -------------------------------------------------------------------------
 
@@ -211,12 +211,9 @@ class GuestNonPersistentSubscription(AttachedConsumer):
         try:
             self._subscribe_at(connection)
         except BaseException as error:
-            if not connection.has_left():
-                if is_passing(error):
-                    self.topic.clock.call_after(AGAIN_MS, partial(self.topic.bring, self))
-                else:
-                    self._shut()
+            self._refused(connection, error)
             raise
+        self._refusals.end()
         self._leave_again(connection)
 
     def _leave_again(self, connection: GuestConnection) -> None:

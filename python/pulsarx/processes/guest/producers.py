@@ -17,7 +17,7 @@ from pulsarx.broker.topics.waiting_producer import ENDED, PROMOTED, WaitingProdu
 from pulsarx.clock import Deadline
 from pulsarx.ground.attempt import attempt
 from pulsarx.message_id import MessageId
-from pulsarx.processes.guest.connection import AGAIN_MS, is_passing
+from pulsarx.processes.guest.connection import AGAIN_MS, Refusals
 from pulsarx.wire.message_ids import places_in
 from pulsarx.wire.server_errors import error_of
 
@@ -158,6 +158,7 @@ class GuestProducer:
         self._producer: weakref.ref[Any] | None = None
         self._has_left = False
         self._is_held = False  # by the quota of its topic
+        self._refusals = Refusals()
         self._fenced: Exception | None = None  # why the owner takes nothing of it any more
         self._number = 0
         self._connection: GuestConnection
@@ -460,13 +461,14 @@ class GuestProducer:
         except Exception as error:
             if isinstance(error, errors.ConnectError) and connection.is_lost:
                 return  # the next one does it
-            if not is_passing(error):
+            if not self._refusals.passes(error, connection):
                 self._give_up(connection, error)
                 return
             if publisher is not None:
                 publisher.hold(f"{errors.detail_of(error)}; it was so", False)
             self._again_soon(self._next_try(connection), AGAIN_MS)
         else:
+            self._refusals.end()
             self._is_held = False
             if publisher is not None:
                 connection.tell_of_receipts(self._number, publisher.confirmed)

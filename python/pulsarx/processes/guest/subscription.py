@@ -17,7 +17,6 @@ from pulsarx.enumerations import ConsumerType, KeySharedMode
 from pulsarx.ground.attempt import attempt
 from pulsarx.ground.call_timeout import call_timeout, within
 from pulsarx.processes.guest.attached_consumer import AttachedConsumer
-from pulsarx.processes.guest.connection import AGAIN_MS, is_passing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -353,10 +352,27 @@ class GuestSubscription(AttachedConsumer):
             if self.durable and not self._has_left and (left := self.dispatcher.unrecorded()):
                 self._record(connection.perform, left)
             return
+        try:
+            self._attach_again(connection)
+        except BaseException as error:
+            self._refused(connection, error)
+            raise
+        self._refusals.end()
+
+    def _attach_again(self, connection: Connection) -> None:
         with self._lock:
             if self._connection is connection and self.dispatcher.is_attached:
                 return
-            number = connection.add_consumer(self)
+        number = connection.add_consumer(self)
+        try:
+            self._attach_as(number, connection)
+        except BaseException:
+            connection.forget_consumer(number)
+            attempt(partial(connection.leave_later, number))  # it may be attached all the same
+            raise
+
+    def _attach_as(self, number: int, connection: Connection) -> None:
+        with self._lock:
             self.settler.connection = connection
             self.dispatcher.resume(connection.link, number)
             connection.tell_of_runs(number, self.dispatcher)
@@ -367,27 +383,22 @@ class GuestSubscription(AttachedConsumer):
             if start is not None:
                 self._arguments["start"] = list(start)
         arguments = {**self._arguments, "consumer_id": number, "goes_on": True}
-        try:
-            answer = connection.perform("guest.subscribe", arguments)
-            if answer.get("is_gone"):
-                raise errors.TopicNotFound(detail=f"{self.topic.name}: it was deleted")
-        except BaseException as error:
-            if is_passing(error) and not connection.has_left():
-                connection.forget_consumer(number)
-                self.topic.clock.call_after(AGAIN_MS, partial(self.topic.bring, self))
-            elif not connection.has_left():
-                if left := self.dispatcher.unrecorded():
-                    attempt(partial(self._record, connection.perform, left))
-                self._shut()
-            raise
+        answer = connection.perform("guest.subscribe", arguments)
+        if answer.get("is_gone"):
+            raise errors.TopicNotFound(detail=f"{self.topic.name}: it was deleted")
         with self._lock:
             self._arguments["place"] = answer.get("place")
-            self._id, self._connection = number, connection
             has_left = self._has_left
             if not has_left:
                 self.dispatcher.begin()
+            self._id, self._connection = number, connection
         if has_left:  # while it was attached: it told the owner before
             self._leave()
+
+    def _give_up(self, connection: Connection) -> None:
+        if left := self.dispatcher.unrecorded():
+            attempt(partial(self._record, connection.perform, left))
+        super()._give_up(connection)
 
 
 def _signed(number: int) -> int:

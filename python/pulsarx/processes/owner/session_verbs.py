@@ -3,10 +3,13 @@ ledgers of the folder themselves."""
 
 from __future__ import annotations
 
+from functools import partial
+
 from pulsarx import errors
 from pulsarx._pycore.ground import owner_link
 from pulsarx._pycore.ground.due_ids import DueIds
 from pulsarx.broker.topics.topic_gone import TopicGone
+from pulsarx.ground.attempt import attempt
 from pulsarx.processes.owner.consumer import (
     GuestConsumer,
     attach_guest,
@@ -116,14 +119,16 @@ class SessionGuests:
             self._consumers.add(consumer_id, consumer, consumer.take_link)
             marking = self._consumers.marking(consumer_id)
             consumer.open_to(consumer_id, marking, self._write, self._context.link)
+            if not self._arrivals.is_over:
+                self._arrivals.tell(self._wake)
         except BaseException:
-            # No memory: its process brings it again, and this one would be in its way.
-            self._consumers.drop(consumer_id)
+            # Its process brings it again, and this one would be in its way.
+            attempt(partial(self._consumers.drop, consumer_id))
             if consumer.is_open:
-                consumer.leave()
+                attempt(consumer.leave)
+            if answer["made_subscription"]:
+                attempt(partial(topic.take_back, consumer.subscription))
             raise
-        if not self._arrivals.is_over:
-            self._arrivals.tell(self._wake)
         return answer
 
     def _seek(self, arguments: Values) -> None:
