@@ -168,19 +168,29 @@ class Subscription:
         leave = partial(detach_those_of, weakref.ref(self))
         later = PostLater(self.runtime.background.post, leave, self._forgotten, receiver)
         reference = weakref.ref(consumer, later)
-        if self._kind[0] == "Key_Shared":
-            self.dispatcher.join(receiver, sticky_ranges(request))
-        elif request.place is not None and self._kind[0] in SINGLE_ACTIVE:
-            before = sum(each < request.place for each in self._places.values())
-            self.dispatcher.join(receiver, None, before)
-        else:
-            self.dispatcher.join(receiver)
-        if request.place is None:
-            request.place = 1 + max(self._places.values(), default=-1)
-        self._places[receiver] = request.place
-        self._consumers[receiver] = reference
-        if getattr(request.schema, "reads_any", False):
-            self._read_any.add(receiver)
+        place = request.place
+        before = None
+        if place is None:
+            place = 1 + max(self._places.values(), default=-1)
+        elif self._kind[0] in SINGLE_ACTIVE:
+            before = sum(each < place for each in self._places.values())
+        try:  # all that `detach` looks for first: what has joined can leave
+            self._places[receiver] = place
+            self._consumers[receiver] = reference
+            if getattr(request.schema, "reads_any", False):
+                self._read_any.add(receiver)
+            if self._kind[0] == "Key_Shared":
+                self.dispatcher.join(receiver, sticky_ranges(request))
+            elif before is not None:
+                self.dispatcher.join(receiver, None, before)
+            else:
+                self.dispatcher.join(receiver)
+        except BaseException:
+            self._consumers.pop(receiver, None)
+            self._places.pop(receiver, None)
+            self._read_any.discard(receiver)
+            raise
+        request.place = place
         return consumer
 
     def has_typed_consumer(self) -> bool:

@@ -75,7 +75,7 @@ class GuestNonPersistentSubscription(AttachedConsumer):
         # Whatever is acknowledged is acknowledged already: messages have the id of no ledger.
         tracker.forget_ledgers(ALL_LEDGERS)
         super().__init__(request, topic.ledger, SubscriptionCore(tracker, topic.clock))
-        self.topic = topic
+        self.topic: GuestNonPersistentTopic = topic
         self._asked = _subscribe_fields(topic.name, request, is_reader)
         self._connection: GuestConnection | None = None  # to the owner that has attached it
         self.dispatcher: Any = RelayedDispatcher(

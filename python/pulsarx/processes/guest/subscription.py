@@ -115,7 +115,7 @@ class GuestSubscription(AttachedConsumer):
     def __init__(self, topic: GuestTopic, request: SubscribeRequest) -> None:
         positions = CompactedView(topic.ledger) if request.read_compacted else topic.ledger
         super().__init__(request, positions, SubscriptionCore(None, topic.clock))
-        self.topic = topic
+        self.topic: GuestTopic = topic
         self.durable: bool = request.durable
         self._connection = topic.connection
         self._id = self._connection.add_consumer(self)
