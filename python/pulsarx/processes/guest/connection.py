@@ -64,7 +64,7 @@ _OF_CONSUMERS = frozenset({"MESSAGE", "CLOSE_CONSUMER", "ACTIVE_CONSUMER_CHANGE"
 
 
 class Refusals:
-    """What one member is refused with when it comes to an owner. Of one thread."""
+    """Tells whether a member comes once more to an owner that refused it. Of one thread."""
 
     __slots__ = ("_connection", "_count")
 
