@@ -15,6 +15,7 @@ from seeds import calls, seeds
 from simulated_files import Crash, SimulatedFiles
 
 from pulsarx.broker.catalogue.catalogue import Catalogue
+from pulsarx.broker.catalogue.file import TEMPORARY_SUFFIX
 from pulsarx.broker.catalogue.kept_log import keep_log, take_log
 from pulsarx.broker.catalogue.log import FLUSHED_ONE_BY_ONE
 from pulsarx.broker.folder.copies import BLOCK_SIZE
@@ -238,6 +239,32 @@ def test_the_next_owner_writes_a_commit_anew_of_which_a_power_cut_left_one_copy(
     commit.write_bytes(torn)
     assert names_of(folder) == ["t0", "t1", "t2", "t3", "t4", "t5"]
     assert commit.read_bytes() == whole
+
+
+@pytest.mark.parametrize("call", ["create", "rename"])
+def test_a_commit_that_cannot_be_written_anew_leaves_no_temporary(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """It took room of a full disk until the next owner came."""
+    commit = commits(folder)[3]
+    torn = commit.read_bytes()[:BLOCK_SIZE]
+    commit.write_bytes(torn)
+    before = sorted((folder / "catalogue").iterdir())
+
+    def refuse(_: PlainFiles, path: str, *rest: Any, **__: Any) -> None:
+        Path(path).write_bytes(b"a part")
+        patched.undo()  # there is room again for the first commit of the owner
+        raise OSError(28, "No space left on device")
+
+    directory = DataDirectory.open(str(folder), files=PlainFiles(flush=False))
+    with monkeypatch.context() as patched:
+        patched.setattr(PlainFiles, call, refuse)
+        catalogue = Catalogue.open(directory)
+    assert commit.read_bytes() == torn
+    left = [path for path in (folder / "catalogue").iterdir() if path not in before]
+    assert not [path for path in left if path.name.endswith(TEMPORARY_SUFFIX)]
+    assert len(catalogue.topic_names()) == 6
+    directory.close()
 
 
 def test_the_next_owner_makes_many_durable_as_one_file(tmp_path: Path) -> None:

@@ -307,8 +307,12 @@ class CatalogueLog:
         data = self._files.read(path)
         if commit_fault(self._folder_id, path, data):
             temporary = self._temporary(path, "owner")
-            self._files.create(temporary, commit_mended(self._folder_id, path, data))
-            self._files.rename(temporary, path)
+            try:
+                self._files.create(temporary, commit_mended(self._folder_id, path, data))
+                self._files.rename(temporary, path)
+            except BaseException:
+                self._drop(temporary)
+                raise
 
     def settle(self) -> None:
         """Make everything durable, and take away what says that it is not. For the owner's end."""
