@@ -109,6 +109,26 @@ def test_ledgers_that_were_sealed_without_a_flush_are_flushed_before_what_speaks
             assert len([each for each in calls if each.op == "flush"]) >= expected
 
 
+@pytest.mark.parametrize("durability", ["sync", "interval"])
+def test_ledgers_that_an_owner_of_another_durability_sealed_are_flushed(
+    tmp_path: Path, durability: str
+) -> None:
+    """The snapshot of an owner that flushes named messages of one that did not."""
+    with deduplicating(tmp_path) as client:
+        send_all(client, OPTIONS.managed_ledger_max_entries_per_ledger * 2 + 1)
+    with opened(tmp_path, durability) as client:
+        client.create_producer("t").close()
+        ledger = inspect(client).ledger("t")
+        file_system.record_install()
+        ledger.flush()
+        file_system.record_remove()
+        calls = file_system.record_calls()
+        file_system.record_free()
+        flushed = [Path(each.path).name for each in calls if each.op == "open"]
+        assert flushed == [f"{each}.ledger" for each in ledger.ledger_ids()]
+        assert len([each for each in calls if each.op == "flush"]) == len(flushed) == 3
+
+
 @pytest.mark.parametrize("fails", [False, True])
 def test_who_comes_while_such_ledgers_are_flushed_waits_for_that(
     tmp_path: Path, fails: bool

@@ -109,14 +109,13 @@ class ManagedLedger(LedgerList):
         minutes = runtime.options.managed_ledger_max_ledger_rollover_time_minutes
         self.tail.roll_over_ms = minutes * 60_000
         if runtime.durability == "interval":
-            self.tail.flush = runtime.after_flush_interval(self.flush)
+            self.tail.flush = runtime.after_flush_interval(self.flush_open)
         self._on_change = on_change
         self._writers: dict[int, LedgerWriter] = {}
         # Sealed and compacted ones that no file holds.
         self._in_memory: dict[int, LedgerWriter] = {}
         self._summaries: dict[int, LedgerSummary] = {}  # sealed, but the catalogue was not told
         self._unsealed: tuple[LedgerWriter, ...] = ()  # their seal failed
-        self._unflushed = UnflushedLedgers(runtime)
         self._switching = False
         self._cut: LedgerWriter | None = None  # closed by an attach that is going on
         self._unused: LedgerWriter | None = None  # prepared, and still to be discarded
@@ -135,6 +134,9 @@ class ManagedLedger(LedgerList):
         self.before_first: Callable[[], object] | None = None  # called before the first ledger
         # A prepared one too, which may hold entries: its owner died before it could say so.
         listed = [] if record is None else record.ledgers
+        self._unflushed = UnflushedLedgers(
+            runtime, sealed_before=any(each.state == "sealed" for each in listed)
+        )
         for ledger in listed:
             if ledger.state != "sealed":
                 self._recover(ledger)
@@ -756,6 +758,11 @@ class ManagedLedger(LedgerList):
 
     def flush(self) -> None:
         """Have what was stored on the device."""
+        self.flush_open()
+        self._unflushed.flush(self.ledgers)
+
+    def flush_open(self) -> None:
+        """As far as this owner stored it, unless it has durability os."""
         failure: Exception | None = None
         # In their order; where one fails, so do those behind it, unflushed.
         for writer in list(self._writers.values()):
@@ -767,7 +774,6 @@ class ManagedLedger(LedgerList):
                 failure = failure or error
         if failure is not None:
             raise failure
-        self._unflushed.flush(self.ledgers)
 
     def remove(self, ledger_ids: list[int]) -> list[int]:
         """Forget sealed ledgers and unlink their files; a reader that has one mapped keeps reading.

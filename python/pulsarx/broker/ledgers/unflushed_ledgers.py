@@ -19,12 +19,13 @@ class UnflushedLedgers:
 
     __slots__ = ("_first_id", "_lock", "_runtime", "_turn")
 
-    def __init__(self, runtime: BrokerRuntime) -> None:
+    def __init__(self, runtime: BrokerRuntime, *, sealed_before: bool) -> None:
+        """sealed_before: whether earlier owners sealed some, of whatever durability they were."""
         self._runtime = runtime
         self._turn = Lock()  # of a flush, which whoever needs it waits for
         self._lock = Lock()  # of the next one
-        # Owners of the same durability may have sealed some before; 0: there is none.
-        self._first_id: int = 1 if runtime.durability == "os" else 0
+        # What does not have to be written costs a flush little, so each owner does it once.
+        self._first_id: int = 1 if sealed_before else 0  # 0: there is none
 
     def add(self, ledger_id: int) -> None:
         """It is about to be sealed without a flush."""
@@ -46,8 +47,8 @@ class UnflushedLedgers:
 
     def _flush(self, ledgers: list[LedgerRecord]) -> None:
         directory = self._runtime.directory
-        for ledger in ledgers:
-            path = directory.ledger_path(ledger.file_id)
+        for file_id in dict.fromkeys(each.file_id for each in ledgers):
+            path = directory.ledger_path(file_id)
             if path is None:
                 continue  # in memory
             try:
