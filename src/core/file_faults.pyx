@@ -222,9 +222,9 @@ cdef int faulty_unlink(const char* path) noexcept nogil:
     return error if error else file_ops_system().unlink(path)
 
 
-cdef int faulty_make_directory(const char* path) noexcept nogil:
+cdef int faulty_make_directory(const char* path, uint32_t mode) noexcept nogil:
     cdef int error = plain_fault(FILE_OP_MAKE_DIRECTORY)
-    return error if error else file_ops_system().make_directory(path)
+    return error if error else file_ops_system().make_directory(path, mode)
 
 
 cdef int faulty_size(int fd, uint64_t* size) noexcept nogil:

@@ -50,7 +50,7 @@ cdef struct FileOps:
     int (*rename_new)(const char* source, const char* target) noexcept nogil
     int (*link)(const char* source, const char* target) noexcept nogil
     int (*unlink)(const char* path) noexcept nogil
-    int (*make_directory)(const char* path) noexcept nogil
+    int (*make_directory)(const char* path, uint32_t mode) noexcept nogil
     int (*size)(int fd, uint64_t* size) noexcept nogil
     int (*map)(int fd, uint64_t offset, uint64_t size, bint writable,
                uint8_t** base) noexcept nogil
@@ -103,7 +103,9 @@ cdef int file_link(const char* source, const char* target) noexcept nogil
 """EEXIST when the target is there."""
 
 cdef int file_unlink(const char* path) noexcept nogil
-cdef int file_make_directory(const char* path) noexcept nogil
+cdef int file_make_directory(const char* path, uint32_t mode) noexcept nogil
+"""mode: its permissions, without those that the umask takes."""
+
 cdef int file_size(int fd, uint64_t* size) noexcept nogil
 cdef bint file_is_overwritten(int fd) noexcept nogil
 """Whether its file system writes the same place anew where a file is overwritten, by its kind:

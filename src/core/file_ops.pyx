@@ -219,8 +219,8 @@ cdef int system_unlink(const char* path) noexcept nogil:
     return errno if unlink(path) < 0 else 0
 
 
-cdef int system_make_directory(const char* path) noexcept nogil:
-    return errno if mkdir(path, 0o755) < 0 else 0
+cdef int system_make_directory(const char* path, uint32_t mode) noexcept nogil:
+    return errno if mkdir(path, mode) < 0 else 0
 
 
 cdef int system_size(int fd, uint64_t* size) noexcept nogil:
@@ -418,8 +418,8 @@ cdef int file_unlink(const char* path) noexcept nogil:
     return IN_FORCE.unlink(path)
 
 
-cdef int file_make_directory(const char* path) noexcept nogil:
-    return IN_FORCE.make_directory(path)
+cdef int file_make_directory(const char* path, uint32_t mode) noexcept nogil:
+    return IN_FORCE.make_directory(path, mode)
 
 
 cdef int file_size(int fd, uint64_t* size) noexcept nogil:

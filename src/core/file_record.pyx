@@ -291,12 +291,12 @@ cdef int recorded_unlink(const char* path) noexcept nogil:
     return leave(&head, path, NULL, NULL, file_ops_system().unlink(path))
 
 
-cdef int recorded_make_directory(const char* path) noexcept nogil:
+cdef int recorded_make_directory(const char* path, uint32_t mode) noexcept nogil:
     cdef FileRecord head
     if not enter():
-        return file_ops_system().make_directory(path)
+        return file_ops_system().make_directory(path, mode)
     head = new_record(FILE_OP_MAKE_DIRECTORY, -1)
-    return leave(&head, path, NULL, NULL, file_ops_system().make_directory(path))
+    return leave(&head, path, NULL, NULL, file_ops_system().make_directory(path, mode))
 
 
 cdef void forget_map(RecordedMap** at) noexcept nogil:

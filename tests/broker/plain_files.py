@@ -62,8 +62,8 @@ class PlainFiles:
             finally:
                 os.close(descriptor)
 
-    def make_directory(self, path: str) -> None:
-        os.mkdir(path)
+    def make_directory(self, path: str, mode: int = 0o755) -> None:
+        os.mkdir(path, mode)
 
     def keep_reserve(self, folder: str, name: str, size: int) -> None:
         pass

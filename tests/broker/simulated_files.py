@@ -105,9 +105,9 @@ class SimulatedFiles(PlainFiles):
         self._pending = [change for change in self._pending if change not in mine]
         self._keep(self._durable, mine)
 
-    def make_directory(self, path: str) -> None:
+    def make_directory(self, path: str, mode: int = 0o755) -> None:
         self._step("make_directory", path)
-        super().make_directory(path)
+        super().make_directory(path, mode)
         self._pending.append((path, True, None))
 
     def list(self, path: str) -> list[str]:

@@ -60,7 +60,7 @@ cdef class Files:
         if op == FILE_OP_UNLINK:
             return file_unlink(other)
         if op == FILE_OP_MAKE_DIRECTORY:
-            return file_make_directory(bytes(self.folder / "made"))
+            return file_make_directory(bytes(self.folder / "made"), 0o755)
         if op == FILE_OP_SIZE:
             return file_size(self.fd, &size)
         if op == FILE_OP_MAP:

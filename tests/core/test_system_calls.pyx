@@ -112,7 +112,7 @@ def test_a_path_that_is_refused(tmp_path):
     assert file_rename_new(here, there) == ENOENT
     assert file_link(here, there) == ENOENT
     assert file_unlink(here) == ENOENT
-    assert file_make_directory(bytes(tmp_path / "no" / "folder")) == ENOENT
+    assert file_make_directory(bytes(tmp_path / "no" / "folder"), 0o755) == ENOENT
     (tmp_path / "here").write_bytes(b"")
     assert file_rename_new(here, there) == 0 and not (tmp_path / "here").exists()
 

@@ -351,14 +351,16 @@ cdef class FileSystem:
             error = file_flush_directory(c_name)
         refuse(error, path)
 
-    def make_directory(self, path: str) -> None:
-        """Create a directory; FileExistsError when the name is taken."""
+    def make_directory(self, path: str, mode: int = 0o755) -> None:
+        """Create a directory; FileExistsError when the name is taken. mode: its permissions,
+        without those that the umask takes."""
         cdef bytes name = path_bytes(path)
         cdef const char* c_name = name
+        cdef uint32_t c_mode = mode
         cdef int error
         check_there(self, path)
         with nogil:
-            error = file_make_directory(c_name)
+            error = file_make_directory(c_name, c_mode)
         refuse(error, path)
 
     def keep_reserve(self, folder: str, name: str, size: int) -> None:

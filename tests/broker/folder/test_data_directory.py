@@ -377,9 +377,9 @@ class FullDevice(PlainFiles):
         if self.left == 0:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
 
-    def make_directory(self, path: str) -> None:
+    def make_directory(self, path: str, mode: int = 0o755) -> None:
         self.take(path)
-        super().make_directory(path)
+        super().make_directory(path, mode)
 
     def create(self, path: str, data: bytes, exclusive: bool = True, flush: bool = True) -> None:
         self.take(path)
@@ -388,6 +388,31 @@ class FullDevice(PlainFiles):
     def take_name(self, source: str, target: str) -> None:
         self.take(target)
         super().take_name(source, target)
+
+
+class SeenFiles(PlainFiles):
+    """Sees the permissions of each folder when it was only just made."""
+
+    def __init__(self) -> None:
+        super().__init__(flush=False)
+        self.modes: dict[str, int] = {}
+
+    def make_directory(self, path: str, mode: int = 0o755) -> None:
+        super().make_directory(path, mode)
+        self.modes[path] = os.stat(path).st_mode & 0o777
+
+
+def test_a_new_folder_is_private_from_its_first_moment(tmp_path: Path) -> None:
+    """Rights were taken away after it was made: a kill in between left them for ever."""
+    files = SeenFiles()
+    folder = tmp_path / "above" / "shop"
+    before = os.umask(0o022)
+    try:
+        DataDirectory.open(str(folder), files=files).close()
+    finally:
+        os.umask(before)
+    assert files.modes.pop(str(folder)) == 0o700
+    assert len(files.modes) > 2 and set(files.modes.values()) == {0o755}
 
 
 def test_a_new_folder_on_a_full_device_is_a_full_device(tmp_path: Path) -> None:

@@ -406,26 +406,17 @@ def _make_folder(files: FileOperations, path: str) -> None:
                 files.flush_directory(os.path.dirname(above))
         for folder in reversed(missing):
             try:
-                files.make_directory(folder)
+                if folder == path:
+                    files.make_directory(folder, PRIVATE_MODE)
+                else:
+                    files.make_directory(folder)
             except FileExistsError:
                 pass  # another process was faster
-            else:
-                if folder == path:
-                    _make_private(folder)
             files.flush_directory(os.path.dirname(folder))
     except OSError as error:
         advice = "Choose a place where this user may write"
         raise folder_error(f"make the folder {path}", error, advice) from error
     _check_is_folder(path)
-
-
-def _make_private(folder: str) -> None:
-    """A new folder is its user's alone; where the file system knows no permissions it stays as it
-    is."""
-    try:
-        os.chmod(folder, PRIVATE_MODE)
-    except OSError:
-        pass
 
 
 def _make_subdirectories(files: FileOperations, path: str) -> None:

@@ -57,8 +57,9 @@ if TYPE_CHECKING:
         def flush_directory(self, path: str) -> None:
             """Make all names in a directory durable."""
 
-        def make_directory(self, path: str) -> None:
-            """Make one directory; FileExistsError when the name is taken."""
+        def make_directory(self, path: str, mode: int = 0o755) -> None:
+            """Make one directory; FileExistsError when the name is taken. mode: its permissions,
+            without those that the umask takes."""
 
         def keep_reserve(self, folder: str, name: str, size: int) -> None:
             """Keep so much room in a file of this name, as far as there is any. Nothing is raised,

@@ -62,7 +62,7 @@ class MemoryFiles:
     def flush_directory(self, path: str) -> None:
         pass
 
-    def make_directory(self, path: str) -> None:
+    def make_directory(self, path: str, mode: int = 0o755) -> None:
         pass
 
     def keep_reserve(self, folder: str, name: str, size: int) -> None:
