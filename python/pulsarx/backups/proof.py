@@ -100,7 +100,7 @@ class Proof:
             self._broker.close()
 
     def damaged_commits(self) -> list[Damage]:
-        """What is damaged of the commits; nothing else is looked at. FolderError."""
+        """List what is damaged of the commits, and look at nothing else. FolderError."""
         self._open()
         if self._broker is not None:
             self._broker.close()
