@@ -12,6 +12,7 @@ from support.waiting import wait_until
 
 import pulsarx
 from pulsarx._pycore.ground import file_system
+from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
 from pulsarx.testing import fault_plan, inspect
 
 HEADER_SIZE = 4096
@@ -85,6 +86,31 @@ def test_what_was_left_out_is_a_duplicate_after_a_kill_that_lost_nothing(
     with opened(folder, "os") as client:
         client.create_producer("t", "p").send(b"15", sequence_id=15)
         assert read(client, "t")[0] == ["10", "20"]
+
+
+@pytest.mark.parametrize("snapshot", [True, False])
+def test_what_the_end_of_a_ledger_lost_is_stored_again_though_its_start_is_in_a_snapshot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: bool
+) -> None:
+    """Nothing was read of that ledger any more, so its lost end was taken for a duplicate."""
+    monkeypatch.setattr(ManagedLedger, "_seal_later", lambda *_: None)
+    without = shutil.ignore_patterns("*.sock")
+    with deduplicating(tmp_path / "f") as client:
+        producer = client.create_producer("t", "p")
+        for number in (10, 20, 30, 40, 50):  # the last one in a second ledger
+            producer.send(b"d%d" % number, sequence_id=number)
+            inspect(client).settle()  # a snapshot has the first three
+        folder = Path(shutil.copytree(tmp_path / "f", tmp_path / "cut", ignore=without))
+    monkeypatch.undo()
+    if not snapshot:
+        forget_snapshots(folder)
+    damage(folder, b"d40")
+    with opened(folder, "os") as client:
+        assert read(client, "t")[0] == ["d10", "d20", "d30", "d50"]
+        producer = client.create_producer("t", "p")
+        for number in (30, 40, 50):
+            producer.send(b"d%d" % number, sequence_id=number)
+        assert read(client, "t")[0] == ["d10", "d20", "d30", "d50", "d40"]
 
 
 def test_ledgers_that_were_sealed_without_a_flush_are_flushed_before_what_speaks_of_them(

@@ -158,6 +158,9 @@ def read_sequences(LedgerTail tail not None, str topic_name not None, ledger_id,
     damage = []
     cdef dict chunks = {}                # of a name: sequence id and number of the next chunk
     reader.find(ledger_id, message)
+    if reader.span is not None:
+        last_id = reader.span.ledger_id
+        was_recovered = is_recovered(reader.span)
     while True:
         step = reader.next_entry()
         if step == READ_NOTHING:
