@@ -109,7 +109,7 @@ class ManagedLedger(LedgerList):
         minutes = runtime.options.managed_ledger_max_ledger_rollover_time_minutes
         self.tail.roll_over_ms = minutes * 60_000
         if runtime.durability == "interval":
-            self.tail.flush = runtime.after_flush_interval(self.flush_open)
+            self.tail.flush = runtime.after_flush_interval(partial(self.flush, sealed=False))
         self._on_change = on_change
         self._writers: dict[int, LedgerWriter] = {}
         # Sealed and compacted ones that no file holds.
@@ -756,13 +756,9 @@ class ManagedLedger(LedgerList):
         """It is the compacted ledger no longer."""
         self._in_memory.pop(ledger_id, None)
 
-    def flush(self) -> None:
-        """Have what was stored on the device."""
-        self.flush_open()
-        self._unflushed.flush(self.ledgers)
-
-    def flush_open(self) -> None:
-        """As far as this owner stored it, unless it has durability os."""
+    def flush(self, *, sealed: bool = True) -> None:
+        """Have what was stored on the device. sealed: False leaves out ledgers that were sealed
+        without a flush, of which an owner without durability os has only those of others."""
         failure: Exception | None = None
         # In their order; where one fails, so do those behind it, unflushed.
         for writer in list(self._writers.values()):
@@ -774,6 +770,8 @@ class ManagedLedger(LedgerList):
                 failure = failure or error
         if failure is not None:
             raise failure
+        if sealed:
+            self._unflushed.flush(self.ledgers)
 
     def remove(self, ledger_ids: list[int]) -> list[int]:
         """Forget sealed ledgers and unlink their files; a reader that has one mapped keeps reading.

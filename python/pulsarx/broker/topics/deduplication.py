@@ -114,7 +114,7 @@ class Deduplication:
     def catch_up(self) -> None:
         """Read the entries that came since, whoever sent them."""
         with self._lock:
-            self._ledger.flush_open()  # what is not visible yet is there, too
+            self._ledger.flush(sealed=False)  # what is not visible yet is there, too
             end = self._ledger.end_position()
             ledger_id, message = self._read_to
             if not ledger_id:
