@@ -111,7 +111,7 @@ CAMPAIGNS = (
     ),
     campaign(
         "catalogue-crashes", "a power cut at every call, with random parts of what was not flushed",
-        "tests/broker/catalogue", rounds=20, scale=25,
+        "tests/broker/catalogue", rounds=60, scale=5,
     ),
     campaign(
         "forged-ledgers", "sealed files that lie while their checksums hold",
@@ -162,7 +162,7 @@ CAMPAIGNS = (
     ),
     campaign(
         "leases", "plans, slow readers, idle jobs and retention on one topic",
-        "tests/reliability/test_leases.py", rounds=20, scale=30,
+        "tests/reliability/test_leases.py", rounds=40, scale=8,
     ),
     campaign(
         "dispatch", "random histories of dispatchers, counted again after every step",
