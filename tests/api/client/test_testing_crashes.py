@@ -71,6 +71,14 @@ def test_a_program_that_does_not_wait_for_the_device_is_found(place: Path):
     assert kinds == {"power cut"}
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_twenty_crashes_find_it_with_any_seed(place: Path, seed: int):
+    """Most of what is done in a folder makes it, and most power cuts fell there."""
+    with crash_plan(place, seed=seed) as plan:
+        publish(plan, durability="os")
+        assert any(lost(each) for each in plan.crashes())
+
+
 def test_a_crash_now_goes_beside_the_program(place: Path):
     with crash_plan(place) as plan, pulsarx.Client(place) as client:
         consumer = client.subscribe("orders", "billing")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 
@@ -39,6 +40,25 @@ def much(client: pulsarx.Client) -> bytes:
 
 def fail(client: pulsarx.Client) -> None:
     raise pulsarx.Timeout(detail="it took too long")
+
+
+class OddError(Exception):
+    """It cannot be made again of its text alone."""
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(f"{what}: {why}")
+
+
+def fail_oddly(client: pulsarx.Client) -> None:
+    raise OddError("orders", "none came")
+
+
+def leave(client: pulsarx.Client) -> None:
+    raise SystemExit("no more orders")
+
+
+def end_at_once(client: pulsarx.Client) -> None:
+    os._exit(5)
 
 
 def test_a_guest_takes_over_where_the_owner_is_killed(tmp_path: Path):
@@ -99,6 +119,29 @@ def test_work_says_what_came_of_it(tmp_path: Path):
         assert other.wait(60) == bytes(1 << 20)
     with pulsarx.Client(tmp_path) as client:
         assert len(messages(client, "orders")) == 3
+
+
+@pytest.mark.parametrize(
+    ("work", "kind", "text"),
+    [
+        (fail_oddly, RuntimeError, "orders: none came"),
+        (leave, SystemExit, "no more orders"),
+        (end_at_once, RuntimeError, "ended with 5 before its work was done"),
+    ],
+)
+def test_an_end_that_nobody_wanted_is_told(
+    tmp_path: Path, work: Callable[[pulsarx.Client], None], kind: type[BaseException], text: str
+):
+    """It was taken for the end of its work, or for a kill."""
+    with other_process(tmp_path, work) as process, pytest.raises(kind, match=text):
+        process.wait(60)
+
+
+def test_what_has_ended_cannot_be_killed_in_front_of_an_operation(tmp_path: Path):
+    with other_process(tmp_path) as process:
+        process.kill()
+        with pytest.raises(RuntimeError, match="it has ended"):
+            process.kill("flush")
 
 
 def test_an_owner_leaves_when_it_is_told_to(tmp_path: Path):
