@@ -24,8 +24,6 @@ class Refusing(dict[Any, Any]):
         raise MemoryError
 
 
-@pytest.mark.border(left_out="it changes a subscription of this process")
-@pytest.mark.guest(left_out="it changes a subscription of this process")
 @pytest.mark.parametrize("part", ["_places", "_consumers"])
 @pytest.mark.parametrize("kind", ALL_TYPES)
 def test_one_that_there_is_no_memory_for_gets_no_message(kind: ConsumerType, part: str) -> None:

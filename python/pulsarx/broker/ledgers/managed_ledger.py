@@ -134,9 +134,9 @@ class ManagedLedger(LedgerList):
         self.before_first: Callable[[], object] | None = None  # called before the first ledger
         # A prepared one too, which may hold entries: its owner died before it could say so.
         listed = [] if record is None else record.ledgers
-        self._unflushed = UnflushedLedgers(
-            runtime, sealed_before=any(each.state == "sealed" for each in listed)
-        )
+        self._unflushed: UnflushedLedgers | None = None  # there are none yet
+        if listed and any(each.state == "sealed" for each in listed):
+            self._unflushed = UnflushedLedgers(runtime, sealed_before=True)
         for ledger in listed:
             if ledger.state != "sealed":
                 self._recover(ledger)
@@ -558,6 +558,8 @@ class ManagedLedger(LedgerList):
             if summary is None:
                 flush = self.runtime.durability != "os"
                 if not flush:
+                    if self._unflushed is None:
+                        self._unflushed = UnflushedLedgers(self.runtime, sealed_before=False)
                     self._unflushed.add(writer.ledger_id)
                 summary = with_reserve(
                     self.runtime.files, lambda: writer.seal(flush=flush), SEALING_LEAVES
@@ -770,7 +772,7 @@ class ManagedLedger(LedgerList):
                 failure = failure or error
         if failure is not None:
             raise failure
-        if sealed:
+        if sealed and self._unflushed is not None:
             self._unflushed.flush(self.ledgers)
 
     def remove(self, ledger_ids: list[int]) -> list[int]:
