@@ -171,16 +171,20 @@ def page_table(state: LongState, campaigns: tuple[Campaign, ...]) -> list[str]:
         "| campaign | what it tries | rounds | minutes | came to | counted |",
         "|---|---|---|---|---|---|",
     ]
+    others: list[str] = []
     for (name, what), among in groups(campaigns).items():
         done = Progress()
         for each in among:
             done.add(state.of(each))
+        if not done.rounds:
+            others.append(name)
+            continue
         told = ", ".join(counts_of(done))
         lines.append(
             f"| {name} | {what} | {done.rounds} | {done.seconds / 60:.0f} | "
             f"{result(done)} | {told} |"
         )
-    return lines
+    return [*lines, "", f"Not begun: {', '.join(others)}."] if others else lines
 
 
 def groups(campaigns: tuple[Campaign, ...]) -> dict[tuple[str, str], list[Campaign]]:

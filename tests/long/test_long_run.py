@@ -95,8 +95,11 @@ def test_campaigns_of_one_kind_are_one_row_of_the_page(tmp_path: Path) -> None:
     one, two = (Campaign(f"fuzz-{of}", f"any bytes: {of}", ("tests",), minutes=1) for of in "ab")
     state.of(one).rounds, state.of(two).rounds = 2, 3
     state.of(one).counts = state.of(two).counts = {"inputs": 500}
-    assert page_table(state, (one, two))[4:] == [
-        "| fuzz | any bytes | 5 | 0 | all passed | 1,000 inputs |"
+    left = Campaign("left", "what nothing has tried", ("tests",), rounds=1)
+    assert page_table(state, (one, two, left))[4:] == [
+        "| fuzz | any bytes | 5 | 0 | all passed | 1,000 inputs |",
+        "",
+        "Not begun: left.",
     ]
 
 
