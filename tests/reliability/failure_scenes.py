@@ -108,6 +108,14 @@ class Scene:
     def go_on(self) -> None:
         """Nothing fails any more."""
 
+    def prove_all(self, client: Client) -> None:
+        """The topic holds what it must, its subscription gets that, and both go on."""
+        found = self.read(client)
+        self.truth.check(found)
+        received = [each.data() for each in self.drain(client.subscribe("t", "s"))]
+        self.truth.check_received(found, received)
+        self.works(client)
+
     def prove(self) -> None:
         with self.opened() as client:
             found = self.read(client)
@@ -407,11 +415,7 @@ class Receiving(Scene):
 
     def prove(self) -> None:
         with self.opened() as client:
-            found = self.read(client)
-            self.truth.check(found)
-            received = [each.data() for each in self.drain(client.subscribe("t", "s"))]
-            self.truth.check_received(found, received)
-            self.works(client)
+            self.prove_all(client)
 
 
 class Acknowledging(Scene):
@@ -527,11 +531,7 @@ class Recovering(Scene):
 
     def prove(self) -> None:
         with self.opened() as client:
-            found = self.read(client)
-            self.truth.check(found)
-            received = [each.data() for each in self.drain(client.subscribe("t", "s"))]
-            self.truth.check_received(found, received)
-            self.works(client)
+            self.prove_all(client)
 
 
 class Owner:
@@ -741,11 +741,7 @@ class BackingUp(Scene):
     def prove(self) -> None:
         for folder in (self.folder, self.restored):
             with self.open(folder) as client:
-                found = self.read(client)
-                self.truth.check(found)
-                received = [each.data() for each in self.drain(client.subscribe("t", "s"))]
-                self.truth.check_received(found, received)
-                self.works(client)
+                self.prove_all(client)
 
 
 class Salvaging(BackingUp):
@@ -772,11 +768,7 @@ class Salvaging(BackingUp):
     def prove(self) -> None:
         assert sorted(os.listdir(self.folder)) == self.names
         with self.open(self.restored) as client:
-            found = self.read(client)
-            self.truth.check(found)
-            received = [each.data() for each in self.drain(client.subscribe("t", "s"))]
-            self.truth.check_received(found, received)
-            self.works(client)
+            self.prove_all(client)
 
 
 class Compacting(Scene):
