@@ -139,10 +139,10 @@ def read_sequences(LedgerTail tail not None, str topic_name not None, ledger_id,
     """Read the entries from a position on and note their sequence ids in known, by the name of
     their producer. decompress: (kind, data, uncompressed size, limit) -> bytes.
 
-    What could not be read may have held any id between those around it, and so may the lost end of
-    a ledger that has one behind it which recovery sealed as well. So of the ids behind it only
-    those that are there count as stored: a message that is sent again because it was never
-    confirmed may be the one that is missing.
+    What could not be read may have held any id between those around it, and so may what was lost in
+    front of a ledger that recovery sealed: the end of the one before, or a whole one. So of the ids
+    behind it only those that are there count as stored: a message that is sent again because it was
+    never confirmed may be the one that is missing.
 
     How many entries were read, and what could not be.
     """
@@ -152,15 +152,12 @@ def read_sequences(LedgerTail tail not None, str topic_name not None, ledger_id,
     cdef int step
     cdef uint64_t count = 0
     cdef uint64_t last_id = 0
-    cdef bint was_recovered = False      # the ledger in front
-    cdef bint recovered
     cdef bint lacks = False
     damage = []
     cdef dict chunks = {}                # of a name: sequence id and number of the next chunk
     reader.find(ledger_id, message)
     if reader.span is not None:
         last_id = reader.span.ledger_id
-        was_recovered = is_recovered(reader.span)
     while True:
         step = reader.next_entry()
         if step == READ_NOTHING:
@@ -172,9 +169,7 @@ def read_sequences(LedgerTail tail not None, str topic_name not None, ledger_id,
         count += 1
         if reader.span.ledger_id != last_id:
             last_id = reader.span.ledger_id
-            recovered = is_recovered(reader.span)
-            lacks = lacks or (was_recovered and recovered)
-            was_recovered = recovered
+            lacks = lacks or is_recovered(reader.span)
         if entry_decode(reader.c_entry, reader.c_frame.entry_size, False, &parts) != STATUS_OK:
             damage.append(f"entry {reader.c_frame.entry_id} cannot be taken apart")
             continue
