@@ -666,6 +666,27 @@ def test_delayed_rows_and_batches_that_brokers_do_not_take_are_sent_one_by_one(
     ]  # fmt: skip
 
 
+def test_a_flush_returns_behind_the_callbacks_of_what_was_sent(cluster: ServedCluster) -> None:
+    """The official client forgets a message before its thread calls the callback: a flush in
+    between took rows for lost, and what failed for stored."""
+    begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def slow(*_: object) -> None:
+        begun.set()
+        may_end.wait()
+        ended.set()
+
+    with pulsarx.Client(cluster.options["root"]) as client:
+        producer = client.create_producer("t")
+        producer.send_async(b"a", slow)
+        assert begun.wait(30)
+        end = threading.Timer(0.2, may_end.set)
+        end.start()
+        producer.flush()
+        assert ended.is_set()
+        end.join()
+
+
 def test_batches_are_no_larger_than_messages_may_be(cluster: ServedCluster) -> None:
     cluster.admin.topics.create_non_partitioned_topic("t")
     cluster.deduplicate("t")

@@ -51,6 +51,7 @@ class ClusterProducer(Handle, Producer[T]):
         self._window = max(1, min(options.max_pending_messages or 1000, 1000))
         # Errors of messages without a callback, told by the next flush.
         self._untold: deque[Exception] = deque()
+        self._unanswered = _Unanswered()
         conf = official.producer_configuration(options)
         if options.message_router is not None:
             conf.message_router(partial(_route, options.message_router))
@@ -129,14 +130,17 @@ class ClusterProducer(Handle, Producer[T]):
                 deliver_after,
             )
         )
+        answer = _Answer(self._told, outgoing, callback)
         try:
             message = self._build(outgoing)
             if callback is None or self.is_forked:
                 self.require_open()  # else the callback is told
-            told = partial(self._told, outgoing, callback)
-            self._call(self._native.send_async, message, told)
-        except Exception as error:
-            self._acknowledged(outgoing, None, error)
+            self._unanswered.add(answer)
+            self._call(self._native.send_async, message, answer)
+        except BaseException as error:
+            self._unanswered.remove(answer)
+            if isinstance(error, Exception):
+                self._acknowledged(outgoing, None, error)
             raise
 
     def send_many(
@@ -230,10 +234,16 @@ class ClusterProducer(Handle, Producer[T]):
             builder.disable_replication(True)
         return builder.build()
 
-    def _told(
+    def _told(self, answer: _Answer, result: Any, native_id: Any) -> None:
+        """The callback of each message, in a thread of the official client."""
+        try:
+            self._tell(answer.outgoing, answer.callback, result, native_id)
+        finally:
+            self._unanswered.remove(answer)
+
+    def _tell(
         self, outgoing: OutgoingMessage, callback: Callback | None, result: Any, native_id: Any
     ) -> None:
-        """The callback of each message, in a thread of the official client."""
         ours = official.result_of(result)
         sent = official.id_of(native_id) if ours == Result.Ok else None
         error = None
@@ -268,10 +278,17 @@ class ClusterProducer(Handle, Producer[T]):
                 log_exception("%s: on_send_acknowledgement of %r raised", self._where, each)
 
     def flush(self) -> None:
-        """Wait until everything that was sent is stored. Raises what a message without a callback
-        failed with."""
-        self._open_call(self._native.flush)
+        """Wait until everything that was sent is stored and its callbacks have returned. Raises
+        what a message without a callback failed with."""
+        self.require_open()
+        self._flush()
         self._raise_untold()
+
+    def _flush(self) -> None:
+        self._call(self._native.flush)
+        # The client forgets a message before its thread calls the callback, and tells a flush that
+        # comes in between that nothing is left.
+        self._unanswered.wait()
 
     def _raise_untold(self) -> None:
         if self._untold:
@@ -315,7 +332,7 @@ class ClusterProducer(Handle, Producer[T]):
 
     def _take_leave(self) -> None:
         self.let_go()
-        failure = attempt(partial(self._call, self._native.flush))
+        failure = attempt(self._flush)
         failure = attempt(partial(self._call, self._native.close)) or failure
         if failure is not None:
             raise failure
@@ -331,6 +348,61 @@ class ClusterProducer(Handle, Producer[T]):
 
     def __repr__(self) -> str:
         return f"Producer(topic={self.topic()!r}, name={self._name!r}, open={self.is_open})"
+
+
+class _Answer:
+    """What the official client calls when a message is stored, or failed."""
+
+    __slots__ = ("callback", "outgoing", "_told")
+
+    def __init__(
+        self,
+        told: Callable[[_Answer, Any, Any], None],
+        outgoing: OutgoingMessage,
+        callback: Callback | None,
+    ) -> None:
+        self._told = told
+        self.outgoing = outgoing
+        self.callback = callback
+
+    def __call__(self, result: Any, native_id: Any) -> None:
+        self._told(self, result, native_id)
+
+
+class _Unanswered:
+    """Messages whose callbacks have not returned yet. Any thread."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._answers: set[_Answer] = set()
+        # Of each flush: what it waits for, and its end.
+        self._waiting: list[tuple[set[_Answer], Event]] = []
+
+    def add(self, answer: _Answer) -> None:
+        with self._lock:
+            self._answers.add(answer)
+
+    def remove(self, answer: _Answer) -> None:
+        """Twice, or never added: nothing."""
+        with self._lock:
+            self._answers.discard(answer)
+            for awaited, done in self._waiting:
+                awaited.discard(answer)
+                if not awaited:
+                    done.set()
+
+    def wait(self) -> None:
+        """Return when the callbacks of what was added before have returned."""
+        with self._lock:
+            if not self._answers:
+                return
+            waiting = (set(self._answers), Event())
+            self._waiting.append(waiting)
+        try:
+            waiting[1].wait()
+        finally:
+            with self._lock:
+                self._waiting.remove(waiting)
 
 
 class _Answers:
