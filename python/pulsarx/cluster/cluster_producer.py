@@ -351,7 +351,7 @@ class ClusterProducer(Handle, Producer[T]):
 
 
 class _Answer:
-    """What the official client calls when a message is stored, or failed."""
+    """Tells the outcome of one message; the official client calls it once."""
 
     __slots__ = ("callback", "outgoing", "_told")
 
@@ -370,7 +370,7 @@ class _Answer:
 
 
 class _Unanswered:
-    """Messages whose callbacks have not returned yet. Any thread."""
+    """Knows the messages whose callbacks have not returned yet. Any thread."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -383,7 +383,7 @@ class _Unanswered:
             self._answers.add(answer)
 
     def remove(self, answer: _Answer) -> None:
-        """Twice, or never added: nothing."""
+        """Do nothing where it is not among them."""
         with self._lock:
             self._answers.discard(answer)
             for awaited, done in self._waiting:
