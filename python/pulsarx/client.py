@@ -568,6 +568,7 @@ class Client:
         ack_timeout_backoff: RedeliveryBackoff | None = None,
         ack_timeout_tick_ms: int = 1000,
         priority_level: int = 0,
+        topic_priorities: dict[str, int] | None = None,
         subscription_mode: SubscriptionMode = SubscriptionMode.Durable,
         consumer_event_listener: object = None,
         expire_time_of_incomplete_chunked_message_ms: int = 60000,
@@ -626,6 +627,10 @@ class Client:
             ack_timeout_tick_ms: How many milliseconds unacked_messages_timeout_ms may be late, from
                 100.
             priority_level: Consumers with a lower one come first.
+            topic_priorities: Topics and integers from 0: what waits in a topic with a lower one is
+                received first. Topics that it does not name come last; partitions have that of
+                their topic. While a level has messages again and again, every hundredth message is
+                of a level below that has some. None: topics come in turn.
             subscription_mode: A NonDurable subscription is gone with its last consumer.
             consumer_event_listener: An object with became_active(consumer, partition) and
                 became_inactive(consumer, partition); partition -1: of a topic without partitions.
@@ -649,7 +654,8 @@ class Client:
                 non-persistent topic.
             InvalidConfiguration: Options that exclude each other, such as is_read_compacted on
                 Shared or of a non-persistent topic, or a receiver_queue_size of 0 with several
-                topics; or a subscription_name that is empty or reserved.
+                topics; topic_priorities of a topic that is not subscribed to; or a
+                subscription_name that is empty or reserved.
             ImportError: A package is missing that decryption or the schema needs.
             TypeError: An argument is of the wrong type.
             ValueError: An argument is out of bounds or, where the official client says so, of the

@@ -18,6 +18,7 @@ MODULES = [
     "consuming.test_patterns",
     "consuming.test_receive_async",
     "consuming.test_seek",
+    "consuming.test_topic_priorities",
     "consuming.test_zero_queue",
     "letters.test_dead_letter",
     "letters.test_retry_letter",

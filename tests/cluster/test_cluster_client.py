@@ -163,6 +163,7 @@ def test_options_of_folders_are_refused(option: dict[str, Any]) -> None:
         {"nack_backoff": pulsarx.MultiplierRedeliveryBackoff()},
         {"ack_timeout_tick_ms": 100},
         {"priority_level": 1},
+        {"topic_priorities": {"topic": 0}},
         {"subscription_mode": pulsarx.SubscriptionMode.NonDurable},
         {"consumer_event_listener": Events()},
         {"expire_time_of_incomplete_chunked_message_ms": 1},

@@ -328,6 +328,7 @@ def _refuse(options: ConsumerOptions) -> None:
             "ack_timeout_backoff": options.ack_timeout_backoff is not None,
             "ack_timeout_tick_ms": options.ack_timeout_tick_ms != 1000,
             "priority_level": options.priority_level != 0,
+            "topic_priorities": options.topic_priorities is not None,
             "subscription_mode": int(options.subscription_mode) != 0,
             "consumer_event_listener": options.consumer_event_listener is not None,
             "expire_time_of_incomplete_chunked_message_ms": (

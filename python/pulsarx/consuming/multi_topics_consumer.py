@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 class MultiTopicsConsumer(MultiConsumerCore, Consumer[T]):
     """A Consumer made of one TopicConsumer a topic. Any thread may call.
 
-    It takes from its topics in turn, and keeps the order within each. A message is acknowledged on
-    its own topic; so is everything before it by acknowledge_cumulative.
+    It takes from its topics in turn, or by their priority, and keeps the order within each. A
+    message is acknowledged on its own topic; so is everything before it by
+    acknowledge_cumulative.
     """
 
     _left = False
@@ -53,14 +54,14 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer[T]):
         """Whether it was closed, or unsubscribed by itself or by others: it gets no more topics."""
         return self._left or (bool(self.members()) and not self.is_open)
 
-    def grow(self, member: TopicConsumer) -> None:
+    def grow(self, member: TopicConsumer, priority: int | None) -> None:
         """Receive from one topic more; its consumer is closed when this one is by now. A call of
-        the control plane."""
+        the control plane. priority: as of MultiConsumerCore.add."""
         with self._growing:
             if self._left:
                 member.close_with_client()
                 return
-            self.add(member)
+            self.add(member, priority)
 
     def drop_topic(self, name: TopicName) -> bool:
         """Receive from a topic no more that was deleted, or from its partitions; their consumers

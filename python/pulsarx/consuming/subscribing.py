@@ -110,6 +110,7 @@ def _subscribe_named(
 ) -> Consumer:
     given = options.topic if isinstance(options.topic, list) else [str(options.topic)]
     letters = _letters(owner, broker, options, name, given)
+    _check_priorities(options, topics, letters)
     if isinstance(options.topic, str) and not options.retry_enable:
         consumer = _subscribe_whole(broker, topics[0], options, name, pool)
         if consumer is not None:
@@ -196,6 +197,24 @@ def _letters(
     from pulsarx.letters.letters import Letters
 
     return Letters(owner, broker.runtime, options, name, topics)
+
+
+def _check_priorities(
+    options: ConsumerOptions, topics: list[TopicName], letters: Letters | None
+) -> None:
+    """InvalidConfiguration: a topic has a priority that is none of the consumer's."""
+    if options.topic_priorities is None:
+        return
+    known = {each.full for each in topics}
+    if letters is not None:
+        known.add(letters.rules.retry_letter_topic)
+    unknown = [each for each in options.topic_priorities if each not in known]
+    if unknown:
+        raise errors.InvalidConfiguration(
+            detail=f"topic_priorities names {', '.join(unknown)}, which the consumer of "
+            f"{', '.join(sorted(known - {''}))} does not receive from; subscribe to it too, or "
+            "leave it out"
+        )
 
 
 def _check_redelivers(is_persistent: bool, topic: str) -> None:
@@ -352,6 +371,7 @@ class _Several:
         self._options = options
         self._name = name
         self._pool = pool
+        self._priorities = options.topic_priorities or {}
         # Made for the consumer, which is not attached to them yet; by the names of their topics.
         self._created: dict[str, Subscription] = {}
         self.share(1)
@@ -448,23 +468,30 @@ class _Several:
     def _attach_topic(
         self, whole: MultiTopicsConsumer, topic: AnyTopic | PartitionedTopic, part: ConsumerOptions
     ) -> None:
+        priority = self._priorities.get(topic.topic_name.full)
         if has_partitions(topic):
-            attach = partial(self._attach_partition, part)
+            attach = partial(self._attach_partition, part, priority)
             follower = PartitionFollower(topic, self._broker.runtime, attach)
             whole.followers.append(follower)
             follower.start()
         else:
-            self._attach_one(whole, topic, part)
+            self._attach_one(whole, topic, part, priority)
 
-    def _attach_partition(self, part: ConsumerOptions, partition: AnyTopic, is_new: bool) -> None:
+    def _attach_partition(
+        self, part: ConsumerOptions, priority: int | None, partition: AnyTopic, is_new: bool
+    ) -> None:
         whole = self._whole()
         if whole is not None and not whole.has_left:
             # What was sent to a partition before its consumer came is not missed.
             asked = part.from_the_start() if is_new else part
-            self._attach_one(whole, partition, asked)
+            self._attach_one(whole, partition, asked, priority)
 
     def _attach_one(
-        self, whole: MultiTopicsConsumer, topic: AnyTopic, part: ConsumerOptions
+        self,
+        whole: MultiTopicsConsumer,
+        topic: AnyTopic,
+        part: ConsumerOptions,
+        priority: int | None,
     ) -> None:
         of, settings = self._settings
         if of is not part:
@@ -475,7 +502,7 @@ class _Several:
             member.made_subscription = True
         if whole.letters is not None:
             whole.letters.attach(member)
-        whole.grow(member)
+        whole.grow(member, priority)
 
     def _create_missing(
         self, topics: list[AnyTopic | PartitionedTopic], part: ConsumerOptions

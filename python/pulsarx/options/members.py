@@ -20,11 +20,13 @@ from pulsarx.errors import InvalidConfiguration, shown
 from pulsarx.interceptors import ConsumerInterceptor, ProducerInterceptor
 from pulsarx.message_id import MessageId
 from pulsarx.options.argument_check import (
+    INT32_MAX,
     INT64_MAX,
     check_callable,
     check_interceptors,
     check_method,
     check_properties,
+    is_whole_number,
     native_type,
 )
 from pulsarx.options.authentication import CryptoKeyReader
@@ -51,7 +53,7 @@ from pulsarx.schema.schema import (
     SchemaInfo,
     declared_info,
 )
-from pulsarx.topic_name import check_member_name
+from pulsarx.topic_name import TopicName, check_member_name
 from pulsarx.topic_name import check_subscription_name as check_subscription_name
 
 TYPE_CHECKING = False
@@ -194,6 +196,28 @@ def queue_missing(what: str) -> str:
             "more, or subscribe to each topic or partition by its own name")
 
 
+def _checked_priorities(given: dict[str, int] | None) -> dict[str, int] | None:
+    """The priorities by the full names of their topics; None for none.
+
+    TypeError, ValueError: one is no integer from 0 to 2^31-1. InvalidTopicName: a name is none.
+    InvalidConfiguration: a topic is written in two ways, with two priorities.
+    """
+    found: dict[str, int] = {}
+    for name, priority in (given or {}).items():
+        native_type(str, name, "a topic of topic_priorities")
+        if not is_whole_number(priority):
+            raise TypeError(f"topic_priorities[{name!r}] must be int, not "
+                            f"{type(priority).__name__}: {shown(priority)}")
+        if not 0 <= priority <= INT32_MAX:
+            raise ValueError(f"topic_priorities[{name!r}] must be from 0, the most urgent, to "
+                             f"{INT32_MAX}, not {shown(priority)}")
+        full = TopicName.of(name).full
+        if found.setdefault(full, priority) != priority:
+            raise InvalidConfiguration(detail=f"topic_priorities has {found[full]} and {priority} "
+                                       f"for {full}, which is written in two ways; name it once")
+    return found or None
+
+
 class ConsumerOptions(Options):
     """Arguments of `Client.subscribe`, which says what they mean."""
 
@@ -234,6 +258,7 @@ class ConsumerOptions(Options):
     ack_timeout_backoff: RedeliveryBackoff | None = ours(object, None)
     ack_timeout_tick_ms: int = ours(SIGNED_64, 1000)
     priority_level: int = ours(COUNT, 0)
+    topic_priorities: dict[str, int] | None = ours(dict, None)  # by full names, once checked
     subscription_mode: SubscriptionMode = ours(SubscriptionMode, SubscriptionMode.Durable)
     consumer_event_listener: object = ours(object, None)
     expire_time_of_incomplete_chunked_message_ms: int = ours(COUNT_64, 60000)
@@ -242,7 +267,7 @@ class ConsumerOptions(Options):
 
     def part_of(self, topic_count: int) -> ConsumerOptions:
         """The options of one of so many topics: without listeners, and its share of the queue."""
-        off = ("message_listener", "consumer_event_listener", "interceptors")
+        off = ("message_listener", "consumer_event_listener", "interceptors", "topic_priorities")
         values = self.as_dict() | dict.fromkeys(off)
         share = self.max_total_receiver_queue_size_across_partitions // max(topic_count, 1)
         values["receiver_queue_size"] = max(1, min(self.receiver_queue_size, share))
@@ -259,6 +284,7 @@ class ConsumerOptions(Options):
         if self.is_read_compacted:
             self._check_compacted()
         self._check_redelivery()
+        self.topic_priorities = _checked_priorities(self.topic_priorities)
         if self.receiver_queue_size == 0 and not isinstance(self.topic, str):
             # The official client would take one message of each topic, and hand out none.
             raise InvalidConfiguration(detail=queue_missing("several topics"))

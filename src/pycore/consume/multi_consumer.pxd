@@ -1,4 +1,5 @@
-"""The hot calls of a consumer of several topics: takes from the consumers of single topics in turn.
+"""The hot calls of a consumer of several topics: takes from the consumers of single topics in turn,
+or by their priority.
 
 No mutex is held here. A source is looked at only when its flag was set since it was last found
 empty; the flag is cleared before the look, so that what comes meanwhile sets it again. Flags that
@@ -8,34 +9,10 @@ publishes to are all looked at, and slept on together.
 
 from libc.stdint cimport int64_t, uint32_t
 
-from pulsarx._core.wait_event cimport WaitEvent
 from pulsarx._pycore.arrow.arrow_export cimport ArrowMessages
+from pulsarx._pycore.consume.ready_list cimport ReadyFlag, ReadyList
 from pulsarx._pycore.ground.deadline cimport Deadline
 from pulsarx._pycore.message.message cimport Message
-
-
-cdef class ReadyFlag
-
-
-cdef class ReadyList:
-    """The flags of a consumer that are set. Wakes its receivers, calls its watchers."""
-    cdef WaitEvent event
-    cdef ReadyFlag first                 # of the flags that are set, each once; None: none is
-    cdef ReadyFlag last
-    cdef list watchers
-
-
-cdef class ReadyFlag:
-    """Told by a topic that messages may have come. Refers to no consumer, so that a topic keeps
-    none alive."""
-    cdef ReadyList ready
-    cdef ReadyFlag next                  # that was set after this one
-    cdef Py_ssize_t at                   # of its source among those of the consumer
-    cdef bint is_set                     # it is in the list
-
-    cdef int signal(self) except -1
-    cdef int mark(self) except -1
-    """Like signal, for a caller that looks itself: no receiver is woken, no watcher called."""
 
 
 cdef class Source:
@@ -65,7 +42,6 @@ cdef class MultiConsumerCore:
     cdef int mark_all(self) except -1
     cdef bint any_has_message(self) except -1
     cdef int sleep_beside(self, int64_t left_ns) except -1
-    cdef int unchain(self) except -1
     cdef Message take(self)
     cdef bint wait(self, Deadline deadline) except -1
     cdef object consumer_of(self, message, bint any_id=*)

@@ -15,6 +15,7 @@ from pulsarx._pycore.arrow.arrow_block cimport (
 )
 from pulsarx._pycore.arrow.arrow_export cimport ArrowMessages, arrow_messages_new
 from pulsarx._pycore.consume.consumer_core cimport is_met_again
+from pulsarx._pycore.consume.ready_list cimport ReadyFlag, ReadyList, ready_any, ready_next
 from pulsarx._pycore.message.message cimport Message
 from pulsarx._pycore.message.message_id cimport MessageId
 from pulsarx._pycore.ground.control_plane cimport control_plane
@@ -31,37 +32,6 @@ cdef enum MultiConsumerState:
 cdef enum:
     KNOWN_LEDGERS_MAX = 4096     # ids remembered before all are forgotten
     MORE_TOPICS_NS = 1000000000  # after so long a waiting call asks for topics that have come
-
-
-cdef class ReadyList:
-    def __cinit__(self):
-        self.event.event = 0
-        self.event.waiters = 0
-        self.watchers = []
-
-
-cdef class ReadyFlag:
-    def __init__(self, ReadyList ready not None):
-        self.ready = ready
-
-    def __call__(self):
-        """In whatever thread and with whatever mutex held."""
-        self.signal()
-
-    cdef int signal(self) except -1:
-        self.mark()
-        wait_event_wake(&self.ready.event)
-        return watchers_call(self.ready.watchers)
-
-    cdef int mark(self) except -1:
-        if not self.is_set:
-            self.is_set = True
-            if self.ready.last is None:
-                self.ready.first = self
-            else:
-                self.ready.last.next = self
-            self.ready.last = self
-        return 0
 
 
 cdef class Source:
@@ -86,9 +56,12 @@ cdef class MultiConsumerCore:
         if self.sources is not None:
             self.silence()
 
-    def add(self, consumer) -> None:
-        """Receive from one topic more. One thread at a time."""
-        cdef ReadyFlag flag = ReadyFlag(self.ready)
+    def add(self, consumer, priority=None) -> None:
+        """Receive from one topic more. One thread at a time.
+
+        priority: it comes before topics of a higher one; None: behind all that have one.
+        """
+        cdef ReadyFlag flag = ReadyFlag(self.ready, self.ready.lane_of(priority))
         cdef Source source = Source(consumer, flag, consumer.dispatcher.tail)
         flag.at = len(self.sources)
         consumer.watch(flag)
@@ -121,20 +94,7 @@ cdef class MultiConsumerCore:
         cdef Source source
         for source in self.sources:
             source.consumer.unwatch(source.flag)
-        self.unchain()
-
-    cdef int unchain(self) except -1:
-        """Take the list apart: its flags refer to each other, and it to them."""
-        cdef ReadyFlag flag = self.ready.first
-        cdef ReadyFlag following
-        self.ready.first = None
-        self.ready.last = None
-        while flag is not None:
-            following = flag.next
-            flag.next = None
-            flag.is_set = False
-            flag = following
-        return 0
+        self.ready.unchain()
 
     def receive(self, timeout_millis=None) -> Message:
         """Return the next message; wait until there is one.
@@ -274,6 +234,8 @@ cdef class MultiConsumerCore:
                     source.flag.signal()
                     raise
                 if len(found):
+                    if self.ready.lanes is not None:
+                        self.ready.took(source.flag.lane, len(found))
                     source.flag.signal()
                     return found
             if found is None:
@@ -291,18 +253,14 @@ cdef class MultiConsumerCore:
         return arrow_messages_new(block, None, "")
 
     cdef Source next_ready(self):
-        """The source whose flag was set first, which is cleared; None: none is set."""
-        cdef ReadyList ready = self.ready
+        """The source to look at next, whose flag is cleared; None: no flag is set."""
         cdef list sources = self.sources
         cdef Source source
         cdef ReadyFlag flag
-        while ready.first is not None:
-            flag = ready.first
-            ready.first = flag.next
-            if ready.first is None:
-                ready.last = None
-            flag.next = None
-            flag.is_set = False
+        while True:
+            flag = ready_next(self.ready)
+            if flag is None:
+                return None
             if flag.at < len(sources):
                 source = <Source>sources[flag.at]
                 if source.flag is flag:
@@ -310,7 +268,6 @@ cdef class MultiConsumerCore:
             for source in self.sources:      # it was moved meanwhile, or its topic dropped
                 if source.flag is flag:
                     return source
-        return None
 
     cdef int mark_all(self) except -1:
         """Have all topics looked at, and those that came meanwhile."""
@@ -322,7 +279,7 @@ cdef class MultiConsumerCore:
         return 0
 
     cdef Message take(self):
-        """The next message or None: one of each topic in turn."""
+        """The next message or None: one of each topic in turn, of equal priority."""
         cdef Message message = None
         cdef Source source
         cdef bint left = False
@@ -340,6 +297,8 @@ cdef class MultiConsumerCore:
             try:
                 message = source.consumer.take_now()
                 if message is not None:
+                    if self.ready.lanes is not None:
+                        self.ready.took(source.flag.lane, 1)
                     # A thread that found the flag cleared meanwhile looks again.
                     source.flag.signal()
                     return message
@@ -381,7 +340,7 @@ cdef class MultiConsumerCore:
         if left_ns == 0:
             # All of them are of one process, which answers for all.
             return bool(self.sources) and (<Source>self.sources[0]).consumer.ask_there() and (
-                self.ready.first is not None)
+                ready_any(self.ready))
         left_ns = signals_sleep_ns(left_ns)
         if self.find_more is not None:
             self.sleep_beside(left_ns)
@@ -391,7 +350,7 @@ cdef class MultiConsumerCore:
         cdef WaitEvent* event = &self.ready.event
         cdef uint32_t seen = wait_event_enter(event)
         try:
-            if self.ready.first is not None:
+            if ready_any(self.ready):
                 return True
             if self.state == MULTI_OPEN:
                 sleep_on(event, seen, left_ns)
@@ -428,7 +387,7 @@ cdef class MultiConsumerCore:
             while entered < count:
                 seen[entered] = wait_event_enter(events[entered])
                 entered += 1
-            if self.ready.first is not None or self.state != MULTI_OPEN or self.any_has_message():
+            if ready_any(self.ready) or self.state != MULTI_OPEN or self.any_has_message():
                 return 0
             for at in range(1, count):
                 tail = tails[at - 1]

@@ -55,6 +55,22 @@ def test_messages_come_in_order_to_coroutines_in_order(run: Run) -> None:
     run(main())
 
 
+def test_coroutines_receive_by_priority(run: Run) -> None:
+    async def main() -> None:
+        async with opened("priorities") as client:
+            levels = {"urgent": 0, "normal": 1}
+            consumer = await client.subscribe(["idle", *levels], "s", topic_priorities=levels)
+            producers = [
+                await client.create_producer(each) for each in ("idle", "normal", "urgent")
+            ]
+            for producer in producers:
+                await producer.send(producer.topic().encode())
+            found = [(await consumer.receive()).topic_name() for _ in producers]
+            assert found == [each.topic() for each in reversed(producers)]
+
+    run(main())
+
+
 def test_sending_while_others_wait_for_nothing(run: Run) -> None:
     """1000 coroutines that wait need no thread."""
 

@@ -35,7 +35,7 @@ WITH_EFFECT = {
         "receiver_queue_size max_total_receiver_queue_size_across_partitions properties "
         "unacked_messages_timeout_ms negative_ack_redelivery_delay_ms key_shared_policy "
         "nack_backoff ack_timeout_backoff ack_timeout_tick_ms priority_level subscription_mode "
-        "consumer_event_listener interceptors max_pending_chunked_message "
+        "topic_priorities consumer_event_listener interceptors max_pending_chunked_message "
         "auto_ack_oldest_chunked_message_on_queue_full "
         "expire_time_of_incomplete_chunked_message_ms is_read_compacted crypto_key_reader "
         "crypto_failure_action"

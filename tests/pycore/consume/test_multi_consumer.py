@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -61,6 +62,41 @@ def test_only_topics_that_rang_are_looked_at_and_once() -> None:
     assert looked_at(core, topics) == [0, 0, 0, 0]
 
 
+def of_levels(*priorities: int | None) -> tuple[MultiConsumerCore, list[Topic], list[int]]:
+    """Topics of these priorities, and the list of those that are looked at."""
+    core = MultiConsumerCore()
+    topics = [Topic() for _ in priorities]
+    looks: list[int] = []
+    for number, (topic, priority) in enumerate(zip(topics, priorities, strict=True)):
+        topic.__dict__["take_now"] = partial(looks.append, number)
+        each_consumer: Any = topic
+        core.add(each_consumer, priority)
+    return core, topics, looks
+
+
+def test_topics_that_rang_are_looked_at_by_priority_and_once() -> None:
+    core, topics, looks = of_levels(None, 5, 0, 5, None, 2**31 - 1)
+    assert core.take_now() is None
+    assert looks == [2, 1, 3, 5, 0, 4]
+    looks.clear()
+    for index in (4, 5, 3, 3, 2):
+        ring = topics[index].ring
+        assert ring is not None
+        ring()
+    assert core.take_now() is None
+    assert looks == [2, 3, 5, 4]
+    assert core.take_now() is None
+    assert len(looks) == 4
+
+
+def test_a_topic_of_a_level_that_goes_while_its_flag_is_set_is_passed_over() -> None:
+    core, topics, looks = of_levels(1, 0, 1)
+    gone: Any = topics[1]
+    core.drop(gone)
+    assert core.take_now() is None
+    assert looks == [0, 2]
+
+
 @pytest.mark.parametrize("dropped", range(3))
 def test_a_topic_that_goes_while_its_flag_is_set_is_passed_over(dropped: int) -> None:
     core, topics = of_several(3)
@@ -89,18 +125,22 @@ def test_a_look_that_fails_is_made_again() -> None:
 
 
 def ready_flags() -> int:
-    return sum(type(each).__name__ == "ReadyFlag" for each in gc.get_objects())
+    names = ("ReadyFlag", "ReadyLane", "ReadyList")
+    return sum(type(each).__name__ in names for each in gc.get_objects())
 
 
 @pytest.mark.standard
-def test_a_forgotten_one_leaves_nothing_to_the_garbage_collector() -> None:
+@pytest.mark.parametrize("priorities", [[None] * 100, [*range(99), None]], ids=["none", "levels"])
+def test_a_forgotten_one_leaves_nothing_to_the_garbage_collector(
+    priorities: list[int | None],
+) -> None:
     """Ready flags that are set are a chain, and a circle with the list that they are in."""
     gc.collect()
     before = ready_flags()
     gc.disable()
     try:
-        core, topics = of_several(100)
-        assert ready_flags() == before + 100
+        core, topics, _ = of_levels(*priorities)
+        assert ready_flags() >= before + 100
         del core, topics
         assert ready_flags() == before
     finally:
