@@ -155,15 +155,21 @@ def one_topic_of_two() -> list[Process]:
     return [flag_publisher(0, "first"), flag_publisher(0, "second"), taker("a", 1), taker("b", 1)]
 
 
-@pytest.mark.parametrize("scene", [topics, one_topic_of_two])
+def topics_by_priority() -> list[Process]:
+    takers = [taker(name, 2, by_priority=True) for name in ("a", "b")]
+    return [flag_publisher(0, "first"), flag_publisher(1, "second"), *takers]
+
+
+@pytest.mark.parametrize("scene", [topics, topics_by_priority, one_topic_of_two])
 def test_no_flag_of_several_topics_stays_unseen(scene: Callable[[], list[Process]]) -> None:
     assert explore(new_topics(2), scene(), no_topic_waits_in_vain) > 100
 
 
+@pytest.mark.parametrize("scene", [topics, topics_by_priority])
 @pytest.mark.parametrize("defect", ["a flag is cleared behind the look"])
-def test_a_defect_of_flags_is_found(defect: str) -> None:
+def test_a_defect_of_flags_is_found(defect: str, scene: Callable[[], list[Process]]) -> None:
     with pytest.raises(LostWaking):
-        explore(new_topics(2, defect), topics(), no_topic_waits_in_vain)
+        explore(new_topics(2, defect), scene(), no_topic_waits_in_vain)
 
 
 def test_a_flag_that_stays_cleared_behind_a_message_is_found() -> None:

@@ -626,13 +626,15 @@ def flag_publisher(topic: int, name: str) -> Process:
     return Process(name, {"append": append, "set": set_flag, "wake": wake})
 
 
-def taker(name: str, topics: int) -> Process:
-    """MultiConsumerCore.receive: one message of any topic."""
+def taker(name: str, topics: int, by_priority: bool = False) -> Process:
+    """MultiConsumerCore.receive: one message of any topic. by_priority: of the first one that rang,
+    by its number."""
 
     def pop(s: State, me: str) -> str:
         if not s["ready"]:
             return "enter"
-        topic = s["ready"].pop(0)
+        topic = min(s["ready"]) if by_priority else s["ready"][0]
+        s["ready"].remove(topic)
         if "a flag is cleared behind the look" not in s["defects"]:
             s["rung"][topic] = False
         return f"{topic} take" if topic < topics else "pop"  # it was dropped

@@ -254,11 +254,12 @@ cdef class MultiConsumerCore:
 
     cdef Source next_ready(self):
         """The source to look at next, whose flag is cleared; None: no flag is set."""
+        cdef ReadyList ready = self.ready
         cdef list sources = self.sources
         cdef Source source
         cdef ReadyFlag flag
         while True:
-            flag = ready_next(self.ready)
+            flag = ready_next(ready)
             if flag is None:
                 return None
             if flag.at < len(sources):

@@ -5,9 +5,11 @@ priorities there is a lane for each of them, and the most urgent lane with a fla
 behind LOWER_TURN - 1 messages of it that others waited for, one of these has a turn.
 """
 
+cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
-from pulsarx._core.wait_event cimport WaitEvent
+from pulsarx._core.wait_event cimport WaitEvent, wait_event_wake
+from pulsarx._pycore.ground.watchers cimport watchers_call
 
 
 cdef enum:
@@ -48,6 +50,7 @@ cdef class ReadyList(ReadyLane):
     """Take the lanes apart: their flags refer to each other, and they to them."""
 
 
+@cython.final
 cdef class ReadyFlag:
     """Told by a topic that messages may have come. Refers to no consumer, so that a topic keeps
     none alive."""
@@ -57,25 +60,43 @@ cdef class ReadyFlag:
     cdef Py_ssize_t at                   # of its source among those of the consumer
     cdef bint is_set                     # it is in its lane
 
-    cdef int signal(self) except -1
-    cdef int mark(self) except -1
-    """Like signal, for a caller that looks itself: no receiver is woken, no watcher called."""
+    cdef inline int mark(self) except -1:
+        """Like signal, for a caller that looks itself: no receiver is woken, no watcher called."""
+        cdef ReadyLane lane = self.lane
+        if not self.is_set:
+            self.is_set = True
+            if lane.last is None:
+                lane.first = self
+            else:
+                lane.last.next = self
+            lane.last = self
+        return 0
+
+    cdef inline int signal(self) except -1:
+        self.mark()
+        wait_event_wake(&self.ready.event)
+        return watchers_call(self.ready.watchers)
 
 
-cdef inline ReadyFlag ready_next(ReadyList self):
-    """The flag to look at next, which is cleared; None: none is set."""
-    cdef ReadyLane lane = self if self.lanes is None else self.next_lane()
-    cdef ReadyFlag flag = lane.first
+cdef inline ReadyFlag lane_next(ReadyLane self):
+    cdef ReadyFlag flag = self.first
     if flag is not None:
-        lane.first = flag.next
-        if lane.first is None:
-            lane.last = None
+        self.first = flag.next
+        if self.first is None:
+            self.last = None
         flag.next = None
         flag.is_set = False
     return flag
 
 
-cdef inline bint ready_any(ReadyList self):
+cdef inline ReadyFlag ready_next(ReadyList self):
+    """The flag to look at next, which is cleared; None: none is set."""
+    if self.lanes is None:
+        return lane_next(self)
+    return lane_next(self.next_lane())
+
+
+cdef inline bint ready_any(ReadyList self) except -1:
     """Whether a flag is set."""
     return self.first is not None or (
         self.lanes is not None and self.next_lane().first is not None)

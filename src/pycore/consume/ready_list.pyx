@@ -1,10 +1,7 @@
 # cython: language_level=3
 """Body of ready_list.pxd."""
 
-from libc.stdint cimport int64_t, uint64_t
-
-from pulsarx._core.wait_event cimport wait_event_wake
-from pulsarx._pycore.ground.watchers cimport watchers_call
+from libc.stdint cimport uint64_t
 
 
 cdef class ReadyLane:
@@ -104,19 +101,3 @@ cdef class ReadyFlag:
     def __call__(self):
         """In whatever thread and with whatever mutex held."""
         self.signal()
-
-    cdef int signal(self) except -1:
-        self.mark()
-        wait_event_wake(&self.ready.event)
-        return watchers_call(self.ready.watchers)
-
-    cdef int mark(self) except -1:
-        cdef ReadyLane lane = self.lane
-        if not self.is_set:
-            self.is_set = True
-            if lane.last is None:
-                lane.first = self
-            else:
-                lane.last.next = self
-            lane.last = self
-        return 0
