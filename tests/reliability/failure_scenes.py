@@ -31,7 +31,7 @@ from pulsarx.backups.contents import Contents
 from pulsarx.broker.requests.attach import Transaction, attach
 from pulsarx.testing import inspect
 
-WAIT_MS = 5_000
+WAIT_MS = 30_000
 TIMEOUT_MS = 3000  # of a message while nobody can become the owner
 ENTRIES = 4  # of a ledger, so that few messages fill several
 OPTIONS: dict[str, Any] = {"managed_ledger_max_entries_per_ledger": ENTRIES}

@@ -616,7 +616,7 @@ def test_a_client_beside_a_stopped_owner_closes_after_one_timeout(
         os.kill(owner.pid, signal.SIGCONT)
         goes_on.set()
 
-    client = pulsarx.Client(folder, operation_timeout_seconds=6)
+    client = pulsarx.Client(folder, operation_timeout_seconds=10)
     producers = [client.create_producer("t") for _ in range(20)]
     consumers = [client.subscribe("t", f"s{number}") for number in range(10)]
     for producer in producers:
@@ -663,10 +663,12 @@ def test_an_owner_that_serves_nobody_is_named_with_the_way_out(
 ) -> None:
     """Guests were told that no other process had become the owner."""
     hanging = SharingProcess(folder)
-    guest = SharingProcess(folder, operation_timeout_seconds=1)
+    guest = SharingProcess(folder)
     processes.extend((hanging, guest))
     guest.run("p = client.create_producer('t')")
     guest.run("hasty = client.create_producer('t', send_timeout_millis=1000)")
+    # On the connection of the first: it has nothing to wait for as long as the owner is there.
+    guest.run("impatient = pulsarx.Client(sys.argv[1], operation_timeout_seconds=1)")
     hanging.run("from pulsarx.broker.control.control_socket import ControlSocket")
     hanging.run("ControlSocket._talk = lambda socket, connection: threading.Event().wait()")
     guest.signal(signal.SIGSTOP)
@@ -680,9 +682,9 @@ def test_an_owner_that_serves_nobody_is_named_with_the_way_out(
     with pytest.raises(Refused, match=f"{way_out}.*({told})"):
         guest.run("hasty.send(b'0')")
     with pytest.raises(Refused, match=way_out):
-        guest.run("client.create_producer('u')")
+        guest.run("impatient.create_producer('u')")
     with pytest.raises(Refused, match=way_out):
-        guest.run("client.subscribe('t', 's')")
+        guest.run("impatient.subscribe('t', 's')")
     with pytest.raises(errors.Timeout, match=way_out):
         pulsarx.Client(folder, operation_timeout_seconds=1)
     hanging.kill()
