@@ -104,7 +104,7 @@ def cut(speaker: Speaker, resets: bool) -> None:
 @pytest.mark.parametrize("resets", [False, True])
 def test_a_frame_that_is_cut_anywhere_is_not_there(open_served: Open, resets: bool) -> None:
     """In its sizes, its command, its checksum, its metadata, its payload."""
-    served = open_served()
+    served = open_served(ManualClock())  # by which nobody is asked whether it lives
     frame = frame_encode("SEND", {"producer_id": 0, "sequence_id": 1}, entry(b"x" * 40))
     first = Speaker(served)
     first.greet()
@@ -232,7 +232,8 @@ def test_before_it_is_known_whose_it_is_a_connection_costs_little(
     hashed = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()
     (tmp_path / "users").write_text(f"admin:{hashed}\n")
     access = AccessSettings(basic_auth_conf=str(tmp_path / "users"))
-    served = open_served(service={"access": access})
+    # By a clock that stands still: nobody is dropped for having said nothing for so long.
+    served = open_served(ManualClock(), service={"access": access})
 
     def hold(count: int) -> Any:
         before = len(served.network.connections)
